@@ -1,0 +1,36 @@
+/*
+ * A decoded picture as the engines and the codecs pass it on.
+ *
+ * Samples are interleaved, row by row from the top, in the order grey, grey and
+ * alpha, RGB, or RGBA.  8-bit samples are uint8_t; 16-bit samples are uint16_t
+ * in the machine's byte order with the full range 0..65535.  Alpha is never
+ * premultiplied.  Orientation (EXIF) is not applied: pixels are as stored.
+ */
+#ifndef IMGWARD_IMAGE_H
+#define IMGWARD_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct image {
+    uint32_t width_px;
+    uint32_t height_px;
+    uint32_t channels;     /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
+    uint32_t depth_bits;   /* 8 or 16 */
+    size_t stride_bytes;   /* from one row to the next */
+    void *pixels;          /* height_px * stride_bytes bytes */
+};
+
+/* True for 2 and 4 channels. */
+static inline int image_has_alpha(const struct image *image)
+{
+    return image->channels == 2 || image->channels == 4;
+}
+
+/* True for 3 and 4 channels. */
+static inline int image_has_color(const struct image *image)
+{
+    return image->channels >= 3;
+}
+
+#endif

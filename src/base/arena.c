@@ -1,0 +1,139 @@
+#include <imgward/arena.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { block_default_bytes = 64 * 1024, alignment_bytes = 16 };
+static const size_t limit_default_bytes = (size_t)64 << 20;
+
+struct block {
+    struct block *next;
+    size_t size_bytes;
+    size_t used_bytes;
+    size_t padding; /* keeps the payload aligned to 16 */
+};
+
+struct arena {
+    struct block *first; /* kept by a reset */
+    struct block *current;
+    size_t limit_bytes;
+    size_t used_bytes;
+};
+
+static void arena_die(const char *why)
+{
+    fprintf(stderr, "{\"level\":\"error\",\"event\":\"out_of_memory\",\"reason\":\"%s\"}\n", why);
+    abort();
+}
+
+static struct block *block_new(size_t size_bytes)
+{
+    struct block *block = malloc(sizeof *block + size_bytes);
+    if (block == NULL)
+        arena_die("malloc");
+    block->next = NULL;
+    block->size_bytes = size_bytes;
+    block->used_bytes = 0;
+    return block;
+}
+
+static void blocks_free(struct block *block)
+{
+    while (block != NULL) {
+        struct block *next = block->next;
+        free(block);
+        block = next;
+    }
+}
+
+struct arena *arena_new(size_t limit_bytes)
+{
+    struct arena *arena = malloc(sizeof *arena);
+    if (arena == NULL)
+        arena_die("malloc");
+    arena->first = arena->current = block_new(block_default_bytes);
+    arena->limit_bytes = limit_bytes ? limit_bytes : limit_default_bytes;
+    arena->used_bytes = 0;
+    return arena;
+}
+
+void arena_free(struct arena *arena)
+{
+    if (arena == NULL)
+        return;
+    blocks_free(arena->first);
+    free(arena);
+}
+
+void arena_reset(struct arena *arena)
+{
+    blocks_free(arena->first->next);
+    arena->first->next = NULL;
+    arena->first->used_bytes = 0;
+    arena->current = arena->first;
+    arena->used_bytes = 0;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    if (bytes > arena->limit_bytes - arena->used_bytes)
+        arena_die("arena limit");
+    size_t rounded = (bytes + alignment_bytes - 1) & ~(size_t)(alignment_bytes - 1);
+    if (rounded > arena->current->size_bytes - arena->current->used_bytes) {
+        struct block *block = block_new(rounded > block_default_bytes ? rounded : block_default_bytes);
+        arena->current->next = block;
+        arena->current = block;
+    }
+    char *memory = (char *)(arena->current + 1) + arena->current->used_bytes;
+    arena->current->used_bytes += rounded;
+    arena->used_bytes += bytes;
+    return memset(memory, 0, bytes);
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t bytes)
+{
+    if (bytes != 0 && count > SIZE_MAX / bytes)
+        arena_die("arena array overflow");
+    return arena_alloc(arena, count * bytes);
+}
+
+char *arena_text_n(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_text(struct arena *arena, const char *text)
+{
+    return text == NULL ? NULL : arena_text_n(arena, text, strlen(text));
+}
+
+char *arena_vprintf(struct arena *arena, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0)
+        arena_die("vsnprintf");
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    return text;
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = arena_vprintf(arena, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+size_t arena_used_bytes(const struct arena *arena)
+{
+    return arena->used_bytes;
+}

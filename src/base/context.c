@@ -1,0 +1,74 @@
+#include <imgward/context.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { details_kept = 500 };
+
+void context_init(struct context *context, struct arena *arena, const char *request_id)
+{
+    memset(context, 0, sizeof *context);
+    context->arena = arena;
+    if (request_id != NULL)
+        snprintf(context->request_id, sizeof context->request_id, "%s", request_id);
+}
+
+void context_clear(struct context *context)
+{
+    context->error = IW_OK;
+    context->sentence = context->cause = context->reason = context->expired_at = NULL;
+    context->retry_after_s = 0;
+    context->details = context->details_last = NULL;
+    context->detail_count = 0;
+}
+
+enum iw_error context_fail(struct context *context, enum iw_error error, const char *format, ...)
+{
+    if (context->error != IW_OK)
+        return context->error;
+    context->error = error;
+    context->sentence = iw_error_sentence(error);
+    if (format != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        context->sentence = arena_vprintf(context->arena, format, arguments);
+        va_end(arguments);
+    }
+    return error;
+}
+
+void context_cause(struct context *context, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    context->cause = arena_vprintf(context->arena, format, arguments);
+    va_end(arguments);
+}
+
+void context_detail(struct context *context, const char *field, const char *format, ...)
+{
+    if (context->detail_count++ >= details_kept)
+        return;
+    struct context_detail *detail = arena_alloc(context->arena, sizeof *detail);
+    va_list arguments;
+    va_start(arguments, format);
+    detail->field = arena_text(context->arena, field);
+    detail->message = arena_vprintf(context->arena, format, arguments);
+    va_end(arguments);
+    if (context->details_last == NULL)
+        context->details = detail;
+    else
+        context->details_last->next = detail;
+    context->details_last = detail;
+}
+
+enum iw_error context_validated(struct context *context)
+{
+    if (context->detail_count == 0)
+        return context->error;
+    if (context->detail_count == 1)
+        return context_fail(context, IW_VALIDATION_FAILED, "%s: %s", context->details->field,
+                            context->details->message);
+    return context_fail(context, IW_VALIDATION_FAILED, "%u fields of the request are not valid.",
+                        context->detail_count);
+}

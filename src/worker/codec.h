@@ -1,0 +1,79 @@
+/*
+ * JPEG, PNG and WebP in and out, keeping all of a picture that is not pixels.
+ *
+ * A picture decoded here can be changed in place and encoded again in its own
+ * format, size, depth, with its ICC profile, EXIF, XMP, orientation, density,
+ * alpha, palette-ness where possible, and, for JPEG, its quantisation tables
+ * and subsampling.  Works on bytes in memory only: no file, no thread, so that
+ * it can run in the sealed image process.  Needs no database and no network.
+ *
+ * Every limit is checked from the header, before any pixel is decoded.
+ */
+#ifndef WORKER_CODEC_H
+#define WORKER_CODEC_H
+
+#include <stdbool.h>
+
+#include <imgward/context.h>
+#include <imgward/image.h>
+
+enum codec_format { CODEC_JPEG = 1, CODEC_PNG, CODEC_WEBP };
+
+struct codec_limits {
+    uint64_t pixels_max;     /* 0: no limit */
+    uint32_t side_max_px;    /* 0: no limit */
+    uint32_t side_min_px;    /* the shorter side; below is IMAGE_TOO_SMALL */
+};
+
+/* What the header says. */
+struct codec_header {
+    enum codec_format format;
+    uint32_t width_px;
+    uint32_t height_px;
+    uint32_t channels;       /* as decoded, see imgward/image.h */
+    uint32_t depth_bits;     /* 8 or 16 */
+    bool is_lossy;           /* JPEG and lossy WebP */
+    bool is_animated;        /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+};
+
+struct codec_keep;           /* what is kept of the file besides pixels; private to the codecs */
+
+struct codec_picture {
+    struct codec_header header;
+    struct image image;      /* may be changed in place; its shape may not */
+    struct codec_keep *keep;
+};
+
+/* Encoded bytes; freed by codec_bytes_free. */
+struct codec_bytes {
+    unsigned char *data;
+    size_t size;
+};
+
+/* Reads and checks the header.  IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
+enum iw_error codec_probe(struct context *context, const void *data, size_t size,
+                          const struct codec_limits *limits, struct codec_header *header) IW_MUST_USE;
+
+/* Probes, then decodes.  On success the caller owns the picture and frees it with codec_picture_free. */
+enum iw_error codec_decode(struct context *context, const void *data, size_t size,
+                           const struct codec_limits *limits, struct codec_picture *picture) IW_MUST_USE;
+
+/* Encodes the picture in its own format.  On success the caller owns the bytes. */
+enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
+                           struct codec_bytes *bytes) IW_MUST_USE;
+
+/*
+ * Marks the picture's XMP with plus:DataMining = prohibited for AI/ML training
+ * (PLUS vocabulary DMI-PROHIBITED-AIMLTRAINING), merged into the XMP that is
+ * there and leaving the rest of it as it was.
+ */
+enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
+
+/* A WebP of at most side_px on its longer side, upright (orientation applied), sRGB. */
+enum iw_error codec_thumbnail(struct context *context, const struct codec_picture *picture, uint32_t side_px,
+                              struct codec_bytes *bytes) IW_MUST_USE;
+
+void codec_picture_free(struct codec_picture *picture);
+void codec_bytes_free(struct codec_bytes *bytes);
+
+#endif
