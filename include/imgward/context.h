@@ -34,14 +34,14 @@ struct context {
 
     /* The error; valid when error != IW_OK. */
     enum iw_error error;
-    const char *sentence;    /* for the client */
-    const char *cause;       /* for the log alone, may be NULL */
-    const char *reason;      /* short constant word for log and metric, may be NULL */
-    unsigned retry_after_s;  /* 0: no advice */
+    const char *sentence;   /* for the client */
+    const char *cause;      /* for the log alone, may be NULL */
+    const char *reason;     /* short constant word for log and metric, may be NULL */
+    unsigned retry_after_s; /* 0: no advice */
     struct context_detail *details;
     struct context_detail *details_last;
     unsigned detail_count;
-    const char *expired_at;  /* with URL_EXPIRED: ISO 8601; NULL otherwise */
+    const char *expired_at; /* with URL_EXPIRED: ISO 8601; NULL otherwise */
 };
 
 /* Starts a piece of work on an arena.  request_id may be NULL. */

@@ -15,10 +15,10 @@
 struct image {
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;     /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
-    uint32_t depth_bits;   /* 8 or 16 */
-    size_t stride_bytes;   /* from one row to the next */
-    void *pixels;          /* height_px * stride_bytes bytes */
+    uint32_t channels;   /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
+    uint32_t depth_bits; /* 8 or 16 */
+    size_t stride_bytes; /* from one row to the next */
+    void *pixels;        /* height_px * stride_bytes bytes */
 };
 
 /* True for 2 and 4 channels. */

@@ -5,10 +5,9 @@
 static const struct {
     const char *code;
     const char *sentence;
-} errors[IW_ERROR_COUNT] = {
-    [IW_OK] = {"OK", "No error."},
+} errors[IW_ERROR_COUNT] = {[IW_OK] = {"OK", "No error."},
 #define IW_ERROR_ROW(name, text) [IW_##name] = {#name, text},
-    IW_ERRORS(IW_ERROR_ROW)
+                            IW_ERRORS(IW_ERROR_ROW)
 #undef IW_ERROR_ROW
 };
 

@@ -20,9 +20,9 @@
 enum codec_format { CODEC_JPEG = 1, CODEC_PNG, CODEC_WEBP };
 
 struct codec_limits {
-    uint64_t pixels_max;     /* 0: no limit */
-    uint32_t side_max_px;    /* 0: no limit */
-    uint32_t side_min_px;    /* the shorter side; below is IMAGE_TOO_SMALL */
+    uint64_t pixels_max;  /* 0: no limit */
+    uint32_t side_max_px; /* 0: no limit */
+    uint32_t side_min_px; /* the shorter side; below is IMAGE_TOO_SMALL */
 };
 
 /* What the header says. */
@@ -30,17 +30,17 @@ struct codec_header {
     enum codec_format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;       /* as decoded, see imgward/image.h */
-    uint32_t depth_bits;     /* 8 or 16 */
-    bool is_lossy;           /* JPEG and lossy WebP */
-    bool is_animated;        /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+    uint32_t channels;   /* as decoded, see imgward/image.h */
+    uint32_t depth_bits; /* 8 or 16 */
+    bool is_lossy;       /* JPEG and lossy WebP */
+    bool is_animated;    /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
 };
 
-struct codec_keep;           /* what is kept of the file besides pixels; private to the codecs */
+struct codec_keep; /* what is kept of the file besides pixels; private to the codecs */
 
 struct codec_picture {
     struct codec_header header;
-    struct image image;      /* may be changed in place; its shape may not */
+    struct image image; /* may be changed in place; its shape may not */
     struct codec_keep *keep;
 };
 

@@ -1,0 +1,284 @@
+#include "base/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ini.h>
+
+#include "base/text.h"
+
+#define TEXT(section, name, value, reload, sentence)                                                         \
+    {                                                                                                        \
+#section, #name, CONFIG_TEXT, offsetof(struct config, section##_##name), value, 0, 0, reload,        \
+            sentence                                                                                         \
+    }
+#define INTEGER(section, name, value, least, most, reload, sentence)                                         \
+    {                                                                                                        \
+#section, #name, CONFIG_INTEGER, offsetof(struct config, section##_##name), value, least, most,      \
+            reload, sentence                                                                                 \
+    }
+#define BOOLEAN(section, name, value, reload, sentence)                                                      \
+    {                                                                                                        \
+#section, #name, CONFIG_BOOLEAN, offsetof(struct config, section##_##name), value, 0, 1, reload,     \
+            sentence                                                                                         \
+    }
+
+static const struct config_key keys[] = {
+    TEXT(database, socket, "/run/mysqld/mysqld.sock", false,
+         "Unix socket of MariaDB; empty to use host and port."),
+    TEXT(database, host, "127.0.0.1", false, "Host of MariaDB when no socket is set."),
+    INTEGER(database, port, "3306", 1, 65535, false, "Port of MariaDB when no socket is set."),
+    TEXT(database, name, "imgward", false, "Name of the database."),
+    TEXT(database, user, "imgward", false, "User of the database."),
+    TEXT(database, password_file, "", false,
+         "File with the password on one line, mode 0600; empty for unix_socket authentication."),
+    INTEGER(database, timeout_s, "5", 1, 60, false,
+            "Seconds to wait for a connection, an answer or a write."),
+    TEXT(redis, socket, "/run/redis/redis-server.sock", false,
+         "Unix socket of Redis; empty to use host and port."),
+    TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
+    INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),
+    TEXT(redis, password_file, "", false, "File with the password on one line, mode 0600; empty for none."),
+    INTEGER(redis, timeout_ms, "250", 10, 10000, false,
+            "Milliseconds to wait for Redis before going on without."),
+    INTEGER(redis, retry_ms, "1000", 10, 60000, false, "Milliseconds to leave Redis alone after it failed."),
+    TEXT(redis, prefix, "imgward:", false, "What every Redis key begins with."),
+    TEXT(api, socket, "/run/imgward/api.sock", false, "Unix socket that nginx passes requests to."),
+    INTEGER(api, processes, "0", 0, 1024, false, "Processes of the pool; 0 is eight a core."),
+    INTEGER(api, backlog, "1024", 1, 65535, false, "Connections the kernel keeps waiting for the pool."),
+    INTEGER(api, requests_per_process, "0", 0, 1000000000, true,
+            "Requests after which a process is replaced; 0 is never."),
+    INTEGER(api, key_cache_s, "5", 0, 300, true,
+            "Seconds a process remembers an API key; revoking takes effect within this time; 0 is off."),
+    INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
+    TEXT(api, public_url, "https://localhost", true, "What clients see: https://host or https://host:port."),
+    TEXT(api, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
+    TEXT(store, path, IW_LOCALSTATEDIR "/lib/imgward/store", false,
+         "Folder of uploads and results, on one file system."),
+    TEXT(store, signing_keys_file, IW_SYSCONFDIR "/signing.keys", true,
+         "File of the keys that sign URLs, one \"id:64 hex digits\" a line; the first signs, all are "
+         "accepted."),
+    INTEGER(store, upload_max_bytes, "52428800", 1024, 4294967296, true, "Largest uploaded file in bytes."),
+    INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds an upload URL is valid."),
+    INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds a download URL is valid."),
+    TEXT(store, cors_origins, "", true,
+         "Origins that may upload and download from a browser, separated by blanks."),
+    INTEGER(orders, pending_s, "86400", 10, 31536000, true,
+            "Seconds after which an order that never started fails."),
+    INTEGER(orders, complete_s, "604800", 10, 315360000, true,
+            "Seconds after creation at which an order's files are deleted."),
+    INTEGER(worker, processes, "0", 0, 256, false, "Image processes; 0 is one a core."),
+    INTEGER(worker, lease_s, "30", 5, 3600, true,
+            "Seconds a job belongs to a worker without a sign of life."),
+    INTEGER(worker, heartbeat_s, "5", 1, 600, true, "Seconds between signs of life."),
+    INTEGER(worker, sweep_ms, "2000", 100, 600000, true,
+            "Milliseconds between looks at the job table without a bell."),
+    INTEGER(worker, images_per_process, "100", 1, 1000000, false,
+            "Images after which an image process is replaced."),
+    INTEGER(worker, failures_max, "5", 1, 100, true, "Transient failures of a job before it fails for good."),
+    INTEGER(worker, deaths_max, "3", 1, 100, true,
+            "Deaths of image processes that one file may cause before it fails alone."),
+    INTEGER(worker, retry_first_ms, "1000", 10, 600000, true,
+            "Milliseconds before the first retry; doubles with each."),
+    BOOLEAN(worker, allow_unsealed, "no", false,
+            "Whether pictures may be processed where seccomp is not to be had."),
+    TEXT(worker, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
+    TEXT(worker, image_program, IW_LIBEXECDIR "/imgward-image", false, "The program that works on pictures."),
+    INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false, "Most pixels of a picture."),
+    INTEGER(image, side_max_px, "16384", 64, 65535, false, "Longest side of a picture in pixels."),
+    INTEGER(image, protect_side_min_px, "64", 1, 4096, false,
+            "Shortest side that can be protected, in pixels."),
+    INTEGER(image, watermark_side_min_px, "256", 256, 4096, false,
+            "Shortest side that can be watermarked, in pixels."),
+    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds a file may be in processing."),
+    INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,
+            "Memory of one image process in bytes."),
+    INTEGER(image, thumbnail_px, "320", 16, 1024, false, "Longest side of a thumbnail in pixels."),
+    TEXT(image, weights_file, IW_DATADIR "/protect.weights", false, "The weights of the protection network."),
+    TEXT(image, watermark_key_file, IW_SYSCONFDIR "/watermark.key", false,
+         "The 32 secret bytes of the watermark, mode 0600."),
+    BOOLEAN(outgoing, allow_http, "no", true,
+            "Whether URLs that we fetch from or send to may be plain http."),
+    TEXT(outgoing, allow_addresses, "", true,
+         "Address blocks (CIDR) beside the public ones that we may connect to."),
+    INTEGER(outgoing, fetch_timeout_s, "30", 1, 3600, true, "Seconds to fetch a source."),
+    TEXT(log, level, "info", true, "debug, info, warn or error."),
+    INTEGER(test, clock_offset_s, "0", -3153600000, 3153600000, true,
+            "Moves the program's clock; for tests."),
+};
+
+enum { key_count = sizeof keys / sizeof keys[0] };
+
+struct config_load {
+    struct context *context;
+    const char *file;
+    struct config *config;
+    FILE *stream;
+    bool is_set[key_count];
+    int line;
+};
+
+const struct config_key *config_keys(size_t *count)
+{
+    *count = key_count;
+    return keys;
+}
+
+static void *key_place(struct config *config, const struct config_key *key)
+{
+    return (char *)config + key->offset;
+}
+
+static bool boolean_read(const char *text, bool *value)
+{
+    static const char *const words[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (text_equal_nocase(text, words[i])) {
+            *value = i % 2 == 1;
+            return true;
+        }
+    return false;
+}
+
+/* Sets one key from text; false when the text is not of its type or range. */
+static bool key_set(struct config *config, const struct config_key *key, const char *text)
+{
+    if (key->type == CONFIG_INTEGER)
+        return text_integer(text, key->minimum, key->maximum, key_place(config, key));
+    if (key->type == CONFIG_BOOLEAN)
+        return boolean_read(text, key_place(config, key));
+    *(const char **)key_place(config, key) = text;
+    return true;
+}
+
+void config_init(struct config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (size_t i = 0; i < key_count; i++)
+        if (!key_set(config, &keys[i], keys[i].value_default))
+            abort(); /* A default outside its own range is a mistake in the table. */
+}
+
+static const struct config_key *key_find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < key_count; i++)
+        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static void line_bad(struct config_load *load, int line, const char *why)
+{
+    context_detail(load->context, arena_printf(load->context->arena, "%s:%d", load->file, line), "%s", why);
+}
+
+static void value_bad(struct config_load *load, int line, const struct config_key *key, const char *value)
+{
+    struct arena *arena = load->context->arena;
+    const char *wanted = key->type == CONFIG_BOOLEAN
+                             ? "yes or no"
+                             : arena_printf(arena, "an integer from %lld to %lld", (long long)key->minimum,
+                                            (long long)key->maximum);
+    line_bad(load, line,
+             arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
+}
+
+/* inih reads through this: the only way to know the line that its handler is called for. */
+static char *line_next(char *line, int room, void *stream)
+{
+    struct config_load *load = stream;
+    load->line++;
+    return fgets(line, room, load->stream);
+}
+
+/* inih calls this for every line "name = value". */
+static int line_take(void *user, const char *section, const char *name, const char *value)
+{
+    struct config_load *load = user;
+    int line = load->line;
+    struct arena *arena = load->context->arena;
+    const struct config_key *key = key_find(section, name);
+    if (key == NULL) {
+        line_bad(load, line, arena_printf(arena, "there is no key \"%s\" in section [%s]", name, section));
+        return 1;
+    }
+    if (load->is_set[key - keys])
+        line_bad(load, line, arena_printf(arena, "%s.%s is set twice", section, name));
+    load->is_set[key - keys] = true;
+    if (!key_set(load->config, key, arena_text(arena, value)))
+        value_bad(load, line, key, value);
+    return 1;
+}
+
+enum iw_error config_read(struct context *context, const char *file, struct config *config)
+{
+    struct config fresh;
+    config_init(&fresh);
+    struct config_load load = {.context = context, .file = file, .config = &fresh};
+    FILE *stream = fopen(file, "re");
+    if (stream == NULL)
+        return context_fail(context, IW_CONFIG_INVALID, "The configuration %s cannot be read: %s.", file,
+                            strerror(errno));
+    load.stream = stream;
+    int bad_line = ini_parse_stream(line_next, &load, line_take, &load);
+    fclose(stream);
+    if (bad_line > 0)
+        line_bad(&load, bad_line, "the line is neither a [section], a \"name = value\" nor a comment");
+    if (context->detail_count > 0)
+        return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
+                            context->details->message);
+    *config = fresh;
+    return IW_OK;
+}
+
+enum iw_error config_secret(struct context *context, const char *file, const char **secret)
+{
+    char line[1024];
+    struct stat facts;
+    *secret = "";
+    if (file[0] == '\0')
+        return IW_OK;
+    int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
+        const char *why = strerror(errno);
+        if (descriptor >= 0)
+            close(descriptor);
+        return context_fail(context, IW_CONFIG_INVALID, "The secret file %s cannot be read: %s.", file, why);
+    }
+    ssize_t size = read(descriptor, line, sizeof line - 1);
+    close(descriptor);
+    if ((facts.st_mode & 07) != 0)
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "The secret file %s can be read by everybody; chmod 0600 it.", file);
+    if (size <= 0)
+        return context_fail(context, IW_CONFIG_INVALID, "The secret file %s is empty.", file);
+    line[size] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    *secret = arena_text(context->arena, line);
+    return IW_OK;
+}
+
+void config_print_sample(FILE *file)
+{
+    const char *section = "";
+    for (size_t i = 0; i < key_count; i++) {
+        if (strcmp(section, keys[i].section) != 0)
+            fprintf(file, "%s[%s]\n", i == 0 ? "" : "\n", section = keys[i].section);
+        fprintf(file, "# %s", keys[i].sentence);
+        if (keys[i].type == CONFIG_INTEGER)
+            fprintf(file, " %lld to %lld.", (long long)keys[i].minimum, (long long)keys[i].maximum);
+        fprintf(file, " %s\n#%s = %s\n", keys[i].is_reloaded ? "Taken over by a reload." : "Needs a restart.",
+                keys[i].name, keys[i].value_default);
+    }
+}
+
+const char *config_default_path(void)
+{
+    const char *path = getenv("IMGWARD_CONFIG");
+    return path != NULL && path[0] != '\0' ? path : IW_SYSCONFDIR "/imgward.conf";
+}

@@ -1,0 +1,125 @@
+/*
+ * The configuration: one file, one table (config.c), one struct.
+ *
+ * The table holds for every key its section and name, type, default, range,
+ * what a reload does with it and a sentence: parser, checker, sample file,
+ * manual and "imgwardctl config" all read it.  Unknown keys, bad values and
+ * twice-set keys are errors with the line number; a file with errors leaves the
+ * configuration in force untouched.
+ */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <imgward/context.h>
+
+struct config {
+    /* [database] */
+    const char *database_socket; /* "" to use host and port */
+    const char *database_host;
+    int64_t database_port;
+    const char *database_name;
+    const char *database_user;
+    const char *database_password_file; /* "" for none (unix_socket authentication) */
+    int64_t database_timeout_s;
+    /* [redis] */
+    const char *redis_socket; /* "" to use host and port */
+    const char *redis_host;
+    int64_t redis_port;
+    const char *redis_password_file;
+    int64_t redis_timeout_ms;
+    int64_t redis_retry_ms; /* how long Redis is left alone after it failed */
+    const char *redis_prefix;
+    /* [api] */
+    const char *api_socket;
+    int64_t api_processes; /* 0: 8 a core */
+    int64_t api_backlog;
+    int64_t api_requests_per_process; /* 0: no limit */
+    int64_t api_key_cache_s;          /* 0: off */
+    int64_t api_body_max_bytes;
+    const char *api_public_url; /* "https://host[:port]", no slash at the end */
+    const char *api_pid_file;   /* "" for none */
+    /* [store] */
+    const char *store_path;
+    const char *store_signing_keys_file;
+    int64_t store_upload_max_bytes;
+    int64_t store_upload_url_s;
+    int64_t store_download_url_s;
+    const char *store_cors_origins; /* blank-separated, "" for none; nginx's side is in the snippet */
+    /* [orders] */
+    int64_t orders_pending_s;  /* a pending order not started within this fails */
+    int64_t orders_complete_s; /* files of a complete order live this long */
+    /* [worker] */
+    int64_t worker_processes; /* image processes; 0: one a core */
+    int64_t worker_lease_s;
+    int64_t worker_heartbeat_s;
+    int64_t worker_sweep_ms;
+    int64_t worker_images_per_process;
+    int64_t worker_failures_max; /* transient failures before a job fails */
+    int64_t worker_deaths_max;   /* process deaths before a file fails alone (first try included) */
+    int64_t worker_retry_first_ms;
+    bool worker_allow_unsealed;
+    const char *worker_pid_file;
+    const char *worker_image_program;
+    /* [image] */
+    int64_t image_pixels_max;
+    int64_t image_side_max_px;
+    int64_t image_protect_side_min_px;
+    int64_t image_watermark_side_min_px;
+    int64_t image_timeout_s;
+    int64_t image_memory_max_bytes;
+    int64_t image_thumbnail_px;
+    const char *image_weights_file;
+    const char *image_watermark_key_file;
+    /* [outgoing] */
+    bool outgoing_allow_http;
+    const char *outgoing_allow_addresses; /* blank-separated CIDR blocks beside the public ones */
+    int64_t outgoing_fetch_timeout_s;
+    /* [log] */
+    const char *log_level;
+    /* [test] */
+    int64_t test_clock_offset_s;
+};
+
+enum config_type { CONFIG_TEXT, CONFIG_INTEGER, CONFIG_BOOLEAN };
+
+struct config_key {
+    const char *section;
+    const char *name;
+    enum config_type type;
+    size_t offset;
+    const char *value_default;
+    int64_t minimum;
+    int64_t maximum;
+    bool is_reloaded;     /* HUP takes a new value; false: needs a restart */
+    const char *sentence; /* meaning and unit */
+};
+
+/* The table and its length. */
+const struct config_key *config_keys(size_t *count);
+
+/* Every key at its default.  Texts are static. */
+void config_init(struct config *config);
+
+/*
+ * Reads a file over the defaults into the arena.  CONFIG_INVALID with one
+ * detail for each bad line (field "FILE:LINE"); config is untouched then.
+ */
+enum iw_error config_read(struct context *context, const char *file, struct config *config) IW_MUST_USE;
+
+/*
+ * Reads a secret of one line from a file that nobody but its owner and group
+ * can read (CONFIG_INVALID otherwise, naming the file).  "" as a path gives "".
+ */
+enum iw_error config_secret(struct context *context, const char *file, const char **secret) IW_MUST_USE;
+
+/* Prints the sample file: every key commented out at its default. */
+void config_print_sample(FILE *file);
+
+/* Where the file is when the command line names none: $IMGWARD_CONFIG or sysconfdir. */
+const char *config_default_path(void);
+
+#endif

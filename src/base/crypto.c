@@ -1,0 +1,226 @@
+#include "base/crypto.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+
+static void crypto_require(bool worked, const char *what)
+{
+    if (worked)
+        return;
+    fprintf(stderr, "{\"level\":\"error\",\"event\":\"crypto_failed\",\"reason\":\"%s\"}\n", what);
+    abort();
+}
+
+void crypto_random(void *bytes, size_t size)
+{
+    crypto_require(RAND_bytes(bytes, (int)size) == 1, "random");
+}
+
+uint64_t crypto_random_u64(void)
+{
+    uint64_t value;
+    crypto_random(&value, sizeof value);
+    return value;
+}
+
+/* Fetched once: looking an algorithm up by name costs more than a short hash. */
+static const EVP_MD *digest_fetch(const char *name)
+{
+    static EVP_MD *sha256, *md5;
+    EVP_MD **slot = strcmp(name, "MD5") == 0 ? &md5 : &sha256;
+    if (*slot == NULL)
+        *slot = EVP_MD_fetch(NULL, name, NULL);
+    crypto_require(*slot != NULL, name);
+    return *slot;
+}
+
+void crypto_sha256(const void *data, size_t size, uint8_t digest[sha256_bytes])
+{
+    crypto_require(EVP_Digest(data, size, digest, NULL, digest_fetch("SHA256"), NULL) == 1, "sha256");
+}
+
+static EVP_MD_CTX *digest_begin(const char *name)
+{
+    EVP_MD_CTX *state = EVP_MD_CTX_new();
+    crypto_require(state != NULL && EVP_DigestInit_ex(state, digest_fetch(name), NULL) == 1, name);
+    return state;
+}
+
+static void digest_end(EVP_MD_CTX *state, uint8_t *digest)
+{
+    crypto_require(EVP_DigestFinal_ex(state, digest, NULL) == 1, "digest end");
+    EVP_MD_CTX_free(state);
+}
+
+/* The two opaque structures are OpenSSL's digest state under names of our own. */
+static EVP_MD_CTX *state_of(void *hash)
+{
+    return hash;
+}
+
+struct crypto_hash *crypto_hash_begin(void)
+{
+    return (struct crypto_hash *)(void *)digest_begin("SHA256");
+}
+
+void crypto_hash_add(struct crypto_hash *hash, const void *data, size_t size)
+{
+    crypto_require(EVP_DigestUpdate(state_of(hash), data, size) == 1, "digest add");
+}
+
+void crypto_hash_end(struct crypto_hash *hash, uint8_t digest[sha256_bytes])
+{
+    digest_end(state_of(hash), digest);
+}
+
+struct crypto_md5 *crypto_md5_begin(void)
+{
+    return (struct crypto_md5 *)(void *)digest_begin("MD5");
+}
+
+void crypto_md5_add(struct crypto_md5 *md5, const void *data, size_t size)
+{
+    crypto_require(EVP_DigestUpdate(state_of(md5), data, size) == 1, "digest add");
+}
+
+void crypto_md5_end(struct crypto_md5 *md5, uint8_t digest[16])
+{
+    digest_end(state_of(md5), digest);
+}
+
+struct crypto_mac {
+    EVP_MAC_CTX *keyed;
+};
+
+struct crypto_mac *crypto_mac_new(const void *key, size_t size)
+{
+    static EVP_MAC *hmac;
+    if (hmac == NULL)
+        hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    struct crypto_mac *mac = malloc(sizeof *mac);
+    crypto_require(hmac != NULL && mac != NULL, "hmac");
+    mac->keyed = EVP_MAC_CTX_new(hmac);
+    char name[] = "SHA256";
+    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0),
+                               OSSL_PARAM_construct_end()};
+    crypto_require(mac->keyed != NULL && EVP_MAC_init(mac->keyed, key, size, parameters) == 1, "hmac key");
+    return mac;
+}
+
+void crypto_mac_free(struct crypto_mac *mac)
+{
+    if (mac == NULL)
+        return;
+    EVP_MAC_CTX_free(mac->keyed);
+    free(mac);
+}
+
+void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint8_t digest[sha256_bytes])
+{
+    size_t length;
+    EVP_MAC_CTX *copy = EVP_MAC_CTX_dup(mac->keyed);
+    crypto_require(copy != NULL && EVP_MAC_update(copy, data, size) == 1 &&
+                       EVP_MAC_final(copy, digest, &length, sha256_bytes) == 1,
+                   "hmac sign");
+    EVP_MAC_CTX_free(copy);
+}
+
+bool crypto_equal(const void *a, const void *b, size_t size)
+{
+    return CRYPTO_memcmp(a, b, size) == 0;
+}
+
+char *crypto_hex(struct arena *arena, const void *bytes, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *text = arena_alloc(arena, 2 * size + 1);
+    for (size_t i = 0; i < size; i++) {
+        text[2 * i] = digits[((const uint8_t *)bytes)[i] >> 4];
+        text[2 * i + 1] = digits[((const uint8_t *)bytes)[i] & 15];
+    }
+    return text;
+}
+
+static int digit_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+bool crypto_hex_read(const char *text, void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        int high = digit_value(text[2 * i]);
+        int low = high < 0 ? -1 : digit_value(text[2 * i + 1]);
+        if (low < 0)
+            return false;
+        ((uint8_t *)bytes)[i] = (uint8_t)(high << 4 | low);
+    }
+    return text[2 * size] == '\0';
+}
+
+char *crypto_base64(struct arena *arena, const void *bytes, size_t size)
+{
+    char *text = arena_alloc(arena, (size + 2) / 3 * 4 + 1);
+    EVP_EncodeBlock((unsigned char *)text, bytes, (int)size);
+    return text;
+}
+
+char *crypto_base64url(struct arena *arena, const void *bytes, size_t size)
+{
+    char *text = crypto_base64(arena, bytes, size);
+    for (char *at = text; *at != '\0'; at++)
+        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at == '=' ? '\0' : *at;
+    return text;
+}
+
+long crypto_base64_read(const char *text, void *bytes, size_t room)
+{
+    unsigned char block[1024 * 3];
+    size_t length = strlen(text);
+    if (length % 4 != 0 || length / 4 * 3 > sizeof block ||
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"
+                     "klmnopqrstuvwxyz0123456789+/=") != length)
+        return -1;
+    long size = EVP_DecodeBlock(block, (const unsigned char *)text, (int)length);
+    for (size_t i = length; size > 0 && i > 0 && i + 2 > length && text[i - 1] == '='; i--)
+        size--;
+    if (size < 0 || (size_t)size > room)
+        return -1;
+    memcpy(bytes, block, (size_t)size);
+    return size;
+}
+
+bool crypto_base64url_read(const char *text, void *bytes, size_t size)
+{
+    char padded[256];
+    size_t length = strlen(text);
+    if (length != (size * 4 + 2) / 3 || length + 4 > sizeof padded)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
+            return false;
+        padded[i] = (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]);
+    }
+    for (; length % 4 != 0; length++)
+        padded[length] = '=';
+    padded[length] = '\0';
+    return crypto_base64_read(padded, bytes, size) == (long)size;
+}
+
+void crypto_wipe(void *bytes, size_t size)
+{
+    OPENSSL_cleanse(bytes, size);
+}

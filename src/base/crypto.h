@@ -1,0 +1,64 @@
+/*
+ * Randomness, hashes, signatures and the encodings that go with them.  The only
+ * file pair that includes OpenSSL.  A machine whose random source or hash fails
+ * cannot be served from: these functions end the process then.
+ */
+#ifndef BASE_CRYPTO_H
+#define BASE_CRYPTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/arena.h>
+
+enum { sha256_bytes = 32 };
+
+void crypto_random(void *bytes, size_t size);
+
+/* A random integer of 64 bits. */
+uint64_t crypto_random_u64(void);
+
+void crypto_sha256(const void *data, size_t size, uint8_t digest[sha256_bytes]);
+
+/* SHA-256 in pieces: begin, add, end; end frees the state. */
+struct crypto_hash;
+struct crypto_hash *crypto_hash_begin(void);
+void crypto_hash_add(struct crypto_hash *hash, const void *data, size_t size);
+void crypto_hash_end(struct crypto_hash *hash, uint8_t digest[sha256_bytes]);
+
+/* HMAC-SHA256 with a key prepared once: signing copies the prepared state. */
+struct crypto_mac;
+struct crypto_mac *crypto_mac_new(const void *key, size_t size);
+void crypto_mac_free(struct crypto_mac *mac);
+void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint8_t digest[sha256_bytes]);
+
+/* True when both are equal; takes the same time wherever they differ. */
+bool crypto_equal(const void *a, const void *b, size_t size);
+
+/* Lower-case hexadecimal, 2 * size characters and a zero, in the arena. */
+char *crypto_hex(struct arena *arena, const void *bytes, size_t size);
+
+/* Reads exactly 2 * size hexadecimal digits; false for anything else. */
+bool crypto_hex_read(const char *text, void *bytes, size_t size);
+
+/* base64 with padding (standard alphabet), or url-safe without. */
+char *crypto_base64(struct arena *arena, const void *bytes, size_t size);
+char *crypto_base64url(struct arena *arena, const void *bytes, size_t size);
+
+/* Reads standard base64 with padding into at most room bytes; the size, or -1. */
+long crypto_base64_read(const char *text, void *bytes, size_t room);
+
+/* Reads unpadded url-safe base64 of exactly size bytes. */
+bool crypto_base64url_read(const char *text, void *bytes, size_t size);
+
+/* Overwrites secrets so that the compiler cannot leave it out. */
+void crypto_wipe(void *bytes, size_t size);
+
+/* MD5 of a body for Content-MD5 (RFC 1864) alone; never for anything that must be safe. */
+struct crypto_md5;
+struct crypto_md5 *crypto_md5_begin(void);
+void crypto_md5_add(struct crypto_md5 *md5, const void *data, size_t size);
+void crypto_md5_end(struct crypto_md5 *md5, uint8_t digest[16]);
+
+#endif

@@ -1,0 +1,178 @@
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/crypto.h"
+#include "base/render.h"
+
+enum { depth_max = 32 };
+
+static const struct json *tree_copy(struct arena *arena, const json_t *from, const char *name,
+                                    unsigned depth);
+
+static void child_add(struct json *parent, const struct json **last, const struct json *child)
+{
+    /* The list is built before anybody else sees it, so its links may still be set. */
+    if (*last == NULL)
+        parent->first = child;
+    else
+        ((struct json *)(uintptr_t)*last)->next = child;
+    *last = child;
+    parent->length++;
+}
+
+static void children_copy(struct arena *arena, json_t *from, struct json *to, unsigned depth)
+{
+    const struct json *last = NULL;
+    size_t index;
+    const char *key;
+    json_t *value;
+    if (json_is_array(from)) {
+        json_array_foreach(from, index, value) child_add(to, &last, tree_copy(arena, value, NULL, depth + 1));
+    } else {
+        json_object_foreach(from, key, value)
+            child_add(to, &last, tree_copy(arena, value, arena_text(arena, key), depth + 1));
+    }
+}
+
+static const struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth)
+{
+    static const enum json_kind kinds[] = {
+        [JSON_OBJECT] = JSON_KIND_OBJECT,   [JSON_ARRAY] = JSON_KIND_ARRAY, [JSON_STRING] = JSON_KIND_STRING,
+        [JSON_INTEGER] = JSON_KIND_INTEGER, [JSON_REAL] = JSON_KIND_REAL,   [JSON_TRUE] = JSON_KIND_TRUE,
+        [JSON_FALSE] = JSON_KIND_FALSE,     [JSON_NULL] = JSON_KIND_NULL};
+    struct json *to = arena_alloc(arena, sizeof *to);
+    to->kind = kinds[json_typeof(from)];
+    to->name = name;
+    to->integer = json_integer_value(from);
+    to->real = json_number_value(from);
+    if (to->kind == JSON_KIND_STRING) {
+        to->length = json_string_length(from);
+        to->string = arena_text_n(arena, json_string_value(from), to->length);
+    } else if ((to->kind == JSON_KIND_ARRAY || to->kind == JSON_KIND_OBJECT) && depth < depth_max) {
+        children_copy(arena, (json_t *)(uintptr_t)from, to, depth);
+    }
+    return to;
+}
+
+static unsigned tree_depth(json_t *from, unsigned depth)
+{
+    unsigned deepest = depth;
+    size_t index;
+    const char *key;
+    json_t *value;
+    if (depth > depth_max)
+        return depth;
+    json_array_foreach(from, index, value)
+    {
+        unsigned below = tree_depth(value, depth + 1);
+        deepest = below > deepest ? below : deepest;
+    }
+    json_object_foreach(from, key, value)
+    {
+        unsigned below = tree_depth(value, depth + 1);
+        deepest = below > deepest ? below : deepest;
+    }
+    return deepest;
+}
+
+enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
+{
+    json_error_t problem;
+    json_t *root =
+        json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &problem);
+    if (root == NULL) {
+        context_detail(context, "body", "malformed JSON at line %d, column %d: %s", problem.line,
+                       problem.column, problem.text);
+        return context_fail(context, IW_VALIDATION_FAILED, "The body is not valid JSON (line %d, column %d).",
+                            problem.line, problem.column);
+    }
+    bool is_too_deep = tree_depth(root, 0) > depth_max;
+    *json = is_too_deep ? NULL : tree_copy(context->arena, root, NULL, 0);
+    json_decref(root);
+    if (!is_too_deep)
+        return IW_OK;
+    context_detail(context, "body", "nested deeper than %d levels", depth_max);
+    return context_fail(context, IW_VALIDATION_FAILED, "The body is nested deeper than %d levels.",
+                        depth_max);
+}
+
+const struct json *json_member(const struct json *json, const char *name)
+{
+    if (!json_is(json, JSON_KIND_OBJECT))
+        return NULL;
+    for (const struct json *child = json->first; child != NULL; child = child->next)
+        if (strcmp(child->name, name) == 0)
+            return child;
+    return NULL;
+}
+
+static int name_compare(const void *a, const void *b)
+{
+    return strcmp((*(const struct json *const *)a)->name, (*(const struct json *const *)b)->name);
+}
+
+static void canonical_write(struct render *render, struct arena *arena, const struct json *json);
+
+static void canonical_object(struct render *render, struct arena *arena, const struct json *json)
+{
+    const struct json **members = arena_array(arena, json->length + 1, sizeof(struct json *));
+    size_t count = 0;
+    for (const struct json *child = json->first; child != NULL; child = child->next)
+        if (!json_is_absent(child))
+            members[count++] = child;
+    qsort(members, count, sizeof *members, name_compare);
+    render_object_begin(render, json->name);
+    for (size_t i = 0; i < count; i++)
+        canonical_write(render, arena, members[i]);
+    render_object_end(render);
+}
+
+static void canonical_array(struct render *render, struct arena *arena, const struct json *json)
+{
+    render_array_begin(render, json->name);
+    for (const struct json *child = json->first; child != NULL; child = child->next)
+        canonical_write(render, arena, child);
+    render_array_end(render);
+}
+
+static void canonical_write(struct render *render, struct arena *arena, const struct json *json)
+{
+    switch (json->kind) {
+    case JSON_KIND_OBJECT:
+        canonical_object(render, arena, json);
+        break;
+    case JSON_KIND_ARRAY:
+        canonical_array(render, arena, json);
+        break;
+    case JSON_KIND_STRING:
+        render_string_n(render, json->name, json->string, json->length);
+        break;
+    case JSON_KIND_INTEGER:
+        render_integer(render, json->name, json->integer);
+        break;
+    case JSON_KIND_REAL:
+        render_real(render, json->name, json->real);
+        break;
+    case JSON_KIND_NULL:
+        render_null(render, json->name);
+        break;
+    case JSON_KIND_FALSE:
+    case JSON_KIND_TRUE:
+        render_boolean(render, json->name, json->kind == JSON_KIND_TRUE);
+        break;
+    }
+}
+
+void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32])
+{
+    struct text text;
+    struct render render;
+    text_init(&text, arena);
+    render_init(&render, &text);
+    canonical_write(&render, arena, json);
+    crypto_sha256(text.data, text.length, digest);
+}

@@ -1,0 +1,37 @@
+/* JSON out, straight into a growing text. */
+#ifndef BASE_RENDER_H
+#define BASE_RENDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/*
+ * Writing.  Commas are set by the render; keys and values are escaped.  A NULL
+ * string becomes null.  Inside an array the key is NULL.
+ */
+struct render {
+    struct text *text;
+    bool needs_comma;
+};
+
+void render_init(struct render *render, struct text *text);
+void render_object_begin(struct render *render, const char *key);
+void render_object_end(struct render *render);
+void render_array_begin(struct render *render, const char *key);
+void render_array_end(struct render *render);
+void render_string(struct render *render, const char *key, const char *value);
+void render_string_n(struct render *render, const char *key, const char *value, size_t length);
+void render_integer(struct render *render, const char *key, int64_t value);
+void render_real(struct render *render, const char *key, double value);
+void render_boolean(struct render *render, const char *key, bool value);
+void render_null(struct render *render, const char *key);
+
+/* An ISO 8601 time; 0 becomes null. */
+void render_time(struct render *render, const char *key, int64_t time_ms);
+
+/* An integer as a decimal string: ids that a JavaScript number could not hold. */
+void render_id(struct render *render, const char *key, int64_t id);
+
+#endif

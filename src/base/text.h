@@ -1,0 +1,47 @@
+/* Text: UTF-8 checks, numbers, and a growing buffer for what is printed or sent. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/arena.h>
+
+/*
+ * A buffer that grows in its arena.  data is always closed by a zero byte that
+ * is not counted.  It never overflows: the arena's limit ends the process.
+ */
+struct text {
+    struct arena *arena;
+    char *data;
+    size_t length;
+    size_t room;
+};
+
+void text_init(struct text *text, struct arena *arena);
+void text_add(struct text *text, const char *bytes, size_t length);
+void text_add_string(struct text *text, const char *string);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Empties the buffer and keeps its room. */
+void text_clear(struct text *text);
+
+/* True when the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
+bool text_is_utf8(const char *bytes, size_t length);
+
+/* The number of code points of valid UTF-8. */
+size_t text_code_points(const char *bytes, size_t length);
+
+/* True when valid UTF-8 holds a control character (C0, DEL, C1). */
+bool text_has_control(const char *bytes, size_t length);
+
+/*
+ * Reads a whole decimal integer, no sign but '-', no blanks, no leading zeros
+ * except "0", within minimum..maximum.  False otherwise.
+ */
+bool text_integer(const char *string, int64_t minimum, int64_t maximum, int64_t *value);
+
+/* True when a equals b without regard to ASCII case. */
+bool text_equal_nocase(const char *a, const char *b);
+
+#endif
