@@ -1,0 +1,123 @@
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+const char *ctl_option(const struct ctl *ctl, const char *name)
+{
+    for (unsigned i = 0; i < ctl_options_max && ctl->command->options[i].name != NULL; i++)
+        if (strcmp(ctl->command->options[i].name, name) == 0)
+            return ctl->values[i];
+    return NULL;
+}
+
+bool ctl_option_integer(const struct ctl *ctl, const char *name, int64_t least, int64_t most,
+                        int64_t fallback, int64_t *value)
+{
+    const char *given = ctl_option(ctl, name);
+    *value = fallback;
+    if (given == NULL || text_integer(given, least, most, value))
+        return true;
+    fprintf(stderr, "imgwardctl: %s is \"%s\" but must be an integer from %lld to %lld.\n", name, given,
+            (long long)least, (long long)most);
+    return false;
+}
+
+bool ctl_config(struct ctl *ctl, struct config *config)
+{
+    if (config_read(ctl->context, ctl->config_path, config) == IW_OK)
+        return true;
+    for (const struct context_detail *detail = ctl->context->details; detail != NULL; detail = detail->next)
+        fprintf(stderr, "imgwardctl: %s: %s\n", detail->field, detail->message);
+    if (ctl->context->details == NULL)
+        fprintf(stderr, "imgwardctl: %s\n", ctl->context->sentence);
+    return false;
+}
+
+enum ctl_exit ctl_failed(const struct ctl *ctl)
+{
+    const struct context *context = ctl->context;
+    fprintf(stderr, "imgwardctl: %s", context->sentence != NULL ? context->sentence : "failed.");
+    if (context->cause != NULL)
+        fprintf(stderr, " (%s)", context->cause);
+    fputc('\n', stderr);
+    return CTL_FAILED;
+}
+
+/* Reads until the end; false on an error, or when there is more than size bytes. */
+static bool descriptor_read(int descriptor, unsigned char *bytes, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t count = read(descriptor, bytes + done, size - done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        done += (size_t)count;
+    }
+    return true;
+}
+
+enum iw_error ctl_file_read(struct context *context, const char *path, size_t limit, unsigned char **bytes,
+                            size_t *size)
+{
+    struct stat facts;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(errno));
+    if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        close(descriptor);
+        return context_fail(context, IW_IO_FAILED, "%s: not a regular file.", path);
+    }
+    *size = (size_t)facts.st_size;
+    if (*size > limit) {
+        close(descriptor);
+        return context_fail(context, IW_PAYLOAD_TOO_LARGE, "%s: %zu bytes, the limit is %zu.", path, *size,
+                            limit);
+    }
+    *bytes = malloc(*size + 1);
+    bool is_read = *bytes != NULL && descriptor_read(descriptor, *bytes, *size);
+    close(descriptor);
+    if (is_read)
+        return IW_OK;
+    free(*bytes);
+    return context_fail(context, IW_IO_FAILED, "%s: cannot be read.", path);
+}
+
+static bool descriptor_write(int descriptor, const unsigned char *bytes, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t count = write(descriptor, bytes + done, size - done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return false;
+        done += (size_t)count;
+    }
+    return fsync(descriptor) == 0;
+}
+
+enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
+                             unsigned mode)
+{
+    char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
+    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor < 0)
+        return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(errno));
+    bool is_written = descriptor_write(descriptor, bytes, size);
+    is_written = close(descriptor) == 0 && is_written;
+    if (is_written && rename(fresh, path) == 0)
+        return IW_OK;
+    int why = errno;
+    unlink(fresh);
+    return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(why));
+}
