@@ -1,0 +1,352 @@
+#include "service/presign.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/text.h"
+
+enum {
+    key_bytes = 32,
+    key_id_max = 16,
+    signature_length = 43, /* base64url of 32 bytes, unpadded */
+    file_max_bytes = 4096,
+    signed_size = 256
+};
+
+struct signing_key {
+    char id[key_id_max + 1];
+    uint8_t secret[key_bytes];
+};
+
+struct key_file {
+    struct signing_key keys[presign_keys_max];
+    unsigned count;
+};
+
+struct presign {
+    struct {
+        char id[key_id_max + 1];
+        struct crypto_mac *mac;
+    } keys[presign_keys_max];
+    unsigned count;
+    char *public_url;
+    int64_t upload_url_s;
+    int64_t download_url_s;
+    int64_t upload_max_bytes;
+};
+
+/* ---- The file of keys ---- */
+
+static bool id_is_good(const char *id, size_t length)
+{
+    if (length == 0 || length > key_id_max)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)id[i]))
+            return false;
+    return true;
+}
+
+static const struct signing_key *key_find(const struct key_file *file, const char *id)
+{
+    for (unsigned i = 0; i < file->count; i++)
+        if (strcmp(file->keys[i].id, id) == 0)
+            return &file->keys[i];
+    return NULL;
+}
+
+/* Takes one line into the list; NULL, or why not. */
+static const char *line_take(struct key_file *file, const char *line)
+{
+    struct signing_key key = {.id = ""};
+    const char *colon = strchr(line, ':');
+    if (colon == NULL || !id_is_good(line, (size_t)(colon - line)))
+        return "must be an id of 1 to 16 letters and digits, a colon, and 64 hexadecimal digits";
+    memcpy(key.id, line, (size_t)(colon - line));
+    if (strlen(colon + 1) != 2 * key_bytes || !crypto_hex_read(colon + 1, key.secret, key_bytes))
+        return "must hold 64 hexadecimal digits behind the colon";
+    if (key_find(file, key.id) != NULL)
+        return "has an id that stands there already";
+    if (file->count == presign_keys_max)
+        return "is one key too many";
+    file->keys[file->count++] = key;
+    crypto_wipe(&key, sizeof key);
+    return NULL;
+}
+
+/* Reads the text of the file, at most room bytes with the zero. */
+static enum iw_error file_load(struct context *context, const char *path, char *text, size_t room)
+{
+    struct stat facts;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s cannot be read: %s.", path,
+                            strerror(errno));
+    bool is_regular = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
+    ssize_t size = is_regular ? read(descriptor, text, room - 1) : -1;
+    close(descriptor);
+    if (size < 0 || (size_t)size == room - 1)
+        return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s are not a short text file.",
+                            path);
+    text[size] = '\0';
+    if ((facts.st_mode & 07) != 0)
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "The signing keys %s can be read by everybody; chmod 0600 the file.", path);
+    return IW_OK;
+}
+
+static enum iw_error text_parse(struct context *context, const char *path, char *text, struct key_file *file)
+{
+    int number = 0;
+    file->count = 0;
+    for (char *line = text, *next; line != NULL; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        number++;
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        const char *why = line_take(file, line);
+        if (why != NULL)
+            return context_fail(context, IW_CONFIG_INVALID, "%s:%d: the line %s.", path, number, why);
+    }
+    if (file->count == 0)
+        return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s hold no key.", path);
+    return IW_OK;
+}
+
+static enum iw_error key_file_read(struct context *context, const char *path, struct key_file *file)
+{
+    char text[file_max_bytes];
+    enum iw_error error = file_load(context, path, text, sizeof text);
+    if (error == IW_OK)
+        error = text_parse(context, path, text, file);
+    crypto_wipe(text, sizeof text);
+    return error;
+}
+
+/* Writes a new file whole: a file beside it, then a link (must not exist) or a rename. */
+static enum iw_error key_file_write(struct context *context, const char *path, const struct key_file *file,
+                                    bool is_replacing)
+{
+    const char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
+    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0)
+        return context_fail(context, IW_IO_FAILED, "%s: %s.", fresh, strerror(errno));
+    bool is_written = true;
+    for (unsigned i = 0; i < file->count; i++) {
+        char *hex = crypto_hex(context->arena, file->keys[i].secret, key_bytes);
+        is_written = dprintf(descriptor, "%s:%s\n", file->keys[i].id, hex) > 0 && is_written;
+        crypto_wipe(hex, 2 * key_bytes);
+    }
+    is_written = is_written && fsync(descriptor) == 0;
+    is_written = close(descriptor) == 0 && is_written;
+    is_written = is_written && (is_replacing ? rename(fresh, path) : link(fresh, path)) == 0;
+    int why = errno;
+    unlink(fresh);
+    if (is_written)
+        return IW_OK;
+    return context_fail(context, why == EEXIST ? IW_TWIN_EXISTS : IW_IO_FAILED, "%s: %s.", path,
+                        strerror(why));
+}
+
+enum iw_error presign_keys_generate(struct context *context, const char *path, bool is_rotation,
+                                    const char **new_id)
+{
+    struct key_file old = {.count = 0}, fresh = {.count = 1};
+    if (is_rotation && key_file_read(context, path, &old) != IW_OK)
+        return context->error;
+    do {
+        snprintf(fresh.keys[0].id, sizeof fresh.keys[0].id, "%08" PRIx32, (uint32_t)crypto_random_u64());
+    } while (key_find(&old, fresh.keys[0].id) != NULL);
+    crypto_random(fresh.keys[0].secret, key_bytes);
+    if (old.count > 0)
+        fresh.keys[fresh.count++] = old.keys[0];
+    *new_id = arena_text(context->arena, fresh.keys[0].id);
+    enum iw_error error = key_file_write(context, path, &fresh, is_rotation);
+    crypto_wipe(&old, sizeof old);
+    crypto_wipe(&fresh, sizeof fresh);
+    return error;
+}
+
+/* ---- The keys of a process ---- */
+
+enum iw_error presign_new(struct context *context, const struct config *config, struct presign **presign)
+{
+    struct key_file file = {.count = 0};
+    enum iw_error error = key_file_read(context, config->store_signing_keys_file, &file);
+    if (error != IW_OK)
+        return error;
+    struct presign *made = calloc(1, sizeof *made);
+    char *url = strdup(config->api_public_url);
+    if (made == NULL || url == NULL)
+        abort();
+    for (size_t length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
+        url[length - 1] = '\0';
+    made->public_url = url;
+    made->upload_url_s = config->store_upload_url_s;
+    made->download_url_s = config->store_download_url_s;
+    made->upload_max_bytes = config->store_upload_max_bytes;
+    made->count = file.count;
+    for (unsigned i = 0; i < file.count; i++) {
+        memcpy(made->keys[i].id, file.keys[i].id, sizeof made->keys[i].id);
+        made->keys[i].mac = crypto_mac_new(file.keys[i].secret, key_bytes);
+    }
+    crypto_wipe(&file, sizeof file);
+    *presign = made;
+    return IW_OK;
+}
+
+void presign_free(struct presign *presign)
+{
+    if (presign == NULL)
+        return;
+    for (unsigned i = 0; i < presign->count; i++)
+        crypto_mac_free(presign->keys[i].mac);
+    free(presign->public_url);
+    free(presign);
+}
+
+int64_t presign_expiry_s(const struct presign *presign, enum presign_method method)
+{
+    return clock_now_ms() / 1000 + (method == PRESIGN_PUT ? presign->upload_url_s : presign->download_url_s);
+}
+
+int64_t presign_upload_max_bytes(const struct presign *presign)
+{
+    return presign->upload_max_bytes;
+}
+
+/* ---- Signing ---- */
+
+/* What is signed.  The first line names the purpose, so that the key signs nothing else by accident. */
+static const char *signature_make(const struct presign *presign, struct arena *arena, unsigned key,
+                                  enum presign_method method, const char *key_text, int64_t expires_s,
+                                  int64_t max_bytes)
+{
+    char text[signed_size];
+    uint8_t digest[sha256_bytes];
+    int length = snprintf(text, sizeof text, "imgward-url-1\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%s",
+                          method == PRESIGN_PUT ? "PUT" : "GET", key_text, expires_s, max_bytes,
+                          presign->keys[key].id);
+    if (length < 0 || (size_t)length >= sizeof text)
+        abort(); /* The pieces are bounded; a cut text must never be signed. */
+    crypto_mac_sign(presign->keys[key].mac, text, (size_t)length, digest);
+    return crypto_base64url(arena, digest, sizeof digest);
+}
+
+const char *presign_upload_url(const struct presign *presign, struct arena *arena, const struct filekey *key,
+                               int64_t expires_s, int64_t max_bytes)
+{
+    char text[filekey_size];
+    filekey_print(key, text);
+    return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&m=%" PRId64 "&k=%s&s=%s", presign->public_url, text,
+                        expires_s, max_bytes, presign->keys[0].id,
+                        signature_make(presign, arena, 0, PRESIGN_PUT, text, expires_s, max_bytes));
+}
+
+const char *presign_download_url(const struct presign *presign, struct arena *arena,
+                                 const struct filekey *key, int64_t expires_s)
+{
+    char text[filekey_size];
+    filekey_print(key, text);
+    return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&k=%s&s=%s", presign->public_url, text, expires_s,
+                        presign->keys[0].id,
+                        signature_make(presign, arena, 0, PRESIGN_GET, text, expires_s, 0));
+}
+
+/* ---- Checking ---- */
+
+enum { parameter_count = 4, parameter_size = 64 };
+
+struct parameters {
+    char values[parameter_count][parameter_size]; /* in the order of names[]; "" when absent */
+};
+
+static const char parameter_names[parameter_count] = {'e', 'm', 'k', 's'};
+
+/* Takes "e=..." of length bytes; false when it is unknown, empty, too long, or there already. */
+static bool parameter_take(struct parameters *parameters, const char *text, size_t length)
+{
+    if (length < 3 || text[1] != '=' || length - 2 >= parameter_size)
+        return false;
+    for (unsigned i = 0; i < parameter_count; i++)
+        if (parameter_names[i] == text[0] && parameters->values[i][0] == '\0') {
+            memcpy(parameters->values[i], text + 2, length - 2);
+            parameters->values[i][length - 2] = '\0';
+            return true;
+        }
+    return false;
+}
+
+static bool query_read(const char *query, struct parameters *parameters)
+{
+    memset(parameters, 0, sizeof *parameters);
+    for (const char *at = query;; at++) {
+        size_t length = strcspn(at, "&");
+        if (!parameter_take(parameters, at, length))
+            return false;
+        at += length;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+/* The numbers of the query: an upload has a limit, a download has none. */
+static bool limits_read(const struct parameters *parameters, enum presign_method method,
+                        struct presign_grant *grant)
+{
+    grant->max_bytes = 0;
+    if (!text_integer(parameters->values[0], 1, INT64_MAX / 1000, &grant->expires_s))
+        return false;
+    if (method == PRESIGN_GET)
+        return parameters->values[1][0] == '\0';
+    return text_integer(parameters->values[1], 1, INT64_MAX, &grant->max_bytes);
+}
+
+/* The text is compared, not the bytes it stands for: base64 spells some bytes in more than one way. */
+static bool signature_matches(const struct presign *presign, struct arena *arena, enum presign_method method,
+                              const char *key_text, const struct parameters *parameters,
+                              const struct presign_grant *grant)
+{
+    for (unsigned i = 0; i < presign->count; i++) {
+        if (strcmp(presign->keys[i].id, parameters->values[2]) != 0)
+            continue;
+        const char *wanted =
+            signature_make(presign, arena, i, method, key_text, grant->expires_s, grant->max_bytes);
+        return strlen(parameters->values[3]) == signature_length &&
+               crypto_equal(wanted, parameters->values[3], signature_length);
+    }
+    return false;
+}
+
+static bool key_is_upload(const struct filekey *key)
+{
+    return key->kind == FILEKEY_UPLOAD || key->kind == FILEKEY_ORIGINAL;
+}
+
+enum iw_error presign_verify(const struct presign *presign, struct context *context,
+                             enum presign_method method, const char *key_text, const char *query,
+                             struct presign_grant *grant)
+{
+    struct parameters parameters;
+    if (!filekey_read(key_text, &grant->key) || key_is_upload(&grant->key) != (method == PRESIGN_PUT) ||
+        !query_read(query, &parameters) || !limits_read(&parameters, method, grant) ||
+        !signature_matches(presign, context->arena, method, key_text, &parameters, grant))
+        return context_fail(context, IW_URL_SIGNATURE_INVALID, NULL);
+    if (clock_now_ms() < grant->expires_s * 1000)
+        return IW_OK;
+    char expired_at[clock_iso_size];
+    clock_iso(grant->expires_s * 1000, expired_at);
+    context->expired_at = arena_text(context->arena, expired_at);
+    return context_fail(context, IW_URL_EXPIRED, "The URL expired at %s.", expired_at);
+}

@@ -1,0 +1,478 @@
+#include "service/storage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/text.h"
+
+/*
+ * <root>/<kind>/<shard>/<order>.<number>.<version>[.<part>]
+ *
+ * 4,096 shards a kind, made when first needed and never removed: ten million
+ * files are then some 2,400 names a folder.
+ */
+enum {
+    shard_bits = 12,
+    folder_mode = 0750, /* the front server reads through the group */
+    file_mode = 0640,
+    name_size = 160
+};
+
+static const char *const kind_words[STORAGE_KIND_COUNT] = {
+    [STORAGE_UPLOAD] = "in", [STORAGE_ORIGINAL] = "original", [STORAGE_RESULT] = "out",
+    [STORAGE_ZIP] = "zip",   [STORAGE_THUMBNAIL] = "thumb",
+};
+
+struct storage {
+    int root;
+    int unfinished; /* tmp/, for file systems without O_TMPFILE and for replacing */
+};
+
+struct storage_writer {
+    struct storage *storage;
+    int descriptor;
+    char name[40]; /* under tmp/; "" while the file has no name at all */
+};
+
+/* ---- Keys and names ---- */
+
+static int numbers_print(char *text, size_t room, const struct storage_key *key, char separator)
+{
+    int length = snprintf(text, room, "%" PRId64 "%c%" PRId64 ".%" PRId64, key->order_id, separator,
+                          key->number, key->version);
+    if (key->part > 0)
+        length += snprintf(text + length, room - (size_t)length, ".%" PRId64, key->part);
+    return length;
+}
+
+const char *storage_key_text(struct arena *arena, const struct storage_key *key)
+{
+    char numbers[name_size];
+    numbers_print(numbers, sizeof numbers, key, '/');
+    return arena_printf(arena, "%s/%s", kind_words[key->kind], numbers);
+}
+
+/* Reads "7001/12.1.2" or "7001.12.1.2", by the separator between the first two numbers. */
+static bool numbers_read(const char *text, char separator, struct storage_key *key)
+{
+    char copy[name_size];
+    int64_t *const fields[] = {&key->order_id, &key->number, &key->version, &key->part};
+    size_t length = strlen(text), count = 0;
+    if (length >= sizeof copy)
+        return false;
+    memcpy(copy, text, length + 1);
+    key->part = 0;
+    for (char *at = copy, *end; at != NULL; at = end, count++) {
+        end = strchr(at, count == 0 ? separator : '.');
+        if (end != NULL)
+            *end++ = '\0';
+        bool is_order_or_part = count == 0 || count == 3;
+        if (count == 4 || !text_integer(at, is_order_or_part ? 1 : 0, INT64_MAX, fields[count]))
+            return false;
+    }
+    return count >= 3;
+}
+
+bool storage_key_read(const char *text, struct storage_key *key)
+{
+    const char *slash = strchr(text, '/');
+    for (int kind = 0; slash != NULL && kind < STORAGE_KIND_COUNT; kind++) {
+        size_t length = strlen(kind_words[kind]);
+        if (length != (size_t)(slash - text) || memcmp(text, kind_words[kind], length) != 0)
+            continue;
+        key->kind = (enum storage_kind)kind;
+        return numbers_read(slash + 1, '/', key);
+    }
+    return false;
+}
+
+int64_t storage_version_new(void)
+{
+    int64_t version;
+    do {
+        version = (int64_t)(crypto_random_u64() >> 1);
+    } while (version == 0);
+    return version;
+}
+
+/* Orders of one moment spread over the shards: Fibonacci hashing (Knuth, TAOCP 3, 6.4). */
+static unsigned shard_of(int64_t order_id)
+{
+    return (unsigned)(((uint64_t)order_id * UINT64_C(11400714819323198485)) >> (64 - shard_bits));
+}
+
+static void folder_print(char name[name_size], enum storage_kind kind, int64_t order_id)
+{
+    snprintf(name, name_size, "%s/%03x", kind_words[kind], shard_of(order_id));
+}
+
+static void path_print(char name[name_size], const struct storage_key *key)
+{
+    folder_print(name, key->kind, key->order_id);
+    size_t length = strlen(name);
+    name[length++] = '/';
+    numbers_print(name + length, name_size - length, key, '.');
+}
+
+const char *storage_handover(struct arena *arena, const struct storage_key *key)
+{
+    char name[name_size];
+    path_print(name, key);
+    return arena_text(arena, name);
+}
+
+/* ---- Errors ---- */
+
+static enum iw_error store_failed(struct context *context, const char *what, int why)
+{
+    bool is_full = why == ENOSPC || why == EDQUOT || why == EFBIG;
+    enum iw_error error =
+        context_fail(context, IW_SERVICE_UNAVAILABLE,
+                     is_full ? "There is no room left to store files." : "The file store cannot be used.");
+    context->reason = is_full ? "store_full" : "store_failed";
+    context->retry_after_s = is_full ? 60 : 10;
+    context_cause(context, "%s: %s", what, strerror(why));
+    return error;
+}
+
+/* ---- Opening ---- */
+
+static bool folder_make(int parent, const char *name)
+{
+    if (mkdirat(parent, name, folder_mode) == 0) /* the mask of the process must not take the group's bits */
+        return fchmodat(parent, name, folder_mode, 0) == 0 && fsync(parent) == 0;
+    return errno == EEXIST;
+}
+
+static int folder_open(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool folders_prepare(struct storage *storage)
+{
+    for (int kind = 0; kind < STORAGE_KIND_COUNT; kind++)
+        if (!folder_make(storage->root, kind_words[kind]))
+            return false;
+    if (!folder_make(storage->root, "tmp"))
+        return false;
+    storage->unfinished = folder_open(storage->root, "tmp");
+    return storage->unfinished >= 0 && faccessat(storage->unfinished, ".", W_OK | X_OK, 0) == 0;
+}
+
+enum iw_error storage_open(struct context *context, const char *path, struct storage **storage)
+{
+    struct storage *opened = malloc(sizeof *opened);
+    if (opened == NULL)
+        abort();
+    opened->unfinished = -1;
+    opened->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened->root >= 0 && folders_prepare(opened)) {
+        *storage = opened;
+        return IW_OK;
+    }
+    const char *why = strerror(errno);
+    storage_close(opened);
+    return context_fail(context, IW_IO_FAILED, "The file store %s cannot be used: %s.", path, why);
+}
+
+void storage_close(struct storage *storage)
+{
+    if (storage == NULL)
+        return;
+    if (storage->root >= 0)
+        close(storage->root);
+    if (storage->unfinished >= 0)
+        close(storage->unfinished);
+    free(storage);
+}
+
+/* ---- Writing ---- */
+
+static void unfinished_name(char name[40])
+{
+    snprintf(name, 40, "%016" PRIx64 "%016" PRIx64, crypto_random_u64(), crypto_random_u64());
+}
+
+enum iw_error storage_put_begin(struct storage *storage, struct context *context,
+                                struct storage_writer **writer)
+{
+    struct storage_writer *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        abort();
+    made->storage = storage;
+    made->descriptor = openat(storage->unfinished, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode);
+    if (made->descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+        unfinished_name(made->name);
+        made->descriptor =
+            openat(storage->unfinished, made->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_mode);
+    }
+    if (made->descriptor < 0) {
+        int why = errno;
+        free(made);
+        return store_failed(context, "begin", why);
+    }
+    *writer = made;
+    return IW_OK;
+}
+
+enum iw_error storage_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
+                              size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t count = write(writer->descriptor, (const char *)bytes + done, size - done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return store_failed(context, "write", errno);
+        done += (size_t)count;
+    }
+    return IW_OK;
+}
+
+/* Gives the file a name under tmp/ so that it can be renamed over another. */
+static bool writer_name(struct storage_writer *writer)
+{
+    char file[64];
+    snprintf(file, sizeof file, "/proc/self/fd/%d", writer->descriptor);
+    unfinished_name(writer->name);
+    if (linkat(AT_FDCWD, file, writer->storage->unfinished, writer->name, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    writer->name[0] = '\0';
+    return false;
+}
+
+/* Puts the file in its place: a link where nothing stood, otherwise a rename. */
+static bool writer_place(struct storage_writer *writer, const char *path)
+{
+    char file[64];
+    int root = writer->storage->root;
+    snprintf(file, sizeof file, "/proc/self/fd/%d", writer->descriptor);
+    if (writer->name[0] == '\0') {
+        if (linkat(AT_FDCWD, file, root, path, AT_SYMLINK_FOLLOW) == 0)
+            return true;
+        if (errno != EEXIST || !writer_name(writer))
+            return false;
+    }
+    if (renameat(writer->storage->unfinished, writer->name, root, path) != 0)
+        return false;
+    writer->name[0] = '\0';
+    return true;
+}
+
+static bool folder_sync(struct storage *storage, const char *folder)
+{
+    int descriptor = folder_open(storage->root, folder);
+    if (descriptor < 0)
+        return false;
+    bool is_synced = fsync(descriptor) == 0;
+    int why = errno;
+    close(descriptor);
+    errno = why;
+    return is_synced;
+}
+
+/* The parent is synced even where another process was first: it may not have come to that yet. */
+static bool shard_make(struct storage *storage, enum storage_kind kind, const char *folder)
+{
+    bool is_made = mkdirat(storage->root, folder, folder_mode) == 0;
+    if (!is_made && errno != EEXIST)
+        return false;
+    return (!is_made || fchmodat(storage->root, folder, folder_mode, 0) == 0) &&
+           folder_sync(storage, kind_words[kind]);
+}
+
+/* The steps of a commit, in order; NULL, or the one that failed with errno set. */
+static const char *writer_finish(struct storage_writer *writer, const struct storage_key *key)
+{
+    char folder[name_size], path[name_size];
+    folder_print(folder, key->kind, key->order_id);
+    path_print(path, key);
+    if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0)
+        return "sync";
+    if (!writer_place(writer, path) &&
+        (errno != ENOENT || !shard_make(writer->storage, key->kind, folder) || !writer_place(writer, path)))
+        return "place";
+    return folder_sync(writer->storage, folder) ? NULL : "folder sync";
+}
+
+enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context,
+                                 const struct storage_key *key)
+{
+    const char *failed = writer_finish(writer, key);
+    int why = errno;
+    storage_put_abandon(writer);
+    return failed == NULL ? IW_OK : store_failed(context, failed, why);
+}
+
+void storage_put_abandon(struct storage_writer *writer)
+{
+    if (writer->name[0] != '\0')
+        unlinkat(writer->storage->unfinished, writer->name, 0);
+    close(writer->descriptor);
+    free(writer);
+}
+
+enum iw_error storage_put_bytes(struct storage *storage, struct context *context,
+                                const struct storage_key *key, const void *bytes, size_t size)
+{
+    struct storage_writer *writer;
+    enum iw_error error = storage_put_begin(storage, context, &writer);
+    if (error != IW_OK)
+        return error;
+    error = storage_put_add(writer, context, bytes, size);
+    if (error == IW_OK)
+        return storage_put_commit(writer, context, key);
+    storage_put_abandon(writer);
+    return error;
+}
+
+/* ---- Reading ---- */
+
+static enum iw_error read_failed(struct context *context, const char *what, int why)
+{
+    if (why != ENOENT)
+        return store_failed(context, what, why);
+    return context_fail(context, IW_NOT_FOUND, "The file is not in the store.");
+}
+
+static void facts_fill(struct storage_facts *facts, const struct stat *found)
+{
+    facts->size_bytes = (int64_t)found->st_size;
+    facts->modified_ms = (int64_t)found->st_mtim.tv_sec * 1000 + found->st_mtim.tv_nsec / 1000000;
+}
+
+enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
+                          int *descriptor, struct storage_facts *facts)
+{
+    char path[name_size];
+    struct stat found;
+    path_print(path, key);
+    /* O_NONBLOCK: a planted pipe must not hold us; it does nothing to a regular file. */
+    int opened = openat(storage->root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (opened < 0)
+        return read_failed(context, "open", errno);
+    bool is_known = fstat(opened, &found) == 0;
+    if (!is_known || !S_ISREG(found.st_mode)) {
+        int why = is_known ? EINVAL : errno;
+        close(opened);
+        return store_failed(context, "not a regular file", why);
+    }
+    if (facts != NULL)
+        facts_fill(facts, &found);
+    *descriptor = opened;
+    return IW_OK;
+}
+
+enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
+                           struct storage_facts *facts)
+{
+    char path[name_size];
+    struct stat found;
+    path_print(path, key);
+    if (fstatat(storage->root, path, &found, AT_SYMLINK_NOFOLLOW) != 0)
+        return read_failed(context, "stat", errno);
+    if (!S_ISREG(found.st_mode))
+        return store_failed(context, "not a regular file", EINVAL);
+    facts_fill(facts, &found);
+    return IW_OK;
+}
+
+enum iw_error storage_delete(struct storage *storage, struct context *context, const struct storage_key *key)
+{
+    char path[name_size];
+    path_print(path, key);
+    if (unlinkat(storage->root, path, 0) == 0 || errno == ENOENT)
+        return IW_OK;
+    return store_failed(context, "delete", errno);
+}
+
+/* ---- Listing ---- */
+
+/* The stream of a folder, or NULL with errno. */
+static DIR *folder_stream(int parent, const char *name)
+{
+    int descriptor = folder_open(parent, name);
+    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+    if (stream == NULL && descriptor >= 0)
+        close(descriptor);
+    return stream;
+}
+
+struct listing {
+    enum storage_kind kind;
+    int64_t order_id; /* 0: all */
+    storage_visit *visit;
+    void *user;
+    bool is_stopped;
+};
+
+static void name_visit(struct listing *listing, int folder, const char *name)
+{
+    struct storage_key key = {.kind = listing->kind};
+    struct storage_facts facts;
+    struct stat found;
+    if (!numbers_read(name, '.', &key) || (listing->order_id != 0 && listing->order_id != key.order_id) ||
+        fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode))
+        return;
+    facts_fill(&facts, &found);
+    listing->is_stopped = !listing->visit(listing->user, &key, &facts);
+}
+
+/* Visits one shard; a shard that is not there is empty. */
+static int shard_list(struct storage *storage, struct listing *listing, unsigned shard)
+{
+    char folder[name_size];
+    snprintf(folder, sizeof folder, "%s/%03x", kind_words[listing->kind], shard);
+    DIR *stream = folder_stream(storage->root, folder);
+    if (stream == NULL)
+        return errno == ENOENT ? 0 : errno;
+    const struct dirent *entry;
+    while (!listing->is_stopped && (errno = 0, entry = readdir(stream)) != NULL)
+        name_visit(listing, dirfd(stream), entry->d_name);
+    int why = listing->is_stopped ? 0 : errno;
+    closedir(stream);
+    return why;
+}
+
+enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
+                           int64_t order_id, storage_visit *visit, void *user)
+{
+    struct listing listing = {.kind = kind, .order_id = order_id, .visit = visit, .user = user};
+    unsigned first = order_id != 0 ? shard_of(order_id) : 0;
+    unsigned last = order_id != 0 ? first : (1u << shard_bits) - 1;
+    for (unsigned shard = first; shard <= last && !listing.is_stopped; shard++) {
+        int why = shard_list(storage, &listing, shard);
+        if (why != 0)
+            return store_failed(context, "list", why);
+    }
+    return IW_OK;
+}
+
+enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s, unsigned *count)
+{
+    int64_t limit_s = clock_now_ms() / 1000 - age_s;
+    unsigned removed = 0;
+    struct stat found;
+    const struct dirent *entry;
+    DIR *stream = folder_stream(storage->unfinished, ".");
+    if (stream == NULL)
+        return store_failed(context, "sweep", errno);
+    while ((entry = readdir(stream)) != NULL)
+        if (fstatat(storage->unfinished, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(found.st_mode) && found.st_mtim.tv_sec <= limit_s)
+            removed += unlinkat(storage->unfinished, entry->d_name, 0) == 0;
+    closedir(stream);
+    if (count != NULL)
+        *count = removed;
+    return IW_OK;
+}
