@@ -1,0 +1,204 @@
+"""A small client of the service, on the standard library alone.
+
+Every call answers an Answer: status, headers, body bytes, and the JSON in them.
+Nothing here asserts; tests do.
+"""
+import hashlib
+import http.client
+import json
+import os
+import shlex
+import ssl
+import subprocess
+import time
+import urllib.parse
+import uuid
+
+ORDERS = "/api/v2/orders"
+ENDED = ("complete", "failed", "expired", "detected", "undetected")
+
+
+def environment_read(path):
+    """The variables of a dev.env file."""
+    with open(path, encoding="utf-8") as file:
+        words = shlex.split(file.read(), comments=True)
+    return dict(word.split("=", 1) for word in words)
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def data(self):
+        return self.json["data"]
+
+    @property
+    def code(self):
+        return self.json["code"]
+
+    def fields(self):
+        """The names of the bad fields of a validation error."""
+        return [detail["field"] for detail in self.json.get("details", [])]
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:600]!r}>"
+
+
+class Stack:
+    """A running stack, as dev.env describes it."""
+
+    def __init__(self, environment):
+        self.environment = environment
+        self.url = environment["IMGWARD_URL"]
+        self.run = environment["IMGWARD_RUN"]
+        self.store = environment["IMGWARD_STORE"]
+        self.tls = ssl.create_default_context(cafile=environment["IMGWARD_CA"])
+
+    def key(self, plan):
+        return self.environment["IMGWARD_KEY_" + plan.upper()]
+
+    def ctl(self, *words, check=True):
+        """Runs imgwardctl; its standard output."""
+        done = subprocess.run(
+            [self.environment["IMGWARD_CTL"], "--config", self.environment["IMGWARD_CONFIG"], *words],
+            capture_output=True, text=True, timeout=60)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"imgwardctl {' '.join(words)}: {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def part(self, verb, name):
+        """Starts, stops or kills (-9) a part: mariadbd, redis, api, worker, nginx."""
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        subprocess.run([os.path.join(root, "dev"), "stack", verb, name], check=True, timeout=90,
+                       env={**os.environ, "IMGWARD_VAR": self.environment["IMGWARD_VAR"],
+                            "IMGWARD_BUILD": self.environment["IMGWARD_BUILD"]},
+                       stdout=subprocess.DEVNULL)
+
+    def pid(self, name):
+        with open(os.path.join(self.run, name + ".pid"), encoding="ascii") as file:
+            return int(file.read())
+
+    def sql(self, statement):
+        """Rows of a statement, as lists of text; as the database's administrator."""
+        done = subprocess.run(
+            ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
+             "-e", statement], capture_output=True, text=True, timeout=60, check=True)
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def redis(self, *words):
+        done = subprocess.run(["redis-cli", "-s", self.environment["IMGWARD_REDIS_SOCKET"], *words],
+                              capture_output=True, text=True, timeout=20, check=True)
+        return done.stdout.strip()
+
+    def account_new(self, plan="enterprise", requests_per_minute=1000000):
+        """A fresh account and a client of its key, by default without a limit that tests would meet."""
+        name = "test-" + uuid.uuid4().hex[:12]
+        account = self.ctl("account", "create", "--plan", plan, name).split()[-1]
+        if requests_per_minute is not None:
+            self.ctl("account", "plan", "--requests-per-minute", str(requests_per_minute), account, plan)
+        return Client(self, self.key_new(account), account)
+
+    def key_new(self, account, *options):
+        output = self.ctl("key", "create", *options, account)
+        return next(word for word in output.split() if word.startswith("iw_live_"))
+
+
+class Client:
+    """Talks to the API with one key over HTTPS; a connection a call unless kept."""
+
+    def __init__(self, stack, key=None, account=None):
+        self.stack = stack
+        self.key = key
+        self.account = account
+
+    def request(self, method, path, body=None, headers=None, key=True, timeout=60):
+        """path may be an absolute URL (an upload or download URL, which gets no key)."""
+        target = urllib.parse.urlsplit(path)
+        base = urllib.parse.urlsplit(self.stack.url)
+        sent = dict(headers or {})
+        if key and self.key and not target.netloc and "Authorization" not in sent:
+            sent["Authorization"] = "Bearer " + self.key
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        if isinstance(body, str):
+            body = body.encode()
+        place = target.path + ("?" + target.query if target.query else "")
+        connection = http.client.HTTPSConnection(target.hostname or base.hostname, target.port or base.port,
+                                                 context=self.stack.tls, timeout=timeout)
+        try:
+            connection.request(method, place, body=body, headers=sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body=None, **more):
+        return self.request("POST", path, body, **more)
+
+    # The way of an order.
+
+    def create(self, files=("a.jpg",), key=None, kind="anti-ai", **fields):
+        """POST of a creation; files are names or whole file objects."""
+        body = {"idempotencyKey": key or uuid.uuid4().hex,
+                "files": [file if isinstance(file, dict) else {"fileName": file} for file in files]}
+        body.update(fields)
+        return self.post(f"{ORDERS}/{kind}", body)
+
+    def upload(self, url, data, **headers):
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.request("PUT", url, data, headers=names, key=False)
+
+    def confirm(self, order, key=None):
+        return self.post(f"{ORDERS}/anti-ai/confirm",
+                         {"idempotencyKey": key or uuid.uuid4().hex, "orderId": str(order)})
+
+    def detail(self, order):
+        return self.get(f"{ORDERS}/{order}")
+
+    def list(self, **query):
+        return self.get(ORDERS + ("?" + urllib.parse.urlencode(query) if query else ""))
+
+    def wait(self, order, seconds=90, until=ENDED):
+        """The order's data once its status is one of until; raises when it takes longer."""
+        end = time.monotonic() + seconds
+        while True:
+            answer = self.detail(order)
+            if answer.status == 200 and answer.data["status"] in until:
+                return answer.data
+            if time.monotonic() > end:
+                raise TimeoutError(f"order {order} after {seconds} s: {answer}")
+            time.sleep(0.1)
+
+    def download(self, order):
+        """The bytes of the order's result: a picture or a ZIP."""
+        url = self.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
+        return self.request("GET", url, key=False)
+
+    def order_whole(self, pictures, seconds=90, **fields):
+        """Creates, uploads, confirms, waits; pictures is a list of (name, bytes)."""
+        created = self.create([name for name, _ in pictures], **fields)
+        if created.status != 201:
+            raise RuntimeError(f"creation: {created}")
+        for file, (_, data) in zip(created.data["files"], pictures):
+            answer = self.upload(file["uploadUrl"], data)
+            if answer.status != 201:
+                raise RuntimeError(f"upload: {answer}")
+        answer = self.confirm(created.data["orderId"])
+        if answer.status != 200:
+            raise RuntimeError(f"confirm: {answer}")
+        return self.wait(created.data["orderId"], seconds)
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,83 @@
+"""Fixtures: a running stack, clients of it, pictures.
+
+The stack is the one that IMGWARD_ENV names (a dev.env), or a private one that
+is started for the session and ended after it.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+
+import client as client_module  # noqa: E402
+import pictures  # noqa: E402
+
+
+def dev(verb, var):
+    return subprocess.run([os.path.join(ROOT, "dev"), verb], env={**os.environ, "IMGWARD_VAR": var},
+                          capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def stack():
+    named = os.environ.get("IMGWARD_ENV")
+    if named:
+        yield client_module.Stack(client_module.environment_read(named))
+        return
+    # A folder that is named keeps its logs.
+    var = os.environ.get("IMGWARD_TEST_VAR") or tempfile.mkdtemp(prefix="imgward-test.")
+    up = dev("up", var)
+    if up.returncode != 0:
+        pytest.exit(f"the stack did not come up: {up.stdout}{up.stderr}", returncode=3)
+    try:
+        yield client_module.Stack(client_module.environment_read(os.path.join(var, "dev.env")))
+    finally:
+        down = dev("down", var)
+        if "IMGWARD_TEST_VAR" not in os.environ:
+            shutil.rmtree(var)
+        assert down.returncode == 0, down.stdout + down.stderr
+
+
+@pytest.fixture(scope="module")
+def client(stack):
+    """A client of a fresh account whose rate limit no test meets."""
+    return stack.account_new()
+
+
+@pytest.fixture(scope="module")
+def stranger(stack):
+    """Another account's client."""
+    return stack.account_new()
+
+
+@pytest.fixture
+def nobody(stack):
+    """A client without a key."""
+    return client_module.Client(stack)
+
+
+@pytest.fixture(scope="session", params=["free", "pro", "enterprise"])
+def planned(stack, request):
+    """The three accounts of dev.env, with their plans' limits."""
+    return request.param, client_module.Client(stack, stack.key(request.param))
+
+
+@pytest.fixture(scope="session")
+def jpeg():
+    return pictures.jpeg(320, 240)
+
+
+@pytest.fixture(scope="session")
+def png():
+    return pictures.png(200, 150)
+
+
+@pytest.fixture(scope="session")
+def webp():
+    return pictures.webp(180, 140)

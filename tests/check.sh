@@ -1,0 +1,145 @@
+#!/bin/bash
+# Runs the parts of ./dev check and adds up what they counted.
+# A part counts its tests with "count"; one that breaks counts as a failure.
+set -uo pipefail
+
+root=$IMGWARD_ROOT
+python=$IMGWARD_PYTHON
+out=$IMGWARD_VAR/check
+passed=0 failed=0 skipped=0
+summary=()
+
+parts=(
+    "deps#the Debian packages are there (installed, as root)"
+    "build#the programs compile"
+    "unit#unit tests of every room (make check)"
+    "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
+    "lint#the walls, format, length of functions"
+    "nginx#nginx takes the shipped configuration files"
+    "api#the contract over HTTPS, on a stack of its own"
+    "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
+    "dist#make distcheck: the tarball builds, passes, installs and cleans up"
+)
+
+say() { printf '%s\n' "$*"; }
+
+# Adds to the sums: passed, failed, skipped.
+count() {
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
+    summary+=("$(printf '  %-11s %4d passed, %d failed, %d skipped' "$part" "$1" "$2" "${3:-0}")")
+}
+
+# Counts one test: what follows is its command.
+check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
+
+part_deps() {
+    check_one "$root/dev" deps
+}
+
+part_build() { check_one "$root/dev" build; }
+
+# CUnit's last table says "tests  TOTAL RAN PASSED FAILED INACTIVE"; a program
+# that died before it counts as one failure, one without a table as one test.
+unit_count() {
+    local logs trs
+    mapfile -t logs < <(find "$1/tests/unit" -name '*.log' 2>/dev/null)
+    mapfile -t trs < <(find "$1/tests/unit" -name '*.trs' 2>/dev/null)
+    cat "${logs[@]}" "${trs[@]}" /dev/null | awk '
+        $1 == "tests" && NF == 6 { tables++; ran += $4; bad += $5 }
+        $1 == ":test-result:" { results[$2]++ }
+        END {
+            broken = results["FAIL"] + results["ERROR"]
+            if (bad == 0) bad = broken
+            if (tables == 0) ran = results["PASS"]
+            print ran + 0, bad + 0, results["SKIP"] + 0
+        }'
+}
+
+unit_run() {
+    local tree=$1 numbers code=0
+    rm -f "$tree"/tests/unit/*.log "$tree"/tests/unit/*.trs
+    make -s -k -C "$tree" -j"$(nproc)" check >"$out/$part.log" 2>&1 || code=$?
+    read -r -a numbers <<<"$(unit_count "$tree")"
+    # A make that fails without a failing test did not compile them.
+    [ $code -eq 0 ] || [ "${numbers[1]}" -gt 0 ] || numbers[1]=1
+    [ "${numbers[1]}" -eq 0 ] || tail -n 60 "$out/$part.log"
+    count "${numbers[@]}"
+}
+
+part_unit() { unit_run "$IMGWARD_BUILD"; }
+
+part_sanitizers() {
+    local tree=$IMGWARD_BUILD-asan
+    if ! IMGWARD_BUILD=$tree IMGWARD_CONFIGURE=--enable-sanitizers "$root/dev" build >"$out/sanitizers-build.log" 2>&1; then
+        tail -n 30 "$out/sanitizers-build.log"
+        count 0 1
+        return
+    fi
+    unit_run "$tree"
+}
+
+part_lint() {
+    local numbers
+    "$root/tests/lint.sh" >"$out/lint.log" 2>&1
+    cat "$out/lint.log"
+    read -r -a numbers <<<"$(awk '/^ok /{p++} /^not ok /{f++} /^skip /{s++} END {print p+0, f+0, s+0}' "$out/lint.log")"
+    count "${numbers[@]}"
+}
+
+pytest_run() {
+    local report=$out/$part.xml
+    rm -f "$report"
+    IMGWARD_TEST_VAR=$out/$part "$python" -m pytest -q -p no:cacheprovider --tb=short --junitxml="$report" \
+        "$@" 2>&1 | tee "$out/$part.log" | tail -n 80
+    count $("$python" "$root/tests/junit_count.py" "$report")
+}
+
+part_nginx() { pytest_run "$root/tests/nginx"; }
+part_api() { pytest_run "$root/tests/api"; }
+part_fault() { pytest_run "$root/tests/fault"; }
+
+part_dist() {
+    check_one dist_check
+}
+
+dist_check() {
+    make -s -C "$IMGWARD_BUILD" -j"$(nproc)" distcheck >"$out/dist.log" 2>&1 && return
+    tail -n 40 "$out/dist.log"
+    return 1
+}
+
+parts_list() {
+    local line
+    for line in "${parts[@]}"; do printf '  %-11s %s\n' "${line%%#*}" "${line#*#}"; done
+}
+
+part_run() {
+    local begin=$SECONDS
+    say "== $part"
+    "part_$part"
+    say "== $part took $((SECONDS - begin)) s"
+}
+
+main() {
+    local line wanted=" $* " part
+    if [ "${1:-}" = --list ]; then
+        parts_list
+        return
+    fi
+    for part in "$@"; do
+        parts_list | grep -q "^  $part " || { say "check: there is no part \"$part\""; parts_list; exit 2; }
+    done
+    mkdir -p "$out"
+    for line in "${parts[@]}"; do
+        part=${line%%#*}
+        if [ $# -eq 0 ] || [[ $wanted == *" $part "* ]]; then part_run; fi
+        # Nothing after a build that failed would tell anything.
+        if [ "$part" = build ] && [ $failed -gt 0 ]; then break; fi
+    done
+    say "in $SECONDS s:"
+    printf '%s\n' "${summary[@]}"
+    say "$passed passed, $failed failed, $skipped skipped"
+    [ $failed -eq 0 ]
+}
+
+main "$@"

@@ -1,0 +1,179 @@
+#!/bin/bash
+# What a script can check of the walls in doc/architecture.md.  A rule is a
+# function that prints what breaks it; silence is agreement, and a line that
+# begins with "skip:" says why it could not look.
+set -uo pipefail
+
+root=$IMGWARD_ROOT
+build=$IMGWARD_BUILD
+cd "$root" || exit 1
+
+rules=(
+    "sql_in_store#SQL text stands only under src/store/"
+    "driver_headers#a driver's header is included only by its driver file"
+    "image_headers#image libraries are included only by the codecs and the thumbnails of src/worker/"
+    "engine_includes#engines include libc, libm, FFTW, oneDNN and their own headers"
+    "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
+    "http_words#the domain knows no HTTP, no JSON, no SQL driver"
+    "api_links#imgward-api links no image library"
+    "image_links#imgward-image links no database, no Redis, no network library"
+    "no_goto#there is no goto"
+    "no_typedef_struct#structs have no typedef"
+    "function_length#no function is over 80 lines"
+    "format#clang-format agrees"
+    "headers_alone#every header compiles alone"
+    "no_machine_paths#no file names a path of the machine it was written on"
+    "packages_used#every Debian package of ./dev is one that something here needs"
+    "config_documented#every configuration key stands in the manual"
+)
+
+sources() { find src include tests/unit -name '*.[ch]' | sort; }
+production() { find src include -name '*.[ch]' | sort; }
+
+# Lines without their comments, "file:line:text", so that a word in a sentence offends nobody.
+code_lines() {
+    xargs -r awk '
+        FNR == 1 { inside = 0 }
+        {
+            text = $0
+            if (inside) { at = index(text, "*/"); if (!at) next; text = substr(text, at + 2); inside = 0 }
+            while ((from = index(text, "/*")) > 0) {
+                rest = substr(text, from + 2); to = index(rest, "*/")
+                if (!to) { text = substr(text, 1, from - 1); inside = 1; break }
+                text = substr(text, 1, from - 1) substr(rest, to + 2)
+            }
+            print FILENAME ":" FNR ":" text
+        }'
+}
+
+# Files that include a header matching $1, other than those of the pattern $2.
+included_outside() {
+    production | xargs grep -nE "^#include <($1)>" | grep -vE "^($2):"
+}
+
+rule_sql_in_store() {
+    production | grep -v '^src/store/' | code_lines |
+        grep -E '"[^"]*\b(SELECT [^"]*( FROM|\()|INSERT INTO|UPDATE [a-z_]+ SET|DELETE FROM|CREATE TABLE|REPLACE INTO)'
+}
+
+rule_driver_headers() {
+    included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
+    included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db\.[ch]'
+    included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
+    included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
+    included_outside 'jansson\.h' 'src/base/json\.[ch]'
+    included_outside 'archive.*\.h' 'src/service/zip\.[ch]'
+    included_outside 'ini\.h' 'src/base/config\.c'
+    included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
+    included_outside 'seccomp\.h' 'src/worker/(seal|sandbox)[a-z_]*\.[ch]'
+}
+
+rule_image_headers() {
+    included_outside '(jpeglib|jerror|jmorecfg|turbojpeg|png|lcms2|spng)\.h|webp/.*' 'src/worker/(codec|thumbnail|keep)[a-z_]*\.[ch]'
+}
+
+rule_engine_includes() {
+    find src/engine include/imgward -name '*.[ch]' | xargs grep -nE '^#include' |
+        grep -vE '<(assert|complex|ctype|errno|float|inttypes|limits|math|stdalign|stdbool|stddef|stdint|stdlib|string|fftw3|dnnl[a-z_]*|immintrin|emmintrin|tgmath)\.h>|"engine/|<imgward/|<stdarg\.h>|<std(atomic|noreturn)\.h>|<oneapi/dnnl/.*>'
+}
+
+rule_engine_pure() {
+    find src/engine -name '*.[ch]' | sort | code_lines |
+        grep -E '\b(fopen|open|read|write|printf|fprintf|puts|time|clock_gettime|clock|rand|srand|random|getenv|log_[a-z]+|socket|system)\(' |
+        grep -vE 'src/engine/(bits?|soft)[a-z_]*\.[ch].*_(read|write)\('
+}
+
+rule_http_words() {
+    find src/domain -name '*.[ch]' 2>/dev/null | xargs -r grep -nE '#include "(http|api|worker|ctl)/|#include "base/json\.h"|#include <(jansson|fcgi)'
+}
+
+# The libraries that a program is linked to by name.
+needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+
+linked_to() {
+    local program=$build/$1
+    if [ -x "$program" ]; then
+        ldd "$program" | awk '{print $1}' | grep -E "^lib($2)"
+    else
+        echo "skip: $1 is not built"
+    fi
+}
+
+rule_api_links() { linked_to imgward-api 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; }
+rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|archive'; }
+
+rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }
+rule_no_typedef_struct() { sources | code_lines | grep -E ':\s*typedef struct'; }
+
+rule_function_length() {
+    command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
+    sources | grep '\.c$' | xargs ctags -x --_xformat='%n %{end} %N %F' --kinds-C=f --fields=+ne 2>/dev/null |
+        awk '$2 - $1 + 1 > 80 { print $4 ":" $1 ": " $3 " has " $2 - $1 + 1 " lines" }'
+}
+
+rule_format() {
+    command -v clang-format >/dev/null || { echo "skip: clang-format is missing"; return; }
+    sources | xargs clang-format --dry-run 2>&1 | grep 'warning:' | sed 's/ warning:.*//'
+}
+
+# With the flags that the build found for the libraries.
+rule_headers_alone() {
+    local header flags
+    flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
+    find src include -name '*.h' | sort | while read -r header; do
+        printf '#include "%s"\n' "$root/$header" |
+            gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Iinclude -Isrc $flags -x c - 2>&1 | grep -m 1 'error:'
+    done
+}
+
+rule_no_machine_paths() {
+    { git ls-files 2>/dev/null || find . -type f -not -path './build*' -not -path './var/*'; } |
+        grep -vE '^(COPYING|tests/lint\.sh)$' | xargs -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home/[a-z]+)/' | head
+}
+
+rule_packages_used() { "$root/dev" deps --verify; }
+
+rule_config_documented() {
+    local manual=doc/imgward.conf.5
+    [ -f $manual ] || { echo "skip: there is no $manual yet"; return; }
+    [ -x "$build/imgwardctl" ] || { echo "skip: imgwardctl is not built"; return; }
+    "$build/imgwardctl" config sample | sed -n 's/^#\([a-z_]*\) =.*/\1/p' | while read -r key; do
+        grep -q "$key" $manual || echo "$key is not in $manual"
+    done
+}
+
+rules_list() {
+    local line
+    for line in "${rules[@]}"; do printf '  %-20s %s\n' "${line%%#*}" "${line#*#}"; done
+}
+
+rule_run() {
+    local name=$1 sentence=$2 findings
+    findings=$("rule_$name")
+    case $findings in
+    '') echo "ok $sentence" ;;
+    skip:*) echo "skip $sentence (${findings#skip: })" ;;
+    *)
+        echo "not ok $sentence ($name)"
+        printf '%s\n' "$findings" | sed 's/^/    /' | head -n 20
+        return 1
+        ;;
+    esac
+}
+
+main() {
+    local line code=0
+    if [ "${1:-}" = --list ]; then
+        echo "Rules, all of them when none is named:"
+        rules_list
+        return
+    fi
+    for line in "${rules[@]}"; do
+        if [ $# -eq 0 ] || [[ " $* " == *" ${line%%#*} "* ]]; then
+            rule_run "${line%%#*}" "${line#*#}" || code=1
+        fi
+    done
+    return $code
+}
+
+main "$@"

@@ -1,0 +1,17 @@
+#!/bin/bash
+# Runs a program and starts it again when it dies, as systemd's Restart=always
+# does for the installed one.  TERM ends the program and then itself.
+set -u
+
+stopped=no
+child=
+trap 'stopped=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
+
+while [ $stopped = no ]; do
+    "$@" &
+    child=$!
+    while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+    [ $stopped = yes ] && break
+    printf '{"level":"warn","event":"restarted","program":"%s","code":%d}\n' "${1##*/}" "${code:-0}" >&2
+    sleep 0.3
+done

@@ -1,0 +1,409 @@
+#!/bin/bash
+# A private stack in one folder: MariaDB, Redis, API pool, worker, nginx.
+# Called by ./dev up, ./dev down and ./dev stack, which set IMGWARD_ROOT,
+# IMGWARD_VAR and IMGWARD_BUILD.
+#
+# Every part is started as the leader of a session of its own, and the session
+# is written down, so that ending a part ends all that it ever started.
+set -euo pipefail
+umask 077
+
+root=$IMGWARD_ROOT
+var=$IMGWARD_VAR
+build=$IMGWARD_BUILD
+log=$var/log
+me=$(id -un)
+parts=(mariadbd redis api worker nginx)
+
+say() { printf '%s\n' "$*"; }
+fail() {
+    printf 'stack: %s\n' "$*" >&2
+    exit 1
+}
+
+# ---------------------------------------------------------------- folders
+# A unix socket's path has room for 107 bytes: a long checkout gets a short
+# folder elsewhere and a link to it.
+run_folder_make() {
+    local run=$var/run
+    if [ ${#run} -gt 80 ]; then
+        run=$(mktemp -d "${TMPDIR:-/tmp}/imgward.XXXXXX")
+        ln -sfn "$run" "$var/run"
+    else
+        mkdir -p "$run"
+    fi
+}
+
+run_folder() { realpath "$var/run"; }
+
+# Only what an earlier stack made, name by name: the folder may be anybody's.
+stack_forget() {
+    local name
+    if [ -L "$var/run" ]; then rm -rf -- "$(readlink "$var/run")"; fi
+    for name in run data store log tls etc tmp dev.env; do rm -rf -- "${var:?}/$name"; done
+}
+
+# ---------------------------------------------------------------- processes
+# The start of a process in clock ticks: tells a process from a later one with its number.
+process_birth() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    stat=${stat##*) }
+    set -- $stat
+    printf '%s' "${20}"
+}
+
+# The processes of a session, dead ones aside.
+session_members() { ps -o pid=,stat= -s "$1" 2>/dev/null | awk '$2 !~ /^Z/ {print $1}'; }
+
+# Prints the session of a part while it is the one that was started here.
+session_of() {
+    local file=$run/$1.session boot sid birth now
+    [ -f "$file" ] || return 0
+    read -r boot sid birth <"$file"
+    [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 0
+    now=$(process_birth "$sid") || now=$birth
+    [ "$now" = "$birth" ] && printf '%s' "$sid"
+    return 0
+}
+
+# A part that somebody else started again (a test, by its command line) is known by its pid file.
+pid_of() {
+    local pid
+    [ -f "$run/$1.pid" ] || return 0
+    read -r pid <"$run/$1.pid" || return 0
+    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$var" && printf '%s' "$pid"
+    return 0
+}
+
+part_processes() {
+    local session
+    session=$(session_of "$1")
+    {
+        [ -z "$session" ] || session_members "$session"
+        pid_of "$1"
+        echo
+    } | sed '/^$/d' | sort -u
+}
+
+# Waits at most $1 tenths of a second for the words after it to succeed.
+wait_for() {
+    local tenths=$1
+    shift
+    while ! "$@"; do
+        [ "$tenths" -gt 0 ] || return 1
+        tenths=$((tenths - 1))
+        sleep 0.1
+    done
+}
+
+part_is_gone() { [ -z "$(part_processes "$1")" ]; }
+
+# ---------------------------------------------------------------- the parts
+# part_command fills "command"; part_is_ready says whether it serves.
+part_command() {
+    case $1 in
+    mariadbd) command=(mariadbd --defaults-file="$var/etc/mariadb.cnf") ;;
+    redis) command=(redis-server "$var/etc/redis.conf") ;;
+    api) command=("$root/tests/stack/keep.sh" "$build/imgward-api" --config "$var/etc/imgward.conf") ;;
+    worker) command=("$root/tests/stack/keep.sh" "$build/imgward-worker" --config "$var/etc/imgward.conf") ;;
+    nginx) command=(nginx -e "$log/nginx.log" -c "$var/etc/nginx.conf" -p "$var/") ;;
+    *) fail "there is no part \"$1\"; the parts are ${parts[*]}" ;;
+    esac
+}
+
+part_is_ready() {
+    [ -n "$(pid_of "$1")" ] || return 1
+    case $1 in
+    mariadbd) database_query "SELECT 1" >/dev/null 2>&1 ;;
+    redis) [ "$(redis-cli -s "$run/redis.sock" ping 2>/dev/null)" = PONG ] ;;
+    api) [ -S "$run/api.sock" ] ;;
+    worker) true ;;
+    nginx) curl -s -o /dev/null --max-time 2 --cacert "$var/tls/ca.pem" "https://127.0.0.1:$(cat "$run/https.port")/" ;;
+    esac
+}
+
+database_query() { mariadb --no-defaults -N -B -S "$run/mariadb.sock" -u "$me" -e "$@"; }
+
+part_start() {
+    local name=$1 command session
+    part_command "$name"
+    if ! part_is_gone "$name"; then
+        say "$name: runs already"
+        return
+    fi
+    rm -f "$run/$name.pid" "$run/$name.session"
+    setsid "${command[@]}" </dev/null >>"$log/$name.log" 2>&1 &
+    session=$!
+    disown
+    # setsid takes a moment to make the session.
+    wait_for 20 session_is_made "$session" || true
+    printf '%s %s %s\n' "$(cat /proc/sys/kernel/random/boot_id)" "$session" \
+        "$(process_birth "$session" || true)" >"$run/$name.session"
+    if ! wait_for_ready "$name" 300; then
+        say "$name did not come up; the end of its log:" >&2
+        tail -n 20 "$log/$name.log" >&2
+        return 1
+    fi
+}
+
+session_is_made() { [ "$(ps -o sid= -p "$1" 2>/dev/null | tr -d ' ')" = "$1" ] || ! [ -d "/proc/$1" ]; }
+
+# Ready, or dead before it was, or out of time.
+wait_for_ready() {
+    local name=$1 tenths=$2
+    while ! part_is_ready "$name"; do
+        if [ "$tenths" -le 0 ] || part_is_gone "$name"; then return 1; fi
+        tenths=$((tenths - 1))
+        sleep 0.1
+    done
+}
+
+processes_signal() {
+    local signal=$1 pid
+    shift
+    for pid in "$@"; do kill "-$signal" "$pid" 2>/dev/null || true; done
+}
+
+# Asks the leader and the pid of the pid file; what is left after the wait is killed.
+part_stop() {
+    local name=$1 session
+    session=$(session_of "$name")
+    processes_signal TERM ${session:+"$session"} $(pid_of "$name")
+    if ! wait_for "${2:-200}" part_is_gone "$name"; then
+        say "$name: does not end by itself, killed"
+        part_kill "$name"
+    fi
+    rm -f "$run/$name.pid" "$run/$name.session"
+}
+
+# Again and again until none is left: a process may be forking.
+part_kill() {
+    local tries=50
+    while ! part_is_gone "$1" && [ $tries -gt 0 ]; do
+        processes_signal KILL $(part_processes "$1")
+        tries=$((tries - 1))
+        sleep 0.05
+    done
+    part_is_gone "$1" || fail "$1: cannot be killed"
+}
+
+# ---------------------------------------------------------------- what a fresh stack needs
+# Below the range that the kernel takes for outgoing connections.
+port_free() {
+    local port
+    while :; do
+        port=$((10000 + (RANDOM * 32768 + RANDOM) % 22000))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+    done
+    printf '%s' "$port"
+}
+
+# Fills @NAME@ in a template of tests/stack.
+template_fill() {
+    sed -e "s|@RUN@|$run|g" -e "s|@VAR@|$var|g" -e "s|@ROOT@|$root|g" -e "s|@BUILD@|$build|g" \
+        -e "s|@USER@|$me|g" -e "s|@HTTPS@|$https|g" -e "s|@HTTP@|$http|g" "$root/tests/stack/$1" >"$2"
+}
+
+tls_make() {
+    local tls=$var/tls
+    mkdir -p "$tls"
+    {
+        openssl ecparam -name prime256v1 -genkey -noout -out "$tls/ca.key"
+        openssl req -x509 -new -key "$tls/ca.key" -days 30 -subj "/CN=imgward test authority" \
+            -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign -out "$tls/ca.pem"
+        openssl ecparam -name prime256v1 -genkey -noout -out "$tls/server.key"
+        openssl req -new -key "$tls/server.key" -subj "/CN=localhost" -out "$tls/server.csr"
+        printf '%s\n' 'subjectAltName=DNS:localhost,IP:127.0.0.1' 'extendedKeyUsage=serverAuth' \
+            'basicConstraints=CA:FALSE' >"$tls/server.ext"
+        openssl x509 -req -in "$tls/server.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial \
+            -days 30 -extfile "$tls/server.ext" -out "$tls/server.pem"
+    } >>"$log/tls.log" 2>&1 || fail "openssl failed; see $log/tls.log"
+}
+
+secrets_make() {
+    openssl rand -hex 24 >"$var/etc/database.password"
+    openssl rand -hex 24 >"$var/etc/owner.password"
+    printf 'one:%s\n' "$(openssl rand -hex 32)" >"$var/etc/signing.keys"
+    openssl rand -out "$var/etc/watermark.key" 32
+}
+
+database_make() {
+    mariadb-install-db --no-defaults --datadir="$var/data" --user="$me" --skip-test-db \
+        --auth-root-authentication-method=socket --auth-root-socket-user="$me" \
+        --innodb-log-file-size=16M >"$log/install-db.log" 2>&1 ||
+        fail "mariadb-install-db failed; see $log/install-db.log"
+}
+
+# The service's user reads and writes rows; making tables is another user's.
+database_users_make() {
+    database_query "
+        CREATE DATABASE imgward CHARACTER SET utf8mb4;
+        CREATE USER imgward@localhost IDENTIFIED BY '$(cat "$var/etc/database.password")';
+        GRANT SELECT, INSERT, UPDATE, DELETE ON imgward.* TO imgward@localhost;
+        CREATE USER imgward_owner@localhost IDENTIFIED BY '$(cat "$var/etc/owner.password")';
+        GRANT ALL ON imgward.* TO imgward_owner@localhost;"
+}
+
+configuration_make() {
+    template_fill mariadb.cnf "$var/etc/mariadb.cnf"
+    template_fill redis.conf "$var/etc/redis.conf"
+    template_fill imgward.conf "$var/etc/imgward.conf"
+    sed -e 's|^user = imgward$|user = imgward_owner|' -e 's|database\.password|owner.password|' \
+        "$var/etc/imgward.conf" >"$var/etc/owner.conf"
+    "$root/tests/stack/nginx.sh" "$https" "$http" >"$var/etc/nginx.conf"
+}
+
+ctl() { "$build/imgwardctl" --config "$var/etc/imgward.conf" "$@"; }
+
+# imgwardctl prints the number of the account, and of a key the key itself, on the last line.
+key_make() {
+    local plan=$1 account
+    account=$(ctl account create --plan "$plan" "dev-$plan" | tail -n 1 | grep -oE '[0-9]+' | head -n 1)
+    ctl key create "$account" | grep -oE 'iw_live_[0-9A-Za-z]{43}' | head -n 1
+}
+
+environment_write() {
+    {
+        printf 'IMGWARD_URL=%q\n' "https://127.0.0.1:$https"
+        printf 'IMGWARD_HTTP_URL=%q\n' "http://127.0.0.1:$http"
+        printf 'IMGWARD_CA=%q\n' "$var/tls/ca.pem"
+        printf 'IMGWARD_RUN=%q\n' "$run"
+        printf 'IMGWARD_DB_SOCKET=%q\n' "$run/mariadb.sock"
+        printf 'IMGWARD_REDIS_SOCKET=%q\n' "$run/redis.sock"
+        printf 'IMGWARD_STORE=%q\n' "$var/store"
+        printf 'IMGWARD_CONFIG=%q\n' "$var/etc/imgward.conf"
+        printf 'IMGWARD_CTL=%q\n' "$build/imgwardctl"
+        printf 'IMGWARD_BUILD=%q\n' "$build"
+        printf 'IMGWARD_VAR=%q\n' "$var"
+        printf 'IMGWARD_LOG=%q\n' "$log"
+        [ $# -eq 0 ] || printf '%s\n' "$@"
+    } >"$var/dev.env.new"
+    mv "$var/dev.env.new" "$var/dev.env"
+}
+
+program_is_built() { [ -x "$build/$1" ]; }
+
+# nginx is asked for another port when somebody took ours in between.
+nginx_start() {
+    local tries=3
+    while ! part_start nginx 2>>"$log/up.log"; do
+        tries=$((tries - 1))
+        if [ $tries -eq 0 ] || ! grep -q 'Address already in use' "$log/nginx.log"; then
+            tail -n 20 "$log/nginx.log" >&2
+            return 1
+        fi
+        https=$(port_free) http=$(port_free)
+        ports_write
+        configuration_make
+    done
+}
+
+ports_write() {
+    printf '%s\n' "$https" >"$run/https.port"
+    printf '%s\n' "$http" >"$run/http.port"
+}
+
+stack_prepare() {
+    mkdir -p "$var" "$var/etc" "$var/store" "$var/tmp" "$log"
+    run_folder_make
+    run=$(run_folder)
+    https=$(port_free) http=$(port_free)
+    ports_write
+    tls_make
+    secrets_make
+    configuration_make
+    database_make
+}
+
+stack_start() {
+    local keys=() plan key
+    part_start mariadbd
+    part_start redis
+    database_users_make
+    if "$build/imgwardctl" help | grep -q ' migrate'; then
+        "$build/imgwardctl" --config "$var/etc/owner.conf" migrate
+        for plan in free pro enterprise; do
+            key=$(key_make "$plan") || true
+            [ -n "$key" ] || fail "imgwardctl made no key for the plan $plan"
+            keys+=("IMGWARD_KEY_${plan^^}=$key")
+        done
+    else
+        say "imgwardctl: has no command migrate yet; no tables, no accounts"
+    fi
+    for plan in api worker; do
+        if program_is_built "imgward-$plan"; then part_start "$plan"; else say "$plan: not built, left out"; fi
+    done
+    nginx_start
+    environment_write ${keys[@]+"${keys[@]}"}
+}
+
+verb_up() {
+    local begin=$EPOCHREALTIME
+    program_is_built imgwardctl || fail "not built yet: ./dev build"
+    if [ -e "$var/run" ]; then
+        run=$(run_folder)
+        local part
+        for part in "${parts[@]}"; do
+            part_is_gone "$part" || fail "a stack runs in $var already; ./dev down ends it"
+        done
+    fi
+    stack_forget
+    stack_prepare
+    if ! (stack_start); then
+        verb_down >/dev/null 2>&1 || true
+        fail "did not come up; the logs are in $log"
+    fi
+    say "up in $(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s: https://127.0.0.1:$(cat "$run/https.port")"
+    say ". $var/dev.env names the rest; ./dev down ends it"
+}
+
+# From the outside in, so that nothing is asked of a part that is gone.
+verb_down() {
+    local part at left=()
+    [ -e "$var/run" ] || {
+        say "down: nothing runs in $var"
+        return
+    }
+    run=$(run_folder)
+    for ((at = ${#parts[@]} - 1; at >= 0; at--)); do
+        part_is_gone "${parts[at]}" || part_stop "${parts[at]}"
+    done
+    for part in "${parts[@]}"; do
+        part_is_gone "$part" || left+=("$part")
+    done
+    [ ${#left[@]} -eq 0 ] || fail "still there: ${left[*]}"
+    if [ -L "$var/run" ]; then rm -rf -- "$(readlink "$var/run")"; fi
+    rm -rf -- "${var:?}/run" "$var/dev.env"
+    say "down: no process is left"
+}
+
+run_needed() {
+    [ -e "$var/run" ] || fail "no stack in $var; ./dev up starts one"
+    run=$(run_folder)
+}
+
+verb_start() { run_needed && part_start "$1"; }
+verb_stop() { run_needed && part_command "$1" && part_stop "$1"; }
+verb_kill() { run_needed && part_command "$1" && part_kill "$1" && rm -f "$run/$1.session"; }
+verb_log() { tail -n 50 "$log/$1.log"; }
+verb_status() {
+    run_needed
+    local part processes
+    for part in "${parts[@]}"; do
+        processes=$(part_processes "$part" | tr '\n' ' ')
+        printf '%-9s %s\n' "$part" "${processes:-is not there}"
+    done
+}
+
+main() {
+    local verb=${1:-}
+    case $verb in
+    up | down | status) ;;
+    start | stop | kill | log) [ $# -eq 2 ] || fail "$verb which of ${parts[*]}?" ;;
+    *) fail "up, down, status, or start, stop, kill, log with a part" ;;
+    esac
+    "verb_$@"
+}
+
+main "$@"
