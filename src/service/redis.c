@@ -1,0 +1,212 @@
+#include "service/redis.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+struct redis {
+    const struct config *config;
+    char *password;
+    redisContext *connection; /* NULL when there is none */
+    int64_t away_until_ms;    /* monotonic */
+    uint64_t away_count;
+    bool is_reply_owed;
+};
+
+struct redis *redis_new(const struct config *config, const char *password)
+{
+    struct redis *redis = calloc(1, sizeof *redis);
+    if (redis == NULL || (redis->password = strdup(password)) == NULL)
+        abort();
+    redis->config = config;
+    return redis;
+}
+
+void redis_close(struct redis *redis)
+{
+    if (redis->connection != NULL)
+        redisFree(redis->connection);
+    redis->connection = NULL;
+    redis->is_reply_owed = false;
+}
+
+void redis_free(struct redis *redis)
+{
+    if (redis == NULL)
+        return;
+    redis_close(redis);
+    free(redis->password);
+    free(redis);
+}
+
+/* Closes the connection and leaves Redis alone for a while. */
+static void redis_give_up(struct redis *redis, struct context *context, const char *reason)
+{
+    const char *cause = redis->connection != NULL ? redis->connection->errstr : "";
+    log_event(LOG_WARN, context, "redis_away", LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
+    redis_close(redis);
+    redis->away_until_ms = clock_monotonic_ms() + redis->config->redis_retry_ms;
+    redis->away_count++;
+}
+
+static struct timeval timeout_of(const struct redis *redis)
+{
+    return (struct timeval){.tv_sec = redis->config->redis_timeout_ms / 1000,
+                            .tv_usec = redis->config->redis_timeout_ms % 1000 * 1000};
+}
+
+static bool redis_log_in(struct redis *redis)
+{
+    if (redis->password[0] == '\0')
+        return true;
+    redisReply *reply = redisCommand(redis->connection, "AUTH %s", redis->password);
+    bool is_in = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return is_in;
+}
+
+static bool redis_open(struct redis *redis, struct context *context)
+{
+    const struct config *config = redis->config;
+    if (redis->connection != NULL)
+        return true;
+    if (clock_monotonic_ms() < redis->away_until_ms)
+        return false;
+    redis->connection =
+        config->redis_socket[0] != '\0'
+            ? redisConnectUnixWithTimeout(config->redis_socket, timeout_of(redis))
+            : redisConnectWithTimeout(config->redis_host, (int)config->redis_port, timeout_of(redis));
+    bool is_open = redis->connection != NULL && redis->connection->err == 0 &&
+                   redisSetTimeout(redis->connection, timeout_of(redis)) == REDIS_OK && redis_log_in(redis);
+    if (!is_open)
+        redis_give_up(redis, context, "connect");
+    return is_open;
+}
+
+/* Writes all that is in the output buffer; false when the connection broke. */
+static bool redis_flush(struct redis *redis)
+{
+    int is_done = 0;
+    while (!is_done)
+        if (redisBufferWrite(redis->connection, &is_done) != REDIS_OK)
+            return false;
+    return true;
+}
+
+bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
+                const size_t *lengths)
+{
+    /* A reply that nobody fetched would be taken for the next one's: start afresh. */
+    if (redis->is_reply_owed)
+        redis_close(redis);
+    if (!redis_open(redis, context))
+        return false;
+    const char **given = (const char **)(uintptr_t)arguments;
+    if (redisAppendCommandArgv(redis->connection, (int)count, given, lengths) != REDIS_OK ||
+        !redis_flush(redis)) {
+        redis_give_up(redis, context, "send");
+        return false;
+    }
+    redis->is_reply_owed = true;
+    return true;
+}
+
+static struct redis_reply reply_copy(struct arena *arena, const redisReply *from)
+{
+    struct redis_reply to = {.kind = REDIS_NULL};
+    struct redis_reply *items;
+    switch (from->type) {
+    case REDIS_REPLY_INTEGER:
+        to.kind = REDIS_INTEGER;
+        to.integer = from->integer;
+        break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+    case REDIS_REPLY_ERROR:
+        to.kind = from->type == REDIS_REPLY_ERROR ? REDIS_ERROR : REDIS_TEXT;
+        to.length = (size_t)from->len;
+        to.text = arena_text_n(arena, from->str, to.length);
+        break;
+    case REDIS_REPLY_ARRAY:
+        to.kind = REDIS_LIST;
+        to.length = from->elements;
+        to.items = items = arena_array(arena, to.length, sizeof *items);
+        for (size_t i = 0; i < to.length; i++)
+            items[i] = reply_copy(arena, from->element[i]);
+        break;
+    default:
+        break;
+    }
+    return to;
+}
+
+/* Takes a whole reply out of the connection if it holds one; true when nothing more is owed. */
+static bool reply_take(struct redis *redis, struct context *context, struct redis_reply *reply)
+{
+    void *raw = NULL;
+    if (redisGetReplyFromReader(redis->connection, &raw) != REDIS_OK) {
+        redis_give_up(redis, context, "protocol");
+        return true;
+    }
+    if (raw == NULL)
+        return false;
+    *reply = reply_copy(context->arena, raw);
+    freeReplyObject(raw);
+    redis->is_reply_owed = false;
+    return true;
+}
+
+bool redis_receive_ready(struct redis *redis, struct context *context, struct redis_reply *reply)
+{
+    *reply = (struct redis_reply){.kind = REDIS_AWAY};
+    if (redis->connection == NULL || !redis->is_reply_owed || reply_take(redis, context, reply))
+        return true;
+    struct pollfd look = {.fd = redis->connection->fd, .events = POLLIN};
+    if (poll(&look, 1, 0) <= 0)
+        return false;
+    if (redisBufferRead(redis->connection) != REDIS_OK) {
+        redis_give_up(redis, context, "receive");
+        return true;
+    }
+    return reply_take(redis, context, reply);
+}
+
+struct redis_reply redis_receive(struct redis *redis, struct context *context)
+{
+    struct redis_reply reply;
+    int64_t until_ms = clock_monotonic_ms() + redis->config->redis_timeout_ms;
+    while (!redis_receive_ready(redis, context, &reply)) {
+        int64_t left_ms = until_ms - clock_monotonic_ms();
+        struct pollfd look = {.fd = redis->connection->fd, .events = POLLIN};
+        if (left_ms <= 0) {
+            redis_give_up(redis, context, "timeout");
+            return (struct redis_reply){.kind = REDIS_AWAY};
+        }
+        poll(&look, 1, (int)left_ms);
+    }
+    return reply;
+}
+
+struct redis_reply redis_call(struct redis *redis, struct context *context, unsigned count,
+                              const char *const *arguments, const size_t *lengths)
+{
+    if (!redis_send(redis, context, count, arguments, lengths))
+        return (struct redis_reply){.kind = REDIS_AWAY};
+    return redis_receive(redis, context);
+}
+
+int redis_descriptor(const struct redis *redis)
+{
+    return redis->connection != NULL && redis->is_reply_owed ? redis->connection->fd : -1;
+}
+
+uint64_t redis_away_count(const struct redis *redis)
+{
+    return redis->away_count;
+}

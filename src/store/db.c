@@ -1,0 +1,572 @@
+#include "store/db.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <errmsg.h>
+#include <mysql.h>
+#include <mysqld_error.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+    statements_max = 96,
+    columns_max = 64,
+    parameters_max = 1024,
+    transaction_tries = 3,
+    retry_after_s = 5
+};
+
+/* A prepared statement and the text it was prepared from. */
+struct statement {
+    char *sql;
+    MYSQL_STMT *handle;
+    uint64_t used; /* the least used one makes room for another */
+};
+
+struct db {
+    const struct config *config;
+    char *password;
+    MYSQL *connection; /* NULL when there is none */
+    struct statement statements[statements_max];
+    uint64_t use_count;
+    bool is_in_transaction;
+    bool is_conflict; /* the last failure was a deadlock or a lock wait */
+};
+
+/* Where the columns of one row are fetched to. */
+struct fetch {
+    unsigned columns;
+    MYSQL_BIND binds[columns_max];
+    int64_t integers[columns_max];
+    MYSQL_TIME times[columns_max];
+    unsigned long lengths[columns_max];
+    my_bool nulls[columns_max];
+    struct db_value values[columns_max];
+};
+
+struct db_value db_integer(int64_t value)
+{
+    return (struct db_value){.type = DB_INTEGER, .integer = value};
+}
+
+struct db_value db_unsigned(uint64_t value)
+{
+    return (struct db_value){.type = DB_UNSIGNED, .integer = (int64_t)value};
+}
+
+struct db_value db_bytes(const void *bytes, size_t length)
+{
+    return (struct db_value){.type = bytes == NULL ? DB_NULL : DB_TEXT, .text = bytes, .length = length};
+}
+
+struct db_value db_text(const char *text)
+{
+    return db_bytes(text, text == NULL ? 0 : strlen(text));
+}
+
+struct db_value db_time(int64_t time_ms)
+{
+    return (struct db_value){.type = time_ms == 0 ? DB_NULL : DB_TIME, .integer = time_ms};
+}
+
+struct db_value db_null(void)
+{
+    return (struct db_value){.type = DB_NULL};
+}
+
+int64_t db_integer_of(const struct db_value *value)
+{
+    if (value->type == DB_TEXT)
+        return strtoll(value->text, NULL, 10); /* DECIMAL, as SUM gives it */
+    return value->type == DB_NULL ? 0 : value->integer;
+}
+
+const char *db_text_of(const struct db_value *value)
+{
+    return value->type == DB_TEXT ? value->text : NULL;
+}
+
+const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column)
+{
+    if (row >= rows->count || column >= rows->columns)
+        abort(); /* A query and its reader that disagree are a mistake in the program. */
+    return &rows->values[row * rows->columns + column];
+}
+
+struct db *db_new(const struct config *config, const char *password)
+{
+    struct db *db = calloc(1, sizeof *db);
+    if (db == NULL || (db->password = strdup(password)) == NULL)
+        abort();
+    db->config = config;
+    return db;
+}
+
+static void statement_forget(struct statement *statement)
+{
+    if (statement->handle != NULL)
+        mysql_stmt_close(statement->handle);
+    free(statement->sql);
+    *statement = (struct statement){0};
+}
+
+void db_close(struct db *db)
+{
+    for (unsigned i = 0; i < statements_max; i++)
+        statement_forget(&db->statements[i]);
+    if (db->connection != NULL)
+        mysql_close(db->connection);
+    db->connection = NULL;
+    db->is_in_transaction = false;
+}
+
+void db_free(struct db *db)
+{
+    if (db == NULL)
+        return;
+    db_close(db);
+    free(db->password);
+    free(db);
+}
+
+static bool is_gone(unsigned number)
+{
+    static const unsigned gone[] = {CR_SERVER_GONE_ERROR,       CR_SERVER_LOST,          CR_CONNECTION_ERROR,
+                                    CR_CONN_HOST_ERROR,         CR_SERVER_LOST_EXTENDED, ER_SERVER_SHUTDOWN,
+                                    ER_CON_COUNT_ERROR,         ER_NORMAL_SHUTDOWN,      ER_CONNECTION_KILLED,
+                                    ER_NEW_ABORTING_CONNECTION, CR_COMMANDS_OUT_OF_SYNC, CR_OUT_OF_MEMORY,
+                                    ER_QUERY_INTERRUPTED};
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+        if (gone[i] == number)
+            return true;
+    return false;
+}
+
+static bool is_refusing(unsigned number)
+{
+    static const unsigned refusing[] = {ER_OPTION_PREVENTS_STATEMENT,
+                                        ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
+                                        ER_RECORD_FILE_FULL,
+                                        ER_DISK_FULL,
+                                        ER_LOCK_DEADLOCK,
+                                        ER_LOCK_WAIT_TIMEOUT};
+    for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
+        if (refusing[i] == number)
+            return true;
+    return false;
+}
+
+static enum iw_error fail_unavailable(struct context *context, const char *reason, unsigned number,
+                                      const char *message)
+{
+    if (context->error == IW_OK) {
+        context_cause(context, "%u %s", number, message);
+        context->reason = reason;
+        context->retry_after_s = retry_after_s;
+    }
+    return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
+}
+
+/* Turns the driver's error into ours; closes the connection when it is of no more use. */
+static enum iw_error db_fail(struct context *context, struct db *db, unsigned number, const char *message)
+{
+    db->is_conflict = number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT;
+    if (number == ER_DUP_ENTRY)
+        return IW_TWIN_EXISTS;
+    if (is_gone(number)) {
+        enum iw_error error = fail_unavailable(context, "database_away", number, message);
+        db_close(db);
+        return error;
+    }
+    if (is_refusing(number))
+        return fail_unavailable(context, db->is_conflict ? "database_conflict" : "database_refuses", number,
+                                message);
+    if (context->error == IW_OK) {
+        context_cause(context, "%u %s", number, message);
+        context->reason = "database_error";
+    }
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+static void connection_options(MYSQL *connection, const struct config *config)
+{
+    static const char session[] =
+        "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,"
+        "NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5, "
+        "tx_isolation = 'READ-COMMITTED'";
+    unsigned timeout_s = (unsigned)config->database_timeout_s;
+    unsigned answer_s = timeout_s * 4;
+    my_bool no = 0;
+    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &timeout_s);
+    mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &answer_s);
+    mysql_options(connection, MYSQL_OPT_WRITE_TIMEOUT, &timeout_s);
+    mysql_options(connection, MYSQL_OPT_RECONNECT, &no);
+    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    mysql_options(connection, MYSQL_INIT_COMMAND, session);
+}
+
+static enum iw_error db_open(struct context *context, struct db *db)
+{
+    const struct config *config = db->config;
+    if (db->connection != NULL)
+        return IW_OK;
+    MYSQL *connection = mysql_init(NULL);
+    if (connection == NULL)
+        abort();
+    connection_options(connection, config);
+    const char *socket = config->database_socket[0] != '\0' ? config->database_socket : NULL;
+    if (mysql_real_connect(connection, socket != NULL ? "localhost" : config->database_host,
+                           config->database_user, db->password, config->database_name,
+                           (unsigned)config->database_port, socket, CLIENT_MULTI_RESULTS) != NULL) {
+        db->connection = connection;
+        return IW_OK;
+    }
+    /* Whatever the reason, a client can only be told to come again; the log has the cause. */
+    enum iw_error error =
+        fail_unavailable(context, "database_away", mysql_errno(connection), mysql_error(connection));
+    mysql_close(connection);
+    return error;
+}
+
+/* The remembered statement, or the place for a new one (sql == NULL there). */
+static struct statement *statement_find(struct db *db, const char *sql)
+{
+    struct statement *oldest = &db->statements[0];
+    for (unsigned i = 0; i < statements_max; i++) {
+        struct statement *statement = &db->statements[i];
+        if (statement->sql != NULL && strcmp(statement->sql, sql) == 0)
+            return statement;
+        if (statement->used < oldest->used)
+            oldest = statement;
+    }
+    statement_forget(oldest);
+    return oldest;
+}
+
+static enum iw_error statement_get(struct context *context, struct db *db, const char *sql,
+                                   MYSQL_STMT **handle)
+{
+    struct statement *statement = statement_find(db, sql);
+    statement->used = ++db->use_count;
+    *handle = statement->handle;
+    if (statement->handle != NULL)
+        return IW_OK;
+    MYSQL_STMT *fresh = mysql_stmt_init(db->connection);
+    if (fresh == NULL)
+        abort();
+    if (mysql_stmt_prepare(fresh, sql, strlen(sql)) != 0) {
+        enum iw_error error = db_fail(context, db, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
+        mysql_stmt_close(fresh);
+        return error;
+    }
+    statement->sql = strdup(sql);
+    statement->handle = *handle = fresh;
+    return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);
+}
+
+static MYSQL_TIME time_to_parts(int64_t time_ms)
+{
+    time_t seconds = (time_t)(time_ms / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    return (MYSQL_TIME){.year = (unsigned)parts.tm_year + 1900,
+                        .month = (unsigned)parts.tm_mon + 1,
+                        .day = (unsigned)parts.tm_mday,
+                        .hour = (unsigned)parts.tm_hour,
+                        .minute = (unsigned)parts.tm_min,
+                        .second = (unsigned)parts.tm_sec,
+                        .second_part = (unsigned long)(time_ms % 1000) * 1000,
+                        .time_type = MYSQL_TIMESTAMP_DATETIME};
+}
+
+static int64_t time_of_parts(const MYSQL_TIME *from)
+{
+    struct tm parts = {.tm_year = (int)from->year - 1900,
+                       .tm_mon = (int)from->month - 1,
+                       .tm_mday = (int)from->day,
+                       .tm_hour = (int)from->hour,
+                       .tm_min = (int)from->minute,
+                       .tm_sec = (int)from->second};
+    return (int64_t)timegm(&parts) * 1000 + (int64_t)(from->second_part / 1000);
+}
+
+static void parameter_bind(struct arena *arena, MYSQL_BIND *bind, const struct db_value *value)
+{
+    static const enum enum_field_types types[] = {[DB_NULL] = MYSQL_TYPE_NULL,
+                                                  [DB_INTEGER] = MYSQL_TYPE_LONGLONG,
+                                                  [DB_UNSIGNED] = MYSQL_TYPE_LONGLONG,
+                                                  [DB_TEXT] = MYSQL_TYPE_STRING,
+                                                  [DB_TIME] = MYSQL_TYPE_DATETIME};
+    bind->buffer_type = types[value->type];
+    bind->is_unsigned = value->type == DB_UNSIGNED;
+    if (value->type == DB_TEXT) {
+        bind->buffer = (void *)(uintptr_t)value->text;
+        bind->buffer_length = value->length;
+    } else if (value->type == DB_TIME) {
+        MYSQL_TIME *time = arena_alloc(arena, sizeof *time);
+        *time = time_to_parts(value->integer);
+        bind->buffer = time;
+    } else {
+        bind->buffer = (void *)(uintptr_t)&value->integer;
+    }
+}
+
+static bool statement_execute(struct context *context, MYSQL_STMT *handle, const struct db_value *parameters,
+                              unsigned count)
+{
+    if (count != mysql_stmt_param_count(handle) || count > parameters_max)
+        abort(); /* A text and its parameters that disagree are a mistake in the program. */
+    MYSQL_BIND *binds = arena_array(context->arena, count + 1, sizeof *binds);
+    for (unsigned i = 0; i < count; i++)
+        parameter_bind(context->arena, &binds[i], &parameters[i]);
+    return (count == 0 || mysql_stmt_bind_param(handle, binds) == 0) && mysql_stmt_execute(handle) == 0;
+}
+
+static bool is_select(const char *sql)
+{
+    return strncmp(sql, "SELECT", 6) == 0;
+}
+
+/* True when sending the statement again on a new connection cannot do anything twice. */
+static bool may_retry(const struct db *db, const char *sql, unsigned number)
+{
+    return !db->is_in_transaction &&
+           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select(sql)) ||
+            number == ER_CONNECTION_KILLED);
+}
+
+static enum iw_error db_execute(struct context *context, struct db *db, const char *sql,
+                                const struct db_value *parameters, unsigned count, MYSQL_STMT **handle)
+{
+    for (int try = 0;; try++) {
+        bool was_open = db->connection != NULL;
+        enum iw_error error = db_open(context, db);
+        if (error != IW_OK)
+            return error;
+        bool is_in_transaction = db->is_in_transaction;
+        error = statement_get(context, db, sql, handle);
+        if (error == IW_OK && statement_execute(context, *handle, parameters, count))
+            return IW_OK;
+        unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
+        bool is_lost =
+            error == IW_OK ? may_retry(db, sql, number) : db->connection == NULL && !is_in_transaction;
+        if (!is_lost || !was_open || try > 0)
+            return error != IW_OK ? error : db_fail(context, db, number, mysql_stmt_error(*handle));
+        context_clear(context);
+        db_close(db);
+    }
+}
+
+static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *field)
+{
+    MYSQL_BIND *bind = &fetch->binds[i];
+    bind->is_null = &fetch->nulls[i];
+    bind->length = &fetch->lengths[i];
+    switch (field->type) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        bind->buffer_type = MYSQL_TYPE_LONGLONG;
+        bind->buffer = &fetch->integers[i];
+        bind->is_unsigned = (field->flags & UNSIGNED_FLAG) != 0;
+        fetch->values[i].type = bind->is_unsigned ? DB_UNSIGNED : DB_INTEGER;
+        break;
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+    case MYSQL_TYPE_DATE:
+        bind->buffer_type = MYSQL_TYPE_DATETIME;
+        bind->buffer = &fetch->times[i];
+        fetch->values[i].type = DB_TIME;
+        break;
+    default:
+        /* Room zero: the length comes first, then the column is fetched into the arena. */
+        bind->buffer_type = MYSQL_TYPE_STRING;
+        fetch->values[i].type = DB_TEXT;
+        break;
+    }
+}
+
+static bool fetch_begin(struct fetch *fetch, MYSQL_STMT *handle)
+{
+    MYSQL_RES *facts = mysql_stmt_result_metadata(handle);
+    memset(fetch, 0, sizeof *fetch);
+    fetch->columns = mysql_stmt_field_count(handle);
+    if (facts == NULL || fetch->columns > columns_max)
+        abort();
+    for (unsigned i = 0; i < fetch->columns; i++)
+        column_bind(fetch, i, mysql_fetch_field_direct(facts, i));
+    mysql_free_result(facts);
+    return mysql_stmt_bind_result(handle, fetch->binds) == 0;
+}
+
+static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, unsigned i,
+                        struct db_value *value)
+{
+    value->type = fetch->nulls[i] ? DB_NULL : fetch->values[i].type;
+    if (value->type == DB_INTEGER || value->type == DB_UNSIGNED)
+        value->integer = fetch->integers[i];
+    if (value->type == DB_TIME)
+        value->integer = time_of_parts(&fetch->times[i]);
+    if (value->type != DB_TEXT)
+        return;
+    char *text = arena_alloc(arena, fetch->lengths[i] + 1);
+    MYSQL_BIND whole = {.buffer_type = MYSQL_TYPE_STRING, .buffer = text, .buffer_length = fetch->lengths[i]};
+    if (fetch->lengths[i] > 0)
+        mysql_stmt_fetch_column(handle, &whole, i, 0);
+    value->text = text;
+    value->length = fetch->lengths[i];
+}
+
+/* The next row into values; 1 for a row, 0 at the end, -1 for an error. */
+static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, struct db_value *values)
+{
+    int state = mysql_stmt_fetch(handle);
+    if (state == MYSQL_NO_DATA)
+        return 0;
+    if (state != 0 && state != MYSQL_DATA_TRUNCATED)
+        return -1;
+    for (unsigned i = 0; i < fetch->columns; i++)
+        column_read(arena, fetch, handle, i, &values[i]);
+    return 1;
+}
+
+/* Reads the rows of the current result into the arena. */
+static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_rows *rows)
+{
+    struct fetch fetch;
+    if (!fetch_begin(&fetch, handle) || mysql_stmt_store_result(handle) != 0)
+        return false;
+    size_t room = (size_t)mysql_stmt_num_rows(handle);
+    struct db_value *values = arena_array(context->arena, room * fetch.columns + 1, sizeof *values);
+    int state = 1;
+    while (rows->count < room &&
+           (state = fetch_next(context->arena, &fetch, handle, values + rows->count * fetch.columns)) > 0)
+        rows->count++;
+    rows->columns = fetch.columns;
+    rows->values = values;
+    return state >= 0;
+}
+
+/* Walks all results of a statement: rows of the first that has any, counts of the others. */
+static bool results_read(struct context *context, MYSQL_STMT *handle, struct db_rows *rows)
+{
+    int more = 0;
+    bool is_read = true;
+    while (more == 0 && is_read) {
+        if (mysql_stmt_field_count(handle) == 0) {
+            rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
+            rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
+        } else if (rows->columns == 0) {
+            is_read = rows_read(context, handle, rows);
+        }
+        mysql_stmt_free_result(handle);
+        more = is_read ? mysql_stmt_next_result(handle) : 1;
+    }
+    return is_read && more < 0;
+}
+
+enum iw_error db_run(struct context *context, struct db *db, const char *sql,
+                     const struct db_value *parameters, unsigned count, struct db_rows *rows)
+{
+    struct db_rows unwanted;
+    MYSQL_STMT *handle = NULL;
+    rows = rows != NULL ? rows : &unwanted;
+    memset(rows, 0, sizeof *rows);
+    enum iw_error error = db_execute(context, db, sql, parameters, count, &handle);
+    if (error != IW_OK)
+        return error;
+    if (results_read(context, handle, rows))
+        return IW_OK;
+    return db_fail(context, db, mysql_stmt_errno(handle), mysql_stmt_error(handle));
+}
+
+enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
+                        const struct db_value *parameters, unsigned count,
+                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    MYSQL_STMT *handle = NULL;
+    struct fetch fetch;
+    struct db_value values[columns_max] = {0};
+    enum iw_error error = db_execute(context, db, sql, parameters, count, &handle);
+    if (error != IW_OK)
+        return error;
+    struct arena *arena = arena_new(0);
+    int state = fetch_begin(&fetch, handle) ? 1 : -1;
+    while (state > 0 && (state = fetch_next(arena, &fetch, handle, values)) > 0) {
+        if (!row(user, values, fetch.columns))
+            break;
+        arena_reset(arena);
+    }
+    arena_free(arena);
+    if (state < 0)
+        return db_fail(context, db, mysql_stmt_errno(handle), mysql_stmt_error(handle));
+    mysql_stmt_free_result(handle);
+    return IW_OK;
+}
+
+enum iw_error db_run_plain(struct context *context, struct db *db, const char *sql, size_t length)
+{
+    enum iw_error error = db_open(context, db);
+    if (error != IW_OK)
+        return error;
+    if (mysql_real_query(db->connection, sql, length) != 0)
+        return db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection));
+    MYSQL_RES *rows = mysql_store_result(db->connection);
+    if (rows != NULL)
+        mysql_free_result(rows);
+    return IW_OK;
+}
+
+static enum iw_error transaction_begin(struct context *context, struct db *db)
+{
+    enum iw_error error = db_run(context, db, "START TRANSACTION", NULL, 0, NULL);
+    db->is_in_transaction = error == IW_OK;
+    return error;
+}
+
+static enum iw_error transaction_end(struct context *context, struct db *db, const char *how)
+{
+    if (db->connection == NULL)
+        return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
+    enum iw_error error = IW_OK;
+    if (mysql_query(db->connection, how) != 0)
+        error = db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection));
+    db->is_in_transaction = false;
+    return error;
+}
+
+/* Undoes a transaction without touching the error that led to it. */
+static void transaction_undo(struct db *db)
+{
+    if (db->connection != NULL && mysql_query(db->connection, "ROLLBACK") != 0)
+        db_close(db);
+    db->is_in_transaction = false;
+}
+
+enum iw_error db_transaction(struct context *context, struct db *db,
+                             enum iw_error (*work)(struct context *context, struct db *db, void *user),
+                             void *user)
+{
+    for (int try = 1;; try++) {
+        db->is_conflict = false;
+        enum iw_error error = transaction_begin(context, db);
+        if (error != IW_OK)
+            return error;
+        error = work(context, db, user);
+        if (error == IW_OK)
+            error = transaction_end(context, db, "COMMIT");
+        if (error == IW_OK)
+            return IW_OK;
+        transaction_undo(db);
+        if (!db->is_conflict || try == transaction_tries)
+            return error;
+        context_clear(context);
+    }
+}
