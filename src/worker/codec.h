@@ -2,12 +2,23 @@
  * JPEG, PNG and WebP in and out, keeping all of a picture that is not pixels.
  *
  * A picture decoded here can be changed in place and encoded again in its own
- * format, size, depth, with its ICC profile, EXIF, XMP, orientation, density,
- * alpha, palette-ness where possible, and, for JPEG, its quantisation tables
- * and subsampling.  Works on bytes in memory only: no file, no thread, so that
- * it can run in the sealed image process.  Needs no database and no network.
+ * format, size, depth, with its ICC profile, EXIF, XMP, IPTC, comments,
+ * orientation, density and alpha, and, for JPEG, its quantisation tables,
+ * subsampling, entropy coder and progressive scans.  Works on bytes in memory
+ * only: no file, no thread, so that it can run in the sealed image process.
+ * Needs no database and no network.
  *
  * Every limit is checked from the header, before any pixel is decoded.
+ *
+ * Refused with IMAGE_FORMAT_UNSUPPORTED and a sentence: animated WebP, APNG,
+ * CMYK and YCCK JPEG, 12-bit and lossless JPEG.  Refused as IMAGE_CORRUPT: any
+ * picture whose pixels are not all there; half a picture is never delivered.
+ *
+ * What does not survive, because it cannot: a PNG palette (the picture becomes
+ * 8-bit RGB or RGBA; 1, 2 and 4-bit grey becomes 8-bit grey) with bKGD, sBIT
+ * and hIST of that palette; PNG chunks that this code does not know and whose
+ * name says that they depend on the pixels; in JPEG what follows the end of
+ * the picture (embedded second pictures) and the APP2 MPF index into it.
  */
 #ifndef WORKER_CODEC_H
 #define WORKER_CODEC_H
@@ -19,10 +30,17 @@
 
 enum codec_format { CODEC_JPEG = 1, CODEC_PNG, CODEC_WEBP };
 
+/* Metadata of one picture, all together; more is IMAGE_TOO_LARGE. */
+enum { codec_metadata_max_bytes = 16 * 1024 * 1024 };
+
+/* JPEG scans; each costs a pass over the whole picture, so a file of scans is a bomb. */
+enum { codec_scans_max = 100 };
+
 struct codec_limits {
-    uint64_t pixels_max;  /* 0: no limit */
-    uint32_t side_max_px; /* 0: no limit */
-    uint32_t side_min_px; /* the shorter side; below is IMAGE_TOO_SMALL */
+    uint64_t pixels_max;       /* 0: no limit */
+    uint32_t side_max_px;      /* 0: no limit */
+    uint32_t side_min_px;      /* the shorter side; below is IMAGE_TOO_SMALL */
+    uint64_t memory_max_bytes; /* what decoding or encoding may hold at once, pixels included; 0: no limit */
 };
 
 /* What the header says. */
@@ -30,10 +48,11 @@ struct codec_header {
     enum codec_format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;   /* as decoded, see imgward/image.h */
-    uint32_t depth_bits; /* 8 or 16 */
-    bool is_lossy;       /* JPEG and lossy WebP */
-    bool is_animated;    /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+    uint32_t channels;     /* as decoded, see imgward/image.h */
+    uint32_t depth_bits;   /* 8 or 16 */
+    bool is_lossy;         /* JPEG and lossy WebP */
+    bool is_animated;      /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+    uint64_t memory_bytes; /* estimate of the most that decoding or encoding it holds, pixels included */
 };
 
 struct codec_keep; /* what is kept of the file besides pixels; private to the codecs */
@@ -50,6 +69,10 @@ struct codec_bytes {
     size_t size;
 };
 
+/* Takes rows first_row_px.. as a picture of strip->height_px rows; anything but IW_OK ends the decoding with
+ * it. */
+typedef enum iw_error codec_rows_taker(void *user, uint32_t first_row_px, const struct image *strip);
+
 /* Reads and checks the header.  IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,
                           const struct codec_limits *limits, struct codec_header *header) IW_MUST_USE;
@@ -58,6 +81,15 @@ enum iw_error codec_probe(struct context *context, const void *data, size_t size
 enum iw_error codec_decode(struct context *context, const void *data, size_t size,
                            const struct codec_limits *limits, struct codec_picture *picture) IW_MUST_USE;
 
+/*
+ * Decodes and hands the rows to taker, top to bottom, each once.  JPEG holds a
+ * few rows at a time (progressive ones their coefficients too); PNG and WebP
+ * are decoded whole first.  For measuring what was encoded beside what it came from.
+ */
+enum iw_error codec_decode_rows(struct context *context, const void *data, size_t size,
+                                const struct codec_limits *limits, codec_rows_taker *taker,
+                                void *user) IW_MUST_USE;
+
 /* Encodes the picture in its own format.  On success the caller owns the bytes. */
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes) IW_MUST_USE;
@@ -65,7 +97,9 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
 /*
  * Marks the picture's XMP with plus:DataMining = prohibited for AI/ML training
  * (PLUS vocabulary DMI-PROHIBITED-AIMLTRAINING), merged into the XMP that is
- * there and leaving the rest of it as it was.
+ * there and leaving the rest of it as it was.  XMP that is not well-formed XML
+ * with an rdf:RDF element is replaced: no reader could find the mark in it.
+ * IMAGE_TOO_LARGE when a JPEG's XMP has no room left for it.
  */
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 
