@@ -253,8 +253,10 @@ static void jpeg_step_decode(struct jpeg_job *job)
         JSAMPROW row = (JSAMPROW)job->image->pixels + in->output_scanline * job->image->stride_bytes;
         jpeg_read_scanlines(in, &row, 1);
     }
-    jpeg_finish_decompress(in);
+    /* Finishing forgets the markers. */
     keep_markers(job);
+    if (job->error == IW_OK)
+        jpeg_finish_decompress(in);
 }
 
 static void jpeg_step_rows(struct jpeg_job *job)

@@ -201,7 +201,7 @@ static const struct xmp_place {
 } xmp_places[] = {
     [CODEC_JPEG] = {marker_app1, xmp_name, sizeof xmp_name, xmp_name, sizeof xmp_name,
                     segment_max_bytes - sizeof xmp_name},
-    [CODEC_PNG] = {TAG_ITXT, png_xmp_head, sizeof "XML:com.adobe.xmp", png_xmp_head, sizeof png_xmp_head - 1,
+    [CODEC_PNG] = {TAG_ITXT, png_xmp_head, sizeof "XML:com.adobe.xmp", png_xmp_head, sizeof png_xmp_head,
                    xmp_max_bytes},
     [CODEC_WEBP] = {KEEP_TAG('X', 'M', 'P', ' '), "", 0, "", 0, xmp_max_bytes},
 };

@@ -18,7 +18,7 @@ enum {
     signature_bytes = 8,
     chunk_frame_bytes = 12, /* length, name, checksum */
     header_chunk_bytes = 13,
-    compression_level = 4,
+    compression_level = 5,
     deflate_buffer_bytes = 256 * 1024
 };
 

@@ -1,0 +1,58 @@
+/*
+ * Pictures for the tests, made in memory by the libraries themselves: every
+ * format, shape and kind of metadata that the codecs must keep.
+ */
+#ifndef UNIT_PICTURE_MAKER_H
+#define UNIT_PICTURE_MAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "worker/codec.h"
+
+struct made_spec {
+    const char *name;
+    enum codec_format format;
+    uint32_t width_px;
+    uint32_t height_px;
+    uint32_t channels; /* of the file; JPEG: 1, 3 or 4 (CMYK); WebP: 3, 4 */
+    bool has_metadata;
+
+    int sampling;        /* JPEG: luma sampling factors as 11, 21, 22 */
+    bool is_progressive; /* JPEG scans, PNG interlacing */
+    bool is_arithmetic;  /* JPEG */
+    bool is_rgb;         /* JPEG stored as RGB */
+    int quality;         /* JPEG, lossy WebP */
+
+    int depth_bits;        /* PNG */
+    bool is_palette;       /* PNG */
+    bool has_transparency; /* PNG: a tRNS chunk */
+    bool is_animated;      /* PNG: an acTL chunk; WebP: two frames */
+
+    bool is_lossless; /* WebP */
+};
+
+/* The metadata's texts, to be looked for in what the codecs write. */
+extern const char made_xmp[];
+extern const char made_exif[]; /* a TIFF block with orientation 6 */
+extern const size_t made_exif_bytes;
+extern const char made_comment[];
+extern const char made_photoshop[];
+extern const size_t made_photoshop_bytes;
+extern const char made_extended_xmp[];
+extern const char made_private[]; /* an unknown chunk that is safe to copy */
+extern const char made_unsafe[];  /* an unknown chunk that is not */
+extern const char made_after[];   /* a PNG text behind the pixels */
+extern const size_t made_after_bytes;
+
+/* An sRGB profile; malloc'ed. */
+unsigned char *made_icc(size_t *size);
+
+/* The file; ends the test program when a library refuses.  Freed by codec_bytes_free. */
+struct codec_bytes make_picture(const struct made_spec *spec);
+
+/* The sample that all made pictures are computed from, 0..255. */
+unsigned made_sample(uint32_t x, uint32_t y, uint32_t channel);
+
+#endif
