@@ -1,0 +1,371 @@
+/* The base room: what everything else stands on. */
+#include <CUnit/Basic.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <imgward/context.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/crypto.h"
+#include "base/json.h"
+#include "base/render.h"
+#include "base/text.h"
+
+static struct arena *arena;
+static struct context context;
+
+static void fresh(void)
+{
+    arena_reset(arena);
+    context_init(&context, arena, "request-1");
+}
+
+static void test_arena_gives_zeroed_aligned_memory(void)
+{
+    fresh();
+    for (size_t size = 0; size < 200000; size = size * 2 + 1) {
+        unsigned char *memory = arena_alloc(arena, size);
+        CU_ASSERT_EQUAL((uintptr_t)memory % 16, 0);
+        size_t sum = 0;
+        for (size_t i = 0; i < size; i++)
+            sum += memory[i];
+        CU_ASSERT_EQUAL(sum, 0);
+        memset(memory, 0xFF, size);
+    }
+    arena_reset(arena);
+    unsigned char *again = arena_alloc(arena, 1000);
+    CU_ASSERT_EQUAL(again[0] + again[999], 0);
+    CU_ASSERT_EQUAL(arena_used_bytes(arena), 1000);
+}
+
+static void test_every_error_has_a_code_a_sentence_and_a_way_back(void)
+{
+    for (unsigned error = 1; error < IW_ERROR_COUNT; error++) {
+        CU_ASSERT_EQUAL(iw_error_by_code(iw_error_code((enum iw_error)error)), error);
+        CU_ASSERT(strlen(iw_error_sentence((enum iw_error)error)) > 10);
+    }
+    CU_ASSERT_EQUAL(iw_error_by_code("NO_SUCH_CODE"), IW_OK);
+}
+
+static void test_the_first_error_stays(void)
+{
+    fresh();
+    CU_ASSERT_EQUAL(context_fail(&context, IW_ORDER_NOT_FOUND, "order %d", 7), IW_ORDER_NOT_FOUND);
+    CU_ASSERT_EQUAL(context_fail(&context, IW_NO_MEMORY, NULL), IW_ORDER_NOT_FOUND);
+    CU_ASSERT_STRING_EQUAL(context.sentence, "order 7");
+    context_clear(&context);
+    CU_ASSERT_EQUAL(context_validated(&context), IW_OK);
+    CU_ASSERT_STRING_EQUAL(context.request_id, "request-1");
+}
+
+static void test_validation_gathers_every_field(void)
+{
+    fresh();
+    context_detail(&context, "files[0].fileName", "is missing");
+    context_detail(&context, "files[3].fileName", "is missing");
+    CU_ASSERT_EQUAL(context_validated(&context), IW_VALIDATION_FAILED);
+    CU_ASSERT_EQUAL(context.detail_count, 2);
+    CU_ASSERT_STRING_EQUAL(context.details->next->field, "files[3].fileName");
+}
+
+static void test_utf8_is_checked_strictly(void)
+{
+    static const struct {
+        const char *bytes;
+        bool is_valid;
+    } cases[] = {{"plain", true},
+                 {"\xC3\xA4", true},
+                 {"\xE2\x82\xAC", true},
+                 {"\xF0\x9F\x98\x80", true},
+                 {"\xC0\xAF", false},
+                 {"\xE0\x80\xAF", false},
+                 {"\xED\xA0\x80", false},
+                 {"\xF4\x90\x80\x80", false},
+                 {"\xC3", false},
+                 {"\x80", false},
+                 {"\xF8\x88\x80\x80\x80", false},
+                 {"a\xFF", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CU_ASSERT_EQUAL(text_is_utf8(cases[i].bytes, strlen(cases[i].bytes)), cases[i].is_valid);
+    CU_ASSERT_EQUAL(text_code_points("\xC3\xA4"
+                                     "b\xF0\x9F\x98\x80",
+                                     7),
+                    3);
+    CU_ASSERT(text_has_control("a\nb", 3));
+    CU_ASSERT(text_has_control("\xC2\x85", 2));
+    CU_ASSERT_FALSE(text_has_control("\xC2\xA0", 2));
+}
+
+static void test_integers_are_read_whole_or_not_at_all(void)
+{
+    int64_t value = 0;
+    CU_ASSERT(text_integer("0", 0, 9, &value) && value == 0);
+    CU_ASSERT(text_integer("-1", -1, 100, &value) && value == -1);
+    CU_ASSERT(text_integer("9223372036854775807", 0, INT64_MAX, &value) && value == INT64_MAX);
+    CU_ASSERT(text_integer("-9223372036854775808", INT64_MIN, 0, &value) && value == INT64_MIN);
+    static const char *const bad[] = {"",    "-",  "01", "-0", "1 ", " 1", "+1", "1e3", "9223372036854775808",
+                                      "0x1", "1.0"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CU_ASSERT_FALSE(text_integer(bad[i], INT64_MIN, INT64_MAX, &value));
+    CU_ASSERT_FALSE(text_integer("101", 1, 100, &value));
+}
+
+static void test_times_are_written_and_read_as_iso_8601(void)
+{
+    char iso[clock_iso_size];
+    int64_t time_ms = 0;
+    clock_iso(1773309600000, iso);
+    CU_ASSERT_STRING_EQUAL(iso, "2026-03-12T10:00:00.000Z");
+    CU_ASSERT(clock_iso_read("2026-03-12T10:00:00.000Z", &time_ms) && time_ms == 1773309600000);
+    CU_ASSERT(clock_iso_read("2026-03-12T12:00:00+02:00", &time_ms) && time_ms == 1773309600000);
+    CU_ASSERT(clock_iso_read("2026-03-12T10:00:00.1239Z", &time_ms) && time_ms == 1773309600123);
+    static const char *const bad[] = {
+        "2026-02-30T10:00:00Z", "2026-03-12",           "2026-03-12T10:00:00",   "2026-3-12T10:00:00Z",
+        "2026-13-12T10:00:00Z", "2026-03-12T25:00:00Z", "2026-03-12T10:00:00Zx", ""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CU_ASSERT_FALSE(clock_iso_read(bad[i], &time_ms));
+    for (int64_t probe = 1; probe < 4102444800000; probe += 86400000LL * 37 + 1234567) {
+        clock_iso(probe, iso);
+        CU_ASSERT(clock_iso_read(iso, &time_ms) && time_ms == probe);
+    }
+    CU_ASSERT(clock_day_read("2024-02-29", &time_ms) && time_ms == 1709164800000);
+    CU_ASSERT_FALSE(clock_day_read("2023-02-29", &time_ms));
+    int64_t before = clock_now_ms();
+    clock_offset_set_s(3600);
+    CU_ASSERT(clock_now_ms() - before >= 3600000);
+    clock_offset_set_s(0);
+}
+
+static void test_hashes_match_published_vectors(void)
+{
+    uint8_t digest[sha256_bytes];
+    fresh();
+    /* FIPS 180-2 "abc"; RFC 4231 case 2 for the MAC. */
+    crypto_sha256("abc", 3, digest);
+    CU_ASSERT_STRING_EQUAL(crypto_hex(arena, digest, sizeof digest),
+                           "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    struct crypto_hash *hash = crypto_hash_begin();
+    crypto_hash_add(hash, "a", 1);
+    crypto_hash_add(hash, "bc", 2);
+    uint8_t pieces[sha256_bytes];
+    crypto_hash_end(hash, pieces);
+    CU_ASSERT(crypto_equal(digest, pieces, sizeof digest));
+    struct crypto_mac *mac = crypto_mac_new("Jefe", 4);
+    for (int i = 0; i < 3; i++) {
+        crypto_mac_sign(mac, "what do ya want for nothing?", 28, digest);
+        CU_ASSERT_STRING_EQUAL(crypto_hex(arena, digest, sizeof digest),
+                               "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+    crypto_mac_free(mac);
+}
+
+static void test_encodings_go_there_and_back(void)
+{
+    uint8_t bytes[64], back[64];
+    for (size_t size = 0; size <= sizeof bytes; size++) {
+        fresh();
+        crypto_random(bytes, sizeof bytes);
+        CU_ASSERT(crypto_hex_read(crypto_hex(arena, bytes, size), back, size) &&
+                  memcmp(bytes, back, size) == 0);
+        CU_ASSERT_EQUAL(crypto_base64_read(crypto_base64(arena, bytes, size), back, sizeof back), (long)size);
+        CU_ASSERT_EQUAL(memcmp(bytes, back, size), 0);
+        CU_ASSERT(crypto_base64url_read(crypto_base64url(arena, bytes, size), back, size));
+        CU_ASSERT_EQUAL(memcmp(bytes, back, size), 0);
+    }
+    CU_ASSERT_FALSE(crypto_hex_read("0g", back, 1));
+    CU_ASSERT_FALSE(crypto_hex_read("000", back, 1));
+    CU_ASSERT_EQUAL(crypto_base64_read("a*==", back, sizeof back), -1);
+    CU_ASSERT_FALSE(crypto_base64url_read("ab+_", back, 3));
+}
+
+static const struct json *json_of(const char *text)
+{
+    const struct json *json = NULL;
+    fresh();
+    return json_read(&context, text, strlen(text), &json) == IW_OK ? json : NULL;
+}
+
+static void test_json_is_read_into_a_tree(void)
+{
+    const struct json *json = json_of("{\"a\":[1,\"x\",null,true,2.5],\"b\":{\"c\":\"\\u00e4\"}}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+    const struct json *list = json_member(json, "a");
+    CU_ASSERT_EQUAL(list->length, 5);
+    CU_ASSERT_EQUAL(list->first->integer, 1);
+    CU_ASSERT_STRING_EQUAL(list->first->next->string, "x");
+    CU_ASSERT(json_is_absent(list->first->next->next));
+    CU_ASSERT(json_is_absent(json_member(json, "nothing")));
+    CU_ASSERT_STRING_EQUAL(json_member(json_member(json, "b"), "c")->string, "\xC3\xA4");
+}
+
+static void test_malformed_json_names_line_and_column(void)
+{
+    CU_ASSERT_PTR_NULL(json_of("{\n  \"a\": }"));
+    CU_ASSERT_EQUAL(context.error, IW_VALIDATION_FAILED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "line 2"));
+    CU_ASSERT_PTR_NULL(json_of("{\"a\":1,\"a\":2}"));
+    CU_ASSERT_PTR_NULL(json_of(""));
+    CU_ASSERT_PTR_NULL(json_of("\"\xFF\""));
+    char deep[200];
+    memset(deep, '[', 100);
+    memset(deep + 100, ']', 99);
+    deep[199] = '\0';
+    deep[100] = '1';
+    CU_ASSERT_PTR_NULL(json_of(deep));
+}
+
+static void test_bodies_that_mean_the_same_have_one_digest(void)
+{
+    uint8_t a[32], b[32], c[32];
+    json_digest(arena, json_of("{\"x\":1,\"y\":[\"a\",{\"p\":null,\"q\":true}]}"), a);
+    json_digest(arena, json_of("{ \"y\":[\"\\u0061\",{\"q\":true}], \"x\":1, \"z\":null }"), b);
+    json_digest(arena, json_of("{\"x\":1,\"y\":[\"a\",{\"q\":false}]}"), c);
+    CU_ASSERT_EQUAL(memcmp(a, b, 32), 0);
+    CU_ASSERT_NOT_EQUAL(memcmp(a, c, 32), 0);
+}
+
+static void test_rendered_json_reads_back(void)
+{
+    struct text text;
+    struct render render;
+    fresh();
+    text_init(&text, arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    render_string(&render, "quote\"s", "a\\b\"c\n\x01 \xC3\xA4");
+    render_id(&render, "id", INT64_MAX);
+    render_time(&render, "at", 0);
+    render_array_begin(&render, "list");
+    render_integer(&render, NULL, -5);
+    render_object_begin(&render, NULL);
+    render_object_end(&render);
+    render_boolean(&render, NULL, true);
+    render_array_end(&render);
+    render_object_end(&render);
+    CU_ASSERT_STRING_EQUAL(
+        text.data, "{\"quote\\\"s\":\"a\\\\b\\\"c\\u000a\\u0001 \xC3\xA4\",\"id\":\"9223372036854775807\","
+                   "\"at\":null,\"list\":[-5,{},true]}");
+    const struct json *json = NULL;
+    CU_ASSERT_EQUAL(json_read(&context, text.data, text.length, &json), IW_OK);
+    CU_ASSERT_STRING_EQUAL(json_member(json, "quote\"s")->string, "a\\b\"c\n\x01 \xC3\xA4");
+}
+
+static const char *file_with(const char *content)
+{
+    static char path[] = "test_base_config.tmp";
+    FILE *file = fopen(path, "we");
+    fputs(content, file);
+    fclose(file);
+    return path;
+}
+
+static void test_configuration_errors_name_every_line_and_change_nothing(void)
+{
+    struct config config;
+    fresh();
+    config_init(&config);
+    CU_ASSERT_EQUAL(config.api_body_max_bytes, 1048576);
+    CU_ASSERT_EQUAL(config_read(&context,
+                                file_with("[api]\nbody_max_bytes = 2048\nbacklog = 0\n\nnonsense = 1\n"
+                                          "[redis]\ntimeout_ms = 5\ntimeout_ms = 50\n"),
+                                &config),
+                    IW_CONFIG_INVALID);
+    CU_ASSERT_EQUAL(context.detail_count, 4);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.details->field, ":3"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.details->next->field, ":5"));
+    CU_ASSERT_EQUAL(config.api_body_max_bytes, 1048576);
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context,
+                                file_with("[api]\nbody_max_bytes = 2048\n[worker]\nallow_unsealed = yes\n"),
+                                &config),
+                    IW_OK);
+    CU_ASSERT_EQUAL(config.api_body_max_bytes, 2048);
+    CU_ASSERT(config.worker_allow_unsealed);
+    unlink("test_base_config.tmp");
+}
+
+static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
+{
+    struct config config, expected;
+    char *sample = NULL;
+    size_t size = 0;
+    fresh();
+    config_init(&expected);
+    FILE *file = open_memstream(&sample, &size);
+    config_print_sample(file);
+    fclose(file);
+    /* Taking the comment sign off every key must change nothing. */
+    for (char *at = sample; (at = strstr(at, "\n#")) != NULL; at++)
+        if (at[2] != ' ')
+            at[1] = '\n';
+    CU_ASSERT_EQUAL(config_read(&context, file_with(sample), &config), IW_OK);
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        const char *a = (const char *)&config + keys[i].offset, *b = (const char *)&expected + keys[i].offset;
+        if (keys[i].type == CONFIG_TEXT)
+            CU_ASSERT_STRING_EQUAL(*(const char *const *)(const void *)a,
+                                   *(const char *const *)(const void *)b);
+        if (keys[i].type == CONFIG_INTEGER)
+            CU_ASSERT_EQUAL(memcmp(a, b, sizeof(int64_t)), 0);
+    }
+    free(sample);
+    unlink("test_base_config.tmp");
+}
+
+static void test_a_secret_that_everybody_can_read_is_refused(void)
+{
+    const char *secret = NULL;
+    fresh();
+    const char *path = file_with("swordfish\n");
+    chmod(path, 0604);
+    CU_ASSERT_EQUAL(config_secret(&context, path, &secret), IW_CONFIG_INVALID);
+    chmod(path, 0600);
+    fresh();
+    CU_ASSERT_EQUAL(config_secret(&context, path, &secret), IW_OK);
+    CU_ASSERT_STRING_EQUAL(secret, "swordfish");
+    CU_ASSERT_EQUAL(config_secret(&context, "", &secret), IW_OK);
+    CU_ASSERT_STRING_EQUAL(secret, "");
+    unlink(path);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"arena gives zeroed aligned memory", test_arena_gives_zeroed_aligned_memory},
+        {"every error has a code, a sentence and a way back",
+         test_every_error_has_a_code_a_sentence_and_a_way_back},
+        {"the first error stays", test_the_first_error_stays},
+        {"validation gathers every field", test_validation_gathers_every_field},
+        {"UTF-8 is checked strictly", test_utf8_is_checked_strictly},
+        {"integers are read whole or not at all", test_integers_are_read_whole_or_not_at_all},
+        {"times are written and read as ISO 8601", test_times_are_written_and_read_as_iso_8601},
+        {"hashes match published vectors", test_hashes_match_published_vectors},
+        {"encodings go there and back", test_encodings_go_there_and_back},
+        {"JSON is read into a tree", test_json_is_read_into_a_tree},
+        {"malformed JSON names line and column", test_malformed_json_names_line_and_column},
+        {"bodies that mean the same have one digest", test_bodies_that_mean_the_same_have_one_digest},
+        {"rendered JSON reads back", test_rendered_json_reads_back},
+        {"configuration errors name every line",
+         test_configuration_errors_name_every_line_and_change_nothing},
+        {"the sample configuration equals the defaults",
+         test_the_sample_configuration_is_valid_and_equals_the_defaults},
+        {"a secret everybody can read is refused", test_a_secret_that_everybody_can_read_is_refused},
+        CU_TEST_INFO_NULL,
+    };
+    CU_SuiteInfo suites[] = {{"base", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
+    arena = arena_new(0);
+    CU_initialize_registry();
+    CU_register_suites(suites);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    arena_free(arena);
+    return failures == 0 ? 0 : 1;
+}
