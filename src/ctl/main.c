@@ -7,6 +7,7 @@
 /* One line a family; each file of src/ctl brings its own table. */
 static const struct ctl_command *const families[] = {
     ctl_commands_general,
+    ctl_commands_secret,
 };
 
 enum { family_count = sizeof families / sizeof families[0] };
