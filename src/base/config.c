@@ -236,6 +236,22 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     return IW_OK;
 }
 
+void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena)
+{
+    for (size_t i = 0; i < key_count; i++) {
+        void *to = key_place(fresh, &keys[i]);
+        const void *from = (const char *)old + keys[i].offset;
+        if (keys[i].is_reloaded)
+            continue;
+        if (keys[i].type == CONFIG_INTEGER)
+            *(int64_t *)to = *(const int64_t *)from;
+        else if (keys[i].type == CONFIG_BOOLEAN)
+            *(bool *)to = *(const bool *)from;
+        else
+            *(const char **)to = arena_text(arena, *(const char *const *)from);
+    }
+}
+
 enum iw_error config_secret(struct context *context, const char *file, const char **secret)
 {
     char line[1024];

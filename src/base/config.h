@@ -110,6 +110,9 @@ void config_init(struct config *config);
  */
 enum iw_error config_read(struct context *context, const char *file, struct config *config) IW_MUST_USE;
 
+/* For a reload: every key that needs a restart keeps the value of old, its text copied into arena. */
+void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
+
 /*
  * Reads a secret of one line from a file that nobody but its owner and group
  * can read (CONFIG_INVALID otherwise, naming the file).  "" as a path gives "".

@@ -1,0 +1,25 @@
+/*
+ * What the domain works through: the handles that a process keeps open, and the
+ * context of the piece of work at hand.  Rules and state machines only; no SQL,
+ * no HTTP, no JSON text in this room.
+ */
+#ifndef DOMAIN_DOMAIN_H
+#define DOMAIN_DOMAIN_H
+
+#include <imgward/context.h>
+
+#include "base/config.h"
+
+struct db;
+struct redis;
+struct presign;
+
+struct domain {
+    struct context *context; /* of the request, job or command under way */
+    const struct config *config;
+    struct db *db;
+    struct redis *redis;
+    struct presign *presign; /* NULL where nothing is signed */
+};
+
+#endif

@@ -1,0 +1,121 @@
+#include "http/child.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "domain/domain.h"
+#include "http/fastcgi.h"
+#include "http/serve.h"
+#include "service/presign.h"
+#include "service/redis.h"
+#include "store/db.h"
+
+/* What one process keeps open from its first request to its last. */
+struct child {
+    const struct config *config;
+    struct arena *arena_process; /* lives as long as the process */
+    struct arena *arena_request;
+    struct domain domain;
+    struct fastcgi *fastcgi;
+    sigset_t accepting; /* the mask while waiting: the only place where TERM interrupts */
+};
+
+/* The supervisor forks with every signal blocked; what came since is taken while waiting. */
+static void signals_hold(struct child *child)
+{
+    sigset_t held;
+    process_signals_reset();
+    process_signals_install();
+    sigemptyset(&child->accepting);
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGHUP);
+    sigprocmask(SIG_SETMASK, &held, NULL);
+}
+
+static enum iw_error child_open(struct child *child, struct context *context)
+{
+    const char *database_password, *redis_password;
+    const struct config *config = child->config;
+    enum iw_error error = config_secret(context, config->database_password_file, &database_password);
+    if (error == IW_OK)
+        error = config_secret(context, config->redis_password_file, &redis_password);
+    if (error == IW_OK)
+        error = presign_new(context, config, &child->domain.presign);
+    if (error != IW_OK)
+        return error;
+    child->domain.config = config;
+    child->domain.db = db_new(config, database_password);
+    child->domain.redis = redis_new(config, redis_password);
+    return IW_OK;
+}
+
+static void child_close(struct child *child)
+{
+    fastcgi_free(child->fastcgi);
+    db_free(child->domain.db);
+    redis_free(child->domain.redis);
+    presign_free(child->domain.presign);
+    arena_free(child->arena_request);
+    arena_free(child->arena_process);
+}
+
+/* nginx names the request; where it does not (another web server), we do. */
+static void request_name(struct request *request)
+{
+    const char *given = request_parameter(request, "REQUEST_ID");
+    uint8_t random[16];
+    if (given == NULL || given[0] == '\0') {
+        crypto_random(random, sizeof random);
+        given = crypto_hex(request->arena, random, sizeof random);
+    }
+    context_init(request->context, request->arena, given);
+}
+
+static void child_serve_one(struct child *child)
+{
+    struct context context;
+    struct request request = {.context = &context,
+                              .arena = child->arena_request,
+                              .config = child->config,
+                              .domain = &child->domain};
+    char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, &request.wire);
+    if (parameters == NULL)
+        return;
+    context_init(&context, child->arena_request, NULL);
+    request_init(&request, parameters);
+    request_name(&request);
+    child->domain.context = &context;
+    serve(&request, api_routes);
+    fastcgi_finish(child->fastcgi, request.response.is_broken);
+    arena_reset(child->arena_request);
+}
+
+int child_run(const struct config *config, int listener)
+{
+    struct child child = {.config = config};
+    struct context context;
+    child.arena_process = arena_new(0);
+    child.arena_request = arena_new(0);
+    context_init(&context, child.arena_process, NULL);
+    signals_hold(&child);
+    if (child_open(&child, &context) != IW_OK) {
+        log_failure(&context, "child_failed");
+        child_close(&child);
+        return EXIT_FAILURE;
+    }
+    child.fastcgi = fastcgi_new(listener);
+    int64_t left = config->api_requests_per_process;
+    while (process_stop_count == 0) {
+        child_serve_one(&child);
+        if (left > 0 && --left == 0)
+            break;
+    }
+    child_close(&child);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,132 @@
+#include "http/fastcgi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fcgiapp.h>
+
+struct fastcgi {
+    FCGX_Request request;
+    int listener;
+    int poll; /* epoll: one process is woken for one connection, the one that ran last */
+};
+
+/* True when somebody answers at the address. */
+static bool is_served(const struct sockaddr_un *address)
+{
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_answered = probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;
+    if (probe >= 0)
+        close(probe);
+    return is_answered;
+}
+
+/* Binds beside the path and renames into place: there is never a moment without a socket. */
+static bool bind_in_place(int listener, const char *path, int backlog)
+{
+    struct sockaddr_un fresh = {.sun_family = AF_UNIX};
+    if (snprintf(fresh.sun_path, sizeof fresh.sun_path, "%s.new", path) >= (int)sizeof fresh.sun_path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    unlink(fresh.sun_path);
+    mode_t saved = umask(0117);
+    bool is_bound = bind(listener, (const struct sockaddr *)&fresh, sizeof fresh) == 0;
+    umask(saved);
+    return is_bound && listen(listener, backlog) == 0 && rename(fresh.sun_path, path) == 0;
+}
+
+int fastcgi_listen(struct context *context, const char *path, int backlog)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) + sizeof ".new" > sizeof address.sun_path) {
+        context_fail(context, IW_CONFIG_INVALID, "api.socket is longer than a socket's path may be: %s",
+                     path);
+        return -1;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    if (is_served(&address)) {
+        context_fail(context, IW_CONFIG_INVALID, "Another process serves %s.", path);
+        return -1;
+    }
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener >= 0 && bind_in_place(listener, path, backlog))
+        return listener;
+    context_fail(context, IW_CONFIG_INVALID, "Cannot listen on %s: %s.", path, strerror(errno));
+    if (listener >= 0)
+        close(listener);
+    return -1;
+}
+
+struct fastcgi *fastcgi_new(int listener)
+{
+    struct fastcgi *fastcgi = calloc(1, sizeof *fastcgi);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+    if (fastcgi == NULL || FCGX_Init() != 0 ||
+        FCGX_InitRequest(&fastcgi->request, listener, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
+        abort();
+    fastcgi->listener = listener;
+    fastcgi->poll = epoll_create1(EPOLL_CLOEXEC);
+    if (fastcgi->poll < 0 || epoll_ctl(fastcgi->poll, EPOLL_CTL_ADD, listener, &event) != 0)
+        abort();
+    return fastcgi;
+}
+
+void fastcgi_free(struct fastcgi *fastcgi)
+{
+    if (fastcgi == NULL)
+        return;
+    FCGX_Free(&fastcgi->request, 1);
+    close(fastcgi->poll);
+    free(fastcgi);
+}
+
+static long body_read(void *handle, void *buffer, size_t size)
+{
+    struct fastcgi *fastcgi = handle;
+    FCGX_Stream *in = fastcgi->request.in;
+    int room = size > 1 << 20 ? 1 << 20 : (int)size;
+    int count = FCGX_GetStr(buffer, room, in);
+    if (count > 0)
+        return count;
+    return FCGX_GetError(in) != 0 ? -1 : 0;
+}
+
+static bool answer_write(void *handle, const void *bytes, size_t size)
+{
+    struct fastcgi *fastcgi = handle;
+    FCGX_Stream *out = fastcgi->request.out;
+    const char *at = bytes;
+    while (size > 0) {
+        int piece = size > 1 << 20 ? 1 << 20 : (int)size;
+        if (FCGX_PutStr(at, piece, out) != piece || FCGX_GetError(out) != 0)
+            return false;
+        at += piece;
+        size -= (size_t)piece;
+    }
+    return true;
+}
+
+char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, struct wire *wire)
+{
+    struct epoll_event event;
+    if (epoll_pwait(fastcgi->poll, &event, 1, -1, mask) != 1 || FCGX_Accept_r(&fastcgi->request) != 0)
+        return NULL;
+    *wire = (struct wire){.read = body_read, .write = answer_write, .handle = fastcgi};
+    return fastcgi->request.envp;
+}
+
+void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut)
+{
+    if (!is_cut)
+        FCGX_Finish_r(&fastcgi->request);
+    /* Closes the connection even when the peer wanted to keep it: a kept one would pin this process. */
+    FCGX_Free(&fastcgi->request, 1);
+}

@@ -1,0 +1,245 @@
+#include "http/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "http/child.h"
+#include "http/fastcgi.h"
+
+enum {
+    processes_a_core = 8,
+    tick_ms = 1000,
+    /* A process that lived shorter died of itself, not of a request. */
+    short_life_ms = 1000,
+    pause_first_ms = 100,
+    pause_longest_ms = 5000
+};
+
+struct child_slot {
+    pid_t pid; /* 0: free */
+    int64_t started_ms;
+    bool is_leaving; /* asked to finish */
+};
+
+struct pool {
+    const char *config_file;
+    struct arena *arena; /* of the configuration in force */
+    struct config config;
+    int listener;
+    unsigned wanted;
+    struct child_slot *slots; /* room for those that leave beside those that stay */
+    unsigned slot_count;
+    unsigned short_lives;  /* in a row */
+    int64_t fork_after_ms; /* monotonic */
+};
+
+static void level_apply(const struct config *config)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(config->log_level, names[i]) == 0)
+            log_level_set((enum log_level)i);
+    clock_offset_set_s(config->test_clock_offset_s);
+}
+
+static void pool_size(struct pool *pool)
+{
+    unsigned wanted = (unsigned)pool->config.api_processes;
+    pool->wanted = wanted > 0 ? wanted : (unsigned)(processes_a_core * process_core_count());
+    pool->slot_count = pool->wanted * 3;
+    pool->slots = calloc(pool->slot_count, sizeof *pool->slots);
+    if (pool->slots == NULL)
+        abort();
+}
+
+static unsigned pool_count(const struct pool *pool, bool is_leaving)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < pool->slot_count; i++)
+        count += pool->slots[i].pid != 0 && pool->slots[i].is_leaving == is_leaving;
+    return count;
+}
+
+/* The child's half of the fork. */
+static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
+{
+    if (!process_die_with_parent(supervisor))
+        _exit(EXIT_FAILURE);
+    int code = child_run(&pool->config, pool->listener);
+    free(pool->slots);
+    arena_free(pool->arena);
+    exit(code);
+}
+
+/* Signals wait while forking: a child must not take one with the supervisor's handlers. */
+static void slot_fork(struct pool *pool, struct child_slot *slot)
+{
+    sigset_t all, before;
+    pid_t supervisor = getpid();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        child_begin(pool, supervisor);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0) {
+        log_event(LOG_ERROR, NULL, "fork_failed", LOG_TEXT("cause", strerror(errno)));
+        pool->fork_after_ms = clock_monotonic_ms() + tick_ms;
+        return;
+    }
+    *slot = (struct child_slot){.pid = pid, .started_ms = clock_monotonic_ms()};
+}
+
+static void pool_fill(struct pool *pool)
+{
+    unsigned missing = pool->wanted - pool_count(pool, false);
+    for (unsigned i = 0; i < pool->slot_count && missing > 0; i++) {
+        if (clock_monotonic_ms() < pool->fork_after_ms)
+            return;
+        if (pool->slots[i].pid != 0)
+            continue;
+        slot_fork(pool, &pool->slots[i]);
+        missing--;
+    }
+}
+
+/* When the whole pool dies young, forking as fast as we can helps nobody. */
+static void death_note(struct pool *pool, const struct child_slot *slot, int state)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    bool is_clean = WIFEXITED(state) && WEXITSTATUS(state) == 0;
+    if (is_clean || slot->is_leaving)
+        return;
+    log_event(LOG_ERROR, NULL, "child_died", LOG_NUMBER("child", slot->pid),
+              LOG_NUMBER("signal", WIFSIGNALED(state) ? WTERMSIG(state) : 0),
+              LOG_NUMBER("status", WIFEXITED(state) ? WEXITSTATUS(state) : 0),
+              LOG_NUMBER("lived_ms", now_ms - slot->started_ms));
+    pool->short_lives = now_ms - slot->started_ms < short_life_ms ? pool->short_lives + 1 : 0;
+    if (pool->short_lives < pool->wanted)
+        return;
+    unsigned doublings = pool->short_lives / pool->wanted;
+    int64_t pause_ms = doublings < 6 ? pause_first_ms << doublings : pause_longest_ms;
+    pool->fork_after_ms = now_ms + pause_ms;
+}
+
+static void pool_reap(struct pool *pool)
+{
+    int state;
+    for (pid_t pid; (pid = waitpid(-1, &state, WNOHANG)) > 0;)
+        for (unsigned i = 0; i < pool->slot_count; i++)
+            if (pool->slots[i].pid == pid) {
+                death_note(pool, &pool->slots[i], state);
+                pool->slots[i] = (struct child_slot){.pid = 0};
+            }
+}
+
+static void pool_signal(struct pool *pool, int number)
+{
+    for (unsigned i = 0; i < pool->slot_count; i++)
+        if (pool->slots[i].pid != 0) {
+            kill(pool->slots[i].pid, number);
+            pool->slots[i].is_leaving = true;
+        }
+}
+
+/* A bad file keeps the old configuration; keys that need a restart wait for one. */
+static void pool_reload(struct pool *pool)
+{
+    struct context context;
+    struct config fresh;
+    struct arena *arena = arena_new(0);
+    process_reload_asked = 0;
+    context_init(&context, arena, NULL);
+    if (pool_count(pool, true) > pool->wanted || config_read(&context, pool->config_file, &fresh) != IW_OK) {
+        context.reason = context.error == IW_OK ? "still_reloading" : "config_invalid";
+        log_failure(&context, "reload_refused");
+        arena_free(arena);
+        return;
+    }
+    process_notify("RELOADING=1");
+    config_keep_fixed(&fresh, &pool->config, arena);
+    arena_free(pool->arena);
+    pool->arena = arena;
+    pool->config = fresh;
+    level_apply(&pool->config);
+    pool_signal(pool, SIGTERM);
+    log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
+    process_notify("READY=1");
+}
+
+static void pool_wait(struct pool *pool, int timeout_ms)
+{
+    struct pollfd wake = {.fd = process_signal_descriptor(), .events = POLLIN};
+    poll(&wake, 1, timeout_ms);
+    process_signal_drain();
+    process_child_died = 0;
+    pool_reap(pool);
+}
+
+static void pool_serve(struct pool *pool)
+{
+    while (process_stop_count == 0) {
+        pool_fill(pool);
+        int64_t pause_ms = pool->fork_after_ms - clock_monotonic_ms();
+        pool_wait(pool, pause_ms > 0 && pause_ms < tick_ms ? (int)pause_ms : tick_ms);
+        if (process_reload_asked)
+            pool_reload(pool);
+        process_notify("WATCHDOG=1");
+    }
+}
+
+static void pool_drain(struct pool *pool)
+{
+    process_notify("STOPPING=1");
+    log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("processes", pool_count(pool, false)));
+    unlink(pool->config.api_socket);
+    pool_signal(pool, SIGTERM);
+    while (pool_count(pool, true) > 0) {
+        if (process_stop_count > 1)
+            pool_signal(pool, SIGKILL);
+        pool_wait(pool, tick_ms);
+    }
+}
+
+static enum iw_error pool_open(struct pool *pool, struct context *context)
+{
+    enum iw_error error = config_read(context, pool->config_file, &pool->config);
+    if (error != IW_OK)
+        return error;
+    level_apply(&pool->config);
+    process_signals_install();
+    pool->listener = fastcgi_listen(context, pool->config.api_socket, (int)pool->config.api_backlog);
+    return pool->listener < 0 ? context->error : process_pid_file_write(context, pool->config.api_pid_file);
+}
+
+int pool_run(struct context *context, const char *config_file)
+{
+    struct pool pool = {.config_file = config_file, .arena = arena_new(0), .listener = -1};
+    struct context own;
+    context_init(&own, pool.arena, NULL);
+    if (pool_open(&pool, &own) != IW_OK) {
+        context_fail(context, own.error, "%s", own.sentence);
+        arena_free(pool.arena);
+        return EXIT_FAILURE;
+    }
+    pool_size(&pool);
+    pool_fill(&pool);
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.wanted));
+    process_notify("READY=1");
+    pool_serve(&pool);
+    pool_drain(&pool);
+    process_pid_file_remove(pool.config.api_pid_file);
+    log_event(LOG_INFO, NULL, "stopped");
+    free(pool.slots);
+    arena_free(pool.arena);
+    return EXIT_SUCCESS;
+}

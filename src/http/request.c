@@ -1,0 +1,230 @@
+#include "http/request.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+static const struct {
+    const char *name;
+    enum method method;
+} methods[] = {{"GET", METHOD_GET}, {"HEAD", METHOD_GET},      {"POST", METHOD_POST},
+               {"PUT", METHOD_PUT}, {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS}};
+
+enum { method_count = sizeof methods / sizeof methods[0] };
+
+const char *method_name(enum method method)
+{
+    for (size_t i = 0; i < method_count; i++)
+        if (methods[i].method == method)
+            return methods[i].name;
+    return "OTHER";
+}
+
+const char *request_parameter(const struct request *request, const char *name)
+{
+    size_t length = strlen(name);
+    for (char *const *entry = request->parameters; entry != NULL && *entry != NULL; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
+/* CGI (RFC 3875, 4.1.18) passes headers as HTTP_NAME; two have names of their own. */
+const char *request_header(const struct request *request, const char *name)
+{
+    char parameter[80] = "HTTP_";
+    bool is_bare = strcasecmp(name, "Content-Type") == 0 || strcasecmp(name, "Content-Length") == 0;
+    size_t at = is_bare ? 0 : 5;
+    for (; *name != '\0' && at < sizeof parameter - 1; name++)
+        parameter[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    parameter[at] = '\0';
+    const char *value = request_parameter(request, parameter);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void method_set(struct request *request)
+{
+    const char *name = request_parameter(request, "REQUEST_METHOD");
+    request->method = METHOD_OTHER;
+    request->method_name = name != NULL ? name : "";
+    request->is_head = strcmp(request->method_name, "HEAD") == 0;
+    for (size_t i = 0; i < method_count; i++)
+        if (strcmp(methods[i].name, request->method_name) == 0)
+            request->method = methods[i].method;
+}
+
+void request_init(struct request *request, char *const *parameters)
+{
+    request->parameters = parameters;
+    request->started_ms = clock_monotonic_ms();
+    method_set(request);
+    const char *uri = request_parameter(request, "REQUEST_URI");
+    const char *own = request_parameter(request, "IMGWARD_ROUTE");
+    uri = uri != NULL ? uri : "";
+    size_t length = strcspn(uri, "?#");
+    request->query = uri[length] == '?' ? uri + length + 1 : "";
+    request->path = own != NULL && own[0] != '\0' ? own : arena_text_n(request->arena, uri, length);
+}
+
+const char *request_capture(const struct request *request, const char *name)
+{
+    for (unsigned i = 0; i < request->capture_count; i++)
+        if (strcmp(request->captures[i].name, name) == 0)
+            return request->captures[i].value;
+    return "";
+}
+
+static int digit_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    digit = (char)(digit | 0x20);
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+char *request_decode(struct arena *arena, const char *text, size_t length, bool is_form)
+{
+    char *decoded = arena_alloc(arena, length + 1);
+    size_t size = 0;
+    for (size_t at = 0; at < length; at++) {
+        char byte = text[at];
+        if (byte == '%') {
+            bool is_whole = length - at > 2;
+            int high = is_whole ? digit_value(text[at + 1]) : -1;
+            int low = is_whole ? digit_value(text[at + 2]) : -1;
+            if (high < 0 || low < 0 || high + low == 0)
+                return NULL;
+            byte = (char)(high << 4 | low);
+            at += 2;
+        } else if (byte == '+' && is_form) {
+            byte = ' ';
+        }
+        decoded[size++] = byte;
+    }
+    return decoded;
+}
+
+static const struct request_pair *pair_find(const struct request *request, const char *name)
+{
+    for (const struct request_pair *pair = request->queries; pair != NULL; pair = pair->next)
+        if (strcmp(pair->name, name) == 0)
+            return pair;
+    return NULL;
+}
+
+/* Takes one "name=value" of the query; what is wrong with it becomes a detail. */
+static void pair_take(struct request *request, const char *text, size_t length)
+{
+    const char *equals = memchr(text, '=', length);
+    size_t name_length = equals != NULL ? (size_t)(equals - text) : length;
+    const char *value = equals != NULL ? equals + 1 : text + length;
+    struct request_pair *pair = arena_alloc(request->arena, sizeof *pair);
+    const char *name = request_decode(request->arena, text, name_length, true);
+    if (name == NULL || !text_is_utf8(name, strlen(name))) {
+        context_detail(request->context, "query", "holds a name with a broken percent code");
+        return;
+    }
+    pair->name = name;
+    pair->value = request_decode(request->arena, value, (size_t)(text + length - value), true);
+    if (pair->value == NULL || !text_is_utf8(pair->value, strlen(pair->value)))
+        context_detail(request->context, name, "is not valid percent-encoded UTF-8");
+    else if (pair_find(request, name) != NULL)
+        context_detail(request->context, name, "is given twice");
+    else {
+        pair->next = request->queries;
+        request->queries = pair;
+    }
+}
+
+void request_query_read(struct request *request)
+{
+    if (request->is_query_read)
+        return;
+    request->is_query_read = true;
+    for (const char *at = request->query; *at != '\0';) {
+        size_t length = strcspn(at, "&");
+        if (length > 0)
+            pair_take(request, at, length);
+        at += length + (at[length] == '&');
+    }
+}
+
+const char *request_query(const struct request *request, const char *name)
+{
+    const struct request_pair *pair = pair_find(request, name);
+    return pair != NULL ? pair->value : NULL;
+}
+
+int64_t request_body_length(const struct request *request)
+{
+    int64_t length;
+    const char *text = request_header(request, "Content-Length");
+    return text != NULL && text_integer(text, 0, INT64_MAX, &length) ? length : -1;
+}
+
+long request_body_read(struct request *request, void *buffer, size_t size)
+{
+    long count = request->wire.read(request->wire.handle, buffer, size);
+    if (count > 0)
+        request->body_read_bytes += (uint64_t)count;
+    return count;
+}
+
+/* "application/json" or "application/NAME+json", parameters aside; no header at all is taken as JSON. */
+static bool type_is_json(const char *type)
+{
+    if (type == NULL)
+        return true;
+    size_t length = strcspn(type, "; \t");
+    if (length == 16 && strncasecmp(type, "application/json", length) == 0)
+        return true;
+    return length > 17 && strncasecmp(type, "application/", 12) == 0 &&
+           strncasecmp(type + length - 5, "+json", 5) == 0;
+}
+
+static enum iw_error body_too_large(struct request *request, int64_t actual)
+{
+    return context_fail(request->context, IW_PAYLOAD_TOO_LARGE,
+                        "The body has %s%lld bytes; at most %lld are allowed.",
+                        request_body_length(request) < 0 ? "at least " : "", (long long)actual,
+                        (long long)request->config->api_body_max_bytes);
+}
+
+/* Reads the body whole, but never more than one byte above the limit. */
+static enum iw_error body_whole(struct request *request, struct text *body)
+{
+    size_t limit = (size_t)request->config->api_body_max_bytes;
+    char piece[16384];
+    int64_t announced = request_body_length(request);
+    if (announced > (int64_t)limit)
+        return body_too_large(request, announced);
+    for (long count; (count = request_body_read(request, piece, sizeof piece)) != 0;) {
+        if (count < 0)
+            return context_fail(request->context, IW_VALIDATION_FAILED, "The body ended early.");
+        if (body->length + (size_t)count > limit)
+            return body_too_large(request, (int64_t)body->length + count);
+        text_add(body, piece, (size_t)count);
+    }
+    return IW_OK;
+}
+
+enum iw_error request_json(struct request *request, const struct json **json)
+{
+    struct text body;
+    const char *type = request_header(request, "Content-Type");
+    if (!type_is_json(type))
+        return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
+                            "The body is %.80s; it must be application/json.", type);
+    text_init(&body, request->arena);
+    enum iw_error error = body_whole(request, &body);
+    if (error == IW_OK)
+        error = json_read(request->context, body.data, body.length, json);
+    if (error == IW_OK && !json_is(*json, JSON_KIND_OBJECT)) {
+        context_detail(request->context, "body", "must be a JSON object");
+        error = context_validated(request->context);
+    }
+    return error;
+}

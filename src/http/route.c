@@ -1,0 +1,140 @@
+#include "http/route.h"
+
+#include <string.h>
+
+#include "http/response.h"
+
+/* One segment of a path or pattern: from after a slash to before the next. */
+struct segment {
+    const char *text;
+    size_t length;
+};
+
+static struct segment segment_at(const char *path)
+{
+    return (struct segment){path + 1, strcspn(path + 1, "/")};
+}
+
+static bool segment_is_capture(struct segment segment)
+{
+    return segment.length > 2 && segment.text[0] == '{';
+}
+
+static bool segment_takes_rest(struct segment segment)
+{
+    return segment_is_capture(segment) && segment.text[segment.length - 2] == '*';
+}
+
+/* Notes a decoded capture; false when its percent codes are broken or it is empty. */
+static bool capture_add(struct request *request, struct segment name, const char *value, size_t length)
+{
+    size_t name_length = name.length - 2 - (size_t)segment_takes_rest(name);
+    char *decoded = request_decode(request->arena, value, length, false);
+    if (decoded == NULL || decoded[0] == '\0' || request->capture_count >= request_captures_max)
+        return false;
+    request->captures[request->capture_count++] = (struct request_pair){
+        .name = arena_text_n(request->arena, name.text + 1, name_length), .value = decoded};
+    return true;
+}
+
+/*
+ * How well a pattern fits a path: 0 for not at all, otherwise a number that is
+ * larger the further to the left the pattern is literal.
+ */
+static unsigned fit(const char *pattern, const char *path, size_t path_length)
+{
+    unsigned score = 1;
+    const char *end = path + path_length;
+    while (*pattern == '/' && path < end && *path == '/') {
+        struct segment want = segment_at(pattern), have = segment_at(path);
+        if (have.text + have.length > end)
+            have.length = (size_t)(end - have.text);
+        if (segment_takes_rest(want))
+            return have.text < end ? score << 1 : 0;
+        bool is_same = want.length == have.length && memcmp(want.text, have.text, want.length) == 0;
+        if (!segment_is_capture(want) && !is_same)
+            return 0;
+        score = score << 1 | (segment_is_capture(want) ? 0 : 1);
+        pattern = want.text + want.length;
+        path = have.text + have.length;
+    }
+    return *pattern == '\0' && path == end ? score : 0;
+}
+
+static bool captures_take(struct request *request, const char *pattern, size_t path_length)
+{
+    const char *path = request->path, *end = path + path_length;
+    request->capture_count = 0;
+    while (*pattern == '/') {
+        struct segment want = segment_at(pattern), have = segment_at(path);
+        if (segment_takes_rest(want))
+            return capture_add(request, want, have.text, (size_t)(end - have.text));
+        if (segment_is_capture(want) && !capture_add(request, want, have.text, have.length))
+            return false;
+        pattern = want.text + want.length;
+        path = have.text + have.length;
+    }
+    return true;
+}
+
+/* The pattern that fits best, or NULL. */
+static const char *pattern_best(const struct request *request, const struct route *const *tables,
+                                size_t path_length)
+{
+    const char *best = NULL;
+    unsigned score_best = 0;
+    for (; *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++) {
+            unsigned score = fit(route->pattern, request->path, path_length);
+            if (score > score_best) {
+                score_best = score;
+                best = route->pattern;
+            }
+        }
+    return best;
+}
+
+/* The route of a pattern for a method; the methods that it knows are gathered in allowed. */
+static const struct route *route_of(const struct route *const *tables, const char *pattern,
+                                    enum method method, unsigned *allowed)
+{
+    const struct route *found = NULL;
+    for (; *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++) {
+            if (strcmp(route->pattern, pattern) != 0)
+                continue;
+            *allowed |= (unsigned)route->method;
+            if (route->method == method)
+                found = route;
+        }
+    return found;
+}
+
+static void allow_add(struct request *request, unsigned allowed)
+{
+    struct text list;
+    text_init(&list, request->arena);
+    for (unsigned method = METHOD_GET; method <= METHOD_OPTIONS; method <<= 1) {
+        if ((allowed & method) == 0)
+            continue;
+        text_printf(&list, "%s%s%s", list.length > 0 ? ", " : "", method_name((enum method)method),
+                    method == METHOD_GET ? ", HEAD" : "");
+    }
+    response_header(request, "Allow", list.data);
+}
+
+enum iw_error route_find(struct request *request, const struct route *const *tables)
+{
+    size_t length = strlen(request->path);
+    unsigned allowed = 0;
+    if (length > 1 && request->path[length - 1] == '/')
+        length--;
+    const char *pattern = pattern_best(request, tables, length);
+    if (pattern == NULL || !captures_take(request, pattern, length))
+        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+    request->route = route_of(tables, pattern, request->method, &allowed);
+    if (request->route != NULL)
+        return IW_OK;
+    allow_add(request, allowed);
+    return context_fail(request->context, IW_METHOD_NOT_ALLOWED, NULL);
+}

@@ -1,0 +1,38 @@
+/*
+ * Routes: tables of method, path pattern, handler and flags.
+ *
+ * A pattern is literal segments and captures: "/api/v2/orders/{orderId}".  A
+ * last segment "{name*}" captures the rest of the path, slashes included.
+ * Where several patterns fit a path, the one that is literal further to the
+ * left wins, whatever the order of the tables.  One slash at the end of a path
+ * is the same as none.
+ */
+#ifndef HTTP_ROUTE_H
+#define HTTP_ROUTE_H
+
+#include "http/request.h"
+
+enum route_flag {
+    /* No API key: the URL itself is signed. */
+    ROUTE_OPEN = 1,
+    /* The handler asks the limiter itself (with a lock of its own). */
+    ROUTE_ADMITS = 2
+};
+
+struct route {
+    enum method method; /* GET serves HEAD as well */
+    const char *pattern;
+    enum iw_error (*handle)(struct request *request);
+    unsigned flags;
+};
+
+/* The tables of the program, each closed by a route without a pattern; closed by NULL (src/api/routes.c). */
+extern const struct route *const api_routes[];
+
+/*
+ * Finds the route and fills request->route and its captures.
+ * RESOURCE_NOT_FOUND, or METHOD_NOT_ALLOWED with the header Allow set.
+ */
+enum iw_error route_find(struct request *request, const struct route *const *tables) IW_MUST_USE;
+
+#endif
