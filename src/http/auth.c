@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "domain/account.h"
+#include "domain/caller.h"
 #include "domain/domain.h"
 #include "store/keys.h"
 
@@ -21,7 +21,7 @@ enum {
 /* One remembered key: the first byte of the digest is its slot. */
 struct remembered {
     uint8_t digest[sha256_bytes];
-    struct account account;
+    struct caller caller;
     int64_t until_ms; /* monotonic; 0: empty */
 };
 
@@ -53,39 +53,39 @@ static const char *bearer_key(const char *header)
     return auth_key_is_well_formed(header) ? header : NULL;
 }
 
-static struct account *cache_find(const uint8_t digest[sha256_bytes])
+static struct caller *cache_find(const uint8_t digest[sha256_bytes])
 {
     struct remembered *slot = &cache[digest[0]];
     bool is_it = slot->until_ms > clock_monotonic_ms() && memcmp(slot->digest, digest, sha256_bytes) == 0;
-    return is_it ? &slot->account : NULL;
+    return is_it ? &slot->caller : NULL;
 }
 
 static void cache_put(const struct config *config, const uint8_t digest[sha256_bytes],
-                      const struct account *account)
+                      const struct caller *caller)
 {
     struct remembered *slot = &cache[digest[0]];
     memcpy(slot->digest, digest, sha256_bytes);
-    slot->account = *account;
+    slot->caller = *caller;
     slot->until_ms = config->api_key_cache_s == 0 ? 0 : clock_monotonic_ms() + config->api_key_cache_s * 1000;
 }
 
 /* Asks the database, remembers the answer, and notes the use of the key now and then. */
-static enum iw_error account_load(struct request *request, const uint8_t digest[sha256_bytes],
-                                  struct account *account)
+static enum iw_error caller_load(struct request *request, const uint8_t digest[sha256_bytes],
+                                 struct caller *caller)
 {
     struct db *db = request->domain->db;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = keys_find(request->context, db, digest, account);
+    enum iw_error error = keys_find(request->context, db, digest, caller);
     if (error == IW_NOT_FOUND) {
         context_clear(request->context);
         return context_fail(request->context, IW_AUTH_TOKEN_INVALID, NULL);
     }
     if (error != IW_OK)
         return error;
-    cache_put(request->config, digest, account);
-    if (now_ms - account->key_last_used_ms < touch_every_ms)
+    cache_put(request->config, digest, caller);
+    if (now_ms - caller->key_last_used_ms < touch_every_ms)
         return IW_OK;
-    return keys_touch(request->context, db, account->key_id, now_ms);
+    return keys_touch(request->context, db, caller->key_id, now_ms);
 }
 
 enum iw_error auth_check(struct request *request)
@@ -98,20 +98,20 @@ enum iw_error auth_check(struct request *request)
     if (key == NULL)
         return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT, NULL);
     crypto_sha256(key, strlen(key), digest);
-    struct account *account = arena_alloc(request->arena, sizeof *account);
-    const struct account *remembered = cache_find(digest);
+    struct caller *caller = arena_alloc(request->arena, sizeof *caller);
+    const struct caller *remembered = cache_find(digest);
     if (remembered != NULL) {
-        *account = *remembered;
+        *caller = *remembered;
     } else {
-        enum iw_error error = account_load(request, digest, account);
+        enum iw_error error = caller_load(request, digest, caller);
         if (error != IW_OK)
             return error;
     }
-    request->context->account_id = account->id;
-    if (account->key_expires_ms != 0 && account->key_expires_ms <= clock_now_ms())
+    request->context->account_id = caller->id;
+    if (caller->key_expires_ms != 0 && caller->key_expires_ms <= clock_now_ms())
         return context_fail(request->context, IW_AUTH_TOKEN_EXPIRED, NULL);
-    if (account->is_suspended)
+    if (caller->is_suspended)
         return context_fail(request->context, IW_AUTH_FORBIDDEN, NULL);
-    request->account = account;
+    request->caller = caller;
     return IW_OK;
 }

@@ -12,7 +12,7 @@
 bool auth_key_is_well_formed(const char *key);
 
 /*
- * Finds who asks and sets request->account.  AUTH_NOT_AUTHENTICATED,
+ * Finds who asks and sets request->caller.  AUTH_NOT_AUTHENTICATED,
  * AUTH_TOKEN_INVALID_FORMAT, AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED,
  * AUTH_FORBIDDEN; SERVICE_UNAVAILABLE with the database away.
  */

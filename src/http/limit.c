@@ -1,15 +1,15 @@
 #include "http/limit.h"
 
-#include "domain/account.h"
+#include "domain/caller.h"
 #include "domain/domain.h"
 
 void limit_send(struct request *request)
 {
-    if (request->account == NULL || request->limit_state != LIMIT_NOT_ASKED)
+    if (request->caller == NULL || request->limit_state != LIMIT_NOT_ASKED)
         return;
-    request->limit_per_minute = request->account->requests_per_minute;
+    request->limit_per_minute = request->caller->requests_per_minute;
     bool is_sent = ratelimit_send(request->domain->redis, request->context, request->config->redis_prefix,
-                                  request->account->id, request->limit_per_minute, request->limit_lock);
+                                  request->caller->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = is_sent ? LIMIT_ASKED : LIMIT_ANSWERED;
     /* Redis is away: nobody is refused, and the numbers are those of a fresh window. */
     request->limit_remaining = request->limit_per_minute;
@@ -22,7 +22,7 @@ enum iw_error limit_receive(struct request *request)
         return IW_OK;
     struct ratelimit_answer answer =
         ratelimit_receive(request->domain->redis, request->context, request->config->redis_prefix,
-                          request->account->id, request->limit_per_minute, request->limit_lock);
+                          request->caller->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = LIMIT_ANSWERED;
     if (!answer.is_known)
         return IW_OK;

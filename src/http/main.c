@@ -35,8 +35,16 @@ static int check(struct context *context, const char *file)
     return EXIT_SUCCESS;
 }
 
+static const struct option options[] = {
+    {"config", required_argument, NULL, 'c'},
+    {"test", no_argument, NULL, 't'},
+    {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
 static const char usage[] =
-    "Usage: imgward-api [-c FILE] [-t]\n"
+    "Usage: imgward-api [--config FILE] [--test]\n"
     "  -c, --config FILE  the configuration (default: $IMGWARD_CONFIG or " IW_SYSCONFDIR "/imgward.conf)\n"
     "  -t, --test         checks the configuration and ends\n"
     "  -v, --version      prints the version\n"

@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "base/render.h"
 
-struct account;
+struct caller;
 struct domain;
 struct ratelimit_lock;
 struct route;
@@ -88,7 +88,7 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
-    const struct account *account; /* who asks; NULL on open routes and before authentication */
+    const struct caller *caller; /* who asks; NULL on open routes and before authentication */
     enum limit_state limit_state;
     struct ratelimit_lock *limit_lock; /* asked for along with the limit, or NULL */
     unsigned limit_per_minute;         /* the numbers of the limiter; valid when LIMIT_ANSWERED */

@@ -31,7 +31,7 @@ static enum iw_error (*const steps[])(struct request *request) = {step_auth, ste
 /* Makes sure that an authenticated answer knows the limit, also one that failed early. */
 static enum iw_error limit_settle(struct request *request, enum iw_error error)
 {
-    if (request->account == NULL)
+    if (request->caller == NULL)
         return error;
     limit_send(request);
     enum iw_error refused = limit_receive(request);

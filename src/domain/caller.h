@@ -1,11 +1,11 @@
 /* Who asks: an account as authentication finds it through one of its keys. */
-#ifndef DOMAIN_ACCOUNT_H
-#define DOMAIN_ACCOUNT_H
+#ifndef DOMAIN_CALLER_H
+#define DOMAIN_CALLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct account {
+struct caller {
     int64_t id;
     int64_t key_id;
     unsigned requests_per_minute; /* of the plan, or the account's own */
