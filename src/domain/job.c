@@ -1,0 +1,94 @@
+#include "domain/job.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const names[JOB_STATE_COUNT] = {
+    [JOB_QUEUED] = "queued",
+    [JOB_LEASED] = "leased",
+    [JOB_DONE] = "done",
+    [JOB_FAILED] = "failed",
+};
+
+static const char *const kinds[JOB_KIND_COUNT] = {
+    [JOB_PROTECT] = "protect",
+    [JOB_EMBED] = "embed",
+    [JOB_EXTRACT] = "extract",
+    [JOB_ARCHIVE] = "archive",
+};
+
+/* What is not in the table may not happen. */
+static const enum job_state transitions[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
+    [JOB_QUEUED] =
+        {
+            [JOB_EVENT_LEASE] = JOB_LEASED,
+            [JOB_EVENT_CANCEL] = JOB_FAILED,
+        },
+    [JOB_LEASED] =
+        {
+            [JOB_EVENT_FINISH] = JOB_DONE,
+            [JOB_EVENT_GIVE_BACK] = JOB_QUEUED,
+            [JOB_EVENT_LOSE] = JOB_QUEUED,
+            [JOB_EVENT_RETRY] = JOB_QUEUED,
+            [JOB_EVENT_FAIL] = JOB_FAILED,
+            [JOB_EVENT_CANCEL] = JOB_FAILED,
+        },
+};
+
+enum job_state job_next(enum job_state state, enum job_event event)
+{
+    if ((unsigned)state >= JOB_STATE_COUNT || (unsigned)event >= JOB_EVENT_COUNT)
+        return JOB_NONE;
+    return transitions[state][event];
+}
+
+/* Doubles with each try that went wrong, up to the ceiling. */
+static int64_t wait_ms(int64_t first_ms, int64_t tries)
+{
+    int64_t wait = first_ms;
+    for (int64_t i = 1; i < tries && wait < job_wait_max_ms; i++)
+        wait *= 2;
+    return wait < job_wait_max_ms ? wait : job_wait_max_ms;
+}
+
+struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths,
+                             const struct job_limits *limits)
+{
+    struct job_verdict verdict = {.event = JOB_EVENT_FAIL, .failures = failures, .deaths = deaths};
+    if (trouble == JOB_TROUBLE_TRANSIENT && ++verdict.failures < limits->failures_max)
+        verdict.event = JOB_EVENT_RETRY;
+    if (trouble == JOB_TROUBLE_DEATH && ++verdict.deaths < limits->deaths_max)
+        verdict.event = JOB_EVENT_RETRY;
+    if (verdict.event == JOB_EVENT_RETRY)
+        verdict.wait_ms =
+            wait_ms(limits->retry_first_ms, trouble == JOB_TROUBLE_DEATH ? verdict.deaths : verdict.failures);
+    return verdict;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    return (unsigned)state < JOB_STATE_COUNT ? names[state] : NULL;
+}
+
+enum job_state job_state_by_name(const char *name)
+{
+    for (int state = JOB_NONE + 1; state < JOB_STATE_COUNT; state++)
+        if (strcmp(names[state], name) == 0)
+            return (enum job_state)state;
+    return JOB_NONE;
+}
+
+const char *job_kind_name(enum job_kind kind)
+{
+    return (unsigned)kind < JOB_KIND_COUNT ? kinds[kind] : NULL;
+}
+
+bool job_kind_read(const char *name, enum job_kind *kind)
+{
+    for (int i = 0; i < JOB_KIND_COUNT; i++)
+        if (strcmp(kinds[i], name) == 0) {
+            *kind = (enum job_kind)i;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,82 @@
+/*
+ * The life of a job: its states, what may happen to it, and what happens then.
+ *
+ * One table says which event leads from which state to which, and one function
+ * reads it: no other place decides about a job's state.  job_judge adds the
+ * counting: how often a job may fail or kill its process, and how long it waits
+ * before the next try.  Knows no database; src/store/jobs.c writes what is
+ * decided here.
+ */
+#ifndef DOMAIN_JOB_H
+#define DOMAIN_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum job_state {
+    JOB_NONE,    /* no state: an illegal step */
+    JOB_QUEUED, /* may be leased once its time has come */
+    JOB_LEASED,  /* belongs to a worker until its lease ends */
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_STATE_COUNT
+};
+
+/* What there is to do.  An archive is a job on the order as a whole; the others are on one file. */
+enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_KIND_COUNT };
+
+enum job_event {
+    JOB_EVENT_LEASE,     /* a worker takes it */
+    JOB_EVENT_FINISH,    /* its result is recorded */
+    JOB_EVENT_GIVE_BACK, /* its worker stops before it began */
+    JOB_EVENT_LOSE,      /* its worker died or was silent for a lease */
+    JOB_EVENT_RETRY,     /* transient trouble or a dead process: once more */
+    JOB_EVENT_FAIL,      /* no more tries, or none that could help */
+    JOB_EVENT_CANCEL,    /* its order ended without it */
+    JOB_EVENT_COUNT
+};
+
+/* What became of one try that did not succeed. */
+enum job_trouble {
+    JOB_TROUBLE_FINAL,     /* the input is at fault: another try gives the same */
+    JOB_TROUBLE_TRANSIENT, /* database, disk, network: counted as a failure */
+    JOB_TROUBLE_DEATH      /* the image process died or was killed: counted as a death */
+};
+
+struct job_limits {
+    int64_t failures_max;
+    int64_t deaths_max;
+    int64_t retry_first_ms;
+};
+
+/* How a job stands after a try that did not succeed. */
+struct job_verdict {
+    enum job_event event; /* JOB_EVENT_RETRY or JOB_EVENT_FAIL */
+    int64_t failures;
+    int64_t deaths;
+    int64_t wait_ms; /* before the next try */
+};
+
+/* Retries never wait longer than this. */
+enum { job_wait_max_ms = 15 * 60 * 1000 };
+
+/* The state that the event leads to, or JOB_NONE when it may not happen in this state. */
+enum job_state job_next(enum job_state state, enum job_event event);
+
+/* Counts one trouble on top of the failures and deaths so far and decides between retry and failure. */
+struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths,
+                             const struct job_limits *limits);
+
+/* "protect" and so on, as the database has it; static text. */
+const char *job_kind_name(enum job_kind kind);
+
+/* False when there is no such kind. */
+bool job_kind_read(const char *name, enum job_kind *kind);
+
+/* "queued" and so on, as the database has it; static text.  NULL for JOB_NONE. */
+const char *job_state_name(enum job_state state);
+
+/* JOB_NONE when there is no such state. */
+enum job_state job_state_by_name(const char *name);
+
+#endif

@@ -1,0 +1,204 @@
+#include "store/migrate.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/crypto.h"
+#include "base/text.h"
+#include "store/script.h"
+
+static const char table_sql[] =
+    "CREATE TABLE IF NOT EXISTS schema_migrations ("
+    "version INT UNSIGNED NOT NULL PRIMARY KEY, "
+    "name VARCHAR(100) NOT NULL, "
+    "checksum BINARY(32) NOT NULL COMMENT 'SHA-256 of the file', "
+    "statements_done INT UNSIGNED NOT NULL DEFAULT 0, "
+    "applied_at DATETIME(3) NULL COMMENT 'NULL: begun and cut off'"
+    ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin";
+
+/* "0001_init.sql" is version 1; 0 for a name of another form. */
+static int64_t version_of(const char *name)
+{
+    static const char *const digits = "0123456789";
+    size_t length = strlen(name);
+    int64_t version = 0;
+    if (strspn(name, digits) != 4 || name[4] != '_' || length < 10 || strcmp(name + length - 4, ".sql") != 0)
+        return 0;
+    for (int i = 0; i < 4; i++)
+        version = version * 10 + (name[i] - '0');
+    return version;
+}
+
+static unsigned statements_count(const char *text, size_t length)
+{
+    struct script script;
+    struct script_statement statement;
+    unsigned count = 0;
+    script_init(&script, text, length);
+    while (script_next(&script, &statement))
+        count++;
+    return count;
+}
+
+enum iw_error migrate_init(struct context *context, const char *name, const char *text, size_t length,
+                           struct migration *migration)
+{
+    *migration = (struct migration){.version = version_of(name), .name = name, .text = text, .length = length};
+    if (migration->version == 0)
+        return context_fail(context, IW_CONFIG_INVALID, "%s: a migration is named NNNN_words.sql.", name);
+    migration->statement_count = statements_count(text, length);
+    if (migration->statement_count == 0)
+        return context_fail(context, IW_CONFIG_INVALID, "%s: there is no statement in it.", name);
+    crypto_sha256(text, length, migration->digest);
+    return IW_OK;
+}
+
+enum iw_error migrate_lock(struct context *context, struct db *db)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(context, db, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10)", NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    if (db_integer_of(db_at(&rows, 0, 0)) == 1)
+        return IW_OK;
+    return context_fail(context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+}
+
+void migrate_unlock(struct context *context, struct db *db)
+{
+    /* When this fails the connection is gone, and the lock with it. */
+    enum iw_error error =
+        db_run(context, db, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
+    (void)error;
+}
+
+/* The rows of schema_migrations; none when there is no such table yet. */
+static enum iw_error rows_read(struct context *context, struct db *db, struct db_rows *rows)
+{
+    enum iw_error error = db_run(context, db,
+                                 "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                 "DATABASE() AND table_name = 'schema_migrations'",
+                                 NULL, 0, rows);
+    if (error != IW_OK || db_integer_of(db_at(rows, 0, 0)) > 0)
+        return error != IW_OK ? error
+                              : db_run(context, db,
+                                       "SELECT version, name, checksum, statements_done, applied_at FROM "
+                                       "schema_migrations ORDER BY version",
+                                       NULL, 0, rows);
+    rows->count = 0;
+    return IW_OK;
+}
+
+static struct migration *migration_find(struct migration *migrations, unsigned count, int64_t version)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (migrations[i].version == version)
+            return &migrations[i];
+    return NULL;
+}
+
+/* Marks the file that a row speaks of. */
+static enum iw_error row_compare(struct context *context, const struct db_rows *rows, size_t row,
+                                 struct migration *migrations, unsigned count)
+{
+    int64_t version = db_integer_of(db_at(rows, row, 0));
+    const char *name = db_text_of(db_at(rows, row, 1));
+    const struct db_value *checksum = db_at(rows, row, 2);
+    struct migration *migration = migration_find(migrations, count, version);
+    if (migration == NULL)
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "The database has migration %s, but its file is not here: is this program older "
+                            "than the database?",
+                            name);
+    if (checksum->length != sizeof migration->digest ||
+        memcmp(checksum->text, migration->digest, sizeof migration->digest) != 0)
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "%s was changed after it was applied; put the released file back.", name);
+    migration->statements_done = (unsigned)db_integer_of(db_at(rows, row, 3));
+    migration->applied_at_ms = db_integer_of(db_at(rows, row, 4));
+    migration->is_applied = migration->applied_at_ms != 0;
+    return IW_OK;
+}
+
+static enum iw_error order_check(struct context *context, const struct migration *migrations, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++) {
+        if (migrations[i].version <= migrations[i - 1].version)
+            return context_fail(context, IW_CONFIG_INVALID, "%s and %s are not in order.",
+                                migrations[i - 1].name, migrations[i].name);
+        if (migrations[i].is_applied && !migrations[i - 1].is_applied)
+            return context_fail(context, IW_CONFIG_INVALID, "%s was never applied, but %s after it was.",
+                                migrations[i - 1].name, migrations[i].name);
+    }
+    return IW_OK;
+}
+
+enum iw_error migrate_compare(struct context *context, struct db *db, struct migration *migrations,
+                              unsigned count)
+{
+    struct db_rows rows;
+    enum iw_error error = rows_read(context, db, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
+        error = row_compare(context, &rows, row, migrations, count);
+    return error == IW_OK ? order_check(context, migrations, count) : error;
+}
+
+static enum iw_error migration_begin(struct context *context, struct db *db,
+                                     const struct migration *migration)
+{
+    const struct db_value values[] = {db_integer(migration->version), db_text(migration->name),
+                                      db_bytes(migration->digest, sizeof migration->digest)};
+    enum iw_error error = db_run_plain(context, db, table_sql, sizeof table_sql - 1);
+    if (error != IW_OK)
+        return error;
+    return db_run(context, db,
+                  "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)", values, 3,
+                  NULL);
+}
+
+static enum iw_error migration_note(struct context *context, struct db *db, const struct migration *migration)
+{
+    const struct db_value values[] = {
+        db_integer(migration->statements_done),
+        db_integer(migration->statements_done == migration->statement_count ? 1 : 0),
+        db_integer(migration->version)};
+    return db_run(context, db,
+                  "UPDATE schema_migrations SET statements_done = ?, applied_at = IF(?, UTC_TIMESTAMP(3), "
+                  "NULL) WHERE version = ?",
+                  values, 3, NULL);
+}
+
+static enum iw_error statement_run(struct context *context, struct db *db, const struct migration *migration,
+                                   const struct script_statement *statement)
+{
+    enum iw_error error = db_run_plain(context, db, statement->text, statement->length);
+    if (error == IW_OK)
+        return IW_OK;
+    const char *cause = context->cause;
+    context_clear(context);
+    if (cause != NULL)
+        context_cause(context, "%s", cause);
+    return context_fail(context, error, "%s, line %u: the database refused the statement.", migration->name,
+                        statement->line);
+}
+
+enum iw_error migrate_apply(struct context *context, struct db *db, struct migration *migration)
+{
+    struct script script;
+    struct script_statement statement;
+    unsigned number = 0;
+    enum iw_error error = migration_begin(context, db, migration);
+    script_init(&script, migration->text, migration->length);
+    while (error == IW_OK && script_next(&script, &statement)) {
+        if (number++ < migration->statements_done)
+            continue;
+        error = statement_run(context, db, migration, &statement);
+        if (error != IW_OK)
+            return error;
+        migration->statements_done = number;
+        error = migration_note(context, db, migration);
+    }
+    migration->is_applied = error == IW_OK;
+    return error;
+}

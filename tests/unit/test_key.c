@@ -1,0 +1,102 @@
+/* API keys: format, base 62, digest, prefix. */
+#include "domain/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <CUnit/Basic.h>
+
+static void zero_and_one(void)
+{
+    uint8_t bytes[32] = {0};
+    char key[key_size];
+    key_from_bytes(bytes, key);
+    CU_ASSERT_STRING_EQUAL(key, "iw_live_0000000000000000000000000000000000000000000");
+    bytes[31] = 1;
+    key_from_bytes(bytes, key);
+    CU_ASSERT_STRING_EQUAL(key, "iw_live_0000000000000000000000000000000000000000001");
+    bytes[31] = 62;
+    key_from_bytes(bytes, key);
+    CU_ASSERT_STRING_EQUAL(key, "iw_live_0000000000000000000000000000000000000000010");
+}
+
+/* 2^256 - 1 still fits 43 digits; the value was computed with Python's integers. */
+static void the_largest(void)
+{
+    uint8_t bytes[32];
+    char key[key_size];
+    memset(bytes, 0xFF, sizeof bytes);
+    key_from_bytes(bytes, key);
+    CU_ASSERT_STRING_EQUAL(key, "iw_live_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1");
+}
+
+static void made_keys_differ_and_are_well_formed(void)
+{
+    char first[key_size], second[key_size];
+    for (int i = 0; i < 1000; i++) {
+        key_make(first);
+        key_make(second);
+        CU_ASSERT_TRUE(key_is_well_formed(first, strlen(first)));
+        CU_ASSERT_STRING_NOT_EQUAL(first, second);
+    }
+}
+
+static void malformed_keys(void)
+{
+    static const char *const bad[] = {
+        "",
+        "iw_live_",
+        "iw_test_0000000000000000000000000000000000000000000",
+        "iw_live_000000000000000000000000000000000000000000",
+        "iw_live_00000000000000000000000000000000000000000000",
+        "iw_live_000000000000000000000000000000000000000000-",
+        "IW_LIVE_0000000000000000000000000000000000000000000",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CU_ASSERT_FALSE(key_is_well_formed(bad[i], strlen(bad[i])));
+    char holed[key_size];
+    key_make(holed);
+    holed[20] = '\0';
+    CU_ASSERT_FALSE(key_is_well_formed(holed, key_length));
+}
+
+static void prefix_is_the_beginning(void)
+{
+    char key[key_size], prefix[key_prefix_size];
+    key_make(key);
+    key_prefix(key, prefix);
+    CU_ASSERT_EQUAL(strlen(prefix), key_prefix_length);
+    CU_ASSERT_EQUAL(strncmp(key, prefix, key_prefix_length), 0);
+}
+
+/* The first bytes of SHA-256 of the key of zero, from sha256sum. */
+static void digest_is_of_the_whole_key(void)
+{
+    static const uint8_t expected[4] = {0x91, 0x12, 0xD3, 0x18};
+    uint8_t bytes[32] = {0}, digest[32];
+    char key[key_size];
+    key_from_bytes(bytes, key);
+    key_digest(key, digest);
+    CU_ASSERT_EQUAL(memcmp(digest, expected, sizeof expected), 0);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"zero and one", zero_and_one},
+        {"the largest", the_largest},
+        {"made keys differ and are well formed", made_keys_differ_and_are_well_formed},
+        {"malformed keys", malformed_keys},
+        {"the prefix is the beginning", prefix_is_the_beginning},
+        {"the digest is of the whole key", digest_is_of_the_whole_key},
+        CU_TEST_INFO_NULL,
+    };
+    static CU_SuiteInfo suites[] = {{"key", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
+    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+        return EXIT_FAILURE;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
