@@ -78,6 +78,9 @@ enum iw_error ctl_file_write(struct context *context, const char *path, const vo
 
 /* The commands of the families, each closed by an entry without words. */
 extern const struct ctl_command ctl_commands_general[];
+extern const struct ctl_command ctl_commands_migrate[];
+extern const struct ctl_command ctl_commands_account[];
+extern const struct ctl_command ctl_commands_key[];
 extern const struct ctl_command ctl_commands_secret[];
 
 #endif

@@ -7,6 +7,9 @@
 /* One line a family; each file of src/ctl brings its own table. */
 static const struct ctl_command *const families[] = {
     ctl_commands_general,
+    ctl_commands_migrate,
+    ctl_commands_account,
+    ctl_commands_key,
     ctl_commands_secret,
 };
 

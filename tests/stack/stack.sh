@@ -322,7 +322,7 @@ stack_start() {
     part_start redis
     database_users_make
     if "$build/imgwardctl" help | grep -q ' migrate'; then
-        "$build/imgwardctl" --config "$var/etc/owner.conf" migrate
+        "$build/imgwardctl" --config "$var/etc/owner.conf" migrate --directory "$root/sql"
         for plan in free pro enterprise; do
             key=$(key_make "$plan") || true
             [ -n "$key" ] || fail "imgwardctl made no key for the plan $plan"

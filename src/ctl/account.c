@@ -1,0 +1,177 @@
+/* imgwardctl account: who may use the service, and how much. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/render.h"
+#include "base/text.h"
+#include "ctl/ctl_store.h"
+#include "store/accounts.h"
+
+enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
+
+static bool name_check(const char *name)
+{
+    size_t length = strlen(name);
+    if (length > 0 && text_is_utf8(name, length) && !text_has_control(name, length) &&
+        text_code_points(name, length) <= name_code_points_max)
+        return true;
+    fprintf(stderr, "imgwardctl: a name has 1 to %d characters and no control characters.\n",
+            name_code_points_max);
+    return false;
+}
+
+static enum ctl_exit create_run(struct ctl *ctl)
+{
+    struct config config;
+    int64_t id = 0;
+    const char *plan = ctl_option(ctl, "--plan");
+    if (!name_check(ctl->arguments[0]))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_create(ctl->context, db, ctl->arguments[0], plan != NULL ? plan : "free",
+                                          clock_now_ms(), &id);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 "\n", id);
+    return CTL_DONE;
+}
+
+static void list_print(const struct ctl *ctl, const struct account *accounts, size_t count)
+{
+    printf("%6s  %-10s  %-9s  %10s  %5s  %-24s  %s\n", "id", "plan", "status", "per minute", "keys",
+           "created", "name");
+    for (size_t i = 0; i < count; i++)
+        printf("%6" PRId64 "  %-10s  %-9s  %9" PRId64 "%c  %5" PRId64 "  %-24s  %s\n", accounts[i].id,
+               accounts[i].plan, accounts[i].status, accounts[i].requests_per_minute,
+               accounts[i].is_overridden ? '*' : ' ', accounts[i].key_count,
+               ctl_time(ctl, accounts[i].created_at_ms), accounts[i].name);
+}
+
+static void list_print_json(const struct ctl *ctl, const struct account *accounts, size_t count)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_array_begin(&render, NULL);
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(&render, NULL);
+        render_integer(&render, "id", accounts[i].id);
+        render_string(&render, "name", accounts[i].name);
+        render_string(&render, "plan", accounts[i].plan);
+        render_string(&render, "status", accounts[i].status);
+        render_integer(&render, "requestsPerMinute", accounts[i].requests_per_minute);
+        render_boolean(&render, "isOverridden", accounts[i].is_overridden);
+        render_integer(&render, "keyCount", accounts[i].key_count);
+        render_time(&render, "createdAt", accounts[i].created_at_ms);
+        render_object_end(&render);
+    }
+    render_array_end(&render);
+    puts(text.data);
+}
+
+static enum ctl_exit list_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account *accounts = NULL;
+    size_t count = 0;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_list(ctl->context, db, &accounts, &count);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, accounts, count);
+    return CTL_DONE;
+}
+
+static enum ctl_exit plan_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account account;
+    int64_t requests = 0;
+    if (!ctl_option_integer(ctl, "--requests-per-minute", 0, requests_per_minute_max, 0, &requests))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = accounts_plan_set(ctl->context, db, account.id, ctl->arguments[1], requests);
+    if (error == IW_OK)
+        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account.id, account.plan,
+           account.requests_per_minute, account.is_overridden ? " (its own number)" : "");
+    return CTL_DONE;
+}
+
+static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
+{
+    struct config config;
+    struct account account;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = accounts_status_set(ctl->context, db, account.id, is_active);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 ": %s\n", account.id, is_active ? "active" : "suspended");
+    return CTL_DONE;
+}
+
+static enum ctl_exit suspend_run(struct ctl *ctl)
+{
+    return status_set(ctl, false);
+}
+
+static enum ctl_exit resume_run(struct ctl *ctl)
+{
+    return status_set(ctl, true);
+}
+
+const struct ctl_command ctl_commands_account[] = {
+    {.words = {"account", "create"},
+     .arguments = "NAME",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--plan", "PLAN", "free (when omitted), pro or enterprise"}},
+     .help = "Makes an account and prints its number.",
+     .run = create_run},
+    {.words = {"account", "list"},
+     .arguments = "",
+     .options = {{"--json", NULL, "as a JSON array"}},
+     .help = "Lists the accounts; a star marks a number of requests of its own.",
+     .run = list_run},
+    {.words = {"account", "plan"},
+     .arguments = "ACCOUNT PLAN",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .options = {{"--requests-per-minute", "N", "a number of its own; without it the plan's counts"}},
+     .help = "Puts an account (name or number) on a plan.",
+     .run = plan_run},
+    {.words = {"account", "suspend"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Answers every request of an account with AUTH_FORBIDDEN.",
+     .run = suspend_run},
+    {.words = {"account", "resume"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Lets a suspended account work again.",
+     .run = resume_run},
+    {.words = {NULL}},
+};

@@ -1,0 +1,188 @@
+/* imgwardctl key: what an account speaks with.  A key is shown once, when it is made. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/render.h"
+#include "base/text.h"
+#include "ctl/ctl_store.h"
+#include "domain/key.h"
+#include "store/accounts.h"
+
+static const int64_t day_ms = 24 * 60 * 60 * 1000;
+
+enum { days_max = 36500, name_code_points_max = 100 };
+
+static bool name_check(const char *name)
+{
+    size_t length = strlen(name);
+    if (text_is_utf8(name, length) && !text_has_control(name, length) &&
+        text_code_points(name, length) <= name_code_points_max)
+        return true;
+    fprintf(stderr, "imgwardctl: a name has at most %d characters and no control characters.\n",
+            name_code_points_max);
+    return false;
+}
+
+static enum iw_error key_add(struct ctl *ctl, struct db *db, const char *name, int64_t days,
+                             char key[key_size])
+{
+    struct account account;
+    uint8_t digest[32];
+    char prefix[key_prefix_size];
+    int64_t id = 0, now_ms = clock_now_ms();
+    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    if (error != IW_OK)
+        return error;
+    key_make(key);
+    key_digest(key, digest);
+    key_prefix(key, prefix);
+    error = accounts_key_add(ctl->context, db, account.id, name, digest, prefix, now_ms,
+                             days > 0 ? now_ms + days * day_ms : 0, &id);
+    if (error == IW_OK)
+        fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown this once:\n", id, account.id);
+    return error;
+}
+
+static enum ctl_exit create_run(struct ctl *ctl)
+{
+    struct config config;
+    char key[key_size];
+    int64_t days = 0;
+    const char *name = ctl_option(ctl, "--name") != NULL ? ctl_option(ctl, "--name") : "";
+    if (!name_check(name) || !ctl_option_integer(ctl, "--expires-days", 1, days_max, 0, &days))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = key_add(ctl, db, name, days, key);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    puts(key);
+    crypto_wipe(key, sizeof key);
+    return CTL_DONE;
+}
+
+static const char *state_of(const struct account_key *key, int64_t now_ms)
+{
+    if (key->revoked_at_ms != 0)
+        return "revoked";
+    return key->expires_at_ms != 0 && key->expires_at_ms <= now_ms ? "expired" : "valid";
+}
+
+static void list_print(const struct ctl *ctl, const struct account_key *keys, size_t count)
+{
+    int64_t now_ms = clock_now_ms();
+    printf("%6s  %-16s  %-7s  %-24s  %-24s  %-24s  %s\n", "id", "begins with", "state", "created", "expires",
+           "last used", "account, name");
+    for (size_t i = 0; i < count; i++)
+        printf("%6" PRId64 "  %-16s  %-7s  %-24s  %-24s  %-24s  %s%s%s\n", keys[i].id, keys[i].prefix,
+               state_of(&keys[i], now_ms), ctl_time(ctl, keys[i].created_at_ms),
+               ctl_time(ctl, keys[i].expires_at_ms), ctl_time(ctl, keys[i].last_used_at_ms), keys[i].account,
+               keys[i].name[0] != '\0' ? ", " : "", keys[i].name);
+}
+
+static void list_print_json(const struct ctl *ctl, const struct account_key *keys, size_t count)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_array_begin(&render, NULL);
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(&render, NULL);
+        render_integer(&render, "id", keys[i].id);
+        render_integer(&render, "accountId", keys[i].account_id);
+        render_string(&render, "account", keys[i].account);
+        render_string(&render, "name", keys[i].name);
+        render_string(&render, "prefix", keys[i].prefix);
+        render_string(&render, "state", state_of(&keys[i], clock_now_ms()));
+        render_time(&render, "createdAt", keys[i].created_at_ms);
+        render_time(&render, "expiresAt", keys[i].expires_at_ms);
+        render_time(&render, "revokedAt", keys[i].revoked_at_ms);
+        render_time(&render, "lastUsedAt", keys[i].last_used_at_ms);
+        render_object_end(&render);
+    }
+    render_array_end(&render);
+    puts(text.data);
+}
+
+static enum ctl_exit list_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account account = {.id = 0};
+    struct account_key *keys = NULL;
+    size_t count = 0;
+    enum iw_error error = IW_OK;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    if (ctl->argument_count > 0)
+        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = accounts_key_list(ctl->context, db, account.id, &keys, &count);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, keys, count);
+    return CTL_DONE;
+}
+
+/* A number is an id; anything else is how the key begins, or the key itself. */
+static enum iw_error key_find(struct ctl *ctl, struct db *db, int64_t *id)
+{
+    const char *given = ctl->arguments[0];
+    char prefix[key_prefix_size];
+    if (text_integer(given, 1, INT64_MAX, id))
+        return IW_OK;
+    if (strlen(given) < key_prefix_length)
+        return context_fail(ctl->context, IW_VALIDATION_FAILED,
+                            "Name the key by its id or by its first %d characters.", key_prefix_length);
+    key_prefix(given, prefix);
+    return accounts_key_find(ctl->context, db, prefix, id);
+}
+
+static enum ctl_exit revoke_run(struct ctl *ctl)
+{
+    struct config config;
+    int64_t id = 0;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = key_find(ctl, db, &id);
+    if (error == IW_OK)
+        error = accounts_key_revoke(ctl->context, db, id, clock_now_ms());
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("key %" PRId64 ": revoked; processes that remember it forget it within %" PRId64 " s\n", id,
+           config.api_key_cache_s);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_commands_key[] = {
+    {.words = {"key", "create"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--name", "NAME", "to tell the keys of an account apart"},
+                 {"--expires-days", "N", "valid for so many days; for ever when omitted"}},
+     .help = "Makes a key for an account (name or number) and prints it, this once.",
+     .run = create_run},
+    {.words = {"key", "list"},
+     .arguments = "[ACCOUNT]",
+     .arguments_most = 1,
+     .options = {{"--json", NULL, "as a JSON array"}},
+     .help = "Lists the keys of one account or of all.",
+     .run = list_run},
+    {.words = {"key", "revoke"},
+     .arguments = "KEY",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Revokes a key, named by its id or by how it begins.",
+     .run = revoke_run},
+    {.words = {NULL}},
+};

@@ -1,0 +1,131 @@
+#include "ctl/migrate.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl_store.h"
+
+const char migrate_directory_default[] = IW_DATADIR "/sql";
+
+/* A change of a big table may take its time. */
+enum { file_bytes_max = 16 * 1024 * 1024, statement_timeout_s = 900 };
+
+static int is_migration(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 4 && strcmp(entry->d_name + length - 4, ".sql") == 0;
+}
+
+static enum iw_error file_take(struct context *context, const char *directory, const char *name,
+                               struct migration *migration)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    const char *path = arena_printf(context->arena, "%s/%s", directory, name);
+    enum iw_error error = ctl_file_read(context, path, file_bytes_max, &bytes, &size);
+    if (error != IW_OK)
+        return error;
+    const char *text = arena_text_n(context->arena, (const char *)bytes, size);
+    free(bytes);
+    return migrate_init(context, arena_text(context->arena, name), text, size, migration);
+}
+
+enum iw_error migrate_read(struct context *context, const char *directory, struct migration **migrations,
+                           unsigned *count)
+{
+    struct dirent **entries = NULL;
+    enum iw_error error = IW_OK;
+    int found = scandir(directory, &entries, is_migration, alphasort);
+    if (found < 0)
+        return context_fail(context, IW_IO_FAILED, "%s: %s.", directory, strerror(errno));
+    *migrations = arena_array(context->arena, (size_t)found + 1, sizeof **migrations);
+    *count = (unsigned)found;
+    for (int i = 0; i < found; i++) {
+        if (error == IW_OK)
+            error = file_take(context, directory, entries[i]->d_name, &(*migrations)[i]);
+        free(entries[i]);
+    }
+    free(entries);
+    if (error == IW_OK && found == 0)
+        return context_fail(context, IW_CONFIG_INVALID, "%s: there are no migrations here.", directory);
+    return error;
+}
+
+static void migration_print(const struct ctl *ctl, const struct migration *migration)
+{
+    if (migration->is_applied)
+        printf("%s: applied %s\n", migration->name, ctl_time(ctl, migration->applied_at_ms));
+    else if (migration->statements_done > 0)
+        printf("%s: begun, %u of %u statements done\n", migration->name, migration->statements_done,
+               migration->statement_count);
+    else
+        printf("%s: to be applied, %u statements\n", migration->name, migration->statement_count);
+}
+
+static enum iw_error pending_apply(struct ctl *ctl, struct db *db, struct migration *migrations,
+                                   unsigned count)
+{
+    unsigned fresh = 0;
+    enum iw_error error = IW_OK;
+    for (unsigned i = 0; i < count && error == IW_OK; i++) {
+        if (migrations[i].is_applied)
+            continue;
+        printf("%s: applying %u statements\n", migrations[i].name,
+               migrations[i].statement_count - migrations[i].statements_done);
+        fflush(stdout);
+        error = migrate_apply(ctl->context, db, &migrations[i]);
+        fresh++;
+    }
+    if (error == IW_OK)
+        printf("migrate: %u applied, %u in all\n", fresh, count);
+    return error;
+}
+
+static enum iw_error migrate_work(struct ctl *ctl, struct db *db, struct migration *migrations,
+                                  unsigned count)
+{
+    bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
+    enum iw_error error = migrate_lock(ctl->context, db);
+    if (error != IW_OK)
+        return error;
+    error = migrate_compare(ctl->context, db, migrations, count);
+    for (unsigned i = 0; i < count && error == IW_OK && is_dry; i++)
+        migration_print(ctl, &migrations[i]);
+    if (error == IW_OK && !is_dry)
+        error = pending_apply(ctl, db, migrations, count);
+    if (error == IW_OK)
+        migrate_unlock(ctl->context, db);
+    return error;
+}
+
+static enum ctl_exit migrate_run(struct ctl *ctl)
+{
+    struct config config;
+    struct migration *migrations = NULL;
+    unsigned count = 0;
+    const char *directory = ctl_option(ctl, "--directory");
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    if (config.database_timeout_s < statement_timeout_s)
+        config.database_timeout_s = statement_timeout_s;
+    enum iw_error error = migrate_read(
+        ctl->context, directory != NULL ? directory : migrate_directory_default, &migrations, &count);
+    if (error == IW_OK)
+        error = migrate_work(ctl, db, migrations, count);
+    db_free(db);
+    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+}
+
+const struct ctl_command ctl_commands_migrate[] = {
+    {.words = {"migrate"},
+     .arguments = "",
+     .options = {{"--dry-run", NULL, "lists what would be done and does nothing"},
+                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
+     .help = "Brings the tables of the database up to date.",
+     .run = migrate_run},
+    {.words = {NULL}},
+};
