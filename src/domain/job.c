@@ -1,4 +1,4 @@
-#include "domain/job.h"
+#include <imgward/job.h>
 
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The life of a job: the table of transitions and the counting of tries. */
-#include "domain/job.h"
+#include <imgward/job.h>
 
 #include <stdlib.h>
 #include <string.h>

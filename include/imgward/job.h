@@ -7,8 +7,8 @@
  * before the next try.  Knows no database; src/store/jobs.c writes what is
  * decided here.
  */
-#ifndef DOMAIN_JOB_H
-#define DOMAIN_JOB_H
+#ifndef IMGWARD_JOB_H
+#define IMGWARD_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
