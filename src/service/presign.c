@@ -138,6 +138,7 @@ static enum iw_error key_file_read(struct context *context, const char *path, st
 static enum iw_error key_file_write(struct context *context, const char *path, const struct key_file *file,
                                     bool is_replacing)
 {
+    struct stat before;
     const char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
     int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0)
@@ -148,6 +149,10 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
         is_written = dprintf(descriptor, "%s:%s\n", file->keys[i].id, hex) > 0 && is_written;
         crypto_wipe(hex, 2 * key_bytes);
     }
+    /* The service's user must still be able to read what root has rotated. */
+    if (is_replacing && stat(path, &before) == 0)
+        is_written = fchown(descriptor, before.st_uid, before.st_gid) == 0 &&
+                     fchmod(descriptor, before.st_mode & 0640) == 0 && is_written;
     is_written = is_written && fsync(descriptor) == 0;
     is_written = close(descriptor) == 0 && is_written;
     is_written = is_written && (is_replacing ? rename(fresh, path) : link(fresh, path)) == 0;
@@ -336,14 +341,14 @@ static bool key_is_upload(const struct filekey *key)
 
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
                              enum presign_method method, const char *key_text, const char *query,
-                             struct presign_grant *grant)
+                             int64_t at_ms, struct presign_grant *grant)
 {
     struct parameters parameters;
     if (!filekey_read(key_text, &grant->key) || key_is_upload(&grant->key) != (method == PRESIGN_PUT) ||
         !query_read(query, &parameters) || !limits_read(&parameters, method, grant) ||
         !signature_matches(presign, context->arena, method, key_text, &parameters, grant))
         return context_fail(context, IW_URL_SIGNATURE_INVALID, NULL);
-    if (clock_now_ms() < grant->expires_s * 1000)
+    if (at_ms < grant->expires_s * 1000)
         return IW_OK;
     char expired_at[clock_iso_size];
     clock_iso(grant->expires_s * 1000, expired_at);

@@ -67,13 +67,12 @@ int64_t presign_upload_max_bytes(const struct presign *presign);
 /*
  * Checks a request: key_text is the path behind /files/, query what follows the
  * '?' (never NULL), both as received.  URL_SIGNATURE_INVALID for all that we
- * did not sign for this method; then URL_EXPIRED, with context->expired_at.
- * A URL is checked against the clock when this is called: once, at the start
- * of the request.
+ * did not sign for this method; then URL_EXPIRED when the URL was no longer
+ * valid at at_ms, the time the request began, with context->expired_at.
  */
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
                              enum presign_method method, const char *key_text, const char *query,
-                             struct presign_grant *grant) IW_MUST_USE;
+                             int64_t at_ms, struct presign_grant *grant) IW_MUST_USE;
 
 /*
  * Writes a file of keys, mode 0600, whole or not at all.  Without rotation the

@@ -34,7 +34,8 @@ static const char *const kind_words[STORAGE_KIND_COUNT] = {
 
 struct storage {
     int root;
-    int unfinished; /* tmp/, for file systems without O_TMPFILE and for replacing */
+    int kinds[STORAGE_KIND_COUNT]; /* their folders */
+    int unfinished;                /* tmp/, for file systems without O_TMPFILE and for replacing */
 };
 
 struct storage_writer {
@@ -110,24 +111,19 @@ static unsigned shard_of(int64_t order_id)
     return (unsigned)(((uint64_t)order_id * UINT64_C(11400714819323198485)) >> (64 - shard_bits));
 }
 
-static void folder_print(char name[name_size], enum storage_kind kind, int64_t order_id)
-{
-    snprintf(name, name_size, "%s/%03x", kind_words[kind], shard_of(order_id));
-}
+enum { shard_size = 8 };
 
-static void path_print(char name[name_size], const struct storage_key *key)
+static void shard_print(char name[shard_size], int64_t order_id)
 {
-    folder_print(name, key->kind, key->order_id);
-    size_t length = strlen(name);
-    name[length++] = '/';
-    numbers_print(name + length, name_size - length, key, '.');
+    snprintf(name, shard_size, "%03x", shard_of(order_id));
 }
 
 const char *storage_handover(struct arena *arena, const struct storage_key *key)
 {
-    char name[name_size];
-    path_print(name, key);
-    return arena_text(arena, name);
+    char shard[shard_size], name[name_size];
+    shard_print(shard, key->order_id);
+    numbers_print(name, sizeof name, key, '.');
+    return arena_printf(arena, "%s/%s/%s", kind_words[key->kind], shard, name);
 }
 
 /* ---- Errors ---- */
@@ -158,14 +154,18 @@ static int folder_open(int parent, const char *name)
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Makes and opens one folder under the root; -1 with errno. */
+static int folder_prepare(struct storage *storage, const char *name)
+{
+    return folder_make(storage->root, name) ? folder_open(storage->root, name) : -1;
+}
+
 static bool folders_prepare(struct storage *storage)
 {
     for (int kind = 0; kind < STORAGE_KIND_COUNT; kind++)
-        if (!folder_make(storage->root, kind_words[kind]))
+        if ((storage->kinds[kind] = folder_prepare(storage, kind_words[kind])) < 0)
             return false;
-    if (!folder_make(storage->root, "tmp"))
-        return false;
-    storage->unfinished = folder_open(storage->root, "tmp");
+    storage->unfinished = folder_prepare(storage, "tmp");
     return storage->unfinished >= 0 && faccessat(storage->unfinished, ".", W_OK | X_OK, 0) == 0;
 }
 
@@ -174,7 +174,7 @@ enum iw_error storage_open(struct context *context, const char *path, struct sto
     struct storage *opened = malloc(sizeof *opened);
     if (opened == NULL)
         abort();
-    opened->unfinished = -1;
+    memset(opened, 0xFF, sizeof *opened); /* every descriptor -1 */
     opened->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened->root >= 0 && folders_prepare(opened)) {
         *storage = opened;
@@ -185,15 +185,31 @@ enum iw_error storage_open(struct context *context, const char *path, struct sto
     return context_fail(context, IW_IO_FAILED, "The file store %s cannot be used: %s.", path, why);
 }
 
+static void descriptor_close(int descriptor)
+{
+    int why = errno;
+    if (descriptor >= 0)
+        close(descriptor);
+    errno = why;
+}
+
 void storage_close(struct storage *storage)
 {
     if (storage == NULL)
         return;
-    if (storage->root >= 0)
-        close(storage->root);
-    if (storage->unfinished >= 0)
-        close(storage->unfinished);
+    for (int kind = 0; kind < STORAGE_KIND_COUNT; kind++)
+        descriptor_close(storage->kinds[kind]);
+    descriptor_close(storage->unfinished);
+    descriptor_close(storage->root);
     free(storage);
+}
+
+/* The folder of a key, no link followed on the way; -1 with errno. */
+static int shard_open(struct storage *storage, const struct storage_key *key)
+{
+    char shard[shard_size];
+    shard_print(shard, key->order_id);
+    return folder_open(storage->kinds[key->kind], shard);
 }
 
 /* ---- Writing ---- */
@@ -252,57 +268,50 @@ static bool writer_name(struct storage_writer *writer)
 }
 
 /* Puts the file in its place: a link where nothing stood, otherwise a rename. */
-static bool writer_place(struct storage_writer *writer, const char *path)
+static bool writer_place(struct storage_writer *writer, int folder, const char *name)
 {
     char file[64];
-    int root = writer->storage->root;
     snprintf(file, sizeof file, "/proc/self/fd/%d", writer->descriptor);
     if (writer->name[0] == '\0') {
-        if (linkat(AT_FDCWD, file, root, path, AT_SYMLINK_FOLLOW) == 0)
+        if (linkat(AT_FDCWD, file, folder, name, AT_SYMLINK_FOLLOW) == 0)
             return true;
         if (errno != EEXIST || !writer_name(writer))
             return false;
     }
-    if (renameat(writer->storage->unfinished, writer->name, root, path) != 0)
+    if (renameat(writer->storage->unfinished, writer->name, folder, name) != 0)
         return false;
     writer->name[0] = '\0';
     return true;
 }
 
-static bool folder_sync(struct storage *storage, const char *folder)
+/*
+ * Opens the folder of a key and makes it first where it is missing.  The parent
+ * is synced even where another process was first: it may not have come to that yet.
+ */
+static int shard_make(struct storage *storage, const struct storage_key *key)
 {
-    int descriptor = folder_open(storage->root, folder);
-    if (descriptor < 0)
-        return false;
-    bool is_synced = fsync(descriptor) == 0;
-    int why = errno;
-    close(descriptor);
-    errno = why;
-    return is_synced;
-}
-
-/* The parent is synced even where another process was first: it may not have come to that yet. */
-static bool shard_make(struct storage *storage, enum storage_kind kind, const char *folder)
-{
-    bool is_made = mkdirat(storage->root, folder, folder_mode) == 0;
-    if (!is_made && errno != EEXIST)
-        return false;
-    return (!is_made || fchmodat(storage->root, folder, folder_mode, 0) == 0) &&
-           folder_sync(storage, kind_words[kind]);
+    char shard[shard_size];
+    int parent = storage->kinds[key->kind], folder = shard_open(storage, key);
+    if (folder >= 0 || errno != ENOENT)
+        return folder;
+    shard_print(shard, key->order_id);
+    return folder_make(parent, shard) && fsync(parent) == 0 ? shard_open(storage, key) : -1;
 }
 
 /* The steps of a commit, in order; NULL, or the one that failed with errno set. */
 static const char *writer_finish(struct storage_writer *writer, const struct storage_key *key)
 {
-    char folder[name_size], path[name_size];
-    folder_print(folder, key->kind, key->order_id);
-    path_print(path, key);
+    char name[name_size];
+    numbers_print(name, sizeof name, key, '.');
     if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0)
         return "sync";
-    if (!writer_place(writer, path) &&
-        (errno != ENOENT || !shard_make(writer->storage, key->kind, folder) || !writer_place(writer, path)))
-        return "place";
-    return folder_sync(writer->storage, folder) ? NULL : "folder sync";
+    int folder = shard_make(writer->storage, key);
+    const char *failed = folder < 0                            ? "folder"
+                         : !writer_place(writer, folder, name) ? "place"
+                         : fsync(folder) != 0                  ? "folder sync"
+                                                               : NULL;
+    descriptor_close(folder);
+    return failed;
 }
 
 enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context,
@@ -351,14 +360,22 @@ static void facts_fill(struct storage_facts *facts, const struct stat *found)
     facts->modified_ms = (int64_t)found->st_mtim.tv_sec * 1000 + found->st_mtim.tv_nsec / 1000000;
 }
 
+/* O_NONBLOCK: a planted pipe must not hold us; it does nothing to a regular file. */
+static int file_open(struct storage *storage, const struct storage_key *key)
+{
+    char name[name_size];
+    numbers_print(name, sizeof name, key, '.');
+    int folder = shard_open(storage, key);
+    int file = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    descriptor_close(folder);
+    return file;
+}
+
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts)
 {
-    char path[name_size];
     struct stat found;
-    path_print(path, key);
-    /* O_NONBLOCK: a planted pipe must not hold us; it does nothing to a regular file. */
-    int opened = openat(storage->root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int opened = file_open(storage, key);
     if (opened < 0)
         return read_failed(context, "open", errno);
     bool is_known = fstat(opened, &found) == 0;
@@ -376,24 +393,21 @@ enum iw_error storage_get(struct storage *storage, struct context *context, cons
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
                            struct storage_facts *facts)
 {
-    char path[name_size];
-    struct stat found;
-    path_print(path, key);
-    if (fstatat(storage->root, path, &found, AT_SYMLINK_NOFOLLOW) != 0)
-        return read_failed(context, "stat", errno);
-    if (!S_ISREG(found.st_mode))
-        return store_failed(context, "not a regular file", EINVAL);
-    facts_fill(facts, &found);
-    return IW_OK;
+    int descriptor;
+    enum iw_error error = storage_get(storage, context, key, &descriptor, facts);
+    if (error == IW_OK)
+        close(descriptor);
+    return error;
 }
 
 enum iw_error storage_delete(struct storage *storage, struct context *context, const struct storage_key *key)
 {
-    char path[name_size];
-    path_print(path, key);
-    if (unlinkat(storage->root, path, 0) == 0 || errno == ENOENT)
-        return IW_OK;
-    return store_failed(context, "delete", errno);
+    char name[name_size];
+    numbers_print(name, sizeof name, key, '.');
+    int folder = shard_open(storage, key);
+    bool is_gone = (folder >= 0 && unlinkat(folder, name, 0) == 0) || errno == ENOENT;
+    descriptor_close(folder);
+    return is_gone ? IW_OK : store_failed(context, "delete", errno);
 }
 
 /* ---- Listing ---- */
@@ -431,9 +445,9 @@ static void name_visit(struct listing *listing, int folder, const char *name)
 /* Visits one shard; a shard that is not there is empty. */
 static int shard_list(struct storage *storage, struct listing *listing, unsigned shard)
 {
-    char folder[name_size];
-    snprintf(folder, sizeof folder, "%s/%03x", kind_words[listing->kind], shard);
-    DIR *stream = folder_stream(storage->root, folder);
+    char name[shard_size];
+    snprintf(name, sizeof name, "%03x", shard & ((1u << shard_bits) - 1));
+    DIR *stream = folder_stream(storage->kinds[listing->kind], name);
     if (stream == NULL)
         return errno == ENOENT ? 0 : errno;
     const struct dirent *entry;
