@@ -1,0 +1,155 @@
+"""Sends real orders to the stack of IMGWARD_ENV and shows what came back.
+
+Arguments: the folder for the results, then pictures; without pictures the
+project's own samples are made there.
+"""
+import io
+import os
+import pathlib
+import sys
+import time
+
+import numpy
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "api"))
+
+import client as client_module  # noqa: E402
+import samples  # noqa: E402
+
+AMPLIFIED = 8
+CELL = 420
+
+
+def told(method, place, answer, more=""):
+    print(f"  {method:<4} {place:<44} {answer.status}  {more}", flush=True)
+
+
+def check(answer, *statuses):
+    if answer.status not in statuses:
+        sys.exit(f"demo: the service answered {answer}")
+    return answer
+
+
+def progress(client, order, seconds=600):
+    """Shows how many files are done until the order has ended."""
+    begin, told_count = time.monotonic(), -1
+    while time.monotonic() < begin + seconds:
+        data = check(client.detail(order), 200).data
+        done = data["completedFileCount"]
+        if done != told_count or data["status"] in client_module.ENDED:
+            bar = "#" * (20 * done // data["fileCount"])
+            print(f"       {data['status']:<11} [{bar:<20}] {done} of {data['fileCount']} files, "
+                  f"{time.monotonic() - begin:.1f} s", flush=True)
+            told_count = done
+        if data["status"] in client_module.ENDED:
+            return data
+        time.sleep(0.1)
+    sys.exit(f"demo: order {order} has not ended after {seconds} s")
+
+
+def order_send(client, paths, strength):
+    """One order of all pictures; (name, bytes or None) of each result, and the order's data."""
+    created = check(client.create([path.name for path in paths], options={"strength": strength},
+                                  orderName=f"demo {strength}"), 201)
+    order = created.data["orderId"]
+    told("POST", "/api/v2/orders/anti-ai", created, f"order {order}, {created.data['status']}")
+    for path, file in zip(paths, created.data["files"]):
+        sent = check(client.upload(file["uploadUrl"], path.read_bytes()), 201)
+        told("PUT", "the presigned URL of " + path.name, sent, f"{path.stat().st_size} bytes")
+    told("POST", "/api/v2/orders/anti-ai/confirm", check(client.confirm(order), 200))
+    data = progress(client, order)
+    for line in data["errors"] or []:
+        print("       " + line)
+    results = [None] * len(paths)
+    if data["status"] == "complete":
+        answer = check(client.get(f"{client_module.ORDERS}/{order}/download"), 200)
+        told("GET", f"/api/v2/orders/{order}/download", answer, answer.data["fileName"])
+        by_id = {str(file["fileId"]): file for file in answer.data["files"]}
+        for number, file in enumerate(created.data["files"]):
+            found = by_id.get(str(file["fileId"]))
+            if found:
+                got = check(client.request("GET", found["downloadUrl"], key=False), 200)
+                results[number] = (found["fileName"], got.body)
+    return data, results
+
+
+def pixels(data):
+    picture = Image.open(io.BytesIO(data))
+    return ImageOps.exif_transpose(picture).convert("RGBA")
+
+
+def over_white(picture):
+    return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+
+
+def compared(before, after):
+    """Both pictures, their difference made stronger, and the distance in decibels."""
+    one, two = over_white(pixels(before)), over_white(pixels(after))
+    a, b = numpy.asarray(one, dtype=float), numpy.asarray(two, dtype=float)
+    error = ((a - b) ** 2).mean()
+    shown = Image.fromarray(numpy.clip(128 + AMPLIFIED * (b - a), 0, 255).astype("uint8"))
+    return one, two, shown, float("inf") if error == 0 else 10 * numpy.log10(255 ** 2 / error)
+
+
+def font_of(size):
+    for name in ("DejaVuSans.ttf", "LiberationSans-Regular.ttf"):
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default()
+
+
+def fitted(picture):
+    """Fits the cell; the middle at full size beside it would not fit a screen."""
+    copy = picture.copy()
+    copy.thumbnail((CELL, CELL), Image.LANCZOS)
+    return copy
+
+
+def sheet_draw(rows, path):
+    """A row a picture: before, after, the difference; labelled."""
+    font, margin, label = font_of(14), 12, 22
+    heights = [max(fitted(picture).height for picture in row[1]) for row in rows]
+    sheet = Image.new("RGB", (3 * CELL + 4 * margin, sum(heights) + (label + 2 * margin) * len(rows) + margin), "white")
+    draw, y = ImageDraw.Draw(sheet), margin
+    for (texts, pictures), height in zip(rows, heights):
+        for column, (text, picture) in enumerate(zip(texts, pictures)):
+            x = margin + column * (CELL + margin)
+            draw.text((x, y), text, fill="black", font=font)
+            sheet.paste(fitted(picture), (x, y + label))
+        y += height + label + 2 * margin
+    sheet.save(path)
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [pathlib.Path(name) for name in sys.argv[2:]] or samples.write_all(out / "samples")
+    stack = client_module.Stack(client_module.environment_read(os.environ["IMGWARD_ENV"]))
+    client = client_module.Client(stack, stack.key("enterprise"))
+    rows, lines = [], []
+    for strength in ("high",):
+        data, results = order_send(client, paths, strength)
+        for path, result in zip(paths, results):
+            if result is None:
+                lines.append(f"  {path.name:<24} no result")
+                continue
+            name, body = result
+            place = out / f"protected-{pathlib.Path(name).name}"
+            place.write_bytes(body)
+            before, after, difference, decibels = compared(path.read_bytes(), body)
+            rows.append(((f"{path.name}, {before.width} x {before.height}", f"protected ({strength}), {decibels:.1f} dB",
+                          f"difference x {AMPLIFIED}"), (before, after, difference)))
+            lines.append(f"  {path.name:<24} {path.stat().st_size:>9} -> {len(body):>9} bytes  {decibels:5.1f} dB PSNR  {place}")
+    if rows:
+        sheet_draw(rows, out / "sheet.png")
+    print("\nWhat came back:")
+    print("\n".join(lines))
+    print(f"  before, after, difference: {out / 'sheet.png'}" if rows else "  nothing")
+    sys.exit(0 if len(rows) == len(paths) else 1)
+
+
+main()

@@ -1,0 +1,52 @@
+#!/bin/bash
+# ./dev demo [--keep] [PICTURE...]: from nothing to protected pictures.
+set -euo pipefail
+
+root=$IMGWARD_ROOT
+keep=no
+if [ "${1:-}" = --keep ]; then
+    keep=yes
+    shift
+fi
+pictures=()
+for picture in "$@"; do
+    [ -r "$picture" ] || { echo "demo: $picture cannot be read" >&2; exit 1; }
+    pictures+=("$(realpath "$picture")")
+done
+
+step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+
+step "packages"
+mkdir -p "$IMGWARD_VAR/demo"
+if ! "$root/dev" deps >"$IMGWARD_VAR/demo/deps.log" 2>&1; then
+    tail -n 5 "$IMGWARD_VAR/demo/deps.log" >&2
+    exit 1
+fi
+tail -n 1 "$IMGWARD_VAR/demo/deps.log"
+
+step "build"
+if ! "$root/dev" build >"$IMGWARD_VAR/demo/build.log" 2>&1; then
+    tail -n 30 "$IMGWARD_VAR/demo/build.log" >&2
+    exit 1
+fi
+tail -n 1 "$IMGWARD_VAR/demo/build.log"
+
+step "a private stack"
+"$root/dev" down >/dev/null
+"$root/dev" up
+[ $keep = yes ] || trap '"$root/dev" down' EXIT
+
+step "orders"
+IMGWARD_ENV=$IMGWARD_VAR/dev.env "$IMGWARD_PYTHON" "$root/tests/stack/demo.py" "$IMGWARD_VAR/demo" "${pictures[@]}"
+
+if [ $keep = yes ]; then
+    cat <<TEXT
+
+The stack still runs.  In another shell:
+  . $IMGWARD_VAR/dev.env
+  curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_PRO" \$IMGWARD_URL/api/v2/orders
+./dev down ends it.
+TEXT
+else
+    printf '\nOn from here: ./dev demo --keep YOUR.jpg leaves the stack running; ./dev check tests everything.\n'
+fi
