@@ -260,7 +260,7 @@ ctl() { "$build/imgwardctl" --config "$var/etc/imgward.conf" "$@"; }
 key_make() {
     local plan=$1 account
     account=$(ctl account create --plan "$plan" "dev-$plan" | tail -n 1 | grep -oE '[0-9]+' | head -n 1)
-    ctl key create "$account" | grep -oE 'iw_live_[0-9A-Za-z]{43}' | head -n 1
+    ctl key create --name dev "$account" 2>>"$log/up.log" | grep -oE 'iw_live_[0-9A-Za-z]{43}' | head -n 1
 }
 
 environment_write() {
