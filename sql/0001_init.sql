@@ -56,6 +56,7 @@ CREATE TABLE orders (
     failed_file_count SMALLINT UNSIGNED NOT NULL DEFAULT 0,
     result_count SMALLINT UNSIGNED NOT NULL DEFAULT 0,
     has_thumbnail BOOLEAN NOT NULL DEFAULT FALSE,
+    thumbnail_store_key VARCHAR(128) CHARACTER SET ascii NULL COMMENT 'where it is, when there is one',
     zip_store_key VARCHAR(128) CHARACTER SET ascii NULL COMMENT 'the archive, when there are several results',
     zip_size_bytes BIGINT NULL,
     watermark_text TEXT NULL COMMENT 'what an extraction found',

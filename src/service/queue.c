@@ -9,50 +9,36 @@
 enum { hold_s = 5, silence_ms = 8000 };
 
 /* A list this long means that nobody listens; only its end is kept. */
-enum { length_max = 1000, ids_per_command = 128, id_size = 24 };
+enum { length_max = 1000, key_size = 128, number_size = 24 };
 
-static void key_write(const struct config *config, char key[128])
+static void key_write(const struct config *config, char key[key_size])
 {
-    snprintf(key, 128, "%sbell", config->redis_prefix);
+    snprintf(key, key_size, "%sbell", config->redis_prefix);
 }
 
 /* Keeps a list that nobody hears from growing for ever. */
 static void list_cut(struct redis *redis, struct context *context, const char *key)
 {
-    char from[id_size];
+    char from[number_size];
     snprintf(from, sizeof from, "-%d", length_max / 10);
     redis_call(redis, context, 4, (const char *const[]){"LTRIM", key, from, "-1"}, NULL);
 }
 
-static void ids_push(struct redis *redis, struct context *context, const char *key, const int64_t *ids,
-                     unsigned count)
+void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
 {
-    char texts[ids_per_command][id_size];
-    const char *arguments[ids_per_command + 2] = {"RPUSH", key};
-    for (unsigned i = 0; i < count; i++) {
-        snprintf(texts[i], id_size, "%" PRId64, ids[i]);
-        arguments[i + 2] = texts[i];
-    }
-    struct redis_reply reply = redis_call(redis, context, count + 2, arguments, NULL);
+    char key[key_size], id[number_size];
+    key_write(config, key);
+    snprintf(id, sizeof id, "%" PRId64, order_id);
+    struct redis_reply reply = redis_call(redis, context, 3, (const char *const[]){"RPUSH", key, id}, NULL);
     if (reply.kind == REDIS_INTEGER && reply.integer > length_max)
         list_cut(redis, context, key);
 }
 
-void queue_ring(struct redis *redis, const struct config *config, struct context *context, const int64_t *ids,
-                unsigned count)
-{
-    char key[128];
-    key_write(config, key);
-    for (unsigned at = 0; at < count; at += ids_per_command)
-        ids_push(redis, context, key, ids + at, count - at < ids_per_command ? count - at : ids_per_command);
-}
-
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context)
 {
-    char key[128];
+    char key[key_size];
     key_write(config, key);
-    struct redis_reply reply =
-        redis_call(redis, context, 2, (const char *const[]){"LLEN", key}, NULL);
+    struct redis_reply reply = redis_call(redis, context, 2, (const char *const[]){"LLEN", key}, NULL);
     return reply.kind == REDIS_INTEGER ? reply.integer : -1;
 }
 
@@ -64,7 +50,7 @@ void queue_init(struct queue *queue, struct redis *redis, const struct config *c
 
 void queue_listen(struct queue *queue, struct context *context)
 {
-    char hold[id_size];
+    char hold[number_size];
     if (queue->is_listening)
         return;
     snprintf(hold, sizeof hold, "%d", hold_s);

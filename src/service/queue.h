@@ -19,9 +19,11 @@
 #include "base/config.h"
 #include "service/redis.h"
 
-/* Pushes the ids of fresh jobs.  With Redis away, or no ids, it does nothing. */
-void queue_ring(struct redis *redis, const struct config *config, struct context *context, const int64_t *ids,
-                unsigned count);
+/*
+ * Rings once for all fresh jobs of an order, after their commit; the id is for
+ * whoever looks at the list.  With Redis away it does nothing.
+ */
+void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id);
 
 /* How many rings nobody has heard yet; -1 when Redis is away. */
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context);

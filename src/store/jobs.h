@@ -1,0 +1,99 @@
+/*
+ * The job table: what there is to do, who does it, and until when.
+ *
+ * A job is leased for a time counted by the database's clock, so that the
+ * clocks of workers do not matter.  Every lease counts the attempt up, and
+ * whatever a worker writes afterwards names its attempt: a worker that lost its
+ * lease changes nothing any more.
+ */
+#ifndef STORE_JOBS_H
+#define STORE_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+#include <imgward/job.h>
+#include <imgward/order.h>
+
+#include "store/db.h"
+
+/* A leased job with what its kind needs to know of order and file; the texts are the arena's. */
+struct job {
+    int64_t id;
+    int64_t account_id;
+    int64_t order_id;
+    int64_t file_id; /* 0 for a job on the order as a whole; then no file field is valid */
+    enum job_kind kind;
+    int64_t attempt;
+    int64_t failures;
+    int64_t deaths;
+    const char *request_id;
+
+    enum order_type order_type;
+    enum order_strength strength; /* valid for ORDER_ANTI_AI */
+    bool is_zero_copy;
+    bool has_thumbnail; /* the order has one already */
+
+    const char *file_name;
+    const char *store_key; /* of the input; NULL when it is gone */
+    int64_t position;
+};
+
+/* Most jobs that one call leases. */
+enum { jobs_lease_max = 8 };
+
+/*
+ * Writes the jobs of an order that starts, one a file, inside the transaction
+ * that makes it inProgress.  They carry context->request_id.
+ */
+enum iw_error jobs_insert_for_order(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
+/* Writes the archive job of an order; there is never more than one. */
+enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
+/*
+ * Leases up to most jobs (at most jobs_lease_max) whose time has come, the ones
+ * that waited longest first, passing over those that another worker is just
+ * leasing.  Marks their files as in processing.
+ */
+enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, int64_t lease_s,
+                         unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
+
+/* Renews every lease of the owner; count gets how many there are. */
+enum iw_error jobs_renew(struct context *context, struct db *db, const char *owner, int64_t lease_s,
+                         int64_t *count) IW_MUST_USE;
+
+/*
+ * Moves a leased job on by an event of its worker (finish, retry, fail, give
+ * back), with the counts of a verdict, if the attempt is still the one that
+ * holds the lease; NOT_FOUND with the reason "fenced" otherwise.  reason is a
+ * short constant word or NULL.
+ */
+enum iw_error jobs_move(struct context *context, struct db *db, const struct job *job,
+                        const struct job_verdict *verdict, const char *reason) IW_MUST_USE;
+
+/* Queues again what was leased to an owner who is dead; count gets how many. */
+enum iw_error jobs_release_owner(struct context *context, struct db *db, const char *owner,
+                                 int64_t *count) IW_MUST_USE;
+
+/* Queues again what nobody renewed in time, some at a time; count gets how many. */
+enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+
+/* The owners of leases whose names begin with a prefix; the array is the arena's. */
+enum iw_error jobs_owners(struct context *context, struct db *db, const char *prefix, const char ***owners,
+                          unsigned *count) IW_MUST_USE;
+
+/* How many jobs of each kind and state there are, and how long the oldest has waited. */
+struct jobs_count {
+    enum job_kind kind;
+    enum job_state state;
+    int64_t count;
+    int64_t oldest_s; /* since it could first have been leased; 0 for ended ones */
+};
+
+/* Of queued and leased jobs and of those that ended within a day; the array is the arena's. */
+enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_count **counts,
+                          unsigned *count) IW_MUST_USE;
+
+#endif
