@@ -1,0 +1,312 @@
+#include "engine/plane.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/clones.h"
+#include "engine/image.h"
+
+#define FILL_RADIUS 12
+
+/* Weights of ITU-R BT.601, as JPEG uses them. */
+#define LUMA_RED   0.299f
+#define LUMA_GREEN 0.587f
+#define LUMA_BLUE  0.114f
+#define CB_SCALE   0.564334f
+
+ENGINE_CLONES
+static void row_grey_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma)
+{
+    uint32_t x;
+
+    for (x = 0; x < width; x++)
+        luma[x] = (float)from[x * channels];
+}
+
+ENGINE_CLONES
+static void row_grey_16(const uint16_t *from, unsigned channels, uint32_t width, float *luma)
+{
+    uint32_t x;
+
+    for (x = 0; x < width; x++)
+        luma[x] = (float)from[x * channels] / 257.0f;
+}
+
+ENGINE_CLONES
+static void row_color_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
+{
+    uint32_t x;
+
+    for (x = 0; x < width; x++) {
+        const uint8_t *pixel = from + (size_t)x * channels;
+
+        luma[x] = LUMA_RED * (float)pixel[0] + LUMA_GREEN * (float)pixel[1] + LUMA_BLUE * (float)pixel[2];
+        blue[x] = CB_SCALE * ((float)pixel[2] - luma[x]);
+    }
+}
+
+ENGINE_CLONES
+static void row_color_16(const uint16_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
+{
+    uint32_t x;
+
+    for (x = 0; x < width; x++) {
+        const uint16_t *pixel = from + (size_t)x * channels;
+        float last = (float)pixel[2] / 257.0f;
+
+        luma[x] = LUMA_RED * ((float)pixel[0] / 257.0f) + LUMA_GREEN * ((float)pixel[1] / 257.0f) +
+                  LUMA_BLUE * last;
+        blue[x] = CB_SCALE * (last - luma[x]);
+    }
+}
+
+static void row_weight(const struct image *image, const void *row, float *weight)
+{
+    const uint8_t *bytes = row;
+    const uint16_t *words = row;
+    uint32_t x;
+
+    for (x = 0; x < image->width_px; x++) {
+        size_t at = (size_t)(x + 1) * image->channels - 1;
+
+        weight[x] = (image->depth_bits == 16 ? words[at] : bytes[at]) != 0 ? 1.0f : 0.0f;
+    }
+}
+
+void plane_row(const struct image *image, uint32_t y, float *luma, float *blue, float *weight)
+{
+    const void *row = image_row(image, y);
+
+    if (image_has_color(image) && image->depth_bits == 16)
+        row_color_16(row, image->channels, image->width_px, luma, blue);
+    else if (image_has_color(image))
+        row_color_8(row, image->channels, image->width_px, luma, blue);
+    else if (image->depth_bits == 16)
+        row_grey_16(row, image->channels, image->width_px, luma);
+    else
+        row_grey_8(row, image->channels, image->width_px, luma);
+    if (weight != NULL)
+        row_weight(image, row, weight);
+}
+
+/* The step of a reduction as a table: which samples a result covers. */
+static void row_reduce(const float *from, int from_width, double step, float *to, int to_width)
+{
+    int i;
+
+    for (i = 0; i < to_width; i++) {
+        double begin = i * step;
+        double end = begin + step;
+        int first = (int)begin;
+        int last = (int)end;
+        float sum = 0;
+        int x;
+
+        for (x = first + 1; x < last; x++)
+            sum += from[x];
+        sum += from[first] * (float)(first + 1 - begin);
+        if (last < from_width)
+            sum += from[last] * (float)(end - last);
+        to[i] = sum;
+    }
+}
+
+ENGINE_CLONES
+static void row_add(float *to, const float *from, float share, int width)
+{
+    int x;
+
+    for (x = 0; x < width; x++)
+        to[x] += from[x] * share;
+}
+
+struct reducer {
+    const struct image *image;
+    double step;
+    struct plane *plane;
+    float *rows[3];    /* luma, Cb, weight as read */
+    float *reduced[3]; /* the same, reduced along x */
+};
+
+/* Adds what one row of the picture gives to the plane rows that it touches. */
+static void reducer_row(struct reducer *reducer, uint32_t y)
+{
+    float *planes[3] = {reducer->plane->luma, reducer->plane->blue, reducer->plane->weight};
+    int width = reducer->plane->width;
+    int first = (int)(y / reducer->step);
+    float area = (float)(1 / (reducer->step * reducer->step));
+    unsigned i;
+    uint32_t x;
+
+    plane_row(reducer->image, y, reducer->rows[0], reducer->rows[1], reducer->rows[2]);
+    for (i = 0; i < 3; i++) {
+        double split = (first + 1) * reducer->step;
+        double share = split - y < 1 ? split - y : 1;
+
+        if (planes[i] == NULL)
+            continue;
+        for (x = 0; i < 2 && planes[2] != NULL && x < reducer->image->width_px; x++)
+            reducer->rows[i][x] *= reducer->rows[2][x];
+        row_reduce(reducer->rows[i], (int)reducer->image->width_px, reducer->step, reducer->reduced[i], width);
+        if (first < reducer->plane->height)
+            row_add(planes[i] + (size_t)first * (size_t)width, reducer->reduced[i], (float)share * area, width);
+        if (share < 1 && first + 1 < reducer->plane->height)
+            row_add(planes[i] + (size_t)(first + 1) * (size_t)width, reducer->reduced[i],
+                    (float)(1 - share) * area, width);
+    }
+}
+
+/* Divides by the weight; where all is transparent, takes the mean of what is around. */
+static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred, float *blurred,
+                         float *scratch)
+{
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    double sum = 0;
+    double weights = 0;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        sum += (double)values[i];
+        weights += (double)plane->weight[i];
+    }
+    plane_blur(values, blurred, plane->width, plane->height, FILL_RADIUS, scratch);
+    for (i = 0; i < count; i++) {
+        if (plane->weight[i] > 0.01f)
+            values[i] /= plane->weight[i];
+        else if (weight_blurred[i] > 0.001f)
+            values[i] = blurred[i] / weight_blurred[i];
+        else
+            values[i] = weights > 0 ? (float)(sum / weights) : 128.0f;
+    }
+}
+
+static bool plane_fill(struct plane *plane, struct workspace *workspace)
+{
+    unsigned mark = workspace_mark(workspace);
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    float *blurred = workspace_take(workspace, count, sizeof *blurred);
+    float *scratch = workspace_take(workspace, count, sizeof *scratch);
+    float *weights = workspace_take(workspace, count, sizeof *weights);
+
+    if (workspace->failed)
+        return false;
+    plane_blur(plane->weight, weights, plane->width, plane->height, FILL_RADIUS, scratch);
+    channel_fill(plane->luma, plane, weights, blurred, scratch);
+    if (plane->blue != NULL)
+        channel_fill(plane->blue, plane, weights, blurred, scratch);
+    workspace_rewind(workspace, mark);
+    return true;
+}
+
+bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane)
+{
+    struct reducer reducer = {.image = image, .step = step, .plane = plane};
+    size_t count;
+    unsigned mark;
+    unsigned i;
+    uint32_t y;
+
+    plane->width = (int)(image->width_px / step);
+    plane->height = (int)(image->height_px / step);
+    count = (size_t)plane->width * (size_t)plane->height;
+    plane->luma = workspace_take(workspace, count, sizeof(float));
+    plane->blue = image_has_color(image) ? workspace_take(workspace, count, sizeof(float)) : NULL;
+    plane->weight = image_has_alpha(image) ? workspace_take(workspace, count, sizeof(float)) : NULL;
+    mark = workspace_mark(workspace);
+    for (i = 0; i < 3; i++) {
+        reducer.rows[i] = workspace_take(workspace, image->width_px, sizeof(float));
+        reducer.reduced[i] = workspace_take(workspace, (size_t)plane->width, sizeof(float));
+    }
+    if (workspace->failed)
+        return false;
+    if (plane->weight == NULL)
+        reducer.rows[2] = NULL;
+    for (y = 0; y < image->height_px; y++)
+        reducer_row(&reducer, y);
+    workspace_rewind(workspace, mark);
+    return plane->weight == NULL || plane_fill(plane, workspace);
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Along a row by a running sum, kept in double so that it does not drift. */
+static void row_blur(const float *from, float *to, int width, int radius)
+{
+    double sum = 0;
+    int count = 0;
+    int x;
+
+    for (x = 0; x < least(radius, width); x++) {
+        sum += (double)from[x];
+        count++;
+    }
+    for (x = 0; x < width; x++) {
+        if (x + radius < width) {
+            sum += (double)from[x + radius];
+            count++;
+        }
+        if (x - radius > 0) {
+            sum -= (double)from[x - radius - 1];
+            count--;
+        }
+        to[x] = (float)(sum / count);
+    }
+}
+
+ENGINE_CLONES
+static void sums_slide(double *sums, const float *enter, const float *leave, int width)
+{
+    int x;
+
+    for (x = 0; enter != NULL && x < width; x++)
+        sums[x] += (double)enter[x];
+    for (x = 0; leave != NULL && x < width; x++)
+        sums[x] -= (double)leave[x];
+}
+
+ENGINE_CLONES
+static void sums_divide(const double *sums, double factor, float *to, int width)
+{
+    int x;
+
+    for (x = 0; x < width; x++)
+        to[x] = (float)(sums[x] * factor);
+}
+
+/* Down the columns, a strip of columns at a time. */
+static void columns_blur(const float *from, float *to, int width, int height, int radius)
+{
+    double sums[256];
+    int left;
+    int y;
+
+    for (left = 0; left < width; left += 256) {
+        int strip = least(256, width - left);
+        const float *column = from + left;
+        int count = least(radius, height);
+
+        memset(sums, 0, sizeof sums);
+        for (y = 0; y < count; y++)
+            sums_slide(sums, column + (size_t)y * (size_t)width, NULL, strip);
+        for (y = 0; y < height; y++) {
+            const float *enter = y + radius < height ? column + (size_t)(y + radius) * (size_t)width : NULL;
+            const float *leave = y - radius > 0 ? column + (size_t)(y - radius - 1) * (size_t)width : NULL;
+
+            count += (enter != NULL) - (leave != NULL);
+            sums_slide(sums, enter, leave, strip);
+            sums_divide(sums, 1.0 / count, to + (size_t)y * (size_t)width + left, strip);
+        }
+    }
+}
+
+void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch)
+{
+    int y;
+
+    for (y = 0; y < height; y++)
+        row_blur(from + (size_t)y * (size_t)width, scratch + (size_t)y * (size_t)width, width, radius);
+    columns_blur(scratch, to, width, height, radius);
+}

@@ -1,0 +1,34 @@
+/*
+ * Pictures as planes of luma and of blueness (Cb), on the scale 0..255, reduced
+ * by areas so that the later steps cost the same for every size of picture; and
+ * the filters on planes.
+ */
+#ifndef ENGINE_PLANE_H
+#define ENGINE_PLANE_H
+
+#include <imgward/image.h>
+
+#include "engine/workspace.h"
+
+struct plane {
+    int width;
+    int height;
+    float *luma;
+    float *blue;   /* Cb around 0; NULL for a grey picture */
+    float *weight; /* which share of the pixel is not transparent; NULL when all are opaque */
+};
+
+/* One row of samples as luma, Cb and weight; blue and weight may be NULL. */
+void plane_row(const struct image *image, uint32_t y, float *luma, float *blue, float *weight);
+
+/*
+ * Reads a picture, every plane pixel the mean over a square of step pixels
+ * (step >= 1); transparent pixels are filled in from around them.  False when
+ * there is no memory.  The planes are the workspace's.
+ */
+bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane);
+
+/* A mean over squares of side 2 * radius + 1, shrunk at the edges. scratch: width * height. */
+void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch);
+
+#endif

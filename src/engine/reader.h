@@ -1,0 +1,58 @@
+/*
+ * Reads the number off planes: whitens them, takes their spectrum on the
+ * lattice, and decodes.  First as if nothing had been done to the picture,
+ * then, with a spectrum, in any pose.
+ */
+#ifndef ENGINE_READER_H
+#define ENGINE_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/lattice.h"
+#include "engine/plane.h"
+#include "engine/polar.h"
+#include "engine/soft.h"
+#include "engine/spectrum.h"
+#include "engine/workspace.h"
+
+/* How a plane lies to the pattern: chips = matrix * (pixel - middle of the plane) + offset. */
+struct pose {
+    double matrix[4]; /* row by row */
+    double offset[2]; /* chips, in a period */
+};
+
+struct reader {
+    struct workspace *workspace;
+    struct polar *polar; /* the reader's own */
+    struct lattice *lattice;
+    struct soft_reader *soft;
+    struct soft_field *luma;
+    struct soft_field *blue;
+    uint64_t number;    /* as read last */
+    double correlation; /* of the word read last */
+    unsigned attempts;
+};
+
+/* False when there is no memory; reader_fini is due in any case. */
+bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace *workspace);
+void reader_fini(struct reader *reader);
+
+/* The side in pixels of the pattern's period in a picture of this size. */
+int reader_period_px(uint32_t width_px, uint32_t height_px);
+
+/* The whitened luma and Cb (or NULL) of a plane. */
+struct whitened {
+    float *luma;
+    float *blue;
+};
+bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened);
+
+/* Reads whitened planes of one chip a pixel that begin where the pattern does. */
+bool reader_read_untouched(struct reader *reader, const struct whitened *whitened, int width, int height);
+
+/* Reads spectra (blue may be NULL) in a pose. */
+bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,
+                       const struct pose *pose);
+
+#endif

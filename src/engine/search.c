@@ -1,0 +1,600 @@
+#include "engine/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/clones.h"
+
+#define PI             3.14159265358979323846
+#define ANGLES         1080  /* over half a turn: the other half mirrors it */
+#define RHO_STEP       0.004 /* of the logarithm of a frequency */
+#define FREQUENCY_LOW  0.0105
+#define FREQUENCY_HIGH 0.49
+#define SCALE_LOW      0.22 /* pattern pixels a plane pixel, inverse */
+#define SCALE_HIGH     4.8
+#define ASPECT_STEP    0.005
+#define ASPECT_COUNT   33 /* steps to each side */
+#define ASPECT_ANGLE   30 /* how many angle steps beside the axes a stretched picture may be turned */
+#define POWER_CAP      10.0f
+#define BYTE_SCALE     25.0f
+#define NOISE_SHARE    0.02 /* half the side of the square over which noise is averaged, cycles a pixel */
+#define CANDIDATES     512
+#define CONFIRMED      96
+#define DECODED        40
+#define FIT_SIDE       64 /* of the FFT that finds the offset */
+
+/* A pose to be looked at: frequency = scale * rotation * stretch * mirror * lattice point. */
+struct candidate {
+    double scale;
+    double angle;
+    double stretch; /* ratio of horizontal to vertical, as a logarithm */
+    double shear;
+    bool is_mirrored;
+    float score;
+    struct pose pose;
+};
+
+struct search {
+    struct reader *reader;
+    struct spectrum luma;
+    struct spectrum blue;
+    bool has_blue;
+    float *noise; /* mean power around each bin of luma's grid */
+    uint8_t *polar_map;
+    int rho_count;
+    int scale_count;
+    uint16_t *scores; /* of one angle */
+    unsigned count;   /* candidates in the heap */
+    struct candidate heap[CANDIDATES];
+    fftwf_complex *fit;
+    fftwf_plan fit_plan;
+};
+
+ENGINE_CLONES
+static void powers_take(const fftwf_complex *grid, float *power, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        power[i] = grid[i][0] * grid[i][0] + grid[i][1] * grid[i][1];
+}
+
+ENGINE_CLONES
+static void powers_cap(float *power, const float *mean, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        power[i] = power[i] < 4 * mean[i] ? power[i] : 4 * mean[i];
+}
+
+/* The noise is a mean of the power around, in which peaks count little. */
+static bool noise_estimate(struct search *search, float *power)
+{
+    const struct spectrum *luma = &search->luma;
+    struct workspace *workspace = search->reader->workspace;
+    int columns = luma->columns / 2 + 1;
+    size_t count = (size_t)luma->rows * (size_t)columns;
+    int radius = (int)(NOISE_SHARE * fmin(luma->columns, luma->rows)) + 2;
+    float *capped;
+    float *scratch;
+    unsigned mark;
+
+    search->noise = workspace_take(workspace, count, sizeof(float));
+    mark = workspace_mark(workspace);
+    capped = workspace_take(workspace, count, sizeof(float));
+    scratch = workspace_take(workspace, count, sizeof(float));
+    if (workspace->failed)
+        return false;
+    memcpy(capped, power, count * sizeof *power);
+    plane_blur(capped, search->noise, columns, luma->rows, radius, scratch);
+    powers_cap(capped, search->noise, count);
+    plane_blur(capped, search->noise, columns, luma->rows, radius, scratch);
+    workspace_rewind(workspace, mark);
+    return true;
+}
+
+static float noise_at(const struct search *search, double fx, double fy)
+{
+    const struct spectrum *luma = &search->luma;
+    int column;
+    int row;
+
+    if (fx < 0) {
+        fx = -fx;
+        fy = -fy;
+    }
+    column = (int)(fx * luma->columns + 0.5);
+    row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5) % luma->rows;
+    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + 1e-20f;
+}
+
+/* The power at a frequency, between the four bins around it, over the noise. */
+static float ratio_around(const struct search *search, const float *power, double fx, double fy)
+{
+    const struct spectrum *luma = &search->luma;
+    int columns = luma->columns / 2 + 1;
+    int column = (int)(fx * luma->columns);
+    double place = (fy < 0 ? fy + 1 : fy) * luma->rows;
+    int row = (int)place % luma->rows;
+    int below = (row + 1) % luma->rows;
+    const float *a = power + (size_t)row * (size_t)columns + column;
+    const float *b = power + (size_t)below * (size_t)columns + column;
+    int next = column + 1 < columns;
+    float upper;
+    float lower;
+    float wx;
+    float wy;
+
+    wx = (float)(fx * luma->columns - column);
+    wy = (float)(place - (int)place);
+    upper = a[0] + wx * (a[next] - a[0]);
+    lower = b[0] + wx * (b[next] - b[0]);
+    return (upper + wy * (lower - upper)) / noise_at(search, fx, fy);
+}
+
+/* The map's value where nothing can be: its mean over noise. */
+static uint8_t polar_mean(const struct search *search)
+{
+    double sum = 0;
+    size_t count = 0;
+    size_t i;
+
+    for (i = 0; i < (size_t)ANGLES * (size_t)search->rho_count; i++) {
+        sum += search->polar_map[i];
+        count += search->polar_map[i] > 0;
+    }
+    return (uint8_t)(count > 0 ? sum / (double)count : 0);
+}
+
+/* The spectrum over angle and the logarithm of frequency, a byte a place. */
+static void polar_fill(struct search *search, const float *power)
+{
+    int angle;
+    int rho;
+
+    for (angle = 0; angle < ANGLES; angle++) {
+        double cosine = cos(PI * angle / ANGLES - PI / 2);
+        double sine = sin(PI * angle / ANGLES - PI / 2);
+
+        for (rho = 0; rho < search->rho_count; rho++) {
+            double frequency = FREQUENCY_LOW * exp(rho * RHO_STEP);
+            double fx = frequency * cosine;
+            double fy = frequency * sine;
+            float ratio = 0;
+
+            if (fabs(fx) < FREQUENCY_HIGH && fabs(fy) < FREQUENCY_HIGH)
+                ratio = fminf(ratio_around(search, power, fx, fy), POWER_CAP);
+            search->polar_map[(size_t)angle * (size_t)search->rho_count + (size_t)rho] =
+                (uint8_t)(ratio * BYTE_SCALE);
+        }
+    }
+}
+
+/* Where nothing can be counts as noise does, so that scales compare. */
+static void polar_even(struct search *search)
+{
+    uint8_t mean = polar_mean(search);
+    size_t i;
+
+    for (i = 0; i < (size_t)ANGLES * (size_t)search->rho_count; i++)
+        if (search->polar_map[i] == 0)
+            search->polar_map[i] = mean;
+}
+
+ENGINE_CLONES
+static void scores_add(uint16_t *scores, const uint8_t *map, int count)
+{
+    int i;
+
+    for (i = 0; i < count; i++)
+        scores[i] = (uint16_t)(scores[i] + map[i]);
+}
+
+/* The heap's root is its least; a better one takes its place. */
+static void heap_sift(struct search *search, unsigned at)
+{
+    struct candidate *heap = search->heap;
+
+    for (;;) {
+        unsigned child = 2 * at + 1;
+        struct candidate swapped;
+
+        if (child >= search->count)
+            return;
+        if (child + 1 < search->count && heap[child + 1].score < heap[child].score)
+            child++;
+        if (heap[at].score <= heap[child].score)
+            return;
+        swapped = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swapped;
+        at = child;
+    }
+}
+
+static void heap_offer(struct search *search, const struct candidate *candidate)
+{
+    unsigned i;
+
+    if (search->count < CANDIDATES) {
+        search->heap[search->count++] = *candidate;
+        for (i = CANDIDATES / 2; search->count == CANDIDATES && i-- > 0;)
+            heap_sift(search, i);
+        return;
+    }
+    if (candidate->score <= search->heap[0].score)
+        return;
+    search->heap[0] = *candidate;
+    heap_sift(search, 0);
+}
+
+/* Where the tones of an upright pattern lie on the map, for a stretch and a mirror. */
+struct template {
+    int angle[LATTICE_TONES];
+    int rho[LATTICE_TONES];
+    struct candidate candidate;
+};
+
+static void template_fill(struct template *template, const struct lattice *lattice, double stretch, bool is_mirrored)
+{
+    unsigned i;
+
+    template->candidate = (struct candidate){.stretch = stretch, .is_mirrored = is_mirrored};
+    for (i = 0; i < LATTICE_TONES; i++) {
+        double x = lattice->tones[i].kx * exp(-stretch / 2) * (is_mirrored ? -1 : 1) / LATTICE_PERIOD;
+        double y = lattice->tones[i].ky * exp(stretch / 2) / LATTICE_PERIOD;
+
+        template->angle[i] = (int)lround((atan2(y, x) + PI / 2 + 2 * PI) / PI * ANGLES) % ANGLES;
+        template->rho[i] = (int)lround(log(hypot(x, y) * SCALE_LOW / FREQUENCY_LOW) / RHO_STEP);
+    }
+}
+
+/* Offers the peaks of the scores at one angle. */
+static void scores_offer(struct search *search, const struct template *template, int angle)
+{
+    struct candidate candidate = template->candidate;
+    int i;
+
+    candidate.angle = PI * angle / ANGLES;
+    for (i = 1; i + 1 < search->scale_count; i++) {
+        const uint16_t *at = search->scores + i;
+
+        if (at[0] < at[-1] || at[0] < at[1])
+            continue;
+        candidate.score = at[0];
+        if (search->count == CANDIDATES && candidate.score <= search->heap[0].score)
+            continue;
+        candidate.scale = SCALE_LOW * exp(i * RHO_STEP);
+        heap_offer(search, &candidate);
+    }
+}
+
+static void angle_score(struct search *search, const struct template *template, int angle)
+{
+    unsigned i;
+
+    memset(search->scores, 0, (size_t)search->scale_count * sizeof *search->scores);
+    for (i = 0; i < LATTICE_TONES; i++) {
+        const uint8_t *map = search->polar_map + (size_t)((template->angle[i] + angle) % ANGLES) * (size_t)search->rho_count;
+        int first = template->rho[i] < 0 ? -template->rho[i] : 0;
+        int count = search->rho_count - template->rho[i];
+
+        if (count > search->scale_count)
+            count = search->scale_count;
+        scores_add(search->scores + first, map + template->rho[i] + first, count - first);
+    }
+    scores_offer(search, template, angle);
+}
+
+/* A stretched picture is looked for near the upright and lying poses alone. */
+static void poses_rank(struct search *search)
+{
+    struct template template;
+    int mirror;
+    int step;
+    int angle;
+
+    for (mirror = 0; mirror < 2; mirror++) {
+        for (step = -ASPECT_COUNT; step <= ASPECT_COUNT; step++) {
+            template_fill(&template, search->reader->lattice, step * ASPECT_STEP, mirror);
+            for (angle = 0; angle < ANGLES; angle++) {
+                int beside = angle % (ANGLES / 2);
+
+                if (step == 0 || beside <= ASPECT_ANGLE || beside >= ANGLES / 2 - ASPECT_ANGLE)
+                    angle_score(search, &template, angle);
+            }
+        }
+    }
+}
+
+/* The pose's matrix: the transpose of the map from lattice points to frequencies. */
+static void candidate_pose(struct candidate *candidate)
+{
+    double cosine = candidate->scale * cos(candidate->angle);
+    double sine = candidate->scale * sin(candidate->angle);
+    double x = exp(-candidate->stretch / 2) * (candidate->is_mirrored ? -1 : 1);
+    double y = exp(candidate->stretch / 2);
+    double sheared[2] = {candidate->shear * y, y}; /* what the vertical unit becomes */
+
+    candidate->pose.matrix[0] = cosine * x;
+    candidate->pose.matrix[1] = sine * x;
+    candidate->pose.matrix[2] = cosine * sheared[0] - sine * sheared[1];
+    candidate->pose.matrix[3] = sine * sheared[0] + cosine * sheared[1];
+}
+
+/* The spectrum at a tone as the pose moves it, over the noise there; false beyond the band. */
+static bool tone_at(const struct search *search, const struct pose *pose, unsigned i, struct value *value)
+{
+    const struct lattice_tone *tone = &search->reader->lattice->tones[i];
+    double fx = (pose->matrix[0] * tone->kx + pose->matrix[2] * tone->ky) / LATTICE_PERIOD;
+    double fy = (pose->matrix[1] * tone->kx + pose->matrix[3] * tone->ky) / LATTICE_PERIOD;
+    float factor;
+
+    if (fabs(fx) >= FREQUENCY_HIGH || fabs(fy) >= FREQUENCY_HIGH)
+        return false;
+    *value = spectrum_at(&search->luma, fx, fy);
+    factor = 1 / sqrtf(noise_at(search, fx, fy));
+    value->real *= factor;
+    value->imaginary *= factor;
+    return true;
+}
+
+static float pose_score(const struct search *search, struct candidate *candidate)
+{
+    float sum = 0;
+    unsigned i;
+
+    candidate_pose(candidate);
+    for (i = 0; i < LATTICE_TONES; i++) {
+        struct value value;
+        float power;
+
+        if (!tone_at(search, &candidate->pose, i, &value))
+            continue;
+        power = value.real * value.real + value.imaginary * value.imaginary;
+        sum += logf(1 + power) - 0.6f;
+    }
+    return sum;
+}
+
+/* Climbs along one parameter at a time, with steps that halve. */
+static void candidate_refine(const struct search *search, struct candidate *candidate, int rounds)
+{
+    double steps[4] = {RHO_STEP / 2, PI / ANGLES / 2, ASPECT_STEP / 2, ASPECT_STEP / 2};
+    int round;
+    unsigned i;
+
+    candidate->score = pose_score(search, candidate);
+    for (round = 0; round < rounds; round++) {
+        bool is_better = false;
+
+        for (i = 0; i < 8; i++) {
+            struct candidate tried = *candidate;
+            double step = (i & 1 ? -1 : 1) * steps[i / 2];
+
+            tried.scale *= i / 2 == 0 ? exp(step) : 1;
+            tried.angle += i / 2 == 1 ? step : 0;
+            tried.stretch += i / 2 == 2 ? step : 0;
+            tried.shear += i / 2 == 3 ? step : 0;
+            tried.score = pose_score(search, &tried);
+            if (tried.score > candidate->score) {
+                *candidate = tried;
+                is_better = true;
+            }
+        }
+        for (i = 0; i < 4 && !is_better; i++)
+            steps[i] /= 2;
+    }
+}
+
+/* The offset at which the tones' phases agree best, and how well they do. */
+static void candidate_fit(struct search *search, struct candidate *candidate)
+{
+    float best = 0;
+    int place = 0;
+    unsigned i;
+    int at;
+
+    memset(search->fit, 0, sizeof *search->fit * FIT_SIDE * FIT_SIDE);
+    for (i = 0; i < LATTICE_TONES; i++) {
+        const struct lattice_tone *tone = &search->reader->lattice->tones[i];
+        size_t bin = (size_t)((tone->ky + FIT_SIDE) % FIT_SIDE) * FIT_SIDE + (size_t)tone->kx;
+        struct value value;
+        float size;
+
+        if (!tone_at(search, &candidate->pose, i, &value))
+            continue;
+        size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
+        size = size > 3 ? 3 / size : 1;
+        search->fit[bin][0] = size * (value.real * tone->cosine + value.imaginary * tone->sine);
+        search->fit[bin][1] = size * (value.imaginary * tone->cosine - value.real * tone->sine);
+    }
+    fftwf_execute(search->fit_plan);
+    for (at = 0; at < FIT_SIDE * FIT_SIDE; at++) {
+        if (search->fit[at][0] > best) {
+            best = search->fit[at][0];
+            place = at;
+        }
+    }
+    candidate->score = best;
+    candidate->pose.offset[0] = (double)(place % FIT_SIDE) * LATTICE_PERIOD / FIT_SIDE;
+    candidate->pose.offset[1] = (double)(place / FIT_SIDE) * LATTICE_PERIOD / FIT_SIDE;
+}
+
+/* How well the tones agree with an offset. */
+static float offset_score(const struct search *search, const struct pose *pose)
+{
+    float sum = 0;
+    unsigned i;
+
+    for (i = 0; i < LATTICE_TONES; i++) {
+        const struct lattice_tone *tone = &search->reader->lattice->tones[i];
+        double turn = 2 * PI * (tone->kx * pose->offset[0] + tone->ky * pose->offset[1]) / LATTICE_PERIOD;
+        float cosine = (float)cos(turn);
+        float sine = (float)sin(turn);
+        struct value value;
+        float real;
+        float imaginary;
+        float size;
+
+        if (!tone_at(search, pose, i, &value))
+            continue;
+        size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
+        size = size > 3 ? 3 / size : 1;
+        real = value.real * tone->cosine + value.imaginary * tone->sine;
+        imaginary = value.imaginary * tone->cosine - value.real * tone->sine;
+        sum += size * (real * cosine + imaginary * sine);
+    }
+    return sum;
+}
+
+static void offset_refine(const struct search *search, struct pose *pose)
+{
+    double step = LATTICE_PERIOD / (2.0 * FIT_SIDE);
+    float best = offset_score(search, pose);
+    int round;
+    int i;
+
+    for (round = 0; round < 12; round++) {
+        bool is_better = false;
+
+        for (i = 0; i < 4; i++) {
+            struct pose tried = *pose;
+            float score;
+
+            tried.offset[i / 2] += i & 1 ? -step : step;
+            score = offset_score(search, &tried);
+            if (score > best) {
+                best = score;
+                *pose = tried;
+                is_better = true;
+            }
+        }
+        if (!is_better)
+            step /= 2;
+    }
+}
+
+static int candidate_compare(const void *left, const void *right)
+{
+    const struct candidate *a = left;
+    const struct candidate *b = right;
+
+    return a->score < b->score ? 1 : a->score > b->score ? -1 : 0;
+}
+
+/* A turn by half a circle has the same magnitudes; the phases tell which it is. */
+static void candidate_turn(struct search *search, struct candidate *candidate)
+{
+    struct candidate turned = *candidate;
+    unsigned i;
+
+    candidate_fit(search, candidate);
+    for (i = 0; i < 4; i++)
+        turned.pose.matrix[i] = -turned.pose.matrix[i];
+    turned.angle += PI;
+    candidate_fit(search, &turned);
+    if (turned.score > candidate->score)
+        *candidate = turned;
+}
+
+/* Whether two refined candidates are the same pose. */
+static bool is_same(const struct candidate *a, const struct candidate *b)
+{
+    double difference = 0;
+    unsigned i;
+
+    for (i = 0; i < 4; i++)
+        difference += fabs(a->pose.matrix[i] - b->pose.matrix[i]);
+    return difference < 0.0015 * a->scale;
+}
+
+static void report_fill(struct watermark_report *report, const struct candidate *candidate)
+{
+    report->rotation_degree = remainder(candidate->angle * 180 / PI, 360);
+    report->scale = 1 / candidate->scale;
+    report->aspect = exp(candidate->stretch);
+    report->is_mirrored = candidate->is_mirrored;
+}
+
+/* Confirms the candidates by the phases of their tones, then decodes at the best. */
+static bool candidates_read(struct search *search, struct watermark_report *report)
+{
+    unsigned confirmed;
+    unsigned i;
+    unsigned j;
+
+    for (i = 0; i < search->count; i++)
+        candidate_refine(search, &search->heap[i], 4);
+    qsort(search->heap, search->count, sizeof *search->heap, candidate_compare);
+    confirmed = 0;
+    for (i = 0; i < search->count && confirmed < CONFIRMED; i++) {
+        for (j = 0; j < confirmed && !is_same(&search->heap[i], &search->heap[j]); j++)
+            continue;
+        if (j == confirmed)
+            search->heap[confirmed++] = search->heap[i];
+    }
+    for (i = 0; i < confirmed; i++) {
+        candidate_refine(search, &search->heap[i], 12);
+        candidate_turn(search, &search->heap[i]);
+    }
+    qsort(search->heap, confirmed, sizeof *search->heap, candidate_compare);
+    for (i = 0; i < confirmed && i < DECODED; i++) {
+        offset_refine(search, &search->heap[i].pose);
+        if (reader_read_posed(search->reader, &search->luma, search->has_blue ? &search->blue : NULL,
+                              &search->heap[i].pose)) {
+            report_fill(report, &search->heap[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool search_prepare(struct search *search, struct whitened *whitened, const struct plane *plane)
+{
+    struct workspace *workspace = search->reader->workspace;
+    size_t count;
+    float *power;
+
+    if (!spectrum_make(whitened->luma, plane->width, plane->height, workspace, &search->luma))
+        return false;
+    search->has_blue = whitened->blue != NULL;
+    if (search->has_blue && !spectrum_make(whitened->blue, plane->width, plane->height, workspace, &search->blue))
+        return false;
+    count = (size_t)search->luma.rows * (size_t)(search->luma.columns / 2 + 1);
+    search->rho_count = (int)(log(0.7 / FREQUENCY_LOW) / RHO_STEP);
+    search->scale_count = (int)(log(SCALE_HIGH / SCALE_LOW) / RHO_STEP);
+    power = workspace_take(workspace, count, sizeof *power);
+    search->polar_map = workspace_take(workspace, (size_t)ANGLES * (size_t)search->rho_count, 1);
+    search->scores = workspace_take(workspace, (size_t)search->scale_count, sizeof *search->scores);
+    search->fit = workspace_take(workspace, FIT_SIDE * FIT_SIDE, sizeof *search->fit);
+    if (workspace->failed)
+        return false;
+    powers_take(search->luma.grid, power, count);
+    if (!noise_estimate(search, power))
+        return false;
+    polar_fill(search, power);
+    polar_even(search);
+    search->fit_plan =
+        fftwf_plan_dft_2d(FIT_SIDE, FIT_SIDE, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);
+    return search->fit_plan != NULL;
+}
+
+enum iw_error search_read(struct reader *reader, struct whitened *whitened, const struct plane *plane,
+                          struct watermark_report *report)
+{
+    struct search *search = workspace_take(reader->workspace, 1, sizeof *search);
+    bool is_read;
+
+    if (search == NULL)
+        return IW_NO_MEMORY;
+    search->reader = reader;
+    if (!search_prepare(search, whitened, plane))
+        return IW_NO_MEMORY;
+    poses_rank(search);
+    is_read = candidates_read(search, report);
+    fftwf_destroy_plan(search->fit_plan);
+    return is_read ? IW_OK : IW_WATERMARK_NOT_FOUND;
+}

@@ -1,0 +1,131 @@
+#include "engine/texture.h"
+
+#include <math.h>
+
+#include "engine/clones.h"
+
+
+#define LUMA_RADIUS     2
+#define BLUE_RADIUS     5
+#define ACTIVITY_RADIUS 4
+#define FLOOR           0.8f   /* texture that even flat areas are taken to have */
+#define GAMMA           0.6f   /* how the strength grows with texture */
+#define LUMA_CAP_FLAT   1.15f /* standard deviation, grey levels */
+#define LUMA_CAP_SLOPE  0.55f
+#define BLUE_CAP_FLAT   0.8f
+#define BLUE_CAP_SLOPE  0.5f
+#define HEADROOM        6.0f /* grey levels from black or white under which the strength fades */
+#define HEADROOM_LEAST  0.25f
+
+ENGINE_CLONES
+static void detail_take(const float *plane, const float *mean, float *detail, float *root, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        detail[i] = plane[i] - mean[i];
+        root[i] = sqrtf(fabsf(detail[i]));
+    }
+}
+
+ENGINE_CLONES
+static void square(float *values, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        values[i] *= values[i];
+}
+
+bool texture_measure(const float *plane, int width, int height, int radius, struct workspace *workspace,
+                     struct texture *texture)
+{
+    size_t count = (size_t)width * (size_t)height;
+    unsigned mark;
+    float *mean;
+    float *scratch;
+
+    texture->detail = workspace_take(workspace, count, sizeof(float));
+    texture->activity = workspace_take(workspace, count, sizeof(float));
+    mark = workspace_mark(workspace);
+    mean = workspace_take(workspace, count, sizeof(float));
+    scratch = workspace_take(workspace, count, sizeof(float));
+    if (workspace->failed)
+        return false;
+    plane_blur(plane, texture->activity, width, height, radius, scratch);
+    plane_blur(texture->activity, mean, width, height, radius, scratch);
+    detail_take(plane, mean, texture->detail, texture->activity, count);
+    plane_blur(texture->activity, mean, width, height, ACTIVITY_RADIUS, scratch);
+    plane_blur(mean, texture->activity, width, height, ACTIVITY_RADIUS, scratch);
+    square(texture->activity, count);
+    workspace_rewind(workspace, mark);
+    return true;
+}
+
+/* Near black and near white the pattern would be clipped on one side. */
+static float headroom(float luma)
+{
+    float room = fminf(luma, 255.0f - luma) / HEADROOM;
+
+    return room >= 1 ? 1.0f : fmaxf(room, HEADROOM_LEAST);
+}
+
+static float strength(float activity)
+{
+    return powf(activity + FLOOR, GAMMA);
+}
+
+static void mask_fill(const float *activity, const struct plane *plane, const float cap[2], float *shape,
+                      float *limit)
+{
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        float share = headroom(plane->luma[i]);
+
+        if (plane->weight != NULL)
+            share *= plane->weight[i];
+        shape[i] = strength(activity[i]) * share;
+        limit[i] = (cap[0] + cap[1] * activity[i]) * share;
+    }
+}
+
+bool texture_mask(const struct plane *plane, struct workspace *workspace, struct texture_mask *mask)
+{
+    static const float luma_cap[2] = {LUMA_CAP_FLAT, LUMA_CAP_SLOPE};
+    static const float blue_cap[2] = {BLUE_CAP_FLAT, BLUE_CAP_SLOPE};
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    struct texture texture;
+    unsigned mark;
+
+    mask->luma_shape = workspace_take(workspace, count, sizeof(float));
+    mask->luma_cap = workspace_take(workspace, count, sizeof(float));
+    mask->blue_shape = plane->blue == NULL ? NULL : workspace_take(workspace, count, sizeof(float));
+    mask->blue_cap = plane->blue == NULL ? NULL : workspace_take(workspace, count, sizeof(float));
+    mark = workspace_mark(workspace);
+    if (!texture_measure(plane->luma, plane->width, plane->height, LUMA_RADIUS, workspace, &texture))
+        return false;
+    mask_fill(texture.activity, plane, luma_cap, mask->luma_shape, mask->luma_cap);
+    if (plane->blue != NULL)
+        mask_fill(texture.activity, plane, blue_cap, mask->blue_shape, mask->blue_cap);
+    workspace_rewind(workspace, mark);
+    return true;
+}
+
+void texture_whiten(struct texture *texture, const struct plane *plane, bool is_blue)
+{
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    float noise = is_blue ? 1.0f : 3.0f;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        float a = texture->activity[i];
+        float weight = strength(a) / (a * a + noise);
+        float v = texture->detail[i];
+        float most = 3.0f * (a + 1.0f);
+
+        v = v > most ? most : v < -most ? -most : v;
+        texture->detail[i] = v * weight * (plane->weight == NULL ? 1.0f : plane->weight[i]);
+    }
+}

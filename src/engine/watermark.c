@@ -1,0 +1,331 @@
+#include <imgward/watermark.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/image.h"
+#include "engine/jpegsim.h"
+#include "engine/marker.h"
+#include "engine/reader.h"
+#include "engine/search.h"
+#include "engine/texture.h"
+
+#define PSNR_DB       42.2
+#define PSNR_LEAST_DB 40.4
+#define PSNR_STEP_DB  0.45
+#define BLUE_SHARE    0.30  /* the amplitude of Cb to that of luma */
+#define TONE_SHARE    0.25 /* of luma's energy */
+#define BLUE_ENERGY   3.2584     /* of red, green and blue together for one of Cb */
+#define SAMPLED_PX    1500000u   /* pixels that are enough to measure the distortion */
+
+/* An embedding under way. */
+struct embedding {
+    struct image *image;
+    uint64_t number;
+    struct workspace *workspace;
+    struct reader reader;
+    struct plane plane;
+    struct texture_mask shape;
+    struct texture_mask mask; /* shape at the gain in hand */
+    double gain;
+    int period_px;
+    const float *luma_tile; /* of LATTICE_PERIOD, for looking ahead */
+    const float *blue_tile;
+    struct marker marker;
+    void *row;
+    double psnr_db;
+};
+
+static size_t plane_count(const struct plane *plane)
+{
+    return (size_t)plane->width * (size_t)plane->height;
+}
+
+static bool tiles_make(struct embedding *embedding, int side_px, const float **luma, const float **blue)
+{
+    const struct lattice *lattice = embedding->reader.lattice;
+    int8_t word[POLAR_LENGTH];
+    struct lattice_content content = {.band = &lattice->luma, .word = word};
+
+    polar_encode(embedding->reader.polar, embedding->number ^ lattice->number_mask, word);
+    content.band_weight = (float)sqrt(1 - TONE_SHARE);
+    content.tone_weight = (float)sqrt(TONE_SHARE);
+    *luma = lattice_tile(lattice, &content, side_px, embedding->workspace);
+    *blue = NULL;
+    if (embedding->plane.blue != NULL) {
+        content = (struct lattice_content){.band = &lattice->chroma, .word = word, .band_weight = 1};
+        *blue = lattice_tile(lattice, &content, side_px, embedding->workspace);
+    }
+    return !embedding->workspace->failed;
+}
+
+static void masks_fill(struct embedding *embedding, double gain)
+{
+    size_t count = plane_count(&embedding->plane);
+    float luma_gain = (float)gain;
+    float blue_gain = (float)(gain * BLUE_SHARE);
+    size_t i;
+
+    embedding->gain = gain;
+    for (i = 0; i < count; i++)
+        embedding->mask.luma_shape[i] = fminf(luma_gain * embedding->shape.luma_shape[i], embedding->shape.luma_cap[i]);
+    for (i = 0; embedding->plane.blue != NULL && i < count; i++)
+        embedding->mask.blue_shape[i] = fminf(blue_gain * embedding->shape.blue_shape[i], embedding->shape.blue_cap[i]);
+}
+
+/* The distortion that a gain gives, as the masks predict it, per sample. */
+static double error_predicted(struct embedding *embedding, double gain)
+{
+    size_t count = plane_count(&embedding->plane);
+    double sum = 0;
+    size_t i;
+
+    masks_fill(embedding, gain);
+    for (i = 0; i < count; i++)
+        sum += (double)(embedding->mask.luma_shape[i] * embedding->mask.luma_shape[i]);
+    for (i = 0; embedding->plane.blue != NULL && i < count; i++)
+        sum += BLUE_ENERGY / 3 * (double)(embedding->mask.blue_shape[i] * embedding->mask.blue_shape[i]);
+    return sum / (double)count;
+}
+
+static double error_of_psnr(double psnr_db)
+{
+    return 255.0 * 255.0 * pow(10, -psnr_db / 10);
+}
+
+/* The gain whose predicted error is the one wanted, by bisection; the caps may keep it lower. */
+static double gain_find(struct embedding *embedding, double error)
+{
+    double low = 0.01;
+    double high = 20;
+    int i;
+
+    for (i = 0; i < 14; i++) {
+        double middle = sqrt(low * high);
+
+        if (error_predicted(embedding, middle) < error)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Measures on evenly spread rows what rounding and clipping leave of the error. */
+static double error_measure(struct embedding *embedding)
+{
+    const struct image *image = embedding->image;
+    uint64_t pixels = (uint64_t)image->width_px * image->height_px;
+    uint32_t every = (uint32_t)(pixels / SAMPLED_PX) + 1;
+    unsigned samples = image_has_color(image) ? 3 : 1;
+    double sum = 0;
+    uint64_t rows = 0;
+    uint32_t y;
+
+    for (y = every / 2; y < image->height_px; y += every) {
+        sum += marker_row(&embedding->marker, y, embedding->row);
+        rows++;
+    }
+    return sum / ((double)rows * image->width_px * samples);
+}
+
+/* Sets the gain so that the rounded result has the error wanted, or less. */
+static void gain_set(struct embedding *embedding, double psnr_db)
+{
+    double wanted = error_of_psnr(psnr_db);
+    double predicted = wanted;
+    double measured = 0;
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        masks_fill(embedding, gain_find(embedding, predicted));
+        measured = error_measure(embedding);
+        if (measured <= wanted && (measured > 0.985 * wanted || i == 1))
+            break;
+        predicted *= wanted / measured;
+    }
+    embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
+}
+
+static void pattern_add(const struct embedding *embedding, const float *from, const float *mask, const float *tile,
+                        float *to)
+{
+    int width = embedding->plane.width;
+    int x;
+    int y;
+
+    for (y = 0; y < embedding->plane.height; y++) {
+        size_t row = (size_t)y * (size_t)width;
+        const float *line = tile + (size_t)(y % LATTICE_PERIOD) * LATTICE_PERIOD;
+
+        for (x = 0; x < width; x++)
+            to[row + (size_t)x] = from[row + (size_t)x] + mask[row + (size_t)x] * line[x % LATTICE_PERIOD];
+    }
+}
+
+/* Whether the number is read from the marked plane, as it is or after JPEG at quality 50. */
+static bool reads_back(struct embedding *embedding, bool is_compressed)
+{
+    struct plane marked = embedding->plane;
+    size_t count = plane_count(&marked);
+    unsigned mark = workspace_mark(embedding->workspace);
+    struct whitened whitened;
+    bool reads;
+
+    marked.luma = workspace_take(embedding->workspace, count, sizeof(float));
+    marked.blue = marked.blue == NULL ? NULL : workspace_take(embedding->workspace, 2 * count, sizeof(float));
+    if (embedding->workspace->failed)
+        return false;
+    pattern_add(embedding, embedding->plane.luma, embedding->mask.luma_shape, embedding->luma_tile, marked.luma);
+    if (marked.blue != NULL)
+        pattern_add(embedding, embedding->plane.blue, embedding->mask.blue_shape, embedding->blue_tile, marked.blue);
+    if (is_compressed) {
+        jpegsim_luma(marked.luma, marked.width, marked.height);
+        if (marked.blue != NULL)
+            jpegsim_chroma(marked.blue, marked.width, marked.height, marked.blue + count);
+    }
+    reads = reader_whiten(&embedding->reader, &marked, &whitened) &&
+            reader_read_untouched(&embedding->reader, &whitened, marked.width, marked.height) &&
+            embedding->reader.number == embedding->number;
+    if (!embedding->workspace->failed)
+        workspace_rewind(embedding->workspace, mark);
+    return reads;
+}
+
+/* Raises the strength within the bounds until the mark outlives JPEG 50; that it reads at all is a must. */
+static bool strength_choose(struct embedding *embedding, double psnr_db, double psnr_least_db)
+{
+    double aim;
+
+    for (aim = psnr_db; aim >= psnr_least_db; aim -= PSNR_STEP_DB) {
+        gain_set(embedding, aim);
+        if (reads_back(embedding, true))
+            return true;
+        if (embedding->psnr_db > aim + 2 * PSNR_STEP_DB)
+            break; /* the caps hold, more gain changes nothing */
+    }
+    return reads_back(embedding, false);
+}
+
+static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32])
+{
+    struct workspace *workspace = embedding->workspace;
+    struct image *image = embedding->image;
+    struct marker *marker = &embedding->marker;
+    double step;
+    size_t count;
+
+    embedding->period_px = reader_period_px(image->width_px, image->height_px);
+    step = embedding->period_px == LATTICE_PERIOD ? 1 : (double)embedding->period_px / LATTICE_PERIOD;
+    if (!reader_init(&embedding->reader, key, workspace) ||
+        !plane_read(image, step, workspace, &embedding->plane) ||
+        !texture_mask(&embedding->plane, workspace, &embedding->shape) ||
+        !tiles_make(embedding, LATTICE_PERIOD, &embedding->luma_tile, &embedding->blue_tile))
+        return false;
+    count = plane_count(&embedding->plane);
+    embedding->mask.luma_shape = workspace_take(workspace, count, sizeof(float));
+    embedding->mask.blue_shape = workspace_take(workspace, count, sizeof(float));
+    embedding->row = workspace_take(workspace, image->width_px, image_pixel_bytes(image));
+    *marker = (struct marker){.image = image,
+                              .step = step,
+                              .mask_width = embedding->plane.width,
+                              .mask_height = embedding->plane.height,
+                              .period_px = embedding->period_px,
+                              .luma_tile = embedding->luma_tile,
+                              .blue_tile = embedding->blue_tile,
+                              .luma_mask = embedding->mask.luma_shape,
+                              .blue_mask = embedding->mask.blue_shape,
+                              .luma_row = workspace_take(workspace, image->width_px, sizeof(float)),
+                              .blue_row = workspace_take(workspace, 2 * (size_t)image->width_px, sizeof(float))};
+    if (embedding->period_px == LATTICE_PERIOD)
+        return !workspace->failed;
+    return !workspace->failed &&
+           tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
+}
+
+static enum iw_error embedding_run(struct embedding *embedding, const uint8_t key[32], double psnr_db,
+                                   double psnr_least_db)
+{
+    uint32_t y;
+    bool reads;
+
+    if (!embedding_prepare(embedding, key))
+        return IW_NO_MEMORY;
+    reads = strength_choose(embedding, psnr_db, psnr_least_db);
+    if (embedding->workspace->failed)
+        return IW_NO_MEMORY;
+    if (!reads)
+        return IW_WATERMARK_NOT_EMBEDDED;
+    for (y = 0; y < embedding->image->height_px; y++)
+        marker_row(&embedding->marker, y, image_row(embedding->image, y));
+    return IW_OK;
+}
+
+enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
+                              const struct watermark_embed_options *options, struct watermark_report *report)
+{
+    struct workspace workspace;
+    struct embedding embedding = {.image = image, .number = number, .workspace = &workspace};
+    double psnr_db = options != NULL && options->psnr_db > 0 ? options->psnr_db : PSNR_DB;
+    double psnr_least_db = options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : PSNR_LEAST_DB;
+    enum iw_error error;
+
+    if (image->width_px < WATERMARK_SIDE_MIN_PX || image->height_px < WATERMARK_SIDE_MIN_PX)
+        return IW_IMAGE_TOO_SMALL;
+    workspace_init(&workspace);
+    error = embedding_run(&embedding, key, psnr_db, psnr_least_db);
+    if (report != NULL)
+        *report = (struct watermark_report){.psnr_db = embedding.psnr_db,
+                                            .correlation = embedding.reader.correlation,
+                                            .attempts = embedding.reader.attempts};
+    reader_fini(&embedding.reader);
+    workspace_fini(&workspace);
+    return error;
+}
+
+static enum iw_error extract_run(struct reader *reader, const struct image *image, const uint8_t key[32],
+                                 struct watermark_report *report)
+{
+    int period_px = reader_period_px(image->width_px, image->height_px);
+    double step = period_px == LATTICE_PERIOD ? 1 : (double)period_px / LATTICE_PERIOD;
+    struct workspace *workspace = reader->workspace;
+    struct whitened whitened;
+    struct plane plane;
+
+    if (!reader_init(reader, key, workspace) || !plane_read(image, step, workspace, &plane) ||
+        !reader_whiten(reader, &plane, &whitened))
+        return IW_NO_MEMORY;
+    if (reader_read_untouched(reader, &whitened, plane.width, plane.height)) {
+        report->is_untouched = true;
+        report->scale = 1;
+        report->aspect = 1;
+        return IW_OK;
+    }
+    if (workspace->failed)
+        return IW_NO_MEMORY;
+    return search_read(reader, &whitened, &plane, report);
+}
+
+enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
+                                uint64_t *number, struct watermark_report *report)
+{
+    struct watermark_report unasked;
+    struct workspace workspace;
+    struct reader reader = {.workspace = &workspace};
+    enum iw_error error;
+
+    if (report == NULL)
+        report = &unasked;
+    memset(report, 0, sizeof *report);
+    if (image->width_px < 32 || image->height_px < 32)
+        return IW_WATERMARK_NOT_FOUND;
+    workspace_init(&workspace);
+    error = extract_run(&reader, image, key, report);
+    if (error == IW_OK)
+        *number = reader.number;
+    report->correlation = reader.correlation;
+    report->attempts = reader.attempts;
+    reader_fini(&reader);
+    workspace_fini(&workspace);
+    return error;
+}
