@@ -203,7 +203,16 @@ static void jpeg_step_header(struct jpeg_job *job)
 
 /* ---- decoding ---- */
 
-static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
+/* Encoding divides by the quantisers, and some files hold zeros, which the standard forbids. */
+static void quantisers_check(struct jpeg_job *job, const uint16_t *quant)
+{
+    for (int i = 0; i < keep_quant_entries; i++)
+        if (quant[i] == 0 && job->error == IW_OK)
+            job->error = context_fail(job->context, IW_IMAGE_CORRUPT,
+                                      "The JPEG image is broken: a quantiser is zero.");
+}
+
+static void keep_components(struct jpeg_job *job, struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
 {
     keep->color_space = (int)in->jpeg_color_space;
     keep->component_count = in->num_components;
@@ -218,6 +227,7 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
         if (table == NULL)
             ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
         memcpy(keep->quant[c], table->quantval, sizeof keep->quant[c]);
+        quantisers_check(job, keep->quant[c]);
     }
 }
 
@@ -248,7 +258,9 @@ static void jpeg_step_decode(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
     jpeg_start(job);
-    keep_components(&job->keep->jpeg, in);
+    keep_components(job, &job->keep->jpeg, in);
+    if (job->error != IW_OK)
+        return;
     while (in->output_scanline < in->output_height) {
         JSAMPROW row = (JSAMPROW)job->image->pixels + in->output_scanline * job->image->stride_bytes;
         jpeg_read_scanlines(in, &row, 1);

@@ -1,9 +1,8 @@
-/* WebP through libwebp; the pieces of the container are walked here and put back by its mux. */
+/* WebP through libwebp, which does the frame; the pieces of the container are taken and put back here. */
 #include <webp/decode.h>
 #include <webp/encode.h>
-#include <webp/mux.h>
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/codec_keep.h"
@@ -16,6 +15,9 @@ enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80 };
 #define TAG_ALPH KEEP_TAG('A', 'L', 'P', 'H')
 #define TAG_ANIM KEEP_TAG('A', 'N', 'I', 'M')
 #define TAG_ANMF KEEP_TAG('A', 'N', 'M', 'F')
+#define TAG_ICCP KEEP_TAG('I', 'C', 'C', 'P')
+#define TAG_EXIF KEEP_TAG('E', 'X', 'I', 'F')
+#define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
 
 struct webp_chunk {
     uint32_t tag;
@@ -247,10 +249,23 @@ static enum iw_error webp_error(struct context *context, VP8StatusCode status)
 }
 
 /*
- * Bytes a pixel that libwebp holds at its worst, measured at 16 to 100 megapixels:
- * see doc/architecture.md.  Lossless encoding keeps ARGB, a copy and hash chains.
+ * Bytes a pixel that libwebp 1.2.4 holds at its worst beside our own pixels,
+ * measured at 24 to 100 megapixels.  Lossless pictures and alpha planes go
+ * through its lossless encoder, which keeps ARGB and hash chains; its fastest
+ * method, taken for large pictures, keeps fewer.
  */
-enum { lossy_bytes_px = 4, lossless_bytes_px = 20 };
+enum { lossy_bytes_px = 3, alpha_bytes_px = 21, lossless_bytes_px = 28, lossless_fast_bytes_px = 20 };
+
+static const uint64_t lossless_fast_from_px = 12000000;
+
+static uint64_t webp_memory(const struct codec_header *header)
+{
+    uint64_t pixels = (uint64_t)header->width_px * header->height_px;
+    unsigned library = header->channels == 4 ? alpha_bytes_px : lossy_bytes_px;
+    if (!header->is_lossy)
+        library = pixels > lossless_fast_from_px ? lossless_fast_bytes_px : lossless_bytes_px;
+    return pixels * (header->channels + library);
+}
 
 static enum iw_error codec_webp_probe(struct context *context, const unsigned char *data, size_t size,
                                       const struct codec_limits *limits, struct codec_header *header)
@@ -269,9 +284,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     header->depth_bits = 8;
     header->is_lossy = features.format != 2;
     header->is_animated = features.has_animation != 0;
-    uint64_t pixels = (uint64_t)header->width_px * header->height_px;
-    header->memory_bytes =
-        pixels * (header->channels + (header->is_lossy ? lossy_bytes_px : lossless_bytes_px));
+    header->memory_bytes = webp_memory(header);
     return codec_check(context, limits, header);
 }
 
@@ -326,10 +339,13 @@ static enum iw_error webp_encode_error(struct context *context, WebPEncodingErro
 
 static void webp_config(WebPConfig *config, const struct codec_picture *picture)
 {
+    const struct codec_header *header = &picture->header;
+    bool is_large = (uint64_t)header->width_px * header->height_px > lossless_fast_from_px;
     WebPConfigInit(config);
-    config->lossless = !picture->header.is_lossy;
-    config->quality = picture->header.is_lossy ? picture->keep->webp.quality : 50;
-    config->method = picture->header.is_lossy ? 4 : 3;
+    config->lossless = !header->is_lossy;
+    /* For lossless files quality is effort. */
+    config->quality = header->is_lossy ? picture->keep->webp.quality : is_large ? 0 : 20;
+    config->method = header->is_lossy ? 4 : is_large ? 0 : 3;
     config->exact = 1;
     config->low_memory = 1;
     config->alpha_quality = 100;
@@ -358,34 +374,114 @@ static enum iw_error webp_encode_frame(struct context *context, const struct cod
     return error;
 }
 
-static bool mux_fill(WebPMux *mux, const struct codec_keep *keep)
+/* Pieces that stand once in a file, at a place of their own and with a flag in VP8X. */
+static const struct {
+    uint32_t tag;
+    unsigned flag;
+} placed[] = {{TAG_ICCP, 0x20}, {TAG_EXIF, 0x08}, {TAG_XMP, 0x04}};
+enum { placed_count = sizeof placed / sizeof placed[0], flag_alpha = 0x10, vp8x_bytes = 10 };
+
+static unsigned char *put_number(unsigned char *at, uint32_t value, int bytes)
 {
-    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
-        const char name[5] = {(char)(chunk->tag >> 24), (char)(chunk->tag >> 16), (char)(chunk->tag >> 8),
-                              (char)chunk->tag, 0};
-        WebPData data = {chunk->data, chunk->size};
-        if (chunk->size > 0 && WebPMuxSetChunk(mux, name, &data, 0) != WEBP_MUX_OK)
-            return false;
-    }
+    for (int i = 0; i < bytes; i++)
+        *at++ = (unsigned char)(value >> (8 * i));
+    return at;
+}
+
+static size_t chunk_bytes(size_t size)
+{
+    return chunk_head_bytes + size + (size & 1);
+}
+
+static unsigned char *put_chunk(unsigned char *at, const struct keep_chunk *chunk)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (unsigned char)(chunk->tag >> shift);
+    at = put_number(at, (uint32_t)chunk->size, 4);
+    memcpy(at, chunk->data, chunk->size);
+    if (chunk->size & 1)
+        at[chunk->size] = 0;
+    return at + chunk->size + (chunk->size & 1);
+}
+
+/* What goes around the frame, in order: the profile in front of it, all else behind. */
+struct webp_wrapping {
+    const struct keep_chunk *first[placed_count];
+    unsigned flags;
+    size_t front_bytes; /* with the head of the file */
+    size_t back_bytes;
+};
+
+/* True for a piece that is written: any that has no place, and the first of its kind that has one. */
+static bool is_written(const struct webp_wrapping *wrapping, const struct keep_chunk *chunk)
+{
+    for (int i = 0; i < placed_count; i++)
+        if (placed[i].tag == chunk->tag)
+            return wrapping->first[i] == chunk;
     return true;
 }
 
-/* Replaces the bare frame in bytes by a file with the kept pieces around it. */
-static enum iw_error webp_wrap(struct context *context, const struct codec_keep *keep,
+static struct webp_wrapping webp_plan(const struct codec_keep *keep, bool has_alpha)
+{
+    struct webp_wrapping plan;
+    memset(&plan, 0, sizeof plan);
+    plan.front_bytes = riff_head_bytes + chunk_bytes(vp8x_bytes);
+    plan.flags = has_alpha ? flag_alpha : 0;
+    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
+        for (int i = 0; i < placed_count; i++)
+            if (placed[i].tag == chunk->tag && plan.first[i] == NULL) {
+                plan.first[i] = chunk;
+                plan.flags |= placed[i].flag;
+            }
+        if (is_written(&plan, chunk))
+            *(chunk->tag == TAG_ICCP ? &plan.front_bytes : &plan.back_bytes) += chunk_bytes(chunk->size);
+    }
+    return plan;
+}
+
+static void wrapping_write(const struct webp_wrapping *plan, const struct codec_picture *picture,
+                           unsigned char *data, size_t frame_bytes)
+{
+    size_t size = plan->front_bytes + frame_bytes + plan->back_bytes;
+    memcpy(data, "RIFF", 4);
+    put_number(data + 4, (uint32_t)(size - 8), 4);
+    memcpy(data + 8, "WEBPVP8X", 8);
+    unsigned char *at = put_number(data + 16, vp8x_bytes, 4);
+    at = put_number(at, plan->flags, 4);
+    at = put_number(at, picture->header.width_px - 1, 3);
+    at = put_number(at, picture->header.height_px - 1, 3);
+    unsigned char *back = data + plan->front_bytes + frame_bytes;
+    for (const struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
+        if (!is_written(plan, chunk))
+            continue;
+        if (chunk->tag == TAG_ICCP)
+            at = put_chunk(at, chunk);
+        else
+            back = put_chunk(back, chunk);
+    }
+}
+
+/* Makes of the bare frame in bytes a file with the kept pieces around it, in place. */
+static enum iw_error webp_wrap(struct context *context, const struct codec_picture *picture,
                                struct codec_bytes *bytes)
 {
-    WebPData frame = {bytes->data, bytes->size};
-    WebPData file = {NULL, 0};
-    WebPMux *mux = WebPMuxCreate(&frame, 0);
-    bool is_done = mux != NULL && mux_fill(mux, keep) && WebPMuxAssemble(mux, &file) == WEBP_MUX_OK;
-    WebPMuxDelete(mux);
-    if (!is_done)
+    WebPBitstreamFeatures features;
+    if (WebPGetFeatures(bytes->data, bytes->size, &features) != VP8_STATUS_OK)
+        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    /* libwebp writes a VP8X of its own when there is an alpha plane. */
+    size_t skipped = riff_head_bytes +
+                     (memcmp(bytes->data + riff_head_bytes, "VP8X", 4) == 0 ? chunk_bytes(vp8x_bytes) : 0);
+    size_t frame_bytes = bytes->size - skipped;
+    struct webp_wrapping plan = webp_plan(picture->keep, features.has_alpha);
+    size_t size = plan.front_bytes + frame_bytes + plan.back_bytes;
+    unsigned char *data = realloc(bytes->data, size + 1);
+    if (data == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
-    codec_bytes_free(bytes);
-    size_t capacity = 0;
-    bool is_copied = codec_bytes_append(bytes, &capacity, file.bytes, file.size);
-    WebPDataClear(&file);
-    return is_copied ? IW_OK : context_fail(context, IW_NO_MEMORY, NULL);
+    memmove(data + plan.front_bytes, data + skipped, frame_bytes);
+    wrapping_write(&plan, picture, data, frame_bytes);
+    bytes->data = data;
+    bytes->size = size;
+    return IW_OK;
 }
 
 static enum iw_error codec_webp_encode(struct context *context, const struct codec_picture *picture,
@@ -393,7 +489,7 @@ static enum iw_error codec_webp_encode(struct context *context, const struct cod
 {
     enum iw_error error = webp_encode_frame(context, picture, bytes);
     if (error == IW_OK && picture->keep->first != NULL)
-        error = webp_wrap(context, picture->keep, bytes);
+        error = webp_wrap(context, picture, bytes);
     return error;
 }
 

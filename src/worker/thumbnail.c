@@ -43,7 +43,7 @@ static void box_mean(const struct image *image, const uint32_t x[2], const uint3
     }
     uint64_t count = (uint64_t)(x[1] - x[0]) * (y[1] - y[0]);
     for (int c = 0; c < 3; c++)
-        rgba[c] = sum[3] == 0 ? 0 : (unsigned char)((sum[c] + sum[3] / 2) / sum[3]);
+        rgba[c] = (unsigned char)(sum[3] == 0 ? 0 : (sum[c] + sum[3] / 2) / sum[3]);
     rgba[3] = (unsigned char)((sum[3] + count / 2) / count);
 }
 

@@ -1,0 +1,167 @@
+/*
+ * Thousands of damaged pictures through the codecs.  Whatever the bytes, the
+ * answer is a picture that can be encoded again or one of the image errors;
+ * under ASan and UBSan also without a fault.  Deterministic: the number of the
+ * mutation seeds it.  `test_codec_mutations N [FIRST]` runs N of them (default
+ * 4000, at most 60 s).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <zlib.h>
+
+#include "picture_maker.h"
+
+static const struct made_spec corpus[] = {
+    {"JPEG grey", CODEC_JPEG, 33, 29, 1, true, .quality = 85},
+    {"JPEG 4:2:0", CODEC_JPEG, 33, 29, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 4:4:4 bare", CODEC_JPEG, 33, 29, 3, false, .sampling = 11, .quality = 75},
+    {"JPEG progressive", CODEC_JPEG, 33, 29, 3, false, .sampling = 22, .quality = 85, .is_progressive = true},
+    {"JPEG arithmetic", CODEC_JPEG, 33, 29, 3, false, .sampling = 21, .quality = 85, .is_arithmetic = true},
+    {"PNG grey 2", CODEC_PNG, 33, 29, 1, false, .depth_bits = 2},
+    {"PNG palette", CODEC_PNG, 33, 29, 1, true, .depth_bits = 4, .is_palette = true,
+     .has_transparency = true},
+    {"PNG RGB interlaced", CODEC_PNG, 33, 29, 3, true, .depth_bits = 8, .is_progressive = true},
+    {"PNG RGBA 16", CODEC_PNG, 33, 29, 4, false, .depth_bits = 16},
+    {"PNG RGB key", CODEC_PNG, 33, 29, 3, true, .depth_bits = 8, .has_transparency = true},
+    {"WebP lossy", CODEC_WEBP, 33, 29, 3, true, .quality = 75},
+    {"WebP lossy alpha", CODEC_WEBP, 33, 29, 4, false, .quality = 75},
+    {"WebP lossless", CODEC_WEBP, 33, 29, 4, true, .is_lossless = true, .quality = 50},
+};
+enum { corpus_count = sizeof corpus / sizeof corpus[0], seconds_max = 60 };
+
+static const struct codec_limits limits = {1 << 20, 4096, 1, (uint64_t)64 << 20};
+
+static uint64_t state;
+
+static uint32_t random_below(uint32_t bound)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+/* Makes the checksums of a PNG right again, so that damage gets past them. */
+static void png_checksums(unsigned char *data, size_t size)
+{
+    size_t at = 8;
+    while (size - at >= 12) {
+        size_t length =
+            (size_t)data[at] << 24 | (size_t)data[at + 1] << 16 | (size_t)data[at + 2] << 8 | data[at + 3];
+        if (length > size - at - 12)
+            return;
+        uint32_t sum = (uint32_t)crc32(0, data + at + 4, (uInt)length + 4);
+        for (int i = 0; i < 4; i++)
+            data[at + 8 + length + (size_t)i] = (unsigned char)(sum >> (24 - 8 * i));
+        at += 12 + length;
+    }
+}
+
+static void mutate_once(unsigned char *data, size_t *size)
+{
+    static const unsigned char interesting[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xd8, 0xd9, 0xda, 0xc2};
+    /* Headers are where decisions are made: half of the damage goes there. */
+    uint32_t reach = (uint32_t)*size;
+    if (random_below(2) == 0 && reach > 200)
+        reach = 200;
+    uint32_t at = random_below(reach);
+    uint32_t from = random_below((uint32_t)*size);
+    uint32_t room = (uint32_t)*size - (at > from ? at : from);
+    switch (random_below(5)) {
+    case 0:
+        data[at] ^= (unsigned char)(1U << random_below(8));
+        break;
+    case 1:
+        data[at] = interesting[random_below(sizeof interesting)];
+        break;
+    case 2:
+        data[at] = (unsigned char)random_below(256);
+        break;
+    case 3:
+        memmove(data + at, data + from, random_below(room < 64 ? room : 64));
+        break;
+    default:
+        if (random_below(8) == 0)
+            *size = 1 + random_below((uint32_t)*size);
+    }
+}
+
+static enum iw_error decode_and_encode(struct context *context, const unsigned char *data, size_t size)
+{
+    struct codec_picture picture;
+    struct codec_bytes bytes = {NULL, 0};
+    enum iw_error error = codec_decode(context, data, size, &limits, &picture);
+    if (error != IW_OK)
+        return error;
+    error = codec_thumbnail(context, &picture, 16, &bytes);
+    codec_bytes_free(&bytes);
+    if (error == IW_OK)
+        error = codec_opt_out(context, &picture);
+    if (error == IW_OK)
+        error = codec_encode(context, &picture, &bytes);
+    codec_picture_free(&picture);
+    struct codec_header header;
+    if (error == IW_OK)
+        error = codec_probe(context, bytes.data, bytes.size, &limits, &header);
+    codec_bytes_free(&bytes);
+    if (error != IW_OK)
+        printf("decoded, but then %s: %s\n", iw_error_code(error), context->sentence);
+    return error == IW_OK ? IW_OK : IW_SERVER_INTERNAL_ERROR;
+}
+
+/* One damaged copy; counts what it came to. */
+static bool run_one(struct context *context, const struct codec_bytes *file, enum codec_format format,
+                    unsigned seed, unsigned counts[IW_ERROR_COUNT])
+{
+    size_t size = file->size;
+    unsigned char *data = malloc(size);
+    memcpy(data, file->data, size);
+    state = seed;
+    random_below(2);
+    for (uint32_t i = 1 + random_below(6); i > 0 && size > 0; i--)
+        mutate_once(data, &size);
+    if (format == CODEC_PNG && size > 20 && random_below(8) != 0)
+        png_checksums(data, size);
+    unsigned char *exact = malloc(size); /* so that ASan sees a read past the end */
+    memcpy(exact, data, size);
+    free(data);
+    arena_reset(context->arena);
+    context_clear(context);
+    enum iw_error error = decode_and_encode(context, exact, size);
+    free(exact);
+    counts[error]++;
+    bool is_fair = error == IW_OK || error == IW_IMAGE_CORRUPT || error == IW_IMAGE_FORMAT_UNSUPPORTED ||
+                   error == IW_IMAGE_TOO_LARGE || error == IW_IMAGE_TOO_SMALL;
+    if (!is_fair)
+        printf("mutation %u: %s: %s\n", seed, iw_error_code(error), context->sentence);
+    return is_fair;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned count = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 4000;
+    unsigned first = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    unsigned counts[IW_ERROR_COUNT] = {0};
+    struct codec_bytes files[corpus_count];
+    struct context context;
+    unsigned unfair = 0;
+    unsigned done = 0;
+    time_t start = time(NULL);
+    context_init(&context, arena_new(0), NULL);
+    for (size_t i = 0; i < corpus_count; i++)
+        files[i] = make_picture(&corpus[i]);
+    for (; done < count && time(NULL) - start < seconds_max; done++) {
+        unsigned which = (first + done) % corpus_count;
+        unfair += !run_one(&context, &files[which], corpus[which].format, first + done, counts);
+    }
+    printf("%u mutations:", done);
+    for (int error = 0; error < IW_ERROR_COUNT; error++)
+        if (counts[error] > 0)
+            printf(" %s %u", iw_error_code((enum iw_error)error), counts[error]);
+    printf("\n");
+    for (size_t i = 0; i < corpus_count; i++)
+        codec_bytes_free(&files[i]);
+    arena_free(context.arena);
+    return unfair != 0;
+}
