@@ -82,5 +82,6 @@ extern const struct ctl_command ctl_commands_migrate[];
 extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];
 extern const struct ctl_command ctl_commands_secret[];
+extern const struct ctl_command ctl_commands_image_watermark[];
 
 #endif

@@ -11,6 +11,7 @@ static const struct ctl_command *const families[] = {
     ctl_commands_account,
     ctl_commands_key,
     ctl_commands_secret,
+    ctl_commands_image_watermark,
 };
 
 enum { family_count = sizeof families / sizeof families[0] };

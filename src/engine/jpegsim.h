@@ -10,7 +10,8 @@
 /* Transforms, quantises and restores every 8x8 block in place. */
 void jpegsim_luma(float *plane, int width, int height);
 
-/* The same for chroma, taken at half its size both ways and stretched again; half: width * height / 4 + width + height. */
+/* The same for chroma, taken at half its size both ways and stretched again; half: width * height / 4 + width
+ * + height. */
 void jpegsim_chroma(float *plane, int width, int height, float *half);
 
 #endif

@@ -16,10 +16,10 @@ enum purpose { PURPOSE_TONES = 1, PURPOSE_LUMA, PURPOSE_CHROMA, PURPOSE_NUMBER }
 
 /* How the energy of a band lies over frequency, in cycles a chip. */
 struct band_shape {
-    double low;    /* nothing below */
-    double rise;   /* full from here */
-    double fall;   /* up to here */
-    double high;   /* nothing above */
+    double low;  /* nothing below */
+    double rise; /* full from here */
+    double fall; /* up to here */
+    double high; /* nothing above */
 };
 
 static const struct band_shape luma_shape = {0.05, 0.09, 0.22, 0.32};
@@ -109,7 +109,8 @@ static int point_compare(const void *left, const void *right)
 }
 
 /* The axes are left out: edges of pictures and of JPEG's blocks are there. */
-static void points_list(const struct lattice *lattice, const struct band_shape *shape, struct lattice_band *band)
+static void points_list(const struct lattice *lattice, const struct band_shape *shape,
+                        struct lattice_band *band)
 {
     double energy = 0;
     unsigned i;
@@ -175,7 +176,8 @@ void lattice_init(struct lattice *lattice, const uint8_t key[32])
 }
 
 /* Adds a coefficient and turns it by the half pixel between corner and middle. */
-static void coefficient_add(fftwf_complex *spectrum, int side_px, const int k[2], double real, double imaginary)
+static void coefficient_add(fftwf_complex *spectrum, int side_px, const int k[2], double real,
+                            double imaginary)
 {
     int row = k[1] < 0 ? k[1] + side_px : k[1];
     float *to = spectrum[(size_t)row * (size_t)(side_px / 2 + 1) + (size_t)k[0]];
@@ -203,7 +205,8 @@ static void content_add(const struct lattice *lattice, const struct lattice_cont
         const int k[2] = {tone->kx, tone->ky};
         double amplitude = (double)(content->tone_weight * tone->amplitude);
 
-        coefficient_add(spectrum, side_px, k, amplitude * (double)tone->cosine, amplitude * (double)tone->sine);
+        coefficient_add(spectrum, side_px, k, amplitude * (double)tone->cosine,
+                        amplitude * (double)tone->sine);
     }
 }
 

@@ -47,7 +47,8 @@ static void row_stretched(const struct marker *marker, const float *mask, uint32
     }
 }
 
-static void row_pattern(const struct marker *marker, const float *mask, const float *tile, uint32_t y, float *to)
+static void row_pattern(const struct marker *marker, const float *mask, const float *tile, uint32_t y,
+                        float *to)
 {
     int width = (int)marker->image->width_px;
     const float *line = tile + (size_t)(y % (uint32_t)marker->period_px) * (size_t)marker->period_px;
@@ -65,7 +66,8 @@ static void row_pattern(const struct marker *marker, const float *mask, const fl
 
 /* Adds a row of changes to one channel of 8 bits. */
 ENGINE_CLONES
-static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width, const float *change)
+static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
+                        const float *change)
 {
     int32_t errors = 0;
     double sum = 0;
@@ -77,7 +79,7 @@ static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uin
         int new = within((int)((float)old + change[x] + 256.5f) - 256, 255);
 
         errors += (new - old) * (new - old);
-        to[at] = (uint8_t)new;
+        to[at] = (uint8_t) new;
         if ((x & 0xfff) == 0xfff) {
             sum += errors;
             errors = 0;
@@ -98,7 +100,7 @@ static double channel_16(const uint16_t *from, uint16_t *to, unsigned channels, 
         int new = within((int)((float)old + change[x] * 257.0f + 65536.5f) - 65536, 65535);
 
         sum += (double)(new - old) * (new - old) / (257.0 * 257.0);
-        to[at] = (uint16_t)new;
+        to[at] = (uint16_t) new;
     }
     return sum;
 }
@@ -111,8 +113,8 @@ static double channel_mark(const struct marker *marker, const void *from, void *
     if (image->depth_bits == 16)
         return channel_16((const uint16_t *)from + channel, (uint16_t *)to + channel, image->channels,
                           image->width_px, change);
-    return channel_8((const uint8_t *)from + channel, (uint8_t *)to + channel, image->channels, image->width_px,
-                     change);
+    return channel_8((const uint8_t *)from + channel, (uint8_t *)to + channel, image->channels,
+                     image->width_px, change);
 }
 
 ENGINE_CLONES

@@ -11,15 +11,15 @@
 
 struct marker {
     const struct image *image;
-    double step;               /* picture pixels a mask pixel */
+    double step; /* picture pixels a mask pixel */
     int mask_width;
     int mask_height;
-    int period_px;             /* side of a tile */
+    int period_px; /* side of a tile */
     const float *luma_tile;
-    const float *blue_tile;    /* NULL for a grey picture */
-    const float *luma_mask;    /* standard deviation of the pattern, in grey levels of 255 */
+    const float *blue_tile; /* NULL for a grey picture */
+    const float *luma_mask; /* standard deviation of the pattern, in grey levels of 255 */
     const float *blue_mask;
-    float *luma_row;           /* scratch: width of the picture */
+    float *luma_row; /* scratch: width of the picture */
     float *blue_row;
 };
 

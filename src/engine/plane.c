@@ -147,9 +147,11 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
             continue;
         for (x = 0; i < 2 && planes[2] != NULL && x < reducer->image->width_px; x++)
             reducer->rows[i][x] *= reducer->rows[2][x];
-        row_reduce(reducer->rows[i], (int)reducer->image->width_px, reducer->step, reducer->reduced[i], width);
+        row_reduce(reducer->rows[i], (int)reducer->image->width_px, reducer->step, reducer->reduced[i],
+                   width);
         if (first < reducer->plane->height)
-            row_add(planes[i] + (size_t)first * (size_t)width, reducer->reduced[i], (float)share * area, width);
+            row_add(planes[i] + (size_t)first * (size_t)width, reducer->reduced[i], (float)share * area,
+                    width);
         if (share < 1 && first + 1 < reducer->plane->height)
             row_add(planes[i] + (size_t)(first + 1) * (size_t)width, reducer->reduced[i],
                     (float)(1 - share) * area, width);
@@ -157,8 +159,8 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
 }
 
 /* Divides by the weight; where all is transparent, takes the mean of what is around. */
-static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred, float *blurred,
-                         float *scratch)
+static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred,
+                         float *blurred, float *scratch)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
     double sum = 0;

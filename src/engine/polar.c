@@ -11,7 +11,7 @@
 
 /* What a node of the tree decides. */
 enum node_kind {
-    NODE_FROZEN,  /* nothing: all its bits are 0 */
+    NODE_FROZEN,   /* nothing: all its bits are 0 */
     NODE_REPEATED, /* its last bit alone */
     NODE_MIXED
 };

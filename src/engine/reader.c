@@ -139,8 +139,8 @@ static bool field_folded(struct reader *reader, const float *plane, int width, i
 static bool reader_decode(struct reader *reader, bool has_blue)
 {
     reader->attempts++;
-    return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma, has_blue ? reader->blue : NULL,
-                     &reader->number, &reader->correlation);
+    return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma,
+                     has_blue ? reader->blue : NULL, &reader->number, &reader->correlation);
 }
 
 bool reader_read_untouched(struct reader *reader, const struct whitened *whitened, int width, int height)

@@ -231,13 +231,15 @@ static void heap_offer(struct search *search, const struct candidate *candidate)
 }
 
 /* Where the tones of an upright pattern lie on the map, for a stretch and a mirror. */
-struct template {
+struct template
+{
     int angle[LATTICE_TONES];
     int rho[LATTICE_TONES];
     struct candidate candidate;
 };
 
-static void template_fill(struct template *template, const struct lattice *lattice, double stretch, bool is_mirrored)
+static void template_fill(struct template *template, const struct lattice *lattice, double stretch,
+                          bool is_mirrored)
 {
     unsigned i;
 
@@ -277,7 +279,8 @@ static void angle_score(struct search *search, const struct template *template, 
 
     memset(search->scores, 0, (size_t)search->scale_count * sizeof *search->scores);
     for (i = 0; i < LATTICE_TONES; i++) {
-        const uint8_t *map = search->polar_map + (size_t)((template->angle[i] + angle) % ANGLES) * (size_t)search->rho_count;
+        const uint8_t *map =
+            search->polar_map + (size_t)((template->angle[i] + angle) % ANGLES) * (size_t)search->rho_count;
         int first = template->rho[i] < 0 ? -template->rho[i] : 0;
         int count = search->rho_count - template->rho[i];
 
@@ -561,7 +564,8 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     if (!spectrum_make(whitened->luma, plane->width, plane->height, workspace, &search->luma))
         return false;
     search->has_blue = whitened->blue != NULL;
-    if (search->has_blue && !spectrum_make(whitened->blue, plane->width, plane->height, workspace, &search->blue))
+    if (search->has_blue &&
+        !spectrum_make(whitened->blue, plane->width, plane->height, workspace, &search->blue))
         return false;
     count = (size_t)search->luma.rows * (size_t)(search->luma.columns / 2 + 1);
     search->rho_count = (int)(log(0.7 / FREQUENCY_LOW) / RHO_STEP);

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#define NOISE_RADIUS   3
-#define SHRINK         300.0 /* how many points' worth of the band's mean goes into a ring's estimate */
-#define CLIP           3.0f  /* standard deviations of the noise at most from one part */
-#define PARTS_MAX      (4 * LATTICE_POINTS_MAX)
+#define NOISE_RADIUS 3
+#define SHRINK       300.0 /* how many points' worth of the band's mean goes into a ring's estimate */
+#define CLIP         3.0f  /* standard deviations of the noise at most from one part */
+#define PARTS_MAX    (4 * LATTICE_POINTS_MAX)
 /*
  * A picture without the mark knows nothing of the keyed signs, so the chance
  * that a given word correlates above t is at most exp(-t^2 / 2) (Hoeffding);

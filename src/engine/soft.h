@@ -17,8 +17,8 @@
 
 /* A spectrum on the lattice and between its points, phases relative to the pattern's origin. */
 struct soft_field {
-    struct value on[LATTICE_REACH + 1][SOFT_SIDE];   /* at (kx, ky - LATTICE_REACH) */
-    float between[LATTICE_REACH + 1][SOFT_SIDE];     /* power half a step further both ways */
+    struct value on[LATTICE_REACH + 1][SOFT_SIDE]; /* at (kx, ky - LATTICE_REACH) */
+    float between[LATTICE_REACH + 1][SOFT_SIDE];   /* power half a step further both ways */
 };
 
 struct soft_reader;

@@ -87,7 +87,8 @@ static void grid_fill(float *grid, const float *samples, const struct spectrum *
         const float *from = samples + (size_t)y * (size_t)spectrum->width;
 
         for (x = 0; x < spectrum->width; x++)
-            to[(x - spectrum->width / 2 + spectrum->columns) % spectrum->columns] = from[x] * across[x] * down[y];
+            to[(x - spectrum->width / 2 + spectrum->columns) % spectrum->columns] =
+                from[x] * across[x] * down[y];
     }
 }
 
@@ -105,7 +106,8 @@ static const float *kernel_make(struct workspace *workspace, double beta)
     return kernel;
 }
 
-bool spectrum_make(float *samples, int width, int height, struct workspace *workspace, struct spectrum *spectrum)
+bool spectrum_make(float *samples, int width, int height, struct workspace *workspace,
+                   struct spectrum *spectrum)
 {
     float *across;
     float *down;
@@ -116,8 +118,8 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
     spectrum->height = height;
     spectrum->columns = size_fit(width * OVERSAMPLING);
     spectrum->rows = size_fit(height * OVERSAMPLING);
-    spectrum->grid =
-        workspace_take(workspace, (size_t)spectrum->rows * (size_t)(spectrum->columns / 2 + 1), sizeof(fftwf_complex));
+    spectrum->grid = workspace_take(workspace, (size_t)spectrum->rows * (size_t)(spectrum->columns / 2 + 1),
+                                    sizeof(fftwf_complex));
     spectrum->kernel = kernel_make(workspace, beta);
     across = workspace_take(workspace, (size_t)width, sizeof *across);
     down = workspace_take(workspace, (size_t)height, sizeof *down);
@@ -222,7 +224,8 @@ struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy)
         float cosine = (float)cos(turn);
         float sine = (float)sin(turn);
 
-        sum = (struct value){sum.real * cosine - sum.imaginary * sine, sum.real * sine + sum.imaginary * cosine};
+        sum = (struct value){sum.real * cosine - sum.imaginary * sine,
+                             sum.real * sine + sum.imaginary * cosine};
     }
     if (is_mirrored)
         sum.imaginary = -sum.imaginary;

@@ -34,7 +34,8 @@ struct spectrum {
 };
 
 /* Transforms samples (which are scaled on the way).  False when there is no memory. */
-bool spectrum_make(float *samples, int width, int height, struct workspace *workspace, struct spectrum *spectrum);
+bool spectrum_make(float *samples, int width, int height, struct workspace *workspace,
+                   struct spectrum *spectrum);
 
 /* The sum of samples * exp(-2 pi j f x), x from the middle of the plane, f in cycles a sample, |f| <= 1/2. */
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy);

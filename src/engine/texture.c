@@ -4,12 +4,11 @@
 
 #include "engine/clones.h"
 
-
 #define LUMA_RADIUS     2
 #define BLUE_RADIUS     5
 #define ACTIVITY_RADIUS 4
-#define FLOOR           0.8f   /* texture that even flat areas are taken to have */
-#define GAMMA           0.6f   /* how the strength grows with texture */
+#define FLOOR           0.8f  /* texture that even flat areas are taken to have */
+#define GAMMA           0.6f  /* how the strength grows with texture */
 #define LUMA_CAP_FLAT   1.15f /* standard deviation, grey levels */
 #define LUMA_CAP_SLOPE  0.55f
 #define BLUE_CAP_FLAT   0.8f

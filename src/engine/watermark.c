@@ -13,10 +13,10 @@
 #define PSNR_DB       42.2
 #define PSNR_LEAST_DB 40.4
 #define PSNR_STEP_DB  0.45
-#define BLUE_SHARE    0.30  /* the amplitude of Cb to that of luma */
-#define TONE_SHARE    0.25 /* of luma's energy */
-#define BLUE_ENERGY   3.2584     /* of red, green and blue together for one of Cb */
-#define SAMPLED_PX    1500000u   /* pixels that are enough to measure the distortion */
+#define BLUE_SHARE    0.30     /* the amplitude of Cb to that of luma */
+#define TONE_SHARE    0.25     /* of luma's energy */
+#define BLUE_ENERGY   3.2584   /* of red, green and blue together for one of Cb */
+#define SAMPLED_PX    1500000u /* pixels that are enough to measure the distortion */
 
 /* An embedding under way. */
 struct embedding {
@@ -68,9 +68,11 @@ static void masks_fill(struct embedding *embedding, double gain)
 
     embedding->gain = gain;
     for (i = 0; i < count; i++)
-        embedding->mask.luma_shape[i] = fminf(luma_gain * embedding->shape.luma_shape[i], embedding->shape.luma_cap[i]);
+        embedding->mask.luma_shape[i] =
+            fminf(luma_gain * embedding->shape.luma_shape[i], embedding->shape.luma_cap[i]);
     for (i = 0; embedding->plane.blue != NULL && i < count; i++)
-        embedding->mask.blue_shape[i] = fminf(blue_gain * embedding->shape.blue_shape[i], embedding->shape.blue_cap[i]);
+        embedding->mask.blue_shape[i] =
+            fminf(blue_gain * embedding->shape.blue_shape[i], embedding->shape.blue_cap[i]);
 }
 
 /* The distortion that a gain gives, as the masks predict it, per sample. */
@@ -147,8 +149,8 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
 }
 
-static void pattern_add(const struct embedding *embedding, const float *from, const float *mask, const float *tile,
-                        float *to)
+static void pattern_add(const struct embedding *embedding, const float *from, const float *mask,
+                        const float *tile, float *to)
 {
     int width = embedding->plane.width;
     int x;
@@ -176,9 +178,11 @@ static bool reads_back(struct embedding *embedding, bool is_compressed)
     marked.blue = marked.blue == NULL ? NULL : workspace_take(embedding->workspace, 2 * count, sizeof(float));
     if (embedding->workspace->failed)
         return false;
-    pattern_add(embedding, embedding->plane.luma, embedding->mask.luma_shape, embedding->luma_tile, marked.luma);
+    pattern_add(embedding, embedding->plane.luma, embedding->mask.luma_shape, embedding->luma_tile,
+                marked.luma);
     if (marked.blue != NULL)
-        pattern_add(embedding, embedding->plane.blue, embedding->mask.blue_shape, embedding->blue_tile, marked.blue);
+        pattern_add(embedding, embedding->plane.blue, embedding->mask.blue_shape, embedding->blue_tile,
+                    marked.blue);
     if (is_compressed) {
         jpegsim_luma(marked.luma, marked.width, marked.height);
         if (marked.blue != NULL)
@@ -226,17 +230,18 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
     embedding->mask.luma_shape = workspace_take(workspace, count, sizeof(float));
     embedding->mask.blue_shape = workspace_take(workspace, count, sizeof(float));
     embedding->row = workspace_take(workspace, image->width_px, image_pixel_bytes(image));
-    *marker = (struct marker){.image = image,
-                              .step = step,
-                              .mask_width = embedding->plane.width,
-                              .mask_height = embedding->plane.height,
-                              .period_px = embedding->period_px,
-                              .luma_tile = embedding->luma_tile,
-                              .blue_tile = embedding->blue_tile,
-                              .luma_mask = embedding->mask.luma_shape,
-                              .blue_mask = embedding->mask.blue_shape,
-                              .luma_row = workspace_take(workspace, image->width_px, sizeof(float)),
-                              .blue_row = workspace_take(workspace, 2 * (size_t)image->width_px, sizeof(float))};
+    *marker =
+        (struct marker){.image = image,
+                        .step = step,
+                        .mask_width = embedding->plane.width,
+                        .mask_height = embedding->plane.height,
+                        .period_px = embedding->period_px,
+                        .luma_tile = embedding->luma_tile,
+                        .blue_tile = embedding->blue_tile,
+                        .luma_mask = embedding->mask.luma_shape,
+                        .blue_mask = embedding->mask.blue_shape,
+                        .luma_row = workspace_take(workspace, image->width_px, sizeof(float)),
+                        .blue_row = workspace_take(workspace, 2 * (size_t)image->width_px, sizeof(float))};
     if (embedding->period_px == LATTICE_PERIOD)
         return !workspace->failed;
     return !workspace->failed &&
@@ -267,7 +272,8 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
     struct workspace workspace;
     struct embedding embedding = {.image = image, .number = number, .workspace = &workspace};
     double psnr_db = options != NULL && options->psnr_db > 0 ? options->psnr_db : PSNR_DB;
-    double psnr_least_db = options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : PSNR_LEAST_DB;
+    double psnr_least_db =
+        options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : PSNR_LEAST_DB;
     enum iw_error error;
 
     if (image->width_px < WATERMARK_SIDE_MIN_PX || image->height_px < WATERMARK_SIDE_MIN_PX)

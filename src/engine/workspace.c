@@ -16,7 +16,8 @@ void *workspace_take(struct workspace *workspace, size_t count, size_t bytes)
     void *piece;
     size_t size;
 
-    if (workspace->failed || workspace->count == WORKSPACE_PIECES || (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
+    if (workspace->failed || workspace->count == WORKSPACE_PIECES ||
+        (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
         workspace->failed = true;
         return NULL;
     }

@@ -1,0 +1,201 @@
+/* imgwardctl image embed, extract, key: the watermark engine on files. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <imgward/watermark.h>
+
+#include "base/crypto.h"
+#include "ctl/ctl.h"
+#include "worker/codec.h"
+
+/* A little more than the service takes: an operator may look at what was refused. */
+static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};
+
+enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024 };
+
+/* The file of --key-file, or else the configured one; NULL after a line on stderr. */
+static const char *key_path(struct ctl *ctl)
+{
+    struct config config;
+    const char *path = ctl_option(ctl, "--key-file");
+    if (path != NULL)
+        return path;
+    return ctl_config(ctl, &config) ? config.image_watermark_key_file : NULL;
+}
+
+/* False after a line on stderr. */
+static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
+{
+    const char *path = key_path(ctl);
+    unsigned char *bytes;
+    size_t size;
+    if (path == NULL)
+        return false;
+    if (ctl_file_read(ctl->context, path, 4096, &bytes, &size) != IW_OK) {
+        ctl_failed(ctl);
+        return false;
+    }
+    bool is_key = size == WATERMARK_KEY_BYTES;
+    for (unsigned i = 0; is_key && i < WATERMARK_KEY_BYTES; i++)
+        key[i] = bytes[i];
+    if (!is_key)
+        fprintf(stderr, "imgwardctl: %s: a watermark key has exactly %d bytes, this has %zu.\n", path,
+                WATERMARK_KEY_BYTES, size);
+    crypto_wipe(bytes, size);
+    free(bytes);
+    return is_key;
+}
+
+static bool number_read(const struct ctl *ctl, uint64_t *number)
+{
+    const char *given = ctl_option(ctl, "--id");
+    uint8_t bytes[number_bytes];
+    if (given == NULL || !crypto_hex_read(given, bytes, number_bytes)) {
+        fprintf(stderr, "imgwardctl: --id needs exactly 16 hexadecimal digits.\n");
+        return false;
+    }
+    *number = 0;
+    for (unsigned i = 0; i < number_bytes; i++)
+        *number = *number << 8 | bytes[i];
+    return true;
+}
+
+static enum iw_error picture_read(struct ctl *ctl, const char *path, struct codec_picture *picture)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum iw_error error = ctl_file_read(ctl->context, path, file_bytes_max, &bytes, &size);
+    if (error != IW_OK)
+        return error;
+    error = codec_decode(ctl->context, bytes, size, &limits, picture);
+    free(bytes);
+    return error;
+}
+
+static enum iw_error picture_write(struct ctl *ctl, const char *path, const struct codec_picture *picture)
+{
+    struct codec_bytes bytes;
+    enum iw_error error = codec_encode(ctl->context, picture, &bytes);
+    if (error != IW_OK)
+        return error;
+    error = ctl_file_write(ctl->context, path, bytes.data, bytes.size, 0666);
+    codec_bytes_free(&bytes);
+    return error;
+}
+
+/* context_fail, for an engine's bare error; IW_OK passes. */
+static enum iw_error engine_answer(struct ctl *ctl, enum iw_error error)
+{
+    return error == IW_OK ? IW_OK : context_fail(ctl->context, error, NULL);
+}
+
+static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number)
+{
+    struct watermark_report report;
+    struct codec_picture picture;
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], &picture);
+    if (error != IW_OK)
+        return error;
+    error = engine_answer(ctl, watermark_embed(&picture.image, key, number, NULL, &report));
+    if (error == IW_OK)
+        error = picture_write(ctl, ctl->arguments[1], &picture);
+    codec_picture_free(&picture);
+    if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
+        fprintf(stderr, "psnr %.2f dB\n", report.psnr_db);
+    return error;
+}
+
+static enum ctl_exit embed_run(struct ctl *ctl)
+{
+    uint8_t key[WATERMARK_KEY_BYTES];
+    uint64_t number;
+    if (!number_read(ctl, &number))
+        return CTL_FAILED;
+    if (!key_read(ctl, key))
+        return CTL_FAILED;
+    enum iw_error error = embed(ctl, key, number);
+    crypto_wipe(key, sizeof key);
+    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+}
+
+static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
+                             struct watermark_report *report)
+{
+    struct codec_picture suspect;
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], &suspect);
+    if (error != IW_OK)
+        return error;
+    error = watermark_extract(&suspect.image, key, number, report);
+    codec_picture_free(&suspect);
+    return error;
+}
+
+static enum ctl_exit extract_run(struct ctl *ctl)
+{
+    struct watermark_report report = {0};
+    uint8_t key[WATERMARK_KEY_BYTES];
+    uint64_t number = 0;
+    if (!key_read(ctl, key))
+        return CTL_FAILED;
+    enum iw_error error = extract(ctl, key, &number, &report);
+    crypto_wipe(key, sizeof key);
+    if (ctl_option(ctl, "--verbose") != NULL)
+        fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
+                report.correlation, report.attempts, report.rotation_degree, report.scale, report.aspect,
+                report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
+    if (error == IW_WATERMARK_NOT_FOUND)
+        return CTL_NEGATIVE;
+    if (engine_answer(ctl, error) != IW_OK)
+        return ctl_failed(ctl);
+    printf("%016" PRIx64 "\n", number);
+    return CTL_DONE;
+}
+
+static enum ctl_exit key_run(struct ctl *ctl)
+{
+    const char *path = ctl->arguments[0];
+    uint8_t key[WATERMARK_KEY_BYTES];
+    if (access(path, F_OK) == 0) {
+        fprintf(stderr, "imgwardctl: %s is there already; marks made with it would be lost.\n", path);
+        return CTL_FAILED;
+    }
+    crypto_random(key, sizeof key);
+    enum iw_error error = ctl_file_write(ctl->context, path, key, sizeof key, 0600);
+    crypto_wipe(key, sizeof key);
+    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+}
+
+#define KEY_FILE                                                                                             \
+    {                                                                                                        \
+        "--key-file", "FILE",                                                                                \
+            "The 32 secret bytes; image.watermark_key_file of the configuration otherwise."                  \
+    }
+
+const struct ctl_command ctl_commands_image_watermark[] = {
+    {.words = {"image", "embed"},
+     .arguments = "IN OUT",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .options = {{"--id", "16HEX", "The number to embed."},
+                 KEY_FILE,
+                 {"--verbose", NULL, "Says on stderr how strong the mark is."}},
+     .help = "Embeds a number in a picture; OUT has the format of IN.",
+     .run = embed_run},
+    {.words = {"image", "extract"},
+     .arguments = "IN",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {KEY_FILE,
+                 {"--verbose", NULL, "Says on stderr how the picture lies and how sure the answer is."}},
+     .help = "Prints the number that a picture carries; exit code 1 and nothing when there is none.",
+     .run = extract_run},
+    {.words = {"image", "key"},
+     .arguments = "FILE",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Makes the secret key of the watermark, 32 random bytes, mode 0600.",
+     .run = key_run},
+    {.words = {NULL}},
+};
