@@ -181,7 +181,7 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .options = {{"--id", "16HEX", "The number to embed."},
                  KEY_FILE,
                  {"--verbose", NULL, "Says on stderr how strong the mark is."}},
-     .help = "Embeds a number in a picture; OUT has the format of IN.",
+     .help = "Embeds a number in a picture; OUT is in the format of IN, whatever its name.",
      .run = embed_run},
     {.words = {"image", "extract"},
      .arguments = "IN",
