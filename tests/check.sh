@@ -42,8 +42,8 @@ part_build() { check_one "$root/dev" build; }
 # that died before it counts as one failure, one without a table as one test.
 unit_count() {
     local logs trs
-    mapfile -t logs < <(find "$1/tests/unit" -name '*.log' 2>/dev/null)
-    mapfile -t trs < <(find "$1/tests/unit" -name '*.trs' 2>/dev/null)
+    mapfile -t logs < <(find "$1" -maxdepth 1 -name 'test_*.log')
+    mapfile -t trs < <(find "$1" -maxdepth 1 -name 'test_*.trs')
     cat "${logs[@]}" "${trs[@]}" /dev/null | awk '
         $1 == "tests" && NF == 6 { tables++; ran += $4; bad += $5 }
         $1 == ":test-result:" { results[$2]++ }
@@ -57,7 +57,7 @@ unit_count() {
 
 unit_run() {
     local tree=$1 numbers code=0
-    rm -f "$tree"/tests/unit/*.log "$tree"/tests/unit/*.trs
+    rm -f "$tree"/test_*.log "$tree"/test_*.trs
     make -s -k -C "$tree" -j"$(nproc)" check >"$out/$part.log" 2>&1 || code=$?
     read -r -a numbers <<<"$(unit_count "$tree")"
     # A make that fails without a failing test did not compile them.
