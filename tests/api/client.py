@@ -3,11 +3,14 @@
 Every call answers an Answer: status, headers, body bytes, and the JSON in them.
 Nothing here asserts; tests do.
 """
+import configparser
+import contextlib
 import hashlib
 import http.client
 import json
 import os
 import shlex
+import signal
 import ssl
 import subprocess
 import time
@@ -80,6 +83,36 @@ class Stack:
                        env={**os.environ, "IMGWARD_VAR": self.environment["IMGWARD_VAR"],
                             "IMGWARD_BUILD": self.environment["IMGWARD_BUILD"]},
                        stdout=subprocess.DEVNULL)
+
+    def reload(self):
+        """HUP to the API and the worker, and the moment that they take to see it."""
+        for name in ("api", "worker"):
+            try:
+                os.kill(self.pid(name), signal.SIGHUP)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        time.sleep(1)
+
+    @contextlib.contextmanager
+    def configured(self, section, key, value):
+        """The stack with one key of its configuration set, for as long as the block lasts."""
+        path = self.environment["IMGWARD_CONFIG"]
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        parser = configparser.RawConfigParser()
+        parser.read_string(before)
+        if not parser.has_section(section):
+            parser.add_section(section)
+        parser.set(section, key, value)
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                parser.write(file)
+            self.reload()
+            yield
+        finally:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(before)
+            self.reload()
 
     def pid(self, name):
         with open(os.path.join(self.run, name + ".pid"), encoding="ascii") as file:

@@ -1,0 +1,156 @@
+"""Contract section 6: detail, list, download, refresh."""
+import math
+
+import pytest
+
+from client import ORDERS
+
+
+@pytest.fixture(scope="module")
+def shelf(stack, jpeg):
+    """An account with 23 orders, among them one complete and one failed; newest last."""
+    client = stack.account_new()
+    orders = [client.create([f"file-{number}.jpg"], orderName=f"order {number:02d} {'even' if number % 2 == 0 else 'odd'}").data["orderId"]
+              for number in range(21)]
+    orders.append(client.order_whole([("Ünique_100%.jpg", jpeg)], orderName="the complete one")["orderId"])
+    orders.append(client.order_whole([("bad.jpg", jpeg[:700])], orderName="the failed one")["orderId"])
+    client.orders = orders
+    return client
+
+
+def ids(answer):
+    assert answer.status == 200, answer
+    return [order["orderId"] for order in answer.data]
+
+
+def test_a_detail_has_every_field(client):
+    created = client.create(["a.jpg", "b.png"], orderName="two").data
+    data = client.detail(created["orderId"]).data
+    assert data["orderId"] == created["orderId"] and data["orderName"] == "two"
+    assert data["type"] and data["channel"] == "api" and data["status"] == "pending"
+    assert data["fileCount"] == 2 and data["completedFileCount"] == 0
+    assert data["errors"] is None and data["watermarkText"] is None and data["thumbnailImageUrl"] is None
+    assert data["watermarks"] == []
+    assert data["createdAt"] <= data["updatedAt"] < data["expiresAt"]
+    assert [(file["fileName"], file["error"]) for file in data["files"]] == [("a.jpg", None), ("b.png", None)]
+    assert {"fileId", "fileName", "status", "error"} <= set(data["files"][0])
+
+
+def test_the_list_is_newest_first_with_its_pages(shelf):
+    answer = shelf.list()
+    assert ids(answer) == shelf.orders[::-1][:10]
+    assert answer.json["pageInfo"] == {"totalItems": 23, "totalPages": 3, "currentPage": 1, "itemsPerPage": 10}
+    seen = [order for page in (1, 2, 3) for order in ids(shelf.list(page=page))]
+    assert seen == shelf.orders[::-1]
+
+
+def test_a_page_past_the_end_is_empty(shelf):
+    answer = shelf.list(page=4)
+    assert ids(answer) == [] and answer.json["pageInfo"]["totalItems"] == 23
+    assert ids(shelf.list(page=2000000000)) == []
+
+
+@pytest.mark.parametrize("limit", [1, 7, 23, 100])
+def test_limit_sets_the_page(shelf, limit):
+    answer = shelf.list(limit=limit)
+    assert ids(answer) == shelf.orders[::-1][:limit]
+    assert answer.json["pageInfo"]["totalPages"] == math.ceil(23 / limit)
+
+
+def test_limit_minus_one_is_all(shelf):
+    answer = shelf.list(limit=-1)
+    assert ids(answer) == shelf.orders[::-1]
+    info = answer.json["pageInfo"]
+    assert (info["totalItems"], info["totalPages"], info["currentPage"]) == (23, 1, 1)
+
+
+@pytest.mark.parametrize("keyword, places", [
+    ("the complete", [21]), ("THE FAILED", [22]), ("file-7.", [7]), ("FILE-7.", [7]), ("ünique", [21]), ("100%", [21]), ("_100", [21]),
+    ("odd", list(range(1, 20, 2))), ("no such thing", []), ("%", [21]), ("\\", []), ("'", [])])
+def test_keyword_finds_in_order_and_file_names(shelf, keyword, places):
+    assert ids(shelf.list(keyword=keyword, limit=100)) == [shelf.orders[place] for place in reversed(places)]
+
+
+def test_keyword_finds_the_exact_order_id(shelf):
+    assert ids(shelf.list(keyword=shelf.orders[4])) == [shelf.orders[4]]
+    assert ids(shelf.list(keyword=shelf.orders[4][:-3])) == []
+
+
+def test_status_filters(shelf):
+    assert ids(shelf.list(status="complete")) == [shelf.orders[21]]
+    assert ids(shelf.list(status="failed")) == [shelf.orders[22]]
+    assert len(ids(shelf.list(status="pending", limit=100))) == 21
+    assert len(ids(shelf.list(status="all", limit=100))) == 23
+    assert shelf.list(status="pending", limit=5).json["pageInfo"]["totalPages"] == 5
+
+
+def test_type_and_channel_filter(shelf):
+    kind = shelf.detail(shelf.orders[0]).data["type"]
+    assert len(ids(shelf.list(type=kind, limit=100))) == 23
+    assert len(ids(shelf.list(type="all", channel="all", limit=100))) == 23
+    assert len(ids(shelf.list(channel="api", limit=100))) == 23
+
+
+def test_filters_work_together(shelf):
+    assert ids(shelf.list(keyword="one", status="complete")) == [shelf.orders[21]]
+    assert ids(shelf.list(keyword="even", status="pending", limit=2, page=2)) == [shelf.orders[16], shelf.orders[14]]
+
+
+@pytest.mark.parametrize("name, value", [("page", "0"), ("page", "-1"), ("page", "x"), ("page", ""), ("page", "99999999999999999999"), ("limit", "0"), ("limit", "-2"),
+                                         ("limit", "101"), ("limit", "1.5"), ("status", "done"), ("type", "x"), ("channel", "fax")])
+def test_bad_values_are_400_naming_the_parameter(client, name, value):
+    answer = client.list(**{name: value})
+    assert answer.status == 400 and answer.code == "VALIDATION_FAILED", answer
+    assert answer.fields() == [name]
+
+
+def test_every_bad_parameter_is_named(client):
+    assert set(client.list(page=0, limit=500, status="no").fields()) == {"page", "limit", "status"}
+
+
+def test_an_empty_account_has_an_empty_list(stack):
+    answer = stack.account_new().list()
+    assert answer.data == [] and answer.json["pageInfo"] == {
+        "totalItems": 0, "totalPages": 0, "currentPage": 1, "itemsPerPage": 10}
+
+
+def test_download_checks_in_the_order_of_the_contract(client, shelf):
+    assert client.get(f"{ORDERS}/1/download").code == "ORDER_NOT_FOUND"
+    pending = shelf.get(f"{ORDERS}/{shelf.orders[0]}/download")
+    assert pending.status == 400 and pending.code == "ORDER_NOT_COMPLETED"
+    import datetime
+    expiry = (datetime.datetime.utcnow() + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    copy = client.create(["a.jpg"], mode={"zeroCopy": True}, outputTargets=[
+        {"fileKey": "k", "url": "https://bucket.example/k", "presignedUrlExpiresAt": expiry}])
+    refused = client.get(f"{ORDERS}/{copy.data['orderId']}/download")
+    assert refused.status == 400 and refused.code == "ORDER_TYPE_CANT_DOWNLOAD"
+
+
+def test_download_answers_a_url_for_an_hour(shelf):
+    data = shelf.get(f"{ORDERS}/{shelf.orders[21]}/download").data
+    assert data["expiresIn"] == 3600 and data["downloadUrl"] and data["contentType"] == "image/jpeg"
+    assert len(data["files"]) == 1 and data["files"][0]["downloadUrl"]
+    assert shelf.request("GET", data["downloadUrl"], key=False).status == 200
+
+
+def test_refresh_gives_fresh_urls_to_pending_orders(client, jpeg):
+    created = client.create(["a.jpg", "b.jpg"]).data
+    client.upload(created["files"][0]["uploadUrl"], jpeg)
+    answer = client.post(f"{ORDERS}/{created['orderId']}/refresh-urls")
+    assert answer.status == 200, answer
+    files = answer.data["files"]
+    assert [file["uploaded"] for file in files] == [True, False]
+    assert [file["fileId"] for file in files] == [str(file["fileId"]) for file in created["files"]]
+    assert [file["fileKey"] for file in files] == [file["fileKey"] for file in created["files"]]
+    assert client.upload(files[1]["uploadUrl"], jpeg).status == 201
+    client.confirm(created["orderId"])
+    again = client.post(f"{ORDERS}/{created['orderId']}/refresh-urls")
+    assert again.status == 400 and again.code == "ORDER_NOT_PENDING"
+
+
+def test_list_and_detail_agree(shelf):
+    for order in shelf.list(limit=100).data[:5]:
+        detail = shelf.detail(order["orderId"]).data
+        for name in ("orderName", "type", "channel", "status", "fileCount", "createdAt", "errors"):
+            if name in order:
+                assert order[name] == detail[name]
