@@ -15,7 +15,6 @@ parts=(
     "unit#unit tests of every room (make check)"
     "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#the walls, format, length of functions"
-    "nginx#nginx takes the shipped configuration files"
     "api#the contract over HTTPS, on a stack of its own"
     "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
     "dist#make distcheck: the tarball builds, passes, installs and cleans up"
@@ -94,7 +93,6 @@ pytest_run() {
     count $("$python" "$root/tests/junit_count.py" "$report")
 }
 
-part_nginx() { pytest_run "$root/tests/nginx"; }
 part_api() { pytest_run "$root/tests/api"; }
 part_fault() { pytest_run "$root/tests/fault"; }
 

@@ -100,7 +100,8 @@ def test_an_expired_url_is_403_with_both_times(client, stack, jpeg):
 
 
 @pytest.mark.parametrize("data", [b"GIF89a" + b"\0" * 100, b"%PDF-1.7\n", b"<html></html>", b"\0" * 64, b"BM" + b"\0" * 100,
-                                  b"RIFF\0\0\0\0WAVEfmt ", b"x", b""])
+                                  b"RIFF\0\0\0\0WAVEfmt ", b"x", b""],
+                         ids=["gif", "pdf", "html", "zeros", "bmp", "wave", "one-byte", "empty"])
 def test_anything_but_the_three_formats_is_415_and_not_stored(client, stack, slot, data):
     before = stored_files(stack)
     refused(client.upload(slot[1], data), 415, "UNSUPPORTED_MEDIA_TYPE")

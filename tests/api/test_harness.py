@@ -1,6 +1,10 @@
-"""The stack itself: HTTP sends to HTTPS, and its certificate is its own."""
+"""The stack itself: HTTP sends to HTTPS, nginx takes the shipped files, the parts have their rights."""
 import http.client
+import os
+import subprocess
 import urllib.parse
+
+import pytest
 
 
 def test_plain_http_answers_308_to_https(stack):
@@ -11,3 +15,36 @@ def test_plain_http_answers_308_to_https(stack):
     connection.close()
     assert answer.status == 308
     assert answer.headers["Location"] == stack.url + "/api/v2/orders?page=2"
+
+
+def test_nginx_takes_the_shipped_files_without_a_warning(stack):
+    var = stack.environment["IMGWARD_VAR"]
+    done = subprocess.run(["nginx", "-t", "-e", "stderr", "-c", f"{var}/etc/nginx.conf", "-p", var + "/"],
+                          capture_output=True, text=True, timeout=30,
+                          env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
+    assert done.returncode == 0, done.stderr
+    assert "[warn]" not in done.stderr, done.stderr
+
+
+def test_the_services_database_user_cannot_change_tables(stack):
+    grants = "\n".join(row[0] for row in stack.sql("SHOW GRANTS FOR imgward@localhost"))
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE ON `imgward`.*" in grants
+    assert "ALL PRIVILEGES" not in grants
+
+
+def test_the_database_is_strict_and_in_utc(stack):
+    mode, zone = stack.sql("SELECT @@sql_mode, @@time_zone")[0]
+    assert "STRICT_ALL_TABLES" in mode and zone == "+00:00"
+
+
+@pytest.mark.parametrize("name", ["mariadbd", "redis", "nginx", "api", "worker"])
+def test_every_part_has_its_pid_file(stack, name):
+    assert os.path.isdir(f"/proc/{stack.pid(name)}")
+
+
+def test_migrating_again_does_nothing(stack):
+    etc = os.path.join(stack.environment["IMGWARD_VAR"], "etc", "owner.conf")
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", etc, "migrate", "--directory", root + "/sql"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "0 applied" in done.stdout, done

@@ -1,35 +1,46 @@
 #!/bin/bash
-# Prints the private stack's nginx configuration around the shipped files.
-# Arguments: port of HTTPS, port of HTTP.  The shipped files in nginx/ are
-# taken as they are, save for the paths and ports that a site fills in.
+# Makes the private stack's nginx configuration in $IMGWARD_VAR/etc out of the
+# shipped files, changing in them what a site fills in: ports, paths, names.
+# Arguments: port of HTTPS, port of HTTP.
 set -euo pipefail
 
+https=$1 http=$2
 root=$IMGWARD_ROOT
 var=$IMGWARD_VAR
 run=$(realpath "$var/run")
+etc=$var/etc
 
-cat <<CONF
+mkdir -p "$etc/imgward" "$var/tmp/nginx"
+for file in "$root"/nginx/*.conf; do
+    sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
+        -e "s|/var/lib/imgward/store|$var/store|g" \
+        -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
+        -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
+        -e "s|/etc/ssl/imgward.example/privkey.pem|$var/tls/server.key|" \
+        -e "s|listen 80;|listen 127.0.0.1:$http;|" -e "s|listen 443 ssl|listen 127.0.0.1:$https ssl|" \
+        -e '/listen \[::\]/d' -e 's|server_name imgward.example;|server_name localhost 127.0.0.1;|' \
+        -e "s|return 308 https://\$host\$request_uri;|return 308 https://\$host:$https\$request_uri;|" \
+        "$file" >"$etc/imgward/${file##*/}"
+done
+
+# As root the workers would become nobody and lose the store, which is root's here.
+owner=
+if [ "$(id -u)" -eq 0 ]; then owner="user $(id -un) $(id -gn);"; fi
+
+cat >"$etc/nginx.conf" <<CONF
 daemon off;
+$owner
 pid $run/nginx.pid;
 worker_processes 2;
 error_log $var/log/nginx.log warn;
-events { worker_connections 1024; }
+events { worker_connections 2048; }
 http {
-    access_log off;
-    client_body_temp_path $var/tmp/body;
-    fastcgi_temp_path $var/tmp/fastcgi;
-    proxy_temp_path $var/tmp/proxy;
-    uwsgi_temp_path $var/tmp/uwsgi;
-    scgi_temp_path $var/tmp/scgi;
-    server {
-        listen 127.0.0.1:$2;
-        return 308 https://\$host:$1\$request_uri;
-    }
-    server {
-        listen 127.0.0.1:$1 ssl;
-        ssl_certificate $var/tls/server.pem;
-        ssl_certificate_key $var/tls/server.key;
-        location / { return 503; }
-    }
+    client_body_temp_path $var/tmp/nginx/body;
+    fastcgi_temp_path $var/tmp/nginx/fastcgi;
+    proxy_temp_path $var/tmp/nginx/proxy;
+    uwsgi_temp_path $var/tmp/nginx/uwsgi;
+    scgi_temp_path $var/tmp/nginx/scgi;
+    include imgward/http.conf;
+    include imgward/site.conf;
 }
 CONF

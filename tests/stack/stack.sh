@@ -251,7 +251,7 @@ configuration_make() {
     template_fill imgward.conf "$var/etc/imgward.conf"
     sed -e 's|^user = imgward$|user = imgward_owner|' -e 's|database\.password|owner.password|' \
         "$var/etc/imgward.conf" >"$var/etc/owner.conf"
-    "$root/tests/stack/nginx.sh" "$https" "$http" >"$var/etc/nginx.conf"
+    "$root/tests/stack/nginx.sh" "$https" "$http"
 }
 
 ctl() { "$build/imgwardctl" --config "$var/etc/imgward.conf" "$@"; }
