@@ -1,6 +1,5 @@
 #include "http/auth.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -8,11 +7,10 @@
 #include "base/crypto.h"
 #include "domain/caller.h"
 #include "domain/domain.h"
+#include "domain/key.h"
 #include "store/keys.h"
 
-static const char key_prefix[] = "iw_live_";
 enum {
-    key_random_length = 43,
     cache_slots = 256,
     /* last_used_at is written no more often than this. */
     touch_every_ms = 60000
@@ -32,17 +30,6 @@ void auth_forget(void)
     memset(cache, 0, sizeof cache);
 }
 
-bool auth_key_is_well_formed(const char *key)
-{
-    size_t prefix_length = sizeof key_prefix - 1;
-    if (strncmp(key, key_prefix, prefix_length) != 0)
-        return false;
-    for (const char *at = key + prefix_length; *at != '\0'; at++)
-        if (!isalnum((unsigned char)*at) || (unsigned char)*at > 0x7F)
-            return false;
-    return strlen(key) == prefix_length + key_random_length;
-}
-
 /* The key of "Bearer KEY"; NULL when the header is anything else. */
 static const char *bearer_key(const char *header)
 {
@@ -50,7 +37,7 @@ static const char *bearer_key(const char *header)
         return NULL;
     header += 7;
     header += strspn(header, " ");
-    return auth_key_is_well_formed(header) ? header : NULL;
+    return key_is_well_formed(header, strlen(header)) ? header : NULL;
 }
 
 static struct caller *cache_find(const uint8_t digest[sha256_bytes])
@@ -97,7 +84,7 @@ enum iw_error auth_check(struct request *request)
     const char *key = bearer_key(header);
     if (key == NULL)
         return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT, NULL);
-    crypto_sha256(key, strlen(key), digest);
+    key_digest(key, digest);
     struct caller *caller = arena_alloc(request->arena, sizeof *caller);
     const struct caller *remembered = cache_find(digest);
     if (remembered != NULL) {

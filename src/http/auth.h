@@ -8,9 +8,6 @@
 
 #include "http/request.h"
 
-/* "iw_live_" and 43 base62 characters. */
-bool auth_key_is_well_formed(const char *key);
-
 /*
  * Finds who asks and sets request->caller.  AUTH_NOT_AUTHENTICATED,
  * AUTH_TOKEN_INVALID_FORMAT, AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED,

@@ -1,0 +1,355 @@
+#include "domain/order.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "service/filekey.h"
+#include "service/idempotency.h"
+#include "service/presign.h"
+#include "service/queue.h"
+#include "store/jobs.h"
+
+enum {
+    /* A new id is taken already once in a million at a thousand orders a second; twice is enough. */
+    id_tries = 4,
+    conflict_tries = 4,
+    wait_first_ms = 5,
+    wait_longest_ms = 80
+};
+
+static const char *const name_stems[ORDER_TYPE_COUNT] = {"anti_ai", "wtr_embed", "wtr_extract"};
+
+/* A domain's own word for a row that is not there. */
+static enum iw_error not_found(struct domain *domain)
+{
+    return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
+}
+
+struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_wish *wish)
+{
+    return idempotency_lock_make(arena, account_id, order_type_name(wish->type), wish->key, wish->key_length);
+}
+
+static const char *name_make(struct arena *arena, enum order_type type, int64_t now_ms)
+{
+    char day[11];
+    clock_day(now_ms, day);
+    return arena_printf(arena, "%s_%s", name_stems[type], day);
+}
+
+/* The order that a key made before; NOT_FOUND when there is none. */
+static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                            struct order_view *view)
+{
+    enum iw_error error = orders_find_by_key(domain->context, domain->db, account_id, wish->type, wish->key,
+                                             wish->key_length, &view->order, &view->files);
+    if (error != IW_OK)
+        return error;
+    view->is_replay = true;
+    if (memcmp(view->order.body_digest, wish->body_digest, sizeof wish->body_digest) != 0)
+        return context_fail(domain->context, IW_IDEMPOTENCY_KEY_REUSED, NULL);
+    return IW_OK;
+}
+
+/* What a client is shown of an order that was just written, without reading it back. */
+static void view_fill(struct arena *arena, const struct order_row *row, const int64_t *file_ids,
+                      struct order_view *view)
+{
+    *view = (struct order_view){.order = {.id = row->id,
+                                          .type = row->type,
+                                          .status = ORDER_PENDING,
+                                          .name = row->name,
+                                          .file_count = row->file_count,
+                                          .created_ms = row->created_ms,
+                                          .updated_ms = row->created_ms,
+                                          .expires_ms = row->expires_ms}};
+    view->files = arena_array(arena, row->file_count + 1, sizeof *view->files);
+    for (unsigned i = 0; i < row->file_count; i++)
+        view->files[i] = (struct order_file){
+            .id = file_ids[i], .position = i + 1, .name = row->file_names[i], .status = "pending"};
+}
+
+/* One try to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
+static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                            struct order_view *view)
+{
+    struct arena *arena = domain->context->arena;
+    int64_t now_ms = clock_now_ms();
+    struct order_row row = {.id = order_id_make(now_ms, crypto_random_u64()),
+                            .account_id = account_id,
+                            .type = wish->type,
+                            .name = wish->name != NULL ? wish->name : name_make(arena, wish->type, now_ms),
+                            .key = wish->key,
+                            .key_length = wish->key_length,
+                            .body_digest = wish->body_digest,
+                            .strength = wish->strength,
+                            .file_names = wish->file_names,
+                            .file_count = wish->file_count,
+                            .created_ms = now_ms,
+                            .expires_ms = now_ms + domain->config->orders_pending_s * 1000};
+    int64_t *file_ids = arena_array(arena, wish->file_count, sizeof *file_ids);
+    enum iw_error error = orders_insert(domain->context, domain->db, &row, file_ids);
+    if (error == IW_OK) {
+        domain->context->order_id = row.id;
+        view_fill(arena, &row, file_ids, view);
+    }
+    return error;
+}
+
+/* Writing, with its twins: a key that is taken is replayed, an id that is taken is made anew. */
+static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
+                                      const struct order_wish *wish, struct order_view *view)
+{
+    for (int try = 1;; try++) {
+        enum iw_error error = insert(domain, account_id, wish, view);
+        if (error == IW_TWIN_EXISTS) {
+            error = replay(domain, account_id, wish, view);
+            if (error != IW_NOT_FOUND || try == id_tries)
+                return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
+                                             : error;
+            continue;
+        }
+        const char *reason = domain->context->reason;
+        bool is_conflict =
+            error == IW_SERVICE_UNAVAILABLE && reason != NULL && strcmp(reason, "database_conflict") == 0;
+        if (!is_conflict || try == conflict_tries)
+            return error;
+        context_clear(domain->context);
+    }
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/*
+ * Somebody else is creating the order: waits for it.  NOT_FOUND when it did not
+ * come, because the other failed, died or takes too long: then we try ourselves,
+ * and the database decides.
+ */
+static enum iw_error wait_for_twin(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                                   const struct ratelimit_lock *lock, struct order_view *view)
+{
+    int64_t end_ms = clock_monotonic_ms() + idempotency_lock_ms;
+    for (long pause_ms = wait_first_ms;;
+         pause_ms = pause_ms * 2 < wait_longest_ms ? pause_ms * 2 : wait_longest_ms) {
+        bool is_held =
+            idempotency_lock_is_held(domain->redis, domain->context, domain->config->redis_prefix, lock);
+        enum iw_error error = replay(domain, account_id, wish, view);
+        if (error != IW_NOT_FOUND || !is_held || clock_monotonic_ms() >= end_ms)
+            return error;
+        sleep_ms(pause_ms);
+    }
+}
+
+enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                           struct ratelimit_lock *lock, struct order_view *view)
+{
+    enum iw_error error = IW_NOT_FOUND;
+    if (lock->is_held)
+        error = wait_for_twin(domain, account_id, wish, lock, view);
+    if (error == IW_NOT_FOUND)
+        error = insert_or_replay(domain, account_id, wish, view);
+    if (error != IW_OK)
+        idempotency_lock_release(domain->redis, domain->context, domain->config->redis_prefix, lock);
+    else
+        domain->context->order_id = view->order.id;
+    return error;
+}
+
+enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, struct order_view *view)
+{
+    *view = (struct order_view){.is_replay = false};
+    domain->context->order_id = id;
+    enum iw_error error =
+        orders_find(domain->context, domain->db, account_id, id, &view->order, &view->files);
+    return error == IW_NOT_FOUND ? not_found(domain) : error;
+}
+
+bool order_file_is_missing(const struct order_file *file)
+{
+    return strcmp(file->status, "pending") == 0;
+}
+
+/* A detail for each file that waits for its upload. */
+static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)
+{
+    unsigned missing = 0;
+    for (unsigned i = 0; i < view->order.file_count; i++) {
+        const struct order_file *file = &view->files[i];
+        if (!order_file_is_missing(file))
+            continue;
+        missing++;
+        context_detail(domain->context,
+                       arena_printf(domain->context->arena, "files[%u].fileName", file->position - 1),
+                       "%s has not been uploaded.", file->name);
+    }
+    if (missing == 0)
+        return IW_OK;
+    return context_fail(domain->context, IW_ORDER_FILE_NOT_UPLOADED, "%u of %u files have not been uploaded.",
+                        missing, view->order.file_count);
+}
+
+/* What a confirmation is about and what came of it. */
+struct confirmation {
+    struct domain *domain;
+    int64_t account_id;
+    int64_t id;
+    enum order_status status;
+    bool is_started; /* by this confirmation */
+};
+
+/* Inside the transaction, with the order's row locked. */
+static enum iw_error start(struct confirmation *confirmation, const struct order_view *view)
+{
+    struct domain *domain = confirmation->domain;
+    enum order_status next;
+    if (!order_next(view->order.type, view->order.status, ORDER_EVENT_START, &next))
+        return context_fail(domain->context, IW_ORDER_NOT_PENDING, NULL);
+    enum iw_error error = uploads_check(domain, view);
+    if (error == IW_OK)
+        error = orders_start(domain->context, domain->db, confirmation->id, view->order.status, next,
+                             clock_now_ms());
+    if (error == IW_OK)
+        error = jobs_insert_for_order(domain->context, domain->db, confirmation->id);
+    confirmation->status = next;
+    confirmation->is_started = error == IW_OK;
+    return error;
+}
+
+static enum iw_error confirm_work(struct context *context, struct db *db, void *user)
+{
+    struct confirmation *confirmation = user;
+    struct order_view view;
+    confirmation->is_started = false;
+    enum iw_error error =
+        orders_lock(context, db, confirmation->account_id, confirmation->id, &view.order, &view.files);
+    if (error == IW_NOT_FOUND)
+        return not_found(confirmation->domain);
+    if (error != IW_OK)
+        return error;
+    confirmation->status = view.order.status;
+    if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
+        return context_fail(context, IW_ORDER_NOT_PENDING, "The order is %s.",
+                            order_status_name(view.order.status));
+    /* Orders of the other types start by themselves when their last upload is in. */
+    if (view.order.status != ORDER_PENDING || view.order.type != ORDER_ANTI_AI)
+        return IW_OK;
+    return start(confirmation, &view);
+}
+
+enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id, enum order_status *status)
+{
+    struct confirmation confirmation = {.domain = domain, .account_id = account_id, .id = id};
+    domain->context->order_id = id;
+    enum iw_error error = db_transaction(domain->context, domain->db, confirm_work, &confirmation);
+    *status = confirmation.status;
+    /* The bell says "look now"; which order it was for does not matter to who hears it. */
+    if (error == IW_OK && confirmation.is_started)
+        queue_ring(domain->redis, domain->config, domain->context, &id, 1);
+    return error;
+}
+
+enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t id, struct order_view *view)
+{
+    enum iw_error error = order_find(domain, account_id, id, view);
+    if (error == IW_OK && view->order.status != ORDER_PENDING)
+        return context_fail(domain->context, IW_ORDER_NOT_PENDING, "The order is %s.",
+                            order_status_name(view->order.status));
+    return error;
+}
+
+/* The contract's order of checks: kind, expiry, completion. */
+static enum iw_error download_check(struct domain *domain, const struct order *order)
+{
+    bool has_results = order->type != ORDER_WATERMARK_EXTRACT && !order->is_zero_copy;
+    bool is_over = order->expires_ms != 0 && order->expires_ms <= clock_now_ms();
+    if (!has_results)
+        return context_fail(domain->context, IW_ORDER_TYPE_CANT_DOWNLOAD, NULL);
+    if (order->status == ORDER_EXPIRED || (order->status == ORDER_COMPLETE && is_over))
+        return context_fail(domain->context, IW_ORDER_EXPIRED, NULL);
+    if (order->status != ORDER_COMPLETE)
+        return context_fail(domain->context, IW_ORDER_NOT_COMPLETED, "The order is %s.",
+                            order_status_name(order->status));
+    return IW_OK;
+}
+
+enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
+                             struct order_download *download)
+{
+    struct order_view view;
+    enum iw_error error = order_find(domain, account_id, id, &view);
+    if (error == IW_OK)
+        error = download_check(domain, &view.order);
+    if (error != IW_OK)
+        return error;
+    download->order = view.order;
+    error = orders_results(domain->context, domain->db, id, &download->results, &download->result_count);
+    if (error != IW_OK)
+        return error;
+    bool is_archive_missing = download->result_count > 1 && view.order.zip_store_key == NULL;
+    if (download->result_count == 0 || is_archive_missing)
+        return context_fail(domain->context, IW_PROCESSED_FILE_NOT_FOUND, NULL);
+    return IW_OK;
+}
+
+const char *order_archive_name(struct arena *arena, const struct order *order)
+{
+    char *name = arena_printf(arena, "%s.zip", order->name);
+    for (char *at = name; *at != '\0'; at++)
+        if (strchr("/\\:*?\"<>|", *at) != NULL)
+            *at = '_';
+    return name;
+}
+
+static struct filekey upload_filekey(int64_t order_id, const struct order_file *file)
+{
+    return (struct filekey){.kind = file->is_original ? FILEKEY_ORIGINAL : FILEKEY_UPLOAD,
+                            .order_id = order_id,
+                            .number = file->position};
+}
+
+const char *order_upload_key(struct arena *arena, int64_t order_id, const struct order_file *file)
+{
+    struct filekey key = upload_filekey(order_id, file);
+    return filekey_text(arena, &key);
+}
+
+const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_file *file, int64_t *expires_ms)
+{
+    struct filekey key = upload_filekey(order_id, file);
+    int64_t expires_s = presign_expiry_s(domain->presign, PRESIGN_PUT);
+    *expires_ms = expires_s * 1000;
+    return presign_upload_url(domain->presign, arena, &key, expires_s,
+                              presign_upload_max_bytes(domain->presign));
+}
+
+static const char *download_url(const struct domain *domain, struct arena *arena, struct filekey key)
+{
+    return presign_download_url(domain->presign, arena, &key, presign_expiry_s(domain->presign, PRESIGN_GET));
+}
+
+const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             int64_t result_id)
+{
+    return download_url(domain, arena, (struct filekey){FILEKEY_RESULT, order_id, result_id});
+}
+
+const char *order_archive_url(const struct domain *domain, struct arena *arena, int64_t order_id)
+{
+    return download_url(domain, arena, (struct filekey){FILEKEY_ZIP, order_id, 0});
+}
+
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order)
+{
+    bool is_over = order->status == ORDER_EXPIRED;
+    if (!order->has_thumbnail || is_over)
+        return NULL;
+    return download_url(domain, arena, (struct filekey){FILEKEY_THUMBNAIL, order->id, 0});
+}

@@ -1,0 +1,102 @@
+/*
+ * Orders: creating, confirming, looking at them, handing out their URLs.
+ *
+ * The rules of contract sections 3 and 6.  Knows neither HTTP nor JSON; what a
+ * client sent comes in as structs, checked (src/api), and what it is to be told
+ * goes out as structs.
+ */
+#ifndef DOMAIN_ORDER_H
+#define DOMAIN_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/order.h>
+
+#include "domain/domain.h"
+#include "service/ratelimit.h"
+#include "store/orders.h"
+
+enum { order_files_max = 100, order_name_code_points_max = 64, order_key_code_points_max = 255 };
+
+/* What a client wants.  The texts are borrowed until the order is created. */
+struct order_wish {
+    enum order_type type;
+    const char *name; /* NULL: one is made from type and day */
+    const char *key;  /* idempotency key */
+    size_t key_length;
+    uint8_t body_digest[32];
+    enum order_strength strength;
+    const char *const *file_names;
+    unsigned file_count;
+};
+
+/* An order as a client is shown it. */
+struct order_view {
+    struct order order;
+    struct order_file *files; /* order.file_count of them, and the originals behind */
+    bool is_replay;           /* it was there before */
+};
+
+/* The idempotency lock of a wish, to be asked for along with the limit. */
+struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_wish *wish);
+
+/*
+ * Creates the order, or finds the one that the same key made before (is_replay).
+ * While another creation with the key holds the lock, waits for it, at most as
+ * long as a lock lives.  IDEMPOTENCY_KEY_REUSED when the body differs.  A
+ * failure opens the lock if it is ours.
+ */
+enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                           struct ratelimit_lock *lock, struct order_view *view) IW_MUST_USE;
+
+/* ORDER_NOT_FOUND for another account's order as well. */
+enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,
+                         struct order_view *view) IW_MUST_USE;
+
+/*
+ * Starts an order whose files are all there, in one transaction with its jobs,
+ * and rings the bell.  Confirming what has started starts nothing and answers the
+ * status.  ORDER_NOT_FOUND; ORDER_NOT_PENDING for a failed or expired order;
+ * ORDER_FILE_NOT_UPLOADED with a detail for each missing file.
+ */
+enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id,
+                            enum order_status *status) IW_MUST_USE;
+
+/* A pending order, for fresh upload URLs.  ORDER_NOT_FOUND, ORDER_NOT_PENDING. */
+enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t id,
+                            struct order_view *view) IW_MUST_USE;
+
+/* What a download hands out; checks in the contract's order. */
+struct order_download {
+    struct order order;
+    struct order_result *results;
+    size_t result_count; /* at least 1; with several, the archive is there */
+};
+
+enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
+                             struct order_download *download) IW_MUST_USE;
+
+/* The archive's name: that of the order. */
+const char *order_archive_name(struct arena *arena, const struct order *order);
+
+/* True when a file still waits for its upload. */
+bool order_file_is_missing(const struct order_file *file);
+
+/* The presigned URLs.  "" never; all are the arena's. */
+const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_file *file, int64_t *expires_ms);
+const char *order_upload_key(struct arena *arena, int64_t order_id, const struct order_file *file);
+const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             int64_t result_id);
+const char *order_archive_url(const struct domain *domain, struct arena *arena, int64_t order_id);
+
+/* NULL when the order has no thumbnail (any more). */
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);
+
+/* How many orders a filter lets through; quick for all orders of a large account. */
+enum iw_error order_count(struct domain *domain, const struct order_filter *filter,
+                          int64_t *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,347 @@
+#include "store/orders.h"
+
+#include <stdlib.h>
+
+#include <imgward/arena.h>
+
+#include "base/text.h"
+
+/* The columns that order_read takes, in its order. */
+#define ORDER_COLUMNS                                                                                        \
+    "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
+    "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
+    "o.updated_at, o.expires_at"
+
+/* The columns that file_read takes, in its order. */
+#define FILE_COLUMNS "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence"
+
+enum { order_columns = 16 };
+
+/* An order with all its files; a join, so that it is one query. */
+#define ORDER_WITH_FILES                                                                                     \
+    "SELECT " ORDER_COLUMNS ", " FILE_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
+#define FILES_IN_ORDER " ORDER BY f.role, f.position"
+
+static void order_read(const struct db_value *columns, struct order *order)
+{
+    *order = (struct order){
+        .id = db_integer_of(&columns[0]),
+        .name = db_text_of(&columns[4]),
+        .body_digest = db_text_of(&columns[5]),
+        .is_zero_copy = db_integer_of(&columns[6]) != 0,
+        .has_thumbnail = db_integer_of(&columns[7]) != 0,
+        .zip_store_key = db_text_of(&columns[8]),
+        .file_count = (unsigned)db_integer_of(&columns[9]),
+        .completed_file_count = (unsigned)db_integer_of(&columns[10]),
+        .watermark_text = db_text_of(&columns[11]),
+        .error_code = db_text_of(&columns[12]),
+        .created_ms = db_integer_of(&columns[13]),
+        .updated_ms = db_integer_of(&columns[14]),
+        .expires_ms = db_integer_of(&columns[15]),
+    };
+    if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
+        !order_channel_read(db_text_of(&columns[2]), &order->channel) ||
+        !order_status_read(db_text_of(&columns[3]), &order->status))
+        abort(); /* The schema knows the same words as the program, or they do not belong together. */
+}
+
+static void file_read(const struct db_value *columns, struct order_file *file)
+{
+    *file = (struct order_file){
+        .id = db_integer_of(&columns[0]),
+        .position = (unsigned)db_integer_of(&columns[1]),
+        .is_original = db_integer_of(&columns[2]) != 0,
+        .name = db_text_of(&columns[3]),
+        .status = db_text_of(&columns[4]),
+        .error_code = db_text_of(&columns[5]),
+        .error_sentence = db_text_of(&columns[6]),
+    };
+}
+
+/* "BEGIN ... VALUES (?, ...), (?, ...) ... END" for that many files. */
+static const char *insert_text(struct arena *arena, unsigned file_count)
+{
+    struct text sql;
+    text_init(&sql, arena);
+    text_add_string(&sql, "BEGIN NOT ATOMIC "
+                          "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
+                          "START TRANSACTION; "
+                          "INSERT INTO orders (id, account_id, type, status, name, idempotency_key, "
+                          "body_digest, strength, file_count, request_id, created_at, updated_at, "
+                          "expires_at) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?); "
+                          "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
+    for (unsigned i = 0; i < file_count; i++)
+        text_add_string(&sql, i == 0 ? "(?, ?, ?, ?)" : ", (?, ?, ?, ?)");
+    text_add_string(&sql, "; COMMIT; SELECT LAST_INSERT_ID(), @@auto_increment_increment; END");
+    return sql.data;
+}
+
+static unsigned insert_parameters(struct context *context, const struct order_row *row,
+                                  struct db_value *parameters)
+{
+    struct db_value *next = parameters;
+    *next++ = db_integer(row->id);
+    *next++ = db_integer(row->account_id);
+    *next++ = db_text(order_type_name(row->type));
+    *next++ = db_text(row->name);
+    *next++ = db_bytes(row->key, row->key_length);
+    *next++ = db_bytes(row->body_digest, 32);
+    *next++ = row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null();
+    *next++ = db_integer(row->file_count);
+    *next++ = db_text(context->request_id);
+    *next++ = db_time(row->created_ms);
+    *next++ = db_time(row->created_ms);
+    *next++ = db_time(row->expires_ms);
+    for (unsigned i = 0; i < row->file_count; i++) {
+        *next++ = db_integer(row->id);
+        *next++ = db_integer(i + 1);
+        *next++ = db_text(row->file_names[i]);
+        *next++ = db_time(row->created_ms);
+    }
+    return (unsigned)(next - parameters);
+}
+
+enum iw_error orders_insert(struct context *context, struct db *db, const struct order_row *row,
+                            int64_t *file_ids)
+{
+    struct db_rows rows;
+    struct db_value *parameters =
+        arena_array(context->arena, 12 + 4 * (size_t)row->file_count, sizeof *parameters);
+    unsigned count = insert_parameters(context, row, parameters);
+    enum iw_error error =
+        db_run(context, db, insert_text(context->arena, row->file_count), parameters, count, &rows);
+    if (error != IW_OK)
+        return error;
+    /* A plain multi-row INSERT gets numbers that follow each other by the server's step. */
+    int64_t first = db_integer_of(db_at(&rows, 0, 0)), step = db_integer_of(db_at(&rows, 0, 1));
+    for (unsigned i = 0; i < row->file_count; i++)
+        file_ids[i] = first + step * i;
+    return IW_OK;
+}
+
+static enum iw_error order_fetch(struct context *context, struct db *db, const char *sql,
+                                 const struct db_value *parameters, unsigned count, struct order *order,
+                                 struct order_file **files)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, sql, parameters, count, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    order_read(db_at(&rows, 0, 0), order);
+    *files = arena_array(context->arena, rows.count + 1, sizeof **files);
+    for (size_t i = 0; i < rows.count; i++)
+        file_read(db_at(&rows, i, order_columns), &(*files)[i]);
+    return IW_OK;
+}
+
+enum iw_error orders_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                          struct order *order, struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
+    return order_fetch(context, db, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?" FILES_IN_ORDER,
+                       parameters, 2, order, files);
+}
+
+enum iw_error orders_find_by_key(struct context *context, struct db *db, int64_t account_id,
+                                 enum order_type type, const char *key, size_t key_length,
+                                 struct order *order, struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(account_id), db_text(order_type_name(type)),
+                                          db_bytes(key, key_length)};
+    return order_fetch(context, db,
+                       ORDER_WITH_FILES
+                       "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?" FILES_IN_ORDER,
+                       parameters, 3, order, files);
+}
+
+enum iw_error orders_lock(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                          struct order *order, struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(context, db, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE", parameters, 2,
+               &rows);
+    if (error != IW_OK)
+        return error;
+    return rows.count == 0 ? IW_NOT_FOUND : orders_find(context, db, account_id, id, order, files);
+}
+
+enum iw_error orders_start(struct context *context, struct db *db, int64_t id, enum order_status from,
+                           enum order_status to, int64_t now_ms)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
+                                          db_integer(id), db_text(order_status_name(from))};
+    enum iw_error error = db_run(context, db,
+                                 "UPDATE orders SET status = ?, started_at = ?, updated_at = ? "
+                                 "WHERE id = ? AND status = ?",
+                                 parameters, 5, &rows);
+    return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
+}
+
+enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
+                             struct order_result **results, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(id)};
+    enum iw_error error =
+        db_run(context, db, "SELECT id, name, format FROM results WHERE order_id = ? ORDER BY id", parameters,
+               1, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *results = arena_array(context->arena, rows.count + 1, sizeof **results);
+    for (size_t i = 0; i < rows.count; i++)
+        (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
+                                              .name = db_text_of(db_at(&rows, i, 1)),
+                                              .format = db_text_of(db_at(&rows, i, 2))};
+    return IW_OK;
+}
+
+enum { filter_parameters_max = 10 };
+
+/* "FROM orders WHERE ..." of a filter and its parameters. */
+struct narrowing {
+    struct text sql;
+    struct db_value parameters[filter_parameters_max];
+    unsigned count;
+};
+
+static void narrow(struct narrowing *narrowing, const char *condition, struct db_value parameter)
+{
+    text_printf(&narrowing->sql, " AND %s", condition);
+    narrowing->parameters[narrowing->count++] = parameter;
+}
+
+/* The keyword as a LIKE pattern; % _ and \ mean themselves. */
+static const char *pattern_of(struct arena *arena, const char *keyword)
+{
+    struct text pattern;
+    text_init(&pattern, arena);
+    text_add(&pattern, "%", 1);
+    for (; *keyword != '\0'; keyword++) {
+        if (*keyword == '%' || *keyword == '_' || *keyword == '\\')
+            text_add(&pattern, "\\", 1);
+        text_add(&pattern, keyword, 1);
+    }
+    text_add(&pattern, "%", 1);
+    return pattern.data;
+}
+
+/* Case is ignored and nothing else: LOWER and a binary comparison. */
+static void narrow_by_keyword(struct narrowing *narrowing, struct arena *arena, const char *keyword)
+{
+    int64_t id = 0;
+    const char *pattern = pattern_of(arena, keyword);
+    if (!text_integer(keyword, 1, INT64_MAX, &id))
+        id = 0;
+    narrow(narrowing, "(LOWER(name) LIKE LOWER(?) COLLATE utf8mb4_bin", db_text(pattern));
+    text_add_string(&narrowing->sql, " OR id = ? OR EXISTS (SELECT 1 FROM files f WHERE "
+                                     "f.order_id = o.id AND LOWER(f.name) LIKE LOWER(?) "
+                                     "COLLATE utf8mb4_bin))");
+    narrowing->parameters[narrowing->count++] = db_integer(id);
+    narrowing->parameters[narrowing->count++] = db_text(pattern);
+}
+
+static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
+                           const struct order_filter *filter)
+{
+    narrowing->count = 0;
+    text_init(&narrowing->sql, arena);
+    text_add_string(&narrowing->sql, "FROM orders o WHERE account_id = ?");
+    narrowing->parameters[narrowing->count++] = db_integer(filter->account_id);
+    if (filter->id_above > 0)
+        narrow(narrowing, "id > ?", db_integer(filter->id_above));
+    if (filter->status >= 0)
+        narrow(narrowing, "status = ?", db_text(order_status_name((enum order_status)filter->status)));
+    if (filter->type >= 0)
+        narrow(narrowing, "type = ?", db_text(order_type_name((enum order_type)filter->type)));
+    if (filter->channel >= 0)
+        narrow(narrowing, "channel = ?", db_text(order_channel_name((enum order_channel)filter->channel)));
+    if (filter->keyword != NULL)
+        narrow_by_keyword(narrowing, arena, filter->keyword);
+}
+
+static enum iw_error number_fetch(struct context *context, struct db *db, const char *sql,
+                                  const struct db_value *parameters, unsigned count, int64_t *number)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, sql, parameters, count, &rows);
+    if (error == IW_OK)
+        *number = db_integer_of(db_at(&rows, 0, 0));
+    return error;
+}
+
+enum iw_error orders_count(struct context *context, struct db *db, const struct order_filter *filter,
+                           int64_t *count)
+{
+    struct narrowing narrowing;
+    narrowing_make(&narrowing, context->arena, filter);
+    const char *sql = arena_printf(context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
+    return number_fetch(context, db, sql, narrowing.parameters, narrowing.count, count);
+}
+
+enum iw_error orders_count_up_to(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                                 int64_t *count)
+{
+    const struct db_value parameters[] = {db_integer(account_id), db_integer(id)};
+    return number_fetch(context, db, "SELECT COUNT(*) FROM orders WHERE account_id = ? AND id <= ?",
+                        parameters, 2, count);
+}
+
+/*
+ * Deferred join: the page's ids come from an index alone, only those rows are
+ * read whole.
+ */
+enum iw_error orders_page(struct context *context, struct db *db, const struct order_filter *filter,
+                          int64_t limit, int64_t offset, struct order **orders, size_t *count)
+{
+    struct narrowing narrowing;
+    struct db_rows rows;
+    narrowing_make(&narrowing, context->arena, filter);
+    narrowing.parameters[narrowing.count++] = db_integer(limit);
+    narrowing.parameters[narrowing.count++] = db_integer(offset);
+    const char *sql = arena_printf(context->arena,
+                                   "SELECT " ORDER_COLUMNS " FROM (SELECT id %s ORDER BY id DESC LIMIT ? "
+                                   "OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
+                                   narrowing.sql.data);
+    enum iw_error error = db_run(context, db, sql, narrowing.parameters, narrowing.count, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *orders = arena_array(context->arena, rows.count + 1, sizeof **orders);
+    for (size_t i = 0; i < rows.count; i++)
+        order_read(db_at(&rows, i, 0), &(*orders)[i]);
+    return IW_OK;
+}
+
+/* Passes a row on as an order. */
+struct stream {
+    bool (*take)(void *user, const struct order *order);
+    void *user;
+};
+
+static bool stream_row(void *user, const struct db_value *values, unsigned columns)
+{
+    const struct stream *stream = user;
+    struct order order;
+    if (columns != order_columns)
+        abort();
+    order_read(values, &order);
+    return stream->take(stream->user, &order);
+}
+
+enum iw_error orders_stream(struct context *context, struct db *db, const struct order_filter *filter,
+                            bool (*take)(void *user, const struct order *order), void *user)
+{
+    struct narrowing narrowing;
+    struct stream stream = {take, user};
+    narrowing_make(&narrowing, context->arena, filter);
+    /* The index gives the rows in this order: nothing is sorted or kept, on either side. */
+    const char *sql =
+        arena_printf(context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC", narrowing.sql.data);
+    return db_stream(context, db, sql, narrowing.parameters, narrowing.count, stream_row, &stream);
+}

@@ -1,0 +1,127 @@
+/*
+ * Orders and their files: the rows that the domain works on.
+ *
+ * Every function that a client's request leads to takes the account, so that
+ * another account's order is as good as a missing one: NOT_FOUND.
+ */
+#ifndef STORE_ORDERS_H
+#define STORE_ORDERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+#include <imgward/order.h>
+
+#include "store/db.h"
+
+struct order {
+    int64_t id;
+    enum order_type type;
+    enum order_channel channel;
+    enum order_status status;
+    const char *name;
+    const char *body_digest; /* 32 bytes */
+    bool is_zero_copy;
+    bool has_thumbnail;
+    const char *zip_store_key; /* NULL: there is no archive */
+    unsigned file_count;
+    unsigned completed_file_count;
+    const char *watermark_text; /* NULL: none */
+    const char *error_code;     /* of the order as a whole; NULL: none */
+    int64_t created_ms;
+    int64_t updated_ms;
+    int64_t expires_ms; /* 0: never */
+};
+
+struct order_file {
+    int64_t id;
+    unsigned position; /* from 1 */
+    bool is_original;
+    const char *name;
+    const char *status;         /* "pending", "uploaded", "processing", "complete", "failed" */
+    const char *error_code;     /* NULL: none */
+    const char *error_sentence; /* NULL: none */
+};
+
+struct order_result {
+    int64_t id;
+    const char *name;
+    const char *format; /* "jpeg", "png", "webp" */
+};
+
+/* What a new order is made of. */
+struct order_row {
+    int64_t id;
+    int64_t account_id;
+    enum order_type type;
+    const char *name;
+    const char *key; /* idempotency key */
+    size_t key_length;
+    const uint8_t *body_digest; /* 32 bytes */
+    enum order_strength strength;
+    const char *const *file_names;
+    unsigned file_count;
+    int64_t created_ms;
+    int64_t expires_ms;
+};
+
+/* What a list is narrowed to; -1 and NULL narrow nothing. */
+struct order_filter {
+    int64_t account_id;
+    int type;
+    int status;
+    int channel;
+    const char *keyword;
+    int64_t id_above; /* only ids above this; 0: all */
+};
+
+/*
+ * Writes an order and its files in one statement and one transaction.
+ * file_ids[0..file_count) are set.  TWIN_EXISTS when the id or the idempotency
+ * key is taken, with nothing written.
+ */
+enum iw_error orders_insert(struct context *context, struct db *db, const struct order_row *row,
+                            int64_t *file_ids) IW_MUST_USE;
+
+/* The order and all its files (originals last), in one query. */
+enum iw_error orders_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                          struct order *order, struct order_file **files) IW_MUST_USE;
+
+/* The same by idempotency key. */
+enum iw_error orders_find_by_key(struct context *context, struct db *db, int64_t account_id,
+                                 enum order_type type, const char *key, size_t key_length,
+                                 struct order *order, struct order_file **files) IW_MUST_USE;
+
+/* The same, with the order's row locked until the transaction ends. */
+enum iw_error orders_lock(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                          struct order *order, struct order_file **files) IW_MUST_USE;
+
+/* Starts a pending order: compare and set.  NOT_FOUND when it is no longer in status from. */
+enum iw_error orders_start(struct context *context, struct db *db, int64_t id, enum order_status from,
+                           enum order_status to, int64_t now_ms) IW_MUST_USE;
+
+/* What can be downloaded, by id. */
+enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
+                             struct order_result **results, size_t *count) IW_MUST_USE;
+
+enum iw_error orders_count(struct context *context, struct db *db, const struct order_filter *filter,
+                           int64_t *count) IW_MUST_USE;
+
+/* How many orders of an account have ids up to one. */
+enum iw_error orders_count_up_to(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                                 int64_t *count) IW_MUST_USE;
+
+/* One page, newest first; the array is the arena's. */
+enum iw_error orders_page(struct context *context, struct db *db, const struct order_filter *filter,
+                          int64_t limit, int64_t offset, struct order **orders, size_t *count) IW_MUST_USE;
+
+/*
+ * All of them, newest first, one by one, unbuffered: each lives until take
+ * answers, and nothing may be asked of db in between.  take answers false to stop.
+ */
+enum iw_error orders_stream(struct context *context, struct db *db, const struct order_filter *filter,
+                            bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
+
+#endif
