@@ -1,6 +1,8 @@
 /* Every table of routes of the program, one line a file of this room. */
-#include "http/route.h"
+#include "api/tables.h"
 
 const struct route *const api_routes[] = {
+    api_anti_ai,
+    api_orders,
     NULL,
 };

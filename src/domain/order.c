@@ -249,9 +249,8 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
     domain->context->order_id = id;
     enum iw_error error = db_transaction(domain->context, domain->db, confirm_work, &confirmation);
     *status = confirmation.status;
-    /* The bell says "look now"; which order it was for does not matter to who hears it. */
     if (error == IW_OK && confirmation.is_started)
-        queue_ring(domain->redis, domain->config, domain->context, &id, 1);
+        queue_ring(domain->redis, domain->config, domain->context, id);
     return error;
 }
 

@@ -1,0 +1,124 @@
+#include "api/field.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+enum { file_name_bytes_max = 255 };
+
+static const char *const extensions[] = {"jpg", "jpeg", "png", "webp"};
+
+void field_bad(const struct field_place *place, const char *name, const char *format, ...)
+{
+    struct arena *arena = place->context->arena;
+    va_list arguments;
+    va_start(arguments, format);
+    const char *message = arena_vprintf(arena, format, arguments);
+    va_end(arguments);
+    context_detail(place->context, arena_printf(arena, "%s%s", place->prefix, name), "%s", message);
+}
+
+/* The member if it is there and of the kind; a detail when it is of another, or required and absent. */
+static const struct json *member_of(const struct field_place *place, const char *name, bool is_required,
+                                    enum json_kind kind, const char *wanted)
+{
+    const struct json *member = json_member(place->object, name);
+    if (json_is(member, kind))
+        return member;
+    if (!json_is_absent(member))
+        field_bad(place, name, "must be %s", wanted);
+    else if (is_required)
+        field_bad(place, name, "is required");
+    return NULL;
+}
+
+bool field_object(const struct field_place *place, const char *name, struct field_place *inner)
+{
+    const struct json *member = member_of(place, name, false, JSON_KIND_OBJECT, "an object");
+    *inner = (struct field_place){place->context, member,
+                                  arena_printf(place->context->arena, "%s%s.", place->prefix, name)};
+    return member != NULL;
+}
+
+const struct json *field_string(const struct field_place *place, const char *name, bool is_required,
+                                size_t least, size_t most)
+{
+    const struct json *member = member_of(place, name, is_required, JSON_KIND_STRING, "a string");
+    if (member == NULL)
+        return NULL;
+    size_t length = text_code_points(member->string, member->length);
+    if (text_has_control(member->string, member->length))
+        field_bad(place, name, "holds control characters");
+    else if (length < least || length > most)
+        field_bad(place, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
+    else
+        return member;
+    return NULL;
+}
+
+bool field_boolean(const struct field_place *place, const char *name, bool fallback)
+{
+    const struct json *member = json_member(place->object, name);
+    if (json_is(member, JSON_KIND_TRUE) || json_is(member, JSON_KIND_FALSE))
+        return member->kind == JSON_KIND_TRUE;
+    if (!json_is_absent(member))
+        field_bad(place, name, "must be true or false");
+    return fallback;
+}
+
+const struct json *field_array(const struct field_place *place, const char *name, bool is_required,
+                               size_t least, size_t most)
+{
+    const struct json *member = member_of(place, name, is_required, JSON_KIND_ARRAY, "an array");
+    if (member == NULL || (member->length >= least && member->length <= most))
+        return member;
+    field_bad(place, name, "has %zu items; %zu to %zu are allowed", member->length, least, most);
+    return NULL;
+}
+
+int64_t field_order_id(const struct field_place *place, const char *name)
+{
+    int64_t id = 0;
+    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "an order id, as a string");
+    if (member == NULL)
+        return 0;
+    if (strlen(member->string) == member->length && text_integer(member->string, 1, INT64_MAX, &id))
+        return id;
+    field_bad(place, name, "is not an order id");
+    return 0;
+}
+
+static bool extension_is_known(const char *extension)
+{
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
+        if (text_equal_nocase(extension, extensions[i]))
+            return true;
+    return false;
+}
+
+/* What is wrong with a file name, or NULL. */
+static const char *file_name_fault(struct arena *arena, const struct json *name)
+{
+    const char *dot = strrchr(name->string, '.');
+    if (name->length == 0 || name->length > file_name_bytes_max)
+        return arena_printf(arena, "has %zu bytes; 1 to %d are allowed", name->length, file_name_bytes_max);
+    if (text_has_control(name->string, name->length))
+        return "holds control characters";
+    if (strpbrk(name->string, "/\\") != NULL)
+        return "holds a slash or a backslash";
+    if (dot == NULL || !extension_is_known(dot + 1))
+        return "must end in .jpg, .jpeg, .png or .webp";
+    return dot == name->string ? "has nothing before the extension" : NULL;
+}
+
+const char *field_file_name(const struct field_place *place, const char *name)
+{
+    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "a string");
+    if (member == NULL)
+        return NULL;
+    const char *fault = file_name_fault(place->context->arena, member);
+    if (fault == NULL)
+        return member->string;
+    field_bad(place, name, "%s", fault);
+    return NULL;
+}

@@ -1,0 +1,314 @@
+/* Looking at orders: detail, list, download, refresh (contract 6). */
+#include <string.h>
+
+#include "api/shape.h"
+#include "api/tables.h"
+#include "base/text.h"
+#include "domain/caller.h"
+#include "domain/order.h"
+#include "http/response.h"
+
+enum {
+    limit_default = 10,
+    limit_most = 100,
+    limit_all = -1,
+    page_most = 1000000000,
+    keyword_bytes_max = 255,
+    stream_piece_bytes = 16384
+};
+
+/* The id in the path.  A text that is no id names no order. */
+static enum iw_error path_id(struct request *request, int64_t *id)
+{
+    if (text_integer(request_capture(request, "orderId"), 1, INT64_MAX, id))
+        return IW_OK;
+    return context_fail(request->context, IW_ORDER_NOT_FOUND, NULL);
+}
+
+static void files_render(struct render *render, const struct order_view *view)
+{
+    render_array_begin(render, "files");
+    for (unsigned i = 0; i < view->order.file_count; i++) {
+        const struct order_file *file = &view->files[i];
+        render_object_begin(render, NULL);
+        render_integer(render, "fileId", file->id);
+        render_string(render, "fileName", file->name);
+        render_string(render, "status", file->status);
+        render_string(render, "error", file->error_code);
+        render_object_end(render);
+    }
+    render_array_end(render);
+}
+
+static enum iw_error detail(struct request *request)
+{
+    int64_t id;
+    struct order_view view;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = order_find(request->domain, request->caller->id, id, &view);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    shape_order(render, request->domain, request->arena, &view.order);
+    shape_errors(render, request->arena, &view);
+    render_array_begin(render, "watermarks");
+    render_array_end(render);
+    render_string(render, "watermarkText", view.order.watermark_text);
+    files_render(render, &view);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error refresh(struct request *request)
+{
+    int64_t id;
+    struct order_view view;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = order_refresh(request->domain, request->caller->id, id, &view);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_id(render, "orderId", id);
+    render_array_begin(render, "files");
+    for (unsigned i = 0; i < view.order.file_count; i++) {
+        render_object_begin(render, NULL);
+        render_id(render, "fileId", view.files[i].id);
+        render_string(render, "fileName", view.files[i].name);
+        shape_upload(render, request->domain, &view.order, &view.files[i]);
+        render_boolean(render, "uploaded", !order_file_is_missing(&view.files[i]));
+        render_object_end(render);
+    }
+    render_array_end(render);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static const char *content_type(const char *format)
+{
+    return strcmp(format, "png") == 0    ? "image/png"
+           : strcmp(format, "webp") == 0 ? "image/webp"
+                                         : "image/jpeg";
+}
+
+static void results_render(struct render *render, const struct request *request,
+                           const struct order_download *download)
+{
+    render_array_begin(render, "files");
+    for (size_t i = 0; i < download->result_count; i++) {
+        const struct order_result *result = &download->results[i];
+        render_object_begin(render, NULL);
+        render_string(render, "fileName", result->name);
+        render_string(render, "contentType", content_type(result->format));
+        render_string(render, "downloadUrl",
+                      order_result_url(request->domain, request->arena, download->order.id, result->id));
+        render_object_end(render);
+    }
+    render_array_end(render);
+}
+
+static enum iw_error download(struct request *request)
+{
+    int64_t id;
+    struct order_download found;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = order_download(request->domain, request->caller->id, id, &found);
+    if (error != IW_OK)
+        return error;
+    bool is_archive = found.result_count > 1;
+    const struct order_result *first = &found.results[0];
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_string(render, "downloadUrl",
+                  is_archive ? order_archive_url(request->domain, request->arena, id)
+                             : order_result_url(request->domain, request->arena, id, first->id));
+    render_integer(render, "expiresIn", request->config->store_download_url_s);
+    render_string(render, "fileName",
+                  is_archive ? order_archive_name(request->arena, &found.order) : first->name);
+    render_string(render, "contentType", is_archive ? "application/zip" : content_type(first->format));
+    results_render(render, request, &found);
+    render_object_end(render);
+    return IW_OK;
+}
+
+/* What a list is asked for. */
+struct list_query {
+    struct order_filter filter;
+    int64_t page;
+    int64_t limit; /* limit_all: everything */
+};
+
+static void number_read(struct request *request, const char *name, int64_t least, int64_t most,
+                        int64_t *number)
+{
+    const char *text = request_query(request, name);
+    if (text != NULL && !text_integer(text, least, most, number))
+        context_detail(request->context, name, "must be an integer from %lld to %lld%s", (long long)least,
+                       (long long)most, most == limit_most ? ", or -1 for all" : "");
+}
+
+/* A word of a set, or "all", which narrows nothing. */
+static void word_read(struct request *request, const char *name, const char *(*word_of)(unsigned),
+                      unsigned count, int *value)
+{
+    const char *text = request_query(request, name);
+    if (text == NULL || strcmp(text, "all") == 0)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(text, word_of(i)) == 0) {
+            *value = (int)i;
+            return;
+        }
+    struct text words;
+    text_init(&words, request->arena);
+    for (unsigned i = 0; i < count; i++)
+        text_printf(&words, "%s, ", word_of(i));
+    context_detail(request->context, name, "must be one of %sall", words.data);
+}
+
+static const char *status_word(unsigned value)
+{
+    return order_status_name((enum order_status)value);
+}
+
+static const char *type_word(unsigned value)
+{
+    return order_type_name((enum order_type)value);
+}
+
+static const char *channel_word(unsigned value)
+{
+    return order_channel_name((enum order_channel)value);
+}
+
+static enum iw_error list_query_read(struct request *request, struct list_query *query)
+{
+    *query = (struct list_query){
+        .filter = {.account_id = request->caller->id, .type = -1, .status = -1, .channel = -1},
+        .page = 1,
+        .limit = limit_default};
+    request_query_read(request);
+    number_read(request, "page", 1, page_most, &query->page);
+    const char *limit = request_query(request, "limit");
+    if (limit != NULL && strcmp(limit, "-1") == 0)
+        query->limit = limit_all;
+    else
+        number_read(request, "limit", 1, limit_most, &query->limit);
+    word_read(request, "status", status_word, ORDER_STATUS_COUNT, &query->filter.status);
+    word_read(request, "type", type_word, ORDER_TYPE_COUNT, &query->filter.type);
+    word_read(request, "channel", channel_word, ORDER_CHANNEL_COUNT, &query->filter.channel);
+    const char *keyword = request_query(request, "keyword");
+    if (keyword != NULL && strlen(keyword) > keyword_bytes_max)
+        context_detail(request->context, "keyword", "has %zu bytes; at most %d are allowed", strlen(keyword),
+                       keyword_bytes_max);
+    query->filter.keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
+    return context_validated(request->context);
+}
+
+static void page_info_render(struct render *render, int64_t total, int64_t page, int64_t limit)
+{
+    render_object_begin(render, "pageInfo");
+    render_integer(render, "totalItems", total);
+    render_integer(render, "totalPages", limit > 0 ? (total + limit - 1) / limit : 1);
+    render_integer(render, "currentPage", page);
+    render_integer(render, "itemsPerPage", limit > 0 ? limit : total);
+    render_object_end(render);
+}
+
+static void item_render(struct render *render, const struct domain *domain, struct arena *scratch,
+                        const struct order *order)
+{
+    render_object_begin(render, NULL);
+    shape_order(render, domain, scratch, order);
+    render_object_end(render);
+}
+
+static enum iw_error list_page(struct request *request, const struct list_query *query)
+{
+    int64_t total;
+    struct order *orders;
+    size_t count;
+    int64_t offset = (query->page - 1) * query->limit;
+    enum iw_error error = order_count(request->domain, &query->filter, &total);
+    if (error == IW_OK)
+        error = orders_page(request->context, request->domain->db, &query->filter, query->limit, offset,
+                            &orders, &count);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_array_begin(render, "data");
+    for (size_t i = 0; i < count; i++)
+        item_render(render, request->domain, request->arena, &orders[i]);
+    render_array_end(render);
+    page_info_render(render, total, query->page, query->limit);
+    return IW_OK;
+}
+
+/* Everything, passed on piece by piece: memory stays flat whatever the number. */
+struct list_stream {
+    struct request *request;
+    struct render *render;
+    struct arena *scratch; /* of one order */
+    int64_t count;
+    bool is_shown; /* false behind the only page */
+    enum iw_error error;
+};
+
+static bool stream_begin(struct list_stream *stream)
+{
+    stream->error = response_stream_begin(stream->request);
+    stream->render = response_data(stream->request);
+    render_array_begin(stream->render, "data");
+    return stream->error == IW_OK;
+}
+
+static bool stream_take(void *user, const struct order *order)
+{
+    struct list_stream *stream = user;
+    struct request *request = stream->request;
+    if (stream->render == NULL && !stream_begin(stream))
+        return false;
+    stream->count++;
+    if (stream->is_shown)
+        item_render(stream->render, request->domain, stream->scratch, order);
+    arena_reset(stream->scratch);
+    return request->response.body.length < stream_piece_bytes || response_stream_flush(request);
+}
+
+static enum iw_error list_all(struct request *request, const struct list_query *query)
+{
+    struct list_stream stream = {.request = request, .scratch = arena_new(0), .is_shown = query->page == 1};
+    enum iw_error error =
+        orders_stream(request->context, request->domain->db, &query->filter, stream_take, &stream);
+    arena_free(stream.scratch);
+    if (error == IW_OK)
+        error = stream.error;
+    if (error == IW_OK && stream.render == NULL && !stream_begin(&stream))
+        error = stream.error;
+    if (error != IW_OK)
+        return error;
+    render_array_end(stream.render);
+    page_info_render(stream.render, stream.count, query->page, limit_all);
+    return IW_OK;
+}
+
+static enum iw_error list(struct request *request)
+{
+    struct list_query query;
+    enum iw_error error = list_query_read(request, &query);
+    if (error != IW_OK)
+        return error;
+    return query.limit == limit_all ? list_all(request, &query) : list_page(request, &query);
+}
+
+const struct route api_orders[] = {
+    {METHOD_GET, "/api/v2/orders", list, 0},
+    {METHOD_GET, "/api/v2/orders/{orderId}", detail, 0},
+    {METHOD_GET, "/api/v2/orders/{orderId}/download", download, 0},
+    {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh, 0},
+    {.pattern = NULL},
+};

@@ -1,0 +1,57 @@
+#include "api/shape.h"
+
+#include <imgward/error.h>
+
+void shape_upload(struct render *render, const struct domain *domain, const struct order *order,
+                  const struct order_file *file)
+{
+    struct arena *arena = domain->context->arena;
+    bool is_pending = order->status == ORDER_PENDING;
+    int64_t expires_ms = 0;
+    const char *url = is_pending ? order_upload_url(domain, arena, order->id, file, &expires_ms) : NULL;
+    render_string(render, "uploadUrl", url);
+    render_string(render, "fileKey", order_upload_key(arena, order->id, file));
+    render_time(render, "uploadUrlExpiresAt", expires_ms);
+}
+
+void shape_order(struct render *render, const struct domain *domain, struct arena *scratch,
+                 const struct order *order)
+{
+    render_id(render, "orderId", order->id);
+    render_string(render, "orderName", order->name);
+    render_string(render, "type", order_type_name(order->type));
+    render_string(render, "channel", order_channel_name(order->channel));
+    render_string(render, "status", order_status_name(order->status));
+    render_integer(render, "fileCount", order->file_count);
+    render_integer(render, "completedFileCount", order->completed_file_count);
+    render_string(render, "thumbnailImageUrl", order_thumbnail_url(domain, scratch, order));
+    render_time(render, "createdAt", order->created_ms);
+    render_time(render, "updatedAt", order->updated_ms);
+    render_time(render, "expiresAt", order->expires_ms);
+}
+
+/* The code of a file that failed: its own, or that of an order that failed as a whole. */
+static const char *code_of(const struct order *order, const struct order_file *file)
+{
+    return file->error_code != NULL || order->status != ORDER_FAILED ? file->error_code : order->error_code;
+}
+
+void shape_errors(struct render *render, struct arena *arena, const struct order_view *view)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < view->order.file_count; i++) {
+        const struct order_file *file = &view->files[i];
+        const char *code = code_of(&view->order, file);
+        if (code == NULL)
+            continue;
+        if (count++ == 0)
+            render_array_begin(render, "errors");
+        const char *sentence =
+            file->error_sentence != NULL ? file->error_sentence : iw_error_sentence(iw_error_by_code(code));
+        render_string(render, NULL, arena_printf(arena, "%s: %s: %s", file->name, code, sentence));
+    }
+    if (count == 0)
+        render_null(render, "errors");
+    else
+        render_array_end(render);
+}

@@ -1,0 +1,22 @@
+/* Pieces of JSON that several endpoints answer, in one shape each. */
+#ifndef API_SHAPE_H
+#define API_SHAPE_H
+
+#include "base/render.h"
+#include "domain/order.h"
+
+/*
+ * uploadUrl, fileKey, uploadUrlExpiresAt of a file: fresh while its order is
+ * pending, a null URL once it has started.
+ */
+void shape_upload(struct render *render, const struct domain *domain, const struct order *order,
+                  const struct order_file *file);
+
+/* The members that a list and a detail have in common; scratch holds texts until the caller is done. */
+void shape_order(struct render *render, const struct domain *domain, struct arena *scratch,
+                 const struct order *order);
+
+/* "errors": null or an array of "fileName: CODE: sentence". */
+void shape_errors(struct render *render, struct arena *arena, const struct order_view *view);
+
+#endif

@@ -1,0 +1,10 @@
+/* The tables of routes, one a file of this room; routes.c lists them. */
+#ifndef API_TABLES_H
+#define API_TABLES_H
+
+#include "http/route.h"
+
+extern const struct route api_anti_ai[];
+extern const struct route api_orders[];
+
+#endif
