@@ -1,0 +1,29 @@
+/*
+ * The sealed end: takes requests from its socket, does what the table of kinds
+ * says, answers.  Everything it needs by name (weights, key) is loaded before
+ * it is sealed.  No database, no network, no file names.
+ */
+#ifndef WORKER_IMAGE_PROCESS_H
+#define WORKER_IMAGE_PROCESS_H
+
+#include <imgward/watermark.h>
+
+#include "worker/codec.h"
+#include "worker/image_protocol.h"
+
+struct image_process {
+    struct codec_limits limits; /* side_min_px comes from the kind */
+    unsigned cpu_seconds;       /* per image; 0: no limit */
+    unsigned images_max;
+    uint8_t watermark_key[WATERMARK_KEY_BYTES];
+    bool has_watermark_key;
+};
+
+/* One request: its files are mapped or written, never closed here.  Fills the answer, the error in it. */
+void image_process_serve(const struct image_process *process, const struct image_request *request,
+                         const int files[image_file_count], struct image_answer *answer);
+
+/* Says READY and serves until images_max are served or the other end closes. */
+void image_process_run(const struct image_process *process, int socket, bool is_unsealed);
+
+#endif
