@@ -83,5 +83,6 @@ extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];
 extern const struct ctl_command ctl_commands_secret[];
 extern const struct ctl_command ctl_commands_image_watermark[];
+extern const struct ctl_command ctl_commands_image_protect[];
 
 #endif

@@ -12,6 +12,7 @@ static const struct ctl_command *const families[] = {
     ctl_commands_key,
     ctl_commands_secret,
     ctl_commands_image_watermark,
+    ctl_commands_image_protect,
 };
 
 enum { family_count = sizeof families / sizeof families[0] };

@@ -1,0 +1,94 @@
+/* imgwardctl image protect: the anti-AI engine on files, as the worker runs it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/ctl.h"
+#include "worker/protect_picture.h"
+
+/* A little more than the service takes: an operator may look at what was refused. */
+static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};
+
+enum { file_bytes_max = 512 * 1024 * 1024 };
+
+/* The file of --weights, or else the configured one; NULL after a line on stderr. */
+static const char *weights_path(struct ctl *ctl)
+{
+    struct config config;
+    const char *path = ctl_option(ctl, "--weights");
+    if (path != NULL)
+        return path;
+    return ctl_config(ctl, &config) ? config.image_weights_file : NULL;
+}
+
+static bool strength_read(const struct ctl *ctl, enum protect_strength *strength)
+{
+    const char *name = ctl_option(ctl, "--strength");
+    *strength = PROTECT_HIGH;
+    if (name == NULL || protect_strength_by_name(name, strength))
+        return true;
+    fprintf(stderr, "imgwardctl: --strength is low, standard or high.\n");
+    return false;
+}
+
+static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum iw_error error = ctl_file_read(ctl->context, ctl->arguments[0], file_bytes_max, &bytes, &size);
+    if (error != IW_OK)
+        return error;
+    error = codec_decode(ctl->context, bytes, size, &limits, picture);
+    free(bytes);
+    return error;
+}
+
+static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect,
+                                  enum protect_strength strength, uint64_t seed)
+{
+    struct codec_picture picture;
+    struct codec_bytes bytes;
+    struct protect_report report;
+    enum iw_error error = picture_open(ctl, &picture);
+    if (error != IW_OK)
+        return error;
+    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &report);
+    codec_picture_free(&picture);
+    if (error != IW_OK)
+        return error;
+    error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0644);
+    codec_bytes_free(&bytes);
+    if (error == IW_OK)
+        printf("%s: %s, PSNR %.2f dB%s\n", ctl->arguments[1], protect_strength_name(strength), report.psnr_db,
+               report.is_limited ? ", less than the strength's: the picture hides no more" : "");
+    return error;
+}
+
+static enum ctl_exit protect_run(struct ctl *ctl)
+{
+    enum protect_strength strength;
+    struct protect *protect;
+    int64_t seed;
+    if (!strength_read(ctl, &strength) || !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
+        return CTL_FAILED;
+    const char *path = weights_path(ctl);
+    if (path == NULL)
+        return CTL_FAILED;
+    if (protect_open(ctl->context, path, &protect) != IW_OK)
+        return ctl_failed(ctl);
+    enum iw_error error = file_protect(ctl, protect, strength, (uint64_t)seed);
+    protect_free(protect);
+    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+}
+
+const struct ctl_command ctl_commands_image_protect[] = {
+    {.words = {"image", "protect"},
+     .arguments = "IN OUT",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .options = {{"--strength", "NAME", "low (PSNR 40 dB), standard (37) or high (34, the default)."},
+                 {"--seed", "N", "What the perturbation's grid and noise are drawn from; 0 when not given."},
+                 {"--weights", "FILE", "The network's weights, instead of the configured file."}},
+     .help = "Adds the anti-AI perturbation and the metadata opt-out to a JPEG, PNG or WebP.",
+     .run = protect_run},
+    {.words = {NULL}},
+};

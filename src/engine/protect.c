@@ -1,0 +1,413 @@
+#include <imgward/protect.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/image.h"
+#include "engine/protect_canvas.h"
+#include "engine/protect_net.h"
+
+enum {
+    unit_peak = 127, /* the unit perturbation is kept as -127..127 */
+    delta_peak = 63, /* no sample moves by more levels (of 255) than this */
+    room_count = delta_peak + 1,
+    levels_16bit = 257, /* steps of 16 bits in one level of 8 bits */
+    scale_steps = 40    /* of the bisection */
+};
+
+struct protect {
+    struct net net;
+};
+
+struct protect_plan {
+    uint32_t width_px, height_px;
+    unsigned colors; /* 1 or 3 */
+    unsigned depth_bits;
+    double scale; /* of the last protect_render; 0: none */
+    uint64_t histogram[room_count][unit_peak + 1];
+    int8_t units[]; /* row by row, colors a pixel */
+};
+
+/* ---- strengths */
+
+static const struct {
+    const char *name;
+    double psnr_db;
+} strengths[protect_strength_count] = {
+    [PROTECT_LOW] = {"low", 40},
+    [PROTECT_STANDARD] = {"standard", 37},
+    [PROTECT_HIGH] = {"high", 34},
+};
+
+double protect_strength_db(enum protect_strength strength)
+{
+    return strengths[strength].psnr_db;
+}
+
+const char *protect_strength_name(enum protect_strength strength)
+{
+    return strengths[strength].name;
+}
+
+bool protect_strength_by_name(const char *name, enum protect_strength *strength)
+{
+    for (unsigned i = 0; i < protect_strength_count; i++) {
+        if (strcmp(name, strengths[i].name) == 0) {
+            *strength = (enum protect_strength)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- weights */
+
+enum iw_error protect_new(struct protect **protect, const void *weights, size_t size, const char **why)
+{
+    *why = "there is no memory for the weights";
+    *protect = calloc(1, sizeof **protect);
+    if (*protect == NULL)
+        return IW_NO_MEMORY;
+    enum iw_error error = net_init(&(*protect)->net, weights, size, why);
+    if (error != IW_OK) {
+        free(*protect);
+        *protect = NULL;
+    }
+    return error;
+}
+
+void protect_free(struct protect *protect)
+{
+    if (protect == NULL)
+        return;
+    net_fini(&protect->net);
+    free(protect);
+}
+
+/* ---- the unit perturbation */
+
+/* What the network's source and sink share. */
+struct job {
+    struct canvas canvas;
+    const float *mask;
+    float *pixels; /* one row of a band */
+    struct protect_plan *plan;
+};
+
+static void job_source(void *data, int64_t row, int64_t first, unsigned count, float *values)
+{
+    struct job *job = data;
+    enum { run = net_block_px * canvas_colors };
+    for (unsigned i = 0; i < net_block_px; i++) {
+        canvas_pixels(&job->canvas, row * net_block_px + i, first * net_block_px,
+                      (size_t)count * net_block_px, job->pixels);
+        for (unsigned block = 0; block < count; block++) {
+            const float *pixels = job->pixels + (size_t)block * run;
+            float *out = values + (size_t)block * net_input_channels + (size_t)i * run;
+            for (unsigned k = 0; k < run; k++)
+                out[k] = pixels[k] - 0.5f;
+        }
+    }
+    for (unsigned block = 0; block < count; block++)
+        canvas_noise(&job->canvas, row, first + block,
+                     values + (size_t)block * net_input_channels + net_color_values);
+}
+
+/* Weights of the nearer and the farther block for the four pixels of a block. */
+static const float near_weights[net_block_px] = {0.625f, 0.875f, 0.875f, 0.625f};
+
+/* The mask between blocks: block is the place of the block in a row with one block before it. */
+static float mask_between(const float *here, const float *there, float weight, size_t block, unsigned j)
+{
+    size_t side = j < net_block_px / 2 ? block - 1 : block + 1;
+    float near = here[block] * weight + there[block] * (1 - weight);
+    float far = here[side] * weight + there[side] * (1 - weight);
+    return near * near_weights[j] + far * (1 - near_weights[j]);
+}
+
+static int8_t unit_rounded(float value)
+{
+    return (int8_t)lrintf(value * unit_peak);
+}
+
+/* Stores one pixel of the perturbation, bounded and masked; a grey picture takes its luma. */
+static void unit_store(const struct protect_plan *plan, const float *raw, float mask, int8_t *unit)
+{
+    float bounded[canvas_colors];
+    for (unsigned color = 0; color < canvas_colors; color++)
+        bounded[color] = raw[color] / sqrtf(1 + raw[color] * raw[color]) * mask;
+    if (plan->colors == 1) {
+        unit[0] = unit_rounded(0.299f * bounded[0] + 0.587f * bounded[1] + 0.114f * bounded[2]);
+        return;
+    }
+    for (unsigned color = 0; color < canvas_colors; color++)
+        unit[color] = unit_rounded(bounded[color]);
+}
+
+static void job_sink(void *data, int64_t row, int64_t first, unsigned count, const float *values)
+{
+    const struct job *job = data;
+    struct protect_plan *plan = job->plan;
+    size_t stride = job->canvas.columns + 2;
+    const float *here = job->mask + (size_t)(row + 1) * stride + first + 1;
+    for (unsigned i = 0; i < net_block_px; i++) {
+        int64_t y = row * net_block_px + i - job->canvas.top_px;
+        if (y < 0 || y >= plan->height_px)
+            continue;
+        const float *there = i < net_block_px / 2 ? here - stride : here + stride;
+        for (unsigned pixel = 0; pixel < count * net_block_px; pixel++) {
+            unsigned block = pixel / net_block_px, j = pixel % net_block_px;
+            int64_t x = first * net_block_px + pixel - job->canvas.left_px;
+            if (x < 0 || x >= plan->width_px)
+                continue;
+            const float *raw =
+                values + (size_t)block * net_color_values + (i * net_block_px + j) * canvas_colors;
+            unit_store(plan, raw, mask_between(here, there, near_weights[i], block, j),
+                       plan->units + ((size_t)y * plan->width_px + (size_t)x) * plan->colors);
+        }
+    }
+}
+
+/* ---- the histogram */
+
+static const int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
+{
+    return plan->units + (size_t)y * plan->width_px * plan->colors;
+}
+
+static unsigned sample_at(const struct image *image, const void *row, size_t at)
+{
+    return image->depth_bits == 8 ? ((const uint8_t *)row)[at] : ((const uint16_t *)row)[at];
+}
+
+/* Pixels that cannot be seen are left alone. */
+static void units_clear_hidden(struct protect_plan *plan, const struct image *image, uint32_t y)
+{
+    const void *row = image_row(image, y);
+    for (uint32_t x = 0; x < plan->width_px; x++)
+        if (sample_at(image, row, (size_t)x * image->channels + plan->colors) == 0)
+            memset(plan->units + ((size_t)y * plan->width_px + x) * plan->colors, 0, plan->colors);
+}
+
+static void histogram_add(struct protect_plan *plan, const struct image *image, uint32_t y)
+{
+    const void *row = image_row(image, y);
+    const int8_t *units = plan_row(plan, y);
+    unsigned top = image->depth_bits == 8 ? 255 : 65535, level = image->depth_bits == 8 ? 1 : levels_16bit;
+    for (uint32_t x = 0; x < plan->width_px; x++) {
+        for (unsigned color = 0; color < plan->colors; color++) {
+            int unit = *units++;
+            unsigned sample = sample_at(image, row, (size_t)x * image->channels + color);
+            unsigned room = (unit > 0 ? top - sample : sample) / level;
+            plan->histogram[room < delta_peak ? room : delta_peak][abs(unit)]++;
+        }
+    }
+}
+
+enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
+                               const struct image *image, uint64_t seed)
+{
+    unsigned colors = image_has_color(image) ? 3 : 1;
+    size_t samples = (size_t)image->width_px * image->height_px * colors;
+    struct protect_plan *new = malloc(sizeof *new + samples);
+    struct job job = {.plan = new};
+    canvas_init(&job.canvas, image, seed);
+    float *mask = canvas_mask(&job.canvas);
+    job.mask = mask;
+    job.pixels = malloc(sizeof(float) * canvas_colors * net_block_px *
+                        (job.canvas.columns + 2 * (size_t)net_reach_blocks + 2));
+    enum iw_error error = IW_NO_MEMORY;
+    if (new != NULL && mask != NULL &&job.pixels != NULL) {
+        memset(new, 0, sizeof *new);
+        new->width_px = image->width_px;
+        new->height_px = image->height_px;
+        new->colors = colors;
+        new->depth_bits = image->depth_bits;
+        error = net_run(&protect->net, job.canvas.rows, job.canvas.columns, job_source, job_sink, &job);
+    }
+    free(job.pixels);
+    free(mask);
+    if (error != IW_OK) {
+        free(new);
+        return error;
+    }
+    for (uint32_t y = 0; y < image->height_px; y++) {
+        if (image_has_alpha(image))
+            units_clear_hidden(new, image, y);
+        histogram_add(new, image, y);
+    }
+    *plan = new;
+    return IW_OK;
+}
+
+void protect_plan_free(struct protect_plan *plan)
+{
+    free(plan);
+}
+
+/* ---- scale */
+
+/* What a unit becomes, in levels of 255; rounded where the samples are. */
+static double delta_of(const struct protect_plan *plan, unsigned unit, double scale)
+{
+    double delta = unit * scale;
+    if (plan->depth_bits == 8)
+        delta = floor(delta + 0.5);
+    return delta < delta_peak ? delta : delta_peak;
+}
+
+/* Mean square error in levels of 255. */
+static double plan_error(const struct protect_plan *plan, double scale)
+{
+    double sum = 0;
+    for (unsigned unit = 1; unit <= unit_peak; unit++) {
+        double delta = delta_of(plan, unit, scale);
+        for (unsigned room = 0; room < room_count; room++) {
+            double moved = delta < room ? delta : room;
+            sum += (double)plan->histogram[room][unit] * moved * moved;
+        }
+    }
+    return sum / ((double)plan->width_px * plan->height_px * plan->colors);
+}
+
+static double psnr_of(double error)
+{
+    double psnr = error > 0 ? 10 * log10(255.0 * 255.0 / error) : 99;
+    return psnr < 99 ? psnr : 99;
+}
+
+double protect_plan_psnr(const struct protect_plan *plan, double scale)
+{
+    return psnr_of(plan_error(plan, scale));
+}
+
+double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited)
+{
+    double wanted = 255.0 * 255.0 / pow(10, psnr_db / 10);
+    double low = 0, high = delta_peak;
+    for (unsigned step = 0; step < scale_steps; step++) {
+        double middle = (low + high) / 2;
+        if (plan_error(plan, middle) > wanted)
+            high = middle;
+        else
+            low = middle;
+    }
+    /* The error moves in steps where few units differ: take the nearer side. */
+    double below = plan_error(plan, low), above = plan_error(plan, high);
+    double scale = below > 0 && above / wanted > wanted / below ? low : high;
+    if (is_limited != NULL)
+        *is_limited = protect_plan_psnr(plan, scale) > psnr_db + 0.3;
+    return scale;
+}
+
+/* ---- pixels */
+
+/* What each unit adds to a sample. */
+static void deltas_fill(const struct protect_plan *plan, double scale, int deltas[unit_peak + 1])
+{
+    for (unsigned unit = 0; unit <= unit_peak; unit++) {
+        double delta = delta_of(plan, unit, scale);
+        deltas[unit] = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
+    }
+}
+
+/* The unit nearest to the given one whose delta fits the room: then nothing is clipped and undo is exact. */
+static int unit_fitting(const int deltas[unit_peak + 1], int unit, int room)
+{
+    int size = abs(unit);
+    while (deltas[size] > room)
+        size--;
+    return unit < 0 ? -size : size;
+}
+
+static int unit_delta(const int deltas[unit_peak + 1], int unit)
+{
+    return unit < 0 ? -deltas[-unit] : deltas[unit];
+}
+
+static void row_render(struct protect_plan *plan, const struct image *image, uint32_t y,
+                       const int deltas[unit_peak + 1])
+{
+    void *row = image_row(image, y);
+    int8_t *units = plan->units + (size_t)y * plan->width_px * plan->colors;
+    int top = plan->depth_bits == 8 ? 255 : 65535;
+    for (uint32_t x = 0; x < plan->width_px; x++) {
+        for (unsigned color = 0; color < plan->colors; color++, units++) {
+            size_t at = (size_t)x * image->channels + color;
+            int sample = (int)sample_at(image, row, at);
+            int moved = sample + unit_delta(deltas, *units);
+            if (moved < 0 || moved > top) {
+                *units = (int8_t)unit_fitting(deltas, *units, *units > 0 ? top - sample : sample);
+                moved = sample + unit_delta(deltas, *units);
+            }
+            if (plan->depth_bits == 8)
+                ((uint8_t *)row)[at] = (uint8_t)moved;
+            else
+                ((uint16_t *)row)[at] = (uint16_t)moved;
+        }
+    }
+}
+
+void protect_render(struct protect_plan *plan, struct image *image, double scale)
+{
+    int deltas[unit_peak + 1];
+    plan->scale = scale;
+    deltas_fill(plan, scale, deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++)
+        row_render(plan, image, y, deltas);
+}
+
+void protect_undo(const struct protect_plan *plan, struct image *image)
+{
+    int deltas[unit_peak + 1];
+    deltas_fill(plan, plan->scale, deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        void *row = image_row(image, y);
+        const int8_t *units = plan_row(plan, y);
+        for (uint32_t x = 0; x < plan->width_px; x++) {
+            for (unsigned color = 0; color < plan->colors; color++, units++) {
+                size_t at = (size_t)x * image->channels + color;
+                int before = (int)sample_at(image, row, at) - unit_delta(deltas, *units);
+                if (plan->depth_bits == 8)
+                    ((uint8_t *)row)[at] = (uint8_t)before;
+                else
+                    ((uint16_t *)row)[at] = (uint16_t)before;
+            }
+        }
+    }
+}
+
+double protect_psnr(const struct image *left, const struct image *right)
+{
+    unsigned colors = image_has_color(left) ? 3 : 1;
+    double sum = 0, level = left->depth_bits == 8 ? 1 : levels_16bit;
+    for (uint32_t y = 0; y < left->height_px; y++) {
+        const void *one = image_row(left, y), *other = image_row(right, y);
+        uint64_t row = 0;
+        for (uint32_t x = 0; x < left->width_px; x++) {
+            for (unsigned color = 0; color < colors; color++) {
+                size_t at = (size_t)x * left->channels + color;
+                int64_t difference = (int64_t)sample_at(left, one, at) - sample_at(right, other, at);
+                row += (uint64_t)(difference * difference);
+            }
+        }
+        sum += (double)row;
+    }
+    return psnr_of(sum / (level * level) / ((double)left->width_px * left->height_px * colors));
+}
+
+enum iw_error protect_apply(const struct protect *protect, struct image *image,
+                            enum protect_strength strength, uint64_t seed, struct protect_report *report)
+{
+    struct protect_plan *plan = NULL;
+    enum iw_error error = protect_plan_new(&plan, protect, image, seed);
+    if (error != IW_OK)
+        return error;
+    report->target_db = protect_strength_db(strength);
+    report->scale = protect_plan_scale(plan, report->target_db, &report->is_limited);
+    report->psnr_db = protect_plan_psnr(plan, report->scale);
+    protect_render(plan, image, report->scale);
+    protect_plan_free(plan);
+    return IW_OK;
+}

@@ -1,0 +1,339 @@
+#include "engine/protect_net.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the weights file (tools/README.md) */
+
+enum {
+    file_version = 1,
+    file_header_bytes = 16,
+    file_entry_bytes = 32,
+    file_digest_bytes = 32,
+    file_name_bytes = 16,
+    kernel_taps = 9
+};
+
+static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
+
+struct layer_shape {
+    const char *name;
+    uint16_t inputs, outputs, stride;
+};
+
+/* The layers in the order of the file; the stages below name them by place. */
+static const struct layer_shape shapes[net_layer_count] = {
+    {"head", net_input_channels, net_width, 1}, {"down", net_width, net_width, 2},
+    {"context", net_width, net_width, 1},       {"first0", net_width, net_width, 1},
+    {"second0", net_width, net_width, 1},       {"first1", net_width, net_width, 1},
+    {"second1", net_width, net_width, 1},       {"first2", net_width, net_width, 1},
+    {"second2", net_width, net_width, 1},       {"tail", net_width, net_color_values, 1},
+};
+
+static uint32_t u32_at(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static uint16_t u16_at(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+/* IEEE 754 binary16; infinities and NaN do not occur in a weights file and become 0. */
+static float half_at(const uint8_t *bytes)
+{
+    uint16_t half = u16_at(bytes);
+    uint32_t exponent = half >> 10 & 31, fraction = half & 1023u;
+    float value = 0;
+    if (exponent == 0)
+        value = (float)fraction * 0x1p-24f;
+    else if (exponent < 31)
+        value = (float)(fraction | 1024u) * (float)(1u << (exponent - 1)) * 0x1p-24f;
+    return half & 0x8000 ? -value : value;
+}
+
+static size_t layer_values(const struct layer_shape *shape)
+{
+    return (size_t)shape->inputs * shape->outputs * kernel_taps + shape->outputs;
+}
+
+/* The framework's place of a colour value, channel by channel, for ours, pixel by pixel. */
+static unsigned color_place(unsigned ours)
+{
+    return ours % 3 * 16 + ours / 12 * 4 + ours / 3 % 4;
+}
+
+static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes)
+{
+    bool is_head = shape->inputs == net_input_channels, is_tail = shape->outputs == net_color_values;
+    for (unsigned output = 0; output < shape->outputs; output++) {
+        unsigned from_output = is_tail ? color_place(output) : output;
+        for (unsigned input = 0; input < shape->inputs; input++) {
+            unsigned from_input = is_head && input < net_color_values ? color_place(input) : input;
+            const uint8_t *taps =
+                bytes + ((size_t)from_output * shape->inputs + from_input) * kernel_taps * 2;
+            for (unsigned tap = 0; tap < kernel_taps; tap++)
+                conv->weights[(tap * shape->inputs + input) * shape->outputs + output] =
+                    half_at(taps + tap * 2);
+        }
+        size_t bias = (size_t)shape->inputs * shape->outputs * kernel_taps + from_output;
+        conv->bias[output] = half_at(bytes + bias * 2);
+    }
+}
+
+static const char *entry_check(const uint8_t *entry, const struct layer_shape *shape, size_t offset)
+{
+    char name[file_name_bytes] = {0};
+    memcpy(name, shape->name, strlen(shape->name));
+    if (memcmp(entry, name, file_name_bytes) != 0)
+        return "the weights file names other layers";
+    if (u16_at(entry + 16) != shape->inputs || u16_at(entry + 18) != shape->outputs ||
+        u16_at(entry + 20) != 3 || u16_at(entry + 22) != shape->stride)
+        return "the weights file holds layers of another shape";
+    if (u32_at(entry + 24) != offset || u32_at(entry + 28) != layer_values(shape))
+        return "the layer table of the weights file does not fit its data";
+    return NULL;
+}
+
+/* NULL when the file is as expected, otherwise a sentence. */
+static const char *file_check(const uint8_t *bytes, size_t size)
+{
+    size_t offset = file_header_bytes + net_layer_count * file_entry_bytes;
+    if (size < offset || memcmp(bytes, file_magic, sizeof file_magic) != 0)
+        return "it is not a weights file of the anti-AI engine";
+    if (u32_at(bytes + 8) != file_version)
+        return "the weights file is of another version";
+    if (u32_at(bytes + 12) != net_layer_count)
+        return "the weights file holds another number of layers";
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        const char *why = entry_check(bytes + file_header_bytes + i * file_entry_bytes, &shapes[i], offset);
+        if (why != NULL)
+            return why;
+        offset += layer_values(&shapes[i]) * 2;
+    }
+    return size == offset + file_digest_bytes ? NULL : "the weights file is cut or too long";
+}
+
+enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
+{
+    *why = file_check(bytes, size);
+    if (*why != NULL)
+        return IW_WEIGHTS_INVALID;
+    size_t values = 0, offset = file_header_bytes + net_layer_count * file_entry_bytes;
+    for (unsigned i = 0; i < net_layer_count; i++)
+        values += layer_values(&shapes[i]);
+    net->memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64);
+    if (net->memory == NULL)
+        return IW_NO_MEMORY;
+    float *at = net->memory;
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        const struct layer_shape *shape = &shapes[i];
+        net->layers[i] = (struct conv){shape->inputs, shape->outputs, shape->stride, at, NULL};
+        net->layers[i].bias = at + (size_t)shape->inputs * shape->outputs * kernel_taps;
+        layer_read(&net->layers[i], shape, bytes + offset);
+        at += layer_values(shape);
+        offset += layer_values(shape) * 2;
+    }
+    net->conv_row = conv_row_pick();
+    return IW_OK;
+}
+
+void net_fini(struct net *net)
+{
+    free(net->memory);
+    net->memory = NULL;
+}
+
+/* ---- the run */
+
+enum {
+    band_columns = 256, /* a band's rows of all layers stay in the second-level cache */
+    ring_rows = 8,      /* a power of two, more than any layer looks back */
+    no_stage = -1
+};
+
+enum {
+    STAGE_INPUT,
+    STAGE_HEAD,
+    STAGE_DOWN,
+    STAGE_CONTEXT,
+    STAGE_FIRST0,
+    STAGE_SECOND0,
+    STAGE_FIRST1,
+    STAGE_SECOND1,
+    STAGE_FIRST2,
+    STAGE_SECOND2,
+    STAGE_TAIL
+};
+
+/*
+ * What a stage computes: relu(layer(input) + residual) + wide, wide being of
+ * half the resolution.  reach: how many rows and columns beyond the picture
+ * later stages ask for, in the stage's own resolution.
+ */
+struct stage_plan {
+    int input, residual, wide;
+    int layer;
+    unsigned channels, reach, halving;
+    bool is_relu;
+};
+
+static const struct stage_plan plans[net_stage_count] = {
+    [STAGE_INPUT] = {no_stage, no_stage, no_stage, -1, net_input_channels, 10, 0, false},
+    [STAGE_HEAD] = {STAGE_INPUT, no_stage, no_stage, 0, net_width, 9, 0, true},
+    [STAGE_DOWN] = {STAGE_HEAD, no_stage, no_stage, 1, net_width, 4, 1, true},
+    [STAGE_CONTEXT] = {STAGE_DOWN, no_stage, no_stage, 2, net_width, 3, 1, true},
+    [STAGE_FIRST0] = {STAGE_HEAD, no_stage, no_stage, 3, net_width, 6, 0, true},
+    [STAGE_SECOND0] = {STAGE_FIRST0, STAGE_HEAD, STAGE_CONTEXT, 4, net_width, 5, 0, true},
+    [STAGE_FIRST1] = {STAGE_SECOND0, no_stage, no_stage, 5, net_width, 4, 0, true},
+    [STAGE_SECOND1] = {STAGE_FIRST1, STAGE_SECOND0, no_stage, 6, net_width, 3, 0, true},
+    [STAGE_FIRST2] = {STAGE_SECOND1, no_stage, no_stage, 7, net_width, 2, 0, true},
+    [STAGE_SECOND2] = {STAGE_FIRST2, STAGE_SECOND1, no_stage, 8, net_width, 1, 0, true},
+    [STAGE_TAIL] = {STAGE_SECOND2, no_stage, no_stage, 9, net_color_values, 0, 0, false},
+};
+
+struct stage {
+    float *ring;
+    size_t row_values;
+    unsigned columns; /* computed, reach on both sides included */
+    int64_t next;     /* the first row not yet computed */
+};
+
+/* One band of columns on its way through the stages. */
+struct run {
+    const struct net *net;
+    struct stage stages[net_stage_count];
+    int64_t first_column;
+    net_source source;
+    void *data;
+};
+
+static float *stage_row(const struct stage *stage, int64_t row)
+{
+    assert(row < stage->next + 1 && row >= stage->next - ring_rows);
+    return stage->ring + (size_t)(row & (ring_rows - 1)) * stage->row_values;
+}
+
+static void row_add(float *restrict row, const float *restrict other, size_t values)
+{
+    for (size_t i = 0; i < values; i++)
+        row[i] += other[i];
+}
+
+static void row_relu(float *row, size_t values)
+{
+    for (size_t i = 0; i < values; i++)
+        row[i] = row[i] > 0 ? row[i] : 0;
+}
+
+/* Adds a row of half the resolution, each column twice. */
+static void row_add_wide(float *restrict row, const float *restrict wide, unsigned columns, unsigned odd)
+{
+    for (unsigned column = 0; column < columns; column++)
+        for (unsigned i = 0; i < net_width; i++)
+            row[(size_t)column * net_width + i] += wide[(size_t)((column + odd) / 2) * net_width + i];
+}
+
+static void stage_ensure(struct run *run, int at, int64_t row);
+
+/* The convolution of a stage's row: the three input rows from the column its first output looks at. */
+static void stage_convolve(struct run *run, int at, int64_t row, float *out)
+{
+    const struct stage_plan *plan = &plans[at], *input = &plans[plan->input];
+    const struct conv *conv = &run->net->layers[plan->layer];
+    const struct stage *from = &run->stages[plan->input];
+    int64_t top = row * conv->stride - 1;
+    size_t skip = (size_t)(input->reach - plan->reach * conv->stride - 1) * input->channels;
+    stage_ensure(run, plan->input, top + 2);
+    const float *const rows[3] = {stage_row(from, top) + skip, stage_row(from, top + 1) + skip,
+                                  stage_row(from, top + 2) + skip};
+    run->net->conv_row(conv, rows, out, run->stages[at].columns);
+}
+
+static void stage_compute(struct run *run, int at, int64_t row)
+{
+    const struct stage_plan *plan = &plans[at];
+    struct stage *stage = &run->stages[at];
+    float *out = stage_row(stage, row);
+    size_t values = (size_t)stage->columns * plan->channels;
+    if (at == STAGE_INPUT) {
+        run->source(run->data, row, run->first_column - plan->reach, stage->columns, out);
+        return;
+    }
+    stage_convolve(run, at, row, out);
+    if (plan->residual != no_stage)
+        row_add(out,
+                stage_row(&run->stages[plan->residual], row) +
+                    (size_t)(plans[plan->residual].reach - plan->reach) * net_width,
+                values);
+    if (plan->is_relu)
+        row_relu(out, values);
+    if (plan->wide == no_stage)
+        return;
+    /* Both the band and the picture begin at an even column, so column -reach decides the parity. */
+    int64_t half = row >> 1;
+    stage_ensure(run, plan->wide, half);
+    unsigned skip = plans[plan->wide].reach - (plan->reach + 1) / 2;
+    row_add_wide(out, stage_row(&run->stages[plan->wide], half) + (size_t)skip * net_width, stage->columns,
+                 plan->reach & 1);
+}
+
+/* Computes rows of a stage up to and with row. */
+static void stage_ensure(struct run *run, int at, int64_t row)
+{
+    struct stage *stage = &run->stages[at];
+    while (stage->next <= row) {
+        stage_compute(run, at, stage->next);
+        stage->next++;
+    }
+}
+
+/* Values of one row of a stage for a band of columns, with the slack the kernels need. */
+static size_t stage_row_values(int at, unsigned columns)
+{
+    const struct stage_plan *plan = &plans[at];
+    size_t count = (columns + 1) / (1u + plan->halving) + 2 * plan->reach;
+    return (count + 2 * conv_row_slack_px) * plan->channels;
+}
+
+static void run_begin(struct run *run, unsigned first, unsigned columns)
+{
+    run->first_column = first;
+    for (int at = 0; at < net_stage_count; at++) {
+        const struct stage_plan *plan = &plans[at];
+        run->stages[at].columns = (columns + plan->halving) / (1u + plan->halving) + 2 * plan->reach;
+        run->stages[at].next = -(int64_t)plan->reach;
+    }
+}
+
+enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, net_source source,
+                      net_sink sink, void *data)
+{
+    struct run run = {.net = net, .source = source, .data = data};
+    unsigned widest = columns < band_columns ? columns : band_columns;
+    size_t values = 0;
+    for (int at = 0; at < net_stage_count; at++)
+        values += ring_rows * (run.stages[at].row_values = stage_row_values(at, widest));
+    float *memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64);
+    if (memory == NULL)
+        return IW_NO_MEMORY;
+    memset(memory, 0, values * sizeof(float));
+    float *ring = memory;
+    for (int at = 0; at < net_stage_count; at++) {
+        run.stages[at].ring = ring;
+        ring += ring_rows * run.stages[at].row_values;
+    }
+    for (unsigned first = 0; first < columns; first += band_columns) {
+        unsigned count = columns - first < band_columns ? columns - first : band_columns;
+        run_begin(&run, first, count);
+        for (int64_t row = 0; row < rows; row++) {
+            stage_ensure(&run, STAGE_TAIL, row);
+            sink(data, row, first, count, stage_row(&run.stages[STAGE_TAIL], row));
+        }
+    }
+    free(memory);
+    return IW_OK;
+}

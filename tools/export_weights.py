@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""Turns a checkpoint into the weights file that is shipped, and back.
+
+The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
+(name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
+values); then per layer its weights [output][input][row][column] and its biases as
+binary16; then the SHA-256 of all before.
+"""
+
+import argparse
+import hashlib
+import struct
+
+import numpy
+import torch
+
+from generator import Generator
+
+MAGIC = b"IWPROTEC"
+VERSION = 1
+
+
+def pack(net):
+    layers = net.layers()
+    offset = 16 + 32 * len(layers)
+    table, data = b"", b""
+    for name, layer in layers:
+        values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
+        if not numpy.isfinite(values).all():
+            raise SystemExit("layer %s does not fit 16 bits" % name)
+        table += struct.pack("<16sHHHHII", name.encode(), layer.in_channels, layer.out_channels, 3,
+                             layer.stride[0], offset, values.size)
+        data += values.tobytes()
+        offset += values.size * 2
+    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + data
+    return body + hashlib.sha256(body).digest()
+
+
+def load(path):
+    """A Generator with the weights of a file."""
+    blob = open(path, "rb").read()
+    if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:
+        raise SystemExit("%s is not a weights file" % path)
+    net = Generator()
+    offset = 16 + 32 * len(net.layers())
+    for _, layer in net.layers():
+        count = layer.weight.numel() + layer.bias.numel()
+        values = torch.from_numpy(numpy.frombuffer(blob, "<f2", count, offset).astype(numpy.float32))
+        layer.weight.data = values[:layer.weight.numel()].view_as(layer.weight)
+        layer.bias.data = values[layer.weight.numel():]
+        offset += count * 2
+    return net.eval()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint")
+    parser.add_argument("weights")
+    options = parser.parse_args()
+    net = Generator()
+    net.load_state_dict(torch.load(options.checkpoint)["net"])
+    blob = pack(net)
+    with open(options.weights, "wb") as out:
+        out.write(blob)
+    print("%d bytes, SHA-256 of the file %s" % (len(blob), hashlib.sha256(blob).hexdigest()))
+
+
+if __name__ == "__main__":
+    main()
