@@ -1,0 +1,135 @@
+/* Fields of JSON bodies: what is taken, what is refused and under which name. */
+#include <CUnit/Basic.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/field.h"
+
+static struct arena *arena;
+static struct context context;
+static struct field_place place;
+
+/* The place of a body; single quotes stand for double ones. */
+static const struct field_place *at(const char *text)
+{
+    const struct json *json = NULL;
+    arena_reset(arena);
+    context_init(&context, arena, NULL);
+    char *body = arena_text(arena, text);
+    for (char *quote = body; (quote = strchr(quote, '\'')) != NULL;)
+        *quote = '"';
+    CU_ASSERT_EQUAL_FATAL(json_read(&context, body, strlen(body), &json), IW_OK);
+    place = (struct field_place){&context, json, "files[3]."};
+    return &place;
+}
+
+static const char *bad(void)
+{
+    return context.details != NULL ? context.details->field : "";
+}
+
+static void test_strings_count_code_points(void)
+{
+    CU_ASSERT_PTR_NOT_NULL(field_string(at("{'a':'\xC3\xBC\xC3\xBC'}"), "a", true, 1, 2));
+    CU_ASSERT_PTR_NULL(field_string(at("{'a':'xyz'}"), "a", true, 1, 2));
+    CU_ASSERT_STRING_EQUAL(bad(), "files[3].a");
+    CU_ASSERT_PTR_NULL(field_string(at("{'a':''}"), "a", false, 1, 2));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+}
+
+static void test_null_counts_as_absent(void)
+{
+    CU_ASSERT_PTR_NULL(field_string(at("{'a':null}"), "a", false, 1, 2));
+    CU_ASSERT_EQUAL(context.detail_count, 0);
+    CU_ASSERT_PTR_NULL(field_string(at("{'a':null}"), "a", true, 1, 2));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+    CU_ASSERT(field_boolean(at("{'a':null}"), "a", true));
+    CU_ASSERT_EQUAL(context.detail_count, 0);
+}
+
+static void test_wrong_types_are_named(void)
+{
+    static const char *const values[] = {"{'a':1}", "{'a':true}", "{'a':[]}", "{'a':{}}", "{'a':1.5}"};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        CU_ASSERT_PTR_NULL(field_string(at(values[i]), "a", false, 0, 9));
+        CU_ASSERT_STRING_EQUAL(bad(), "files[3].a");
+    }
+    CU_ASSERT(!field_boolean(at("{'a':'true'}"), "a", false));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+}
+
+static void test_control_characters_are_refused(void)
+{
+    static const char *const values[] = {"{'a':'x\\u0000'}", "{'a':'\\n'}", "{'a':'\\u007f'}",
+                                         "{'a':'\\u0085'}"};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        CU_ASSERT_PTR_NULL(field_string(at(values[i]), "a", true, 0, 9));
+}
+
+static void test_file_names(void)
+{
+    static const char *const good[] = {"a.jpg", "A.JPEG", "..png", " .webp", "a.b.PNG", "a b.jpg"};
+    static const char *const wrong[] = {"",        ".jpg",     "jpg",      "a.gif",        "a",
+                                        "a.jpg ",  "a/b.jpg",  "\\\\.jpg", "a\\u0000.jpg", "a.jpg\\u0000",
+                                        "\\t.jpg", "a.jpg.gz", "a."};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        CU_ASSERT_PTR_NOT_NULL(field_file_name(at(arena_printf(arena, "{'n':'%s'}", good[i])), "n"));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CU_ASSERT_PTR_NULL(field_file_name(at(arena_printf(arena, "{'n':'%s'}", wrong[i])), "n"));
+        CU_ASSERT_STRING_EQUAL(bad(), "files[3].n");
+    }
+}
+
+static void test_a_file_name_has_at_most_255_bytes(void)
+{
+    char name[300];
+    memset(name, 'x', sizeof name);
+    memcpy(name + 251, ".jpg", 5);
+    CU_ASSERT_PTR_NOT_NULL(field_file_name(at(arena_printf(arena, "{'n':'%s'}", name)), "n"));
+    memcpy(name + 251, "x.jpg", 6);
+    CU_ASSERT_PTR_NULL(field_file_name(at(arena_printf(arena, "{'n':'%s'}", name)), "n"));
+}
+
+static void test_order_ids_are_decimal_strings(void)
+{
+    CU_ASSERT_EQUAL(field_order_id(at("{'o':'9223372036854775807'}"), "o"), INT64_MAX);
+    static const char *const wrong[] = {"{'o':1}",          "{'o':'0'}", "{'o':'-1'}",
+                                        "{'o':'01'}",       "{'o':''}",  "{'o':' 1'}",
+                                        "{'o':'1\\u0000'}", "{}",        "{'o':'9223372036854775808'}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CU_ASSERT_EQUAL(field_order_id(at(wrong[i]), "o"), 0);
+        CU_ASSERT_EQUAL(context.detail_count, 1);
+    }
+}
+
+static void test_arrays_have_bounds(void)
+{
+    CU_ASSERT_PTR_NOT_NULL(field_array(at("{'a':[1,2]}"), "a", true, 1, 2));
+    CU_ASSERT_PTR_NULL(field_array(at("{'a':[]}"), "a", true, 1, 2));
+    CU_ASSERT_PTR_NULL(field_array(at("{'a':[1,2,3]}"), "a", true, 1, 2));
+    CU_ASSERT_PTR_NULL(field_array(at("{'a':{}}"), "a", false, 0, 2));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+}
+
+int main(void)
+{
+    arena = arena_new(0);
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return EXIT_FAILURE;
+    CU_pSuite suite = CU_add_suite("field", NULL, NULL);
+    CU_ADD_TEST(suite, test_strings_count_code_points);
+    CU_ADD_TEST(suite, test_null_counts_as_absent);
+    CU_ADD_TEST(suite, test_wrong_types_are_named);
+    CU_ADD_TEST(suite, test_control_characters_are_refused);
+    CU_ADD_TEST(suite, test_file_names);
+    CU_ADD_TEST(suite, test_a_file_name_has_at_most_255_bytes);
+    CU_ADD_TEST(suite, test_order_ids_are_decimal_strings);
+    CU_ADD_TEST(suite, test_arrays_have_bounds);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    arena_free(arena);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
