@@ -22,7 +22,7 @@ struct band_shape {
     double high; /* nothing above */
 };
 
-static const struct band_shape luma_shape = {0.05, 0.09, 0.22, 0.32};
+static const struct band_shape luma_shape = {0.05, 0.085, 0.20, 0.30};
 static const struct band_shape chroma_shape = {0.02, 0.04, 0.10, 0.20};
 static const double tone_radius[2] = {6.0, 24.0}; /* lattice units */
 

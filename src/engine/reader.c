@@ -16,6 +16,9 @@
 #define BLUE_BLUR     5
 #define FREQUENCY_MAX 0.485
 
+/* Activities that divide the classes. */
+static const float class_bounds[READER_CLASSES - 1] = {1.5f, 5.0f};
+
 bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace *workspace)
 {
     memset(reader, 0, sizeof *reader);
@@ -23,7 +26,7 @@ bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace 
     reader->polar = polar_new();
     reader->lattice = workspace_take(workspace, 1, sizeof *reader->lattice);
     reader->soft = soft_new(workspace);
-    reader->luma = workspace_take(workspace, 1, sizeof *reader->luma);
+    reader->luma = workspace_take(workspace, READER_CLASSES, sizeof *reader->luma);
     reader->blue = workspace_take(workspace, 1, sizeof *reader->blue);
     if (reader->polar == NULL || workspace->failed)
         return false;
@@ -47,12 +50,19 @@ int reader_period_px(uint32_t width_px, uint32_t height_px)
 
 bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened)
 {
+    size_t count = (size_t)plane->width * (size_t)plane->height;
     struct texture texture;
+    size_t i;
 
     if (!texture_measure(plane->luma, plane->width, plane->height, LUMA_BLUR, reader->workspace, &texture))
         return false;
     texture_whiten(&texture, plane, false);
     whitened->luma = texture.detail;
+    whitened->classes = workspace_take(reader->workspace, count, 1);
+    if (whitened->classes == NULL)
+        return false;
+    for (i = 0; i < count; i++)
+        whitened->classes[i] = (uint8_t)((texture.activity[i] > class_bounds[0]) + (texture.activity[i] > class_bounds[1]));
     whitened->blue = NULL;
     if (plane->blue == NULL)
         return true;
@@ -136,21 +146,40 @@ static bool field_folded(struct reader *reader, const float *plane, int width, i
     return true;
 }
 
-static bool reader_decode(struct reader *reader, bool has_blue)
+static bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
 {
     reader->attempts++;
-    return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma,
+    return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma, classes,
                      has_blue ? reader->blue : NULL, &reader->number, &reader->correlation);
+}
+
+ENGINE_CLONES
+static void class_take(const struct whitened *whitened, unsigned class, size_t count, float *part)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        part[i] = whitened->classes[i] == class ? whitened->luma[i] : 0;
 }
 
 bool reader_read_untouched(struct reader *reader, const struct whitened *whitened, int width, int height)
 {
-    if (!field_folded(reader, whitened->luma, width, height, LUMA_RADIUS, reader->luma))
+    unsigned mark = workspace_mark(reader->workspace);
+    float *part = workspace_take(reader->workspace, (size_t)width * (size_t)height, sizeof *part);
+    unsigned class;
+
+    if (part == NULL)
         return false;
+    for (class = 0; class < READER_CLASSES; class++) {
+        class_take(whitened, class, (size_t)width * (size_t)height, part);
+        if (!field_folded(reader, part, width, height, LUMA_RADIUS, &reader->luma[class]))
+            return false;
+    }
+    workspace_rewind(reader->workspace, mark);
     if (whitened->blue != NULL &&
         !field_folded(reader, whitened->blue, width, height, BLUE_RADIUS, reader->blue))
         return false;
-    return reader_decode(reader, whitened->blue != NULL);
+    return reader_decode(reader, READER_CLASSES, whitened->blue != NULL);
 }
 
 /* The spectrum at a point of the lattice as the pose moves it; 0 beyond what the plane can hold. */
@@ -194,5 +223,5 @@ bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const
     field_posed(luma, pose, LUMA_RADIUS, reader->luma);
     if (blue != NULL)
         field_posed(blue, pose, BLUE_RADIUS, reader->blue);
-    return reader_decode(reader, blue != NULL);
+    return reader_decode(reader, 1, blue != NULL);
 }

@@ -27,7 +27,7 @@ struct reader {
     struct polar *polar; /* the reader's own */
     struct lattice *lattice;
     struct soft_reader *soft;
-    struct soft_field *luma;
+    struct soft_field *luma; /* READER_CLASSES of them */
     struct soft_field *blue;
     uint64_t number;    /* as read last */
     double correlation; /* of the word read last */
@@ -41,10 +41,16 @@ void reader_fini(struct reader *reader);
 /* The side in pixels of the pattern's period in a picture of this size. */
 int reader_period_px(uint32_t width_px, uint32_t height_px);
 
-/* The whitened luma and Cb (or NULL) of a plane. */
+/*
+ * The whitened luma and Cb (or NULL) of a plane.  Pixels fall in classes by
+ * their texture: compression wipes the mark from some and leaves it in others,
+ * so that each class is weighed by what it still holds.
+ */
+#define READER_CLASSES 3
 struct whitened {
     float *luma;
     float *blue;
+    uint8_t *classes;
 };
 bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened);
 

@@ -6,7 +6,7 @@
 #define NOISE_RADIUS 3
 #define SHRINK       300.0 /* how many points' worth of the band's mean goes into a ring's estimate */
 #define CLIP         3.0f  /* standard deviations of the noise at most from one part */
-#define PARTS_MAX    (4 * LATTICE_POINTS_MAX)
+#define PARTS_MAX    (8 * LATTICE_POINTS_MAX)
 /*
  * A picture without the mark knows nothing of the keyed signs, so the chance
  * that a given word correlates above t is at most exp(-t^2 / 2) (Hoeffding);
@@ -134,7 +134,8 @@ static double correlation_of(const struct soft_reader *reader, const int8_t word
 }
 
 bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct polar *polar,
-               const struct soft_field *luma, const struct soft_field *blue, uint64_t *number,
+               const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue,
+               uint64_t *number,
                double *correlation)
 {
     int8_t word[POLAR_LENGTH];
@@ -143,8 +144,10 @@ bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct
     unsigned i;
 
     reader->count = 0;
-    rings = band_scale(reader, &lattice->luma, luma);
-    band_add(reader, &lattice->luma, &rings);
+    for (i = 0; i < luma_count; i++) {
+        rings = band_scale(reader, &lattice->luma, &luma[i]);
+        band_add(reader, &lattice->luma, &rings);
+    }
     if (blue != NULL) {
         rings = band_scale(reader, &lattice->chroma, blue);
         band_add(reader, &lattice->chroma, &rings);

@@ -8,7 +8,7 @@
 #define BLUE_RADIUS     5
 #define ACTIVITY_RADIUS 4
 #define FLOOR           0.8f  /* texture that even flat areas are taken to have */
-#define GAMMA           0.6f  /* how the strength grows with texture */
+#define GAMMA           0.5f  /* how the strength grows with texture */
 #define LUMA_CAP_FLAT   1.15f /* standard deviation, grey levels */
 #define LUMA_CAP_SLOPE  0.55f
 #define BLUE_CAP_FLAT   0.8f
@@ -120,7 +120,7 @@ void texture_whiten(struct texture *texture, const struct plane *plane, bool is_
 
     for (i = 0; i < count; i++) {
         float a = texture->activity[i];
-        float weight = strength(a) / (a * a + noise);
+        float weight = headroom(plane->luma[i]) * strength(a) / (a * a + noise);
         float v = texture->detail[i];
         float most = 3.0f * (a + 1.0f);
 

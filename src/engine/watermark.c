@@ -13,7 +13,7 @@
 #define PSNR_DB       42.2
 #define PSNR_LEAST_DB 40.4
 #define PSNR_STEP_DB  0.45
-#define BLUE_SHARE    0.30     /* the amplitude of Cb to that of luma */
+#define BLUE_SHARE    0.25     /* the amplitude of Cb to that of luma */
 #define TONE_SHARE    0.25     /* of luma's energy */
 #define BLUE_ENERGY   3.2584   /* of red, green and blue together for one of Cb */
 #define SAMPLED_PX    1500000u /* pixels that are enough to measure the distortion */
