@@ -55,4 +55,12 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
 enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
                                 uint64_t *number, struct watermark_report *report) IW_MUST_USE;
 
+/*
+ * The same with the unmarked original at hand: lays the suspect over the
+ * original, subtracts it and reads what remains.  Errors as above.
+ */
+enum iw_error watermark_extract_informed(const struct image *suspect, const struct image *original,
+                                         const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
+                                         struct watermark_report *report) IW_MUST_USE;
+
 #endif

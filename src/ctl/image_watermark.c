@@ -123,11 +123,17 @@ static enum ctl_exit embed_run(struct ctl *ctl)
 static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
                              struct watermark_report *report)
 {
-    struct codec_picture suspect;
+    const char *original_path = ctl_option(ctl, "--original");
+    struct codec_picture suspect, original;
     enum iw_error error = picture_read(ctl, ctl->arguments[0], &suspect);
     if (error != IW_OK)
         return error;
-    error = watermark_extract(&suspect.image, key, number, report);
+    if (original_path == NULL) {
+        error = watermark_extract(&suspect.image, key, number, report);
+    } else if ((error = picture_read(ctl, original_path, &original)) == IW_OK) {
+        error = watermark_extract_informed(&suspect.image, &original.image, key, number, report);
+        codec_picture_free(&original);
+    }
     codec_picture_free(&suspect);
     return error;
 }
@@ -188,6 +194,7 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .arguments_least = 1,
      .arguments_most = 1,
      .options = {KEY_FILE,
+                 {"--original", "FILE", "The unmarked original: reads weaker marks."},
                  {"--verbose", NULL, "Says on stderr how the picture lies and how sure the answer is."}},
      .help = "Prints the number that a picture carries; exit code 1 and nothing when there is none.",
      .run = extract_run},

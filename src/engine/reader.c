@@ -62,7 +62,8 @@ bool reader_whiten(struct reader *reader, const struct plane *plane, struct whit
     if (whitened->classes == NULL)
         return false;
     for (i = 0; i < count; i++)
-        whitened->classes[i] = (uint8_t)((texture.activity[i] > class_bounds[0]) + (texture.activity[i] > class_bounds[1]));
+        whitened->classes[i] =
+            (uint8_t)((texture.activity[i] > class_bounds[0]) + (texture.activity[i] > class_bounds[1]));
     whitened->blue = NULL;
     if (plane->blue == NULL)
         return true;
@@ -170,7 +171,7 @@ bool reader_read_untouched(struct reader *reader, const struct whitened *whitene
 
     if (part == NULL)
         return false;
-    for (class = 0; class < READER_CLASSES; class++) {
+    for (class = 0; class < READER_CLASSES; class ++) {
         class_take(whitened, class, (size_t)width * (size_t)height, part);
         if (!field_folded(reader, part, width, height, LUMA_RADIUS, &reader->luma[class]))
             return false;

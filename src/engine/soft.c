@@ -135,8 +135,7 @@ static double correlation_of(const struct soft_reader *reader, const int8_t word
 
 bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct polar *polar,
                const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue,
-               uint64_t *number,
-               double *correlation)
+               uint64_t *number, double *correlation)
 {
     int8_t word[POLAR_LENGTH];
     struct rings rings;

@@ -33,8 +33,8 @@ bool soft_is_needed(int kx, int ky, double radius);
  * of the word with the picture is beyond chance.
  */
 bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct polar *polar,
-               const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue, uint64_t *number,
-               double *correlation);
+               const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue,
+               uint64_t *number, double *correlation);
 
 /* Measured energy to noise, in dB a bit of 88, when the word is known: for tests and for the embedder. */
 double soft_quality_db(struct soft_reader *reader, const int8_t word[POLAR_LENGTH]);

@@ -112,6 +112,11 @@ bool texture_mask(const struct plane *plane, struct workspace *workspace, struct
     return true;
 }
 
+static float within(float value, float most)
+{
+    return value > most ? most : value < -most ? -most : value;
+}
+
 void texture_whiten(struct texture *texture, const struct plane *plane, bool is_blue)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
@@ -121,10 +126,26 @@ void texture_whiten(struct texture *texture, const struct plane *plane, bool is_
     for (i = 0; i < count; i++) {
         float a = texture->activity[i];
         float weight = headroom(plane->luma[i]) * strength(a) / (a * a + noise);
-        float v = texture->detail[i];
         float most = 3.0f * (a + 1.0f);
 
-        v = v > most ? most : v < -most ? -most : v;
-        texture->detail[i] = v * weight * (plane->weight == NULL ? 1.0f : plane->weight[i]);
+        texture->detail[i] =
+            within(texture->detail[i], most) * weight * (plane->weight == NULL ? 1.0f : plane->weight[i]);
+    }
+}
+
+void texture_whiten_residual(struct texture *damage, const struct texture *host,
+                             const struct texture *suspect, const struct plane *plane, const float *inside)
+{
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        float a = damage->activity[i];
+        float kept = fminf((suspect->activity[i] + 0.1f) / (host->activity[i] + 0.5f), 1.0f);
+        float weight = kept * kept * strength(host->activity[i]) / (a * a + 1.0f);
+        float most = 3.0f * (a + 1.0f);
+
+        damage->detail[i] = within(damage->detail[i], most) * weight * inside[i] *
+                            (plane->weight == NULL ? 1.0f : plane->weight[i]);
     }
 }

@@ -34,4 +34,12 @@ bool texture_mask(const struct plane *plane, struct workspace *workspace, struct
 /* Detail weighed by what was likely put there over what the host does there; in place in detail. */
 void texture_whiten(struct texture *texture, const struct plane *plane, bool is_blue);
 
+/*
+ * The same where the host was taken away: the mark follows the texture of the
+ * host, the noise is the damage, and where the suspect has lost the host's
+ * texture it has lost the mark too; in place in damage's detail.
+ */
+void texture_whiten_residual(struct texture *damage, const struct texture *host,
+                             const struct texture *suspect, const struct plane *plane, const float *inside);
+
 #endif

@@ -4,19 +4,21 @@
 #include <string.h>
 
 #include "engine/image.h"
+#include "engine/informed.h"
 #include "engine/jpegsim.h"
 #include "engine/marker.h"
 #include "engine/reader.h"
 #include "engine/search.h"
 #include "engine/texture.h"
 
-#define PSNR_DB       42.2
-#define PSNR_LEAST_DB 40.4
-#define PSNR_STEP_DB  0.45
-#define BLUE_SHARE    0.25     /* the amplitude of Cb to that of luma */
-#define TONE_SHARE    0.25     /* of luma's energy */
-#define BLUE_ENERGY   3.2584   /* of red, green and blue together for one of Cb */
-#define SAMPLED_PX    1500000u /* pixels that are enough to measure the distortion */
+#define PSNR_DB             42.2
+#define PSNR_LEAST_DB       40.4
+#define PSNR_STEP_DB        0.45
+#define BLUE_SHARE          0.25     /* the amplitude of Cb to that of luma */
+#define TONE_SHARE          0.25     /* of luma's energy */
+#define BLUE_ENERGY         3.2584   /* of red, green and blue together for one of Cb */
+#define SUSPECT_SIDE_MIN_PX 48       /* nothing smaller can be read */
+#define SAMPLED_PX          1500000u /* pixels that are enough to measure the distortion */
 
 /* An embedding under way. */
 struct embedding {
@@ -289,31 +291,57 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
     return error;
 }
 
-static enum iw_error extract_run(struct reader *reader, const struct image *image, const uint8_t key[32],
-                                 struct watermark_report *report)
+/* What a reading works on: the suspect as planes. */
+static enum iw_error extract_prepare(struct reader *reader, const struct image *image, const uint8_t key[32],
+                                     struct plane *plane)
 {
     int period_px = reader_period_px(image->width_px, image->height_px);
     double step = period_px == LATTICE_PERIOD ? 1 : (double)period_px / LATTICE_PERIOD;
-    struct workspace *workspace = reader->workspace;
-    struct whitened whitened;
-    struct plane plane;
 
-    if (!reader_init(reader, key, workspace) || !plane_read(image, step, workspace, &plane) ||
-        !reader_whiten(reader, &plane, &whitened))
+    if (!reader_init(reader, key, reader->workspace) || !plane_read(image, step, reader->workspace, plane))
         return IW_NO_MEMORY;
-    if (reader_read_untouched(reader, &whitened, plane.width, plane.height)) {
+    return IW_OK;
+}
+
+static enum iw_error extract_blind(struct reader *reader, const struct plane *plane,
+                                   struct watermark_report *report)
+{
+    struct whitened whitened;
+
+    if (!reader_whiten(reader, plane, &whitened))
+        return IW_NO_MEMORY;
+    if (reader_read_untouched(reader, &whitened, plane->width, plane->height)) {
         report->is_untouched = true;
         report->scale = 1;
         report->aspect = 1;
         return IW_OK;
     }
-    if (workspace->failed)
+    if (reader->workspace->failed)
         return IW_NO_MEMORY;
-    return search_read(reader, &whitened, &plane, report);
+    return search_read(reader, &whitened, plane, report);
 }
 
-enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
-                                uint64_t *number, struct watermark_report *report)
+/* Blind first; then, where there is an original, with its help. */
+static enum iw_error extract_run(struct reader *reader, const struct image *image,
+                                 const struct image *original, const uint8_t key[32],
+                                 struct watermark_report *report)
+{
+    struct workspace *workspace = reader->workspace;
+    struct plane plane;
+    enum iw_error error = extract_prepare(reader, image, key, &plane);
+    unsigned mark = workspace_mark(workspace);
+
+    if (error != IW_OK)
+        return error;
+    error = extract_blind(reader, &plane, report);
+    if (error != IW_WATERMARK_NOT_FOUND || original == NULL)
+        return error;
+    workspace_rewind(workspace, mark);
+    return informed_read(reader, &plane, original, report);
+}
+
+static enum iw_error extract(const struct image *image, const struct image *original, const uint8_t key[32],
+                             uint64_t *number, struct watermark_report *report)
 {
     struct watermark_report unasked;
     struct workspace workspace;
@@ -323,10 +351,10 @@ enum iw_error watermark_extract(const struct image *image, const uint8_t key[WAT
     if (report == NULL)
         report = &unasked;
     memset(report, 0, sizeof *report);
-    if (image->width_px < 32 || image->height_px < 32)
+    if (image->width_px < SUSPECT_SIDE_MIN_PX || image->height_px < SUSPECT_SIDE_MIN_PX)
         return IW_WATERMARK_NOT_FOUND;
     workspace_init(&workspace);
-    error = extract_run(&reader, image, key, report);
+    error = extract_run(&reader, image, original, key, report);
     if (error == IW_OK)
         *number = reader.number;
     report->correlation = reader.correlation;
@@ -334,4 +362,17 @@ enum iw_error watermark_extract(const struct image *image, const uint8_t key[WAT
     reader_fini(&reader);
     workspace_fini(&workspace);
     return error;
+}
+
+enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
+                                uint64_t *number, struct watermark_report *report)
+{
+    return extract(image, NULL, key, number, report);
+}
+
+enum iw_error watermark_extract_informed(const struct image *suspect, const struct image *original,
+                                         const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
+                                         struct watermark_report *report)
+{
+    return extract(suspect, original, key, number, report);
 }
