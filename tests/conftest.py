@@ -12,8 +12,8 @@ import tempfile
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(HERE, "api"))
 
 import client as client_module  # noqa: E402
 import pictures  # noqa: E402

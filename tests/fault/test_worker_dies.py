@@ -1,0 +1,138 @@
+"""kill -9 in the middle of orders: every order ends, every result is whole and there once."""
+import collections
+import io
+import os
+import signal
+import time
+import zipfile
+
+import pictures
+from client import ORDERS
+
+
+def big_order(client, count, side=400):
+    """A confirmed order of pictures that differ; its id and the pictures."""
+    data = [pictures.jpeg(side, side, seed=number) for number in range(count)]
+    created = client.create([f"{number:03d}.jpg" for number in range(count)]).data
+    for file, picture in zip(created["files"], data):
+        assert client.upload(file["uploadUrl"], picture).status == 201
+    assert client.confirm(created["orderId"]).status == 200
+    return created["orderId"], data
+
+
+def wait_for_progress(client, order, count, seconds=60):
+    """Waits until at least count files are done."""
+    end = time.monotonic() + seconds
+    while client.detail(order).data["completedFileCount"] < count:
+        assert time.monotonic() < end, client.detail(order).data
+        time.sleep(0.05)
+
+
+def kill(stack, name):
+    """kill -9 of a supervisor, once it is there again after the last time."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            os.kill(stack.pid(name), signal.SIGKILL)
+            return
+        except (FileNotFoundError, ProcessLookupError, ValueError):
+            assert time.monotonic() < end, f"{name} did not come back"
+            time.sleep(0.05)
+
+
+def whole_and_once(client, stack, order, data):
+    """Every file has one visible result, a picture of the size of its input, in the ZIP too."""
+    detail = client.wait(order, 300)
+    assert detail["status"] == "complete" and detail["errors"] is None, detail
+    assert detail["completedFileCount"] == len(data)
+    rows = stack.sql(f"SELECT file_id, COUNT(*) FROM results WHERE order_id = {order} GROUP BY file_id")
+    assert collections.Counter(row[1] for row in rows) == {"1": len(data)}
+    archive = zipfile.ZipFile(io.BytesIO(client.download(order).body))
+    assert archive.testzip() is None and len(archive.namelist()) == len(data)
+    for name, before in zip(archive.namelist(), data):
+        after = archive.read(name)
+        assert pictures.decode(after).size == pictures.decode(before).size
+        assert 25 < pictures.psnr(before, after) < 60, name
+
+
+def test_100_files_with_the_worker_killed_five_times(client, stack):
+    order, data = big_order(client, 100, 256)
+    for done in (1, 15, 35, 55, 75):
+        wait_for_progress(client, order, done, 120)
+        kill(stack, "worker")
+    whole_and_once(client, stack, order, data)
+
+
+def test_image_processes_killed_in_mid_file_cost_an_attempt_at_most(client, stack):
+    order, data = big_order(client, 6, 900)
+    killed = 0
+    end = time.monotonic() + 60
+    while killed < 2 and client.detail(order).data["status"] == "inProgress" and time.monotonic() < end:
+        for pid in image_processes(stack):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+            break
+        time.sleep(0.4)
+    whole_and_once(client, stack, order, data)
+
+
+def image_processes(stack):
+    """Those of this stack: children of its worker."""
+    worker = str(stack.pid("worker"))
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
+                head, tail = file.read().rsplit(") ", 1)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if tail.split()[1] == worker and "imgward-image" in head:
+            found.append(int(name))
+    return found
+
+
+def test_the_api_killed_while_uploads_run(client, stack):
+    data = [pictures.jpeg(256, 256, seed=number) for number in range(12)]
+    created = client.create([f"{number:03d}.jpg" for number in range(12)]).data
+    for number, (file, picture) in enumerate(zip(created["files"], data)):
+        if number in (3, 7):
+            kill(stack, "api")
+        until_taken(lambda: client.upload(file["uploadUrl"], picture))
+    until_taken(lambda: client.confirm(created["orderId"]))
+    kill(stack, "api")
+    until_taken(lambda: client.detail(created["orderId"]))
+    whole_and_once(client, stack, created["orderId"], data)
+
+
+def until_taken(act, seconds=20):
+    """While the pool is away the answer is 503 with Retry-After, never a bare 500; then it works."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = act()
+        if answer.status in (200, 201):
+            return answer
+        assert answer.status == 503 and answer.headers["Retry-After"], answer
+        assert answer.code == "SERVICE_UNAVAILABLE"
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_dead_processes_of_the_pool_are_forked_again(client, stack):
+    supervisor = stack.pid("api")
+    children = open(f"/proc/{supervisor}/task/{supervisor}/children", encoding="ascii").read().split()
+    assert len(children) >= 2
+    for pid in children[: len(children) // 2]:
+        os.kill(int(pid), signal.SIGKILL)
+    for _ in range(50):
+        until_taken(client.list)
+    time.sleep(1.5)
+    now = open(f"/proc/{supervisor}/task/{supervisor}/children", encoding="ascii").read().split()
+    assert len(now) == len(children) and not set(children[: len(children) // 2]) & set(now)
+
+
+def test_term_finishes_the_requests_under_way(client, stack):
+    """An upload whose body is on its way when the pool is told to end, and the pool that follows it."""
+    created = client.create(["a.jpg"]).data
+    os.kill(stack.pid("api"), signal.SIGTERM)
+    until_taken(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()))
+    until_taken(lambda: client.get(f"{ORDERS}/{created['orderId']}"))
