@@ -1,0 +1,24 @@
+"""The README's session, run as it stands."""
+import os
+import re
+import subprocess
+
+import pictures
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def session():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        return re.search(r"```sh\n(.*?)```", file.read(), re.S)[1]
+
+
+def test_the_session_of_the_readme_ends_with_a_protected_picture(stack, tmp_path):
+    picture = pictures.jpeg(320, 240)
+    (tmp_path / "holiday.jpg").write_bytes(picture)
+    # The page lets the reader look again; here the wait is written out.
+    script = session().replace(". var/dev.env", f". {stack.environment['IMGWARD_VAR']}/dev.env").replace(
+        "# 4.", 'until [ "$(api $IMGWARD_URL/api/v2/orders/$ORDER | jq -r .data.status)" = complete ]; do sleep 0.2; done\n# 4.')
+    done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert 25 < pictures.psnr(picture, (tmp_path / "protected.jpg").read_bytes()) < 60
