@@ -1,0 +1,200 @@
+#include "domain/upkeep.h"
+
+#include <string.h>
+
+#include <imgward/order.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/closing.h"
+
+/* Deletes the keys of a kind that are not among those to keep. */
+struct clearing {
+    const struct domain *domain;
+    struct storage *storage;
+    const char **kept;
+    unsigned kept_count;
+    enum iw_error error;
+};
+
+static bool is_kept(const struct clearing *clearing, const struct storage_key *key)
+{
+    const char *text = storage_key_text(clearing->domain->context->arena, key);
+    for (unsigned i = 0; i < clearing->kept_count; i++)
+        if (strcmp(clearing->kept[i], text) == 0)
+            return true;
+    return false;
+}
+
+static bool key_clear(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct clearing *clearing = user;
+    (void)facts;
+    if (!is_kept(clearing, key))
+        clearing->error = storage_delete(clearing->storage, clearing->domain->context, key);
+    return clearing->error == IW_OK;
+}
+
+static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, const enum storage_kind *kinds,
+                                 unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        enum iw_error error = storage_list(clearing->storage, clearing->domain->context, kinds[i], order_id,
+                                           key_clear, clearing);
+        if (error != IW_OK || clearing->error != IW_OK)
+            return error != IW_OK ? error : clearing->error;
+    }
+    return IW_OK;
+}
+
+enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
+{
+    static const enum storage_kind inputs[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL};
+    static const enum storage_kind outputs[] = {STORAGE_RESULT, STORAGE_ZIP, STORAGE_THUMBNAIL};
+    struct clearing clearing = {.domain = domain, .storage = storage};
+    enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
+    if (error == IW_OK)
+        error = closing_keys(domain->context, domain->db, order_id, &clearing.kept, &clearing.kept_count);
+    if (error == IW_OK)
+        error = kinds_clear(&clearing, order_id, outputs, 3);
+    return error == IW_OK ? closing_inputs_forget(domain->context, domain->db, order_id) : error;
+}
+
+/* One order that goes through a transaction. */
+struct aging {
+    const struct domain *domain;
+    struct storage *storage;
+    int64_t order_id;
+    int64_t now_ms;
+    bool is_done;
+};
+
+/* False when the order is not what the list said any more. */
+static bool is_still_due(const struct aging *aging, const struct closing_order *order,
+                         enum order_status status)
+{
+    return order->status == status && order->expires_at_ms != 0 && order->expires_at_ms <= aging->now_ms;
+}
+
+static enum iw_error abandon_work(struct context *context, struct db *db, void *user)
+{
+    struct aging *aging = user;
+    struct closing_order order;
+    enum order_status next;
+    aging->is_done = false;
+    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
+        !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &next))
+        return error;
+    order.failed_count = order.file_count;
+    aging->is_done = true;
+    error = closing_files_fail(context, db, order.id, IW_UPLOAD_EXPIRED, aging->now_ms);
+    if (error == IW_OK)
+        error = closing_order_error(context, db, order.id, IW_UPLOAD_EXPIRED);
+    if (error == IW_OK)
+        error = closing_order_count(context, db, &order, aging->now_ms);
+    if (error == IW_OK)
+        error = closing_order_close(context, db, &order, next, aging->now_ms, 0);
+    return error;
+}
+
+/* The files go first: dying in between leaves an order that is still due. */
+static enum iw_error expire_work(struct context *context, struct db *db, void *user)
+{
+    static const enum storage_kind all[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL, STORAGE_RESULT, STORAGE_ZIP,
+                                            STORAGE_THUMBNAIL};
+    struct aging *aging = user;
+    struct closing_order order;
+    struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
+    enum order_status next;
+    aging->is_done = false;
+    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    if (error != IW_OK || !is_still_due(aging, &order, ORDER_COMPLETE) ||
+        !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
+        return error;
+    aging->is_done = true;
+    error = kinds_clear(&clearing, order.id, all, STORAGE_KIND_COUNT);
+    if (error == IW_OK)
+        error = closing_files_forget(context, db, order.id, aging->now_ms);
+    if (error == IW_OK)
+        error = closing_order_close(context, db, &order, next, aging->now_ms, order.expires_at_ms);
+    return error;
+}
+
+typedef enum iw_error aging_work(struct context *context, struct db *db, void *user);
+
+/* Runs work on every order of a status that is due; stops at the first error. */
+static enum iw_error orders_age(const struct domain *domain, struct storage *storage,
+                                enum order_status status, unsigned most, aging_work *work, unsigned *count)
+{
+    int64_t *order_ids;
+    unsigned due;
+    struct aging aging = {.domain = domain, .storage = storage, .now_ms = clock_now_ms()};
+    *count = 0;
+    enum iw_error error =
+        closing_overdue(domain->context, domain->db, status, aging.now_ms, most, &order_ids, &due);
+    for (unsigned i = 0; error == IW_OK && i < due; i++) {
+        aging.order_id = order_ids[i];
+        error = db_transaction(domain->context, domain->db, work, &aging);
+        if (error != IW_OK || !aging.is_done)
+            continue;
+        (*count)++;
+        domain->context->order_id = aging.order_id;
+        log_event(LOG_INFO, domain->context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
+        domain->context->order_id = 0;
+        if (status == ORDER_PENDING)
+            error = upkeep_order_clear(domain, storage, aging.order_id);
+    }
+    return error;
+}
+
+enum iw_error upkeep_abandon(const struct domain *domain, struct storage *storage, unsigned most,
+                             unsigned *count)
+{
+    return orders_age(domain, storage, ORDER_PENDING, most, abandon_work, count);
+}
+
+enum iw_error upkeep_expire(const struct domain *domain, struct storage *storage, unsigned most,
+                            unsigned *count)
+{
+    return orders_age(domain, storage, ORDER_COMPLETE, most, expire_work, count);
+}
+
+/* The orders that have inputs, each once where the store lists an order's keys side by side. */
+enum { reclaim_max = 1000, reclaim_age_ms = 60 * 1000 };
+
+struct reclaim {
+    int64_t order_ids[reclaim_max];
+    unsigned count;
+    int64_t now_ms;
+};
+
+static bool order_note(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct reclaim *reclaim = user;
+    bool is_new = reclaim->count == 0 || reclaim->order_ids[reclaim->count - 1] != key->order_id;
+    if (is_new && facts->modified_ms < reclaim->now_ms - reclaim_age_ms)
+        reclaim->order_ids[reclaim->count++] = key->order_id;
+    return reclaim->count < reclaim_max;
+}
+
+enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage, unsigned *count)
+{
+    struct context *context = domain->context;
+    struct reclaim *reclaim = arena_alloc(context->arena, sizeof *reclaim);
+    reclaim->now_ms = clock_now_ms();
+    *count = 0;
+    enum iw_error error = storage_list(storage, context, STORAGE_UPLOAD, 0, order_note, reclaim);
+    for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
+        enum order_status status;
+        error = closing_order_status(context, domain->db, reclaim->order_ids[i], &status);
+        if (error == IW_ORDER_NOT_FOUND) {
+            context_clear(context);
+            error = IW_OK;
+        } else if (error == IW_OK && order_is_ended(status)) {
+            error = upkeep_order_clear(domain, storage, reclaim->order_ids[i]);
+            (*count)++;
+        }
+    }
+    return error;
+}

@@ -1,0 +1,36 @@
+/*
+ * What time does to orders: pending ones that nobody started fail, complete
+ * ones lose their files, inputs of ended ones are cleared away.
+ *
+ * Small bounded steps, each its own transaction, each safe to be cut off and
+ * done again.
+ */
+#ifndef DOMAIN_UPKEEP_H
+#define DOMAIN_UPKEEP_H
+
+#include "domain/domain.h"
+#include "service/storage.h"
+
+/* Fails pending orders whose time is over (UPLOAD_EXPIRED), at most most of them; count gets how many. */
+enum iw_error upkeep_abandon(const struct domain *domain, struct storage *storage, unsigned most,
+                             unsigned *count) IW_MUST_USE;
+
+/*
+ * Deletes the files of complete orders whose time is over and makes them
+ * expired, at most most of them; count gets how many.
+ */
+enum iw_error upkeep_expire(const struct domain *domain, struct storage *storage, unsigned most,
+                            unsigned *count) IW_MUST_USE;
+
+/* Deletes what of an ended order no longer counts: its inputs, and results of attempts that lost. */
+enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage,
+                                 int64_t order_id) IW_MUST_USE;
+
+/*
+ * Looks for inputs that outlived their order, because somebody died between its
+ * end and upkeep_order_clear, and clears them; walks all inputs of the store.
+ */
+enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage,
+                             unsigned *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,271 @@
+#include "store/closing.h"
+
+#include <string.h>
+
+static enum iw_error order_take(struct context *context, const struct db_rows *rows,
+                                struct closing_order *order)
+{
+    *order = (struct closing_order){
+        .id = db_integer_of(db_at(rows, 0, 0)),
+        .account_id = db_integer_of(db_at(rows, 0, 1)),
+        .is_zero_copy = db_integer_of(db_at(rows, 0, 4)) != 0,
+        .file_count = db_integer_of(db_at(rows, 0, 5)),
+        .completed_count = db_integer_of(db_at(rows, 0, 6)),
+        .failed_count = db_integer_of(db_at(rows, 0, 7)),
+        .result_count = db_integer_of(db_at(rows, 0, 8)),
+        .thumbnail_store_key = db_text_of(db_at(rows, 0, 9)),
+        .created_at_ms = db_integer_of(db_at(rows, 0, 10)),
+        .expires_at_ms = db_integer_of(db_at(rows, 0, 11)),
+    };
+    if (order_type_read(db_text_of(db_at(rows, 0, 2)), &order->type) &&
+        order_status_read(db_text_of(db_at(rows, 0, 3)), &order->status))
+        return IW_OK;
+    context_cause(context, "the order has a type or status that is unknown here");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error closing_order_lock(struct context *context, struct db *db, int64_t order_id,
+                                 struct closing_order *order)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
+               "failed_file_count, result_count, thumbnail_store_key, created_at, expires_at FROM orders "
+               "WHERE id = ? FOR "
+               "UPDATE",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    return order_take(context, &rows, order);
+}
+
+enum iw_error closing_order_count(struct context *context, struct db *db, const struct closing_order *order,
+                                  int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(order->completed_count),
+                                      db_integer(order->failed_count),
+                                      db_integer(order->result_count),
+                                      db_integer(order->thumbnail_store_key != NULL),
+                                      db_text(order->thumbnail_store_key),
+                                      db_time(now_ms),
+                                      db_integer(order->id)};
+    return db_run(context, db,
+                  "UPDATE orders SET completed_file_count = ?, failed_file_count = ?, result_count = ?, "
+                  "has_thumbnail = ?, thumbnail_store_key = ?, updated_at = ? WHERE id = ?",
+                  values, 7, NULL);
+}
+
+enum iw_error closing_order_close(struct context *context, struct db *db, const struct closing_order *order,
+                                  enum order_status next, int64_t now_ms, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {
+        db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
+        db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
+    enum iw_error error = db_run(context, db,
+                                 "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
+                                 "= ?, expires_at = ? WHERE id = ? AND status = ?",
+                                 values, 6, &rows);
+    if (error != IW_OK || rows.affected == 1)
+        return error;
+    context_cause(context, "the order changed while it was locked");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error closing_order_error(struct context *context, struct db *db, int64_t order_id,
+                                  enum iw_error code)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_integer(order_id)};
+    return db_run(context, db, "UPDATE orders SET error_code = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error closing_archive_put(struct context *context, struct db *db, int64_t order_id,
+                                  const char *store_key, int64_t size_bytes)
+{
+    const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_integer(order_id)};
+    return db_run(context, db, "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ? WHERE id = ?", values,
+                  3, NULL);
+}
+
+enum iw_error closing_result_put(struct context *context, struct db *db, const struct closing_result *result,
+                                 int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(result->order_id),
+                                      db_integer(result->file_id),
+                                      db_integer(result->copy),
+                                      db_text(result->name),
+                                      db_text(result->store_key),
+                                      db_text(result->format),
+                                      db_integer(result->size_bytes),
+                                      db_bytes(result->digest, sizeof result->digest),
+                                      db_integer(result->width_px),
+                                      db_integer(result->height_px),
+                                      db_time(now_ms)};
+    return db_run(
+        context, db,
+        "INSERT INTO results (order_id, file_id, copy, name, store_key, format, size_bytes, digest, "
+        "width_px, height_px, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY "
+        "UPDATE name = VALUES(name), store_key = VALUES(store_key), format = VALUES(format), "
+        "size_bytes = VALUES(size_bytes), digest = VALUES(digest), width_px = VALUES(width_px), "
+        "height_px = VALUES(height_px), created_at = VALUES(created_at)",
+        values, 11, NULL);
+}
+
+static void result_take(const struct db_rows *rows, size_t row, struct closing_result *result)
+{
+    const struct db_value *digest = db_at(rows, row, 7);
+    *result = (struct closing_result){
+        .order_id = db_integer_of(db_at(rows, row, 0)),
+        .file_id = db_integer_of(db_at(rows, row, 1)),
+        .copy = db_integer_of(db_at(rows, row, 2)),
+        .name = db_text_of(db_at(rows, row, 3)),
+        .store_key = db_text_of(db_at(rows, row, 4)),
+        .format = db_text_of(db_at(rows, row, 5)),
+        .size_bytes = db_integer_of(db_at(rows, row, 6)),
+        .width_px = (uint32_t)db_integer_of(db_at(rows, row, 8)),
+        .height_px = (uint32_t)db_integer_of(db_at(rows, row, 9)),
+    };
+    memcpy(result->digest, digest->text,
+           digest->length < sizeof result->digest ? digest->length : sizeof result->digest);
+}
+
+enum iw_error closing_results(struct context *context, struct db *db, int64_t order_id,
+                              struct closing_result **results, unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT r.order_id, r.file_id, r.copy, r.name, r.store_key, r.format, r.size_bytes, r.digest, "
+               "r.width_px, r.height_px FROM results r JOIN files f ON f.id = r.file_id WHERE r.order_id = ? "
+               "ORDER BY f.position, r.copy",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *results = arena_array(context->arena, rows.count + 1, sizeof **results);
+    *count = (unsigned)rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        result_take(&rows, row, &(*results)[row]);
+    return IW_OK;
+}
+
+enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
+                               const char *sentence, int64_t now_ms)
+{
+    const struct db_value values[] = {
+        db_text(code == IW_OK ? "complete" : "failed"), db_text(code == IW_OK ? NULL : iw_error_code(code)),
+        db_text(code == IW_OK ? NULL : sentence), db_time(now_ms), db_integer(file_id)};
+    return db_run(
+        context, db,
+        "UPDATE files SET status = ?, error_code = ?, error_sentence = LEFT(?, 500), updated_at = ? "
+        "WHERE id = ?",
+        values, 5, NULL);
+}
+
+enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t order_id, enum iw_error code,
+                                 int64_t now_ms)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(iw_error_sentence(code)),
+                                      db_time(now_ms), db_integer(order_id)};
+    return db_run(
+        context, db,
+        "UPDATE files SET status = 'failed', error_code = ?, error_sentence = ?, updated_at = ? WHERE "
+        "order_id = ? AND status NOT IN ('complete', 'failed')",
+        values, 4, NULL);
+}
+
+static enum iw_error texts_read(struct context *context, struct db *db, const char *sql,
+                                const struct db_value *values, unsigned value_count, const char ***texts,
+                                unsigned *count)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, sql, values, value_count, &rows);
+    if (error != IW_OK)
+        return error;
+    *texts = arena_array(context->arena, rows.count + 1, sizeof **texts);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*texts)[i] = db_text_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error closing_file_names(struct context *context, struct db *db, int64_t order_id,
+                                 const char ***names, unsigned *count)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return texts_read(context, db,
+                      "SELECT name FROM files WHERE order_id = ? AND role = 'main' ORDER BY position", values,
+                      1, names, count);
+}
+
+enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return db_run(context, db, "UPDATE files SET store_key = NULL WHERE order_id = ?", values, 1, NULL);
+}
+
+enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
+    return db_run(
+        context, db,
+        "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
+        "files_deleted_at = ? WHERE id = ?",
+        values, 2, NULL);
+}
+
+enum iw_error closing_usage_add(struct context *context, struct db *db, int64_t account_id, const char *day,
+                                int64_t count)
+{
+    const struct db_value values[] = {db_integer(account_id), db_text(day), db_integer(count)};
+    return db_run(context, db,
+                  "INSERT INTO usage_days (account_id, day, result_count) VALUES (?, ?, ?) ON DUPLICATE KEY "
+                  "UPDATE result_count = result_count + VALUES(result_count)",
+                  values, 3, NULL);
+}
+
+enum iw_error closing_overdue(struct context *context, struct db *db, enum order_status status,
+                              int64_t now_ms, unsigned most, int64_t **order_ids, unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most)};
+    enum iw_error error = db_run(
+        context, db, "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        values, 3, &rows);
+    if (error != IW_OK)
+        return error;
+    *order_ids = arena_array(context->arena, rows.count + 1, sizeof **order_ids);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*order_ids)[i] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,
+                           unsigned *count)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id)};
+    return texts_read(
+        context, db,
+        "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
+        "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
+        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL",
+        values, 3, keys, count);
+}
+
+enum iw_error closing_order_status(struct context *context, struct db *db, int64_t order_id,
+                                   enum order_status *status)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(context, db, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0 || !order_status_read(db_text_of(db_at(&rows, 0, 0)), status))
+        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    return IW_OK;
+}

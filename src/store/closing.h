@@ -1,0 +1,115 @@
+/*
+ * How files and orders come to their end, as the worker writes it: results,
+ * counts, usage, the close itself, and which orders' time is over.
+ *
+ * Rules live in src/domain/outcome.c and src/domain/upkeep.c.  Lock the order
+ * first (closing_order_lock) and write all that belongs together in that
+ * transaction: everybody who locks an order's rows takes the order's first.
+ */
+#ifndef STORE_CLOSING_H
+#define STORE_CLOSING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+#include <imgward/order.h>
+
+#include "store/db.h"
+
+struct closing_order {
+    int64_t id;
+    int64_t account_id;
+    enum order_type type;
+    enum order_status status;
+    bool is_zero_copy;
+    int64_t file_count;
+    int64_t completed_count;
+    int64_t failed_count;
+    int64_t result_count;
+    const char *thumbnail_store_key; /* NULL: none */
+    int64_t created_at_ms;
+    int64_t expires_at_ms; /* 0: never */
+};
+
+struct closing_result {
+    int64_t order_id;
+    int64_t file_id;
+    int64_t copy; /* position of the watermark text; 0 for anti-AI */
+    const char *name;
+    const char *store_key;
+    const char *format; /* "jpeg", "png", "webp" */
+    int64_t size_bytes;
+    uint8_t digest[32];
+    uint32_t width_px;
+    uint32_t height_px;
+};
+
+/* Reads and locks an order for the rest of the transaction.  ORDER_NOT_FOUND. */
+enum iw_error closing_order_lock(struct context *context, struct db *db, int64_t order_id,
+                                 struct closing_order *order) IW_MUST_USE;
+
+/* Writes the counts and the thumbnail's key of an order that is locked. */
+enum iw_error closing_order_count(struct context *context, struct db *db, const struct closing_order *order,
+                                  int64_t now_ms) IW_MUST_USE;
+
+/*
+ * Sets the status of a locked order to what order_next said, if it still is the
+ * one it was read with; SERVER_INTERNAL_ERROR otherwise.  expires_at_ms 0: never.
+ */
+enum iw_error closing_order_close(struct context *context, struct db *db, const struct closing_order *order,
+                                  enum order_status next, int64_t now_ms, int64_t expires_at_ms) IW_MUST_USE;
+
+/* Notes an error of the order as a whole. */
+enum iw_error closing_order_error(struct context *context, struct db *db, int64_t order_id,
+                                  enum iw_error code) IW_MUST_USE;
+
+/* The archive of an order. */
+enum iw_error closing_archive_put(struct context *context, struct db *db, int64_t order_id,
+                                  const char *store_key, int64_t size_bytes) IW_MUST_USE;
+
+/* A result; one that was there for the same file and copy is replaced. */
+enum iw_error closing_result_put(struct context *context, struct db *db, const struct closing_result *result,
+                                 int64_t now_ms) IW_MUST_USE;
+
+/* The results of an order in the order of its files; the array is the arena's. */
+enum iw_error closing_results(struct context *context, struct db *db, int64_t order_id,
+                              struct closing_result **results, unsigned *count) IW_MUST_USE;
+
+/* Ends a file: complete when code is IW_OK, failed otherwise. */
+enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
+                               const char *sentence, int64_t now_ms) IW_MUST_USE;
+
+/* Fails every file of an order that has not ended. */
+enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t order_id, enum iw_error code,
+                                 int64_t now_ms) IW_MUST_USE;
+
+/* The names of an order's main files by position; the array is the arena's. */
+enum iw_error closing_file_names(struct context *context, struct db *db, int64_t order_id,
+                                 const char ***names, unsigned *count) IW_MUST_USE;
+
+/* The inputs of an order are gone from the store. */
+enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
+/* Everything of an order is gone from the store. */
+enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id,
+                                   int64_t now_ms) IW_MUST_USE;
+
+/* Counts results of a UTC day ("YYYY-MM-DD"). */
+enum iw_error closing_usage_add(struct context *context, struct db *db, int64_t account_id, const char *day,
+                                int64_t count) IW_MUST_USE;
+
+/* At most most orders in a status whose expires_at has passed; the array is the arena's. */
+enum iw_error closing_overdue(struct context *context, struct db *db, enum order_status status,
+                              int64_t now_ms, unsigned most, int64_t **order_ids,
+                              unsigned *count) IW_MUST_USE;
+
+/* What of an order in the store still counts: the keys of results, archive and thumbnail; the arena's. */
+enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,
+                           unsigned *count) IW_MUST_USE;
+
+/* The status of an order; ORDER_NOT_FOUND. */
+enum iw_error closing_order_status(struct context *context, struct db *db, int64_t order_id,
+                                   enum order_status *status) IW_MUST_USE;
+
+#endif
