@@ -1,0 +1,391 @@
+#include "worker/supervisor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "domain/upkeep.h"
+#include "worker/worker.h"
+
+enum {
+    turn_longest_ms = 1000,
+    database_retry_ms = 1000,
+    upkeep_ms = 3000,
+    upkeep_orders = 20,
+    reclaim_ms = 60 * 60 * 1000,
+    unfinished_age_s = 24 * 60 * 60,
+    pool_arena_bytes = 256 * 1024 * 1024,
+    processes_max = 256
+};
+
+static void level_apply(const struct config *config)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(config->log_level, names[i]) == 0)
+            log_level_set((enum log_level)i);
+    clock_offset_set_s(config->test_clock_offset_s);
+}
+
+/* ---- the database: away and back is told once ---- */
+
+static bool database_said(struct worker *worker, enum iw_error error, const char *event)
+{
+    if (error == IW_OK) {
+        if (worker->is_database_away)
+            log_event(LOG_INFO, NULL, "database_back");
+        worker->is_database_away = false;
+        return true;
+    }
+    if (!worker->is_database_away || error != IW_SERVICE_UNAVAILABLE)
+        log_failure(&worker->context, event);
+    worker->is_database_away = error == IW_SERVICE_UNAVAILABLE;
+    context_clear(&worker->context);
+    return false;
+}
+
+/* ---- leases ---- */
+
+static unsigned tasks_able(const struct worker *worker)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < worker->task_count; i++)
+        count += task_is_able(&worker->tasks[i]);
+    return count;
+}
+
+static unsigned tasks_busy(const struct worker *worker)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < worker->task_count; i++)
+        count += worker->tasks[i].state != TASK_FREE;
+    return count;
+}
+
+static void job_hand_out(struct worker *worker, const struct job *job)
+{
+    for (unsigned i = 0; i < worker->task_count; i++)
+        if (task_is_able(&worker->tasks[i])) {
+            task_begin(worker, &worker->tasks[i], job);
+            return;
+        }
+}
+
+/* Leases as many jobs as can begin at once; what is left is for whoever hears the bell next. */
+static void worker_look(struct worker *worker)
+{
+    struct job jobs[jobs_lease_max];
+    unsigned able = tasks_able(worker), count = 0;
+    int64_t now_ms = clock_monotonic_ms();
+    if (!worker->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0)
+        return;
+    worker->is_look_asked = false;
+    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, worker->owner,
+                                     worker->config.worker_lease_s, able, jobs, &count);
+    if (!database_said(worker, error, "lease_failed")) {
+        worker->is_look_asked = true;
+        worker->look_at_ms = now_ms + database_retry_ms;
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        job_hand_out(worker, &jobs[i]);
+    if (count == able || count == jobs_lease_max) {
+        worker->is_look_asked = true;
+        queue_ring(worker->domain.redis, &worker->start, &worker->context, jobs[count - 1].order_id);
+    }
+}
+
+static void worker_heartbeat(struct worker *worker, int64_t now_ms)
+{
+    int64_t count = 0;
+    process_notify("WATCHDOG=1");
+    worker->heartbeat_at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
+    if (tasks_busy(worker) == 0)
+        return;
+    enum iw_error error =
+        jobs_renew(&worker->context, worker->domain.db, worker->owner, worker->config.worker_lease_s, &count);
+    if (!database_said(worker, error, "heartbeat_failed"))
+        worker->heartbeat_at_ms = now_ms + database_retry_ms;
+}
+
+/* Takes back what dead supervisors of this machine and silent ones of any had leased. */
+static enum iw_error leases_take_back(struct worker *worker, int64_t *taken)
+{
+    struct context *context = &worker->context;
+    struct db *db = worker->domain.db;
+    const char **owners;
+    unsigned count = 0;
+    int64_t jobs = 0;
+    enum iw_error error = jobs_owners(context, db, worker->machine, &owners, &count);
+    for (unsigned i = 0; error == IW_OK && i < count; i++) {
+        if (!owner_is_dead(owners[i]))
+            continue;
+        error = jobs_release_owner(context, db, owners[i], &jobs);
+        *taken += jobs;
+    }
+    jobs = 0;
+    if (error == IW_OK)
+        error = jobs_release_silent(context, db, &jobs);
+    *taken += jobs;
+    return error;
+}
+
+static void worker_sweep(struct worker *worker, int64_t now_ms)
+{
+    int64_t taken = 0;
+    worker->sweep_at_ms = now_ms + worker->config.worker_sweep_ms;
+    if (!database_said(worker, leases_take_back(worker, &taken), "sweep_failed"))
+        return;
+    if (taken > 0)
+        log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
+                  LOG_NUMBER("jobs", taken));
+    worker->is_look_asked = true;
+}
+
+/* ---- what time asks of orders ---- */
+
+static void worker_upkeep(struct worker *worker, int64_t now_ms)
+{
+    unsigned abandoned = 0, expired = 0;
+    worker->upkeep_at_ms = now_ms + upkeep_ms;
+    enum iw_error error = upkeep_abandon(&worker->domain, worker->storage, upkeep_orders, &abandoned);
+    if (error == IW_OK)
+        error = upkeep_expire(&worker->domain, worker->storage, upkeep_orders, &expired);
+    database_said(worker, error, "upkeep_failed");
+    if (abandoned == upkeep_orders || expired == upkeep_orders)
+        worker->upkeep_at_ms = now_ms;
+}
+
+static void worker_reclaim(struct worker *worker, int64_t now_ms)
+{
+    unsigned orders = 0, unfinished = 0;
+    worker->reclaim_at_ms = now_ms + reclaim_ms;
+    enum iw_error error = upkeep_reclaim(&worker->domain, worker->storage, &orders);
+    if (error == IW_OK)
+        error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
+    if (!database_said(worker, error, "reclaim_failed"))
+        worker->reclaim_at_ms = now_ms + database_retry_ms;
+    if (orders + unfinished > 0)
+        log_event(LOG_INFO, NULL, "reclaimed", LOG_NUMBER("orders", orders),
+                  LOG_NUMBER("unfinished", unfinished));
+}
+
+/* ---- the loop ---- */
+
+static void timers_run(struct worker *worker)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    if (now_ms >= worker->heartbeat_at_ms)
+        worker_heartbeat(worker, now_ms);
+    for (unsigned i = 0; i < worker->task_count; i++)
+        task_tick(worker, &worker->tasks[i], now_ms);
+    if (worker->stop_at_ms != 0)
+        return;
+    if (now_ms >= worker->sweep_at_ms)
+        worker_sweep(worker, now_ms);
+    if (now_ms >= worker->upkeep_at_ms && !worker->is_database_away)
+        worker_upkeep(worker, now_ms);
+    if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)
+        worker_reclaim(worker, now_ms);
+}
+
+static int wait_ms(const struct worker *worker)
+{
+    int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
+    const int64_t at_ms[] = {worker->heartbeat_at_ms, worker->sweep_at_ms, worker->upkeep_at_ms};
+    for (size_t i = 0; i < sizeof at_ms / sizeof at_ms[0]; i++)
+        next_ms = at_ms[i] < next_ms ? at_ms[i] : next_ms;
+    for (unsigned i = 0; i < worker->task_count; i++)
+        next_ms = task_next_ms(&worker->tasks[i]) < next_ms ? task_next_ms(&worker->tasks[i]) : next_ms;
+    if (worker->is_look_asked && tasks_able(worker) > 0 && worker->look_at_ms < next_ms)
+        next_ms = worker->look_at_ms;
+    return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
+}
+
+/* Waits for a signal, the bell, an image process or a child, and takes what they say. */
+static void events_take(struct worker *worker, int timeout_ms)
+{
+    struct pollfd places[processes_max + 2];
+    unsigned count = worker->task_count;
+    for (unsigned i = 0; i < count; i++)
+        places[i] = (struct pollfd){.fd = task_descriptor(&worker->tasks[i]), .events = POLLIN};
+    places[count] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
+    places[count + 1] = (struct pollfd){.fd = queue_descriptor(&worker->queue), .events = POLLIN};
+    if (poll(places, count + 2, timeout_ms) < 0)
+        return;
+    process_signal_drain();
+    for (unsigned i = 0; i < count; i++)
+        if (places[i].revents != 0)
+            task_poll(worker, &worker->tasks[i]);
+    if (queue_heard(&worker->queue, &worker->context))
+        worker->is_look_asked = true;
+}
+
+/* A bad file keeps the old configuration; keys that need a restart wait for one. */
+static void worker_reload(struct worker *worker)
+{
+    struct context context;
+    struct config fresh;
+    struct arena *arena = arena_new(0);
+    process_reload_asked = 0;
+    context_init(&context, arena, NULL);
+    if (config_read(&context, worker->config_file, &fresh) != IW_OK) {
+        context.reason = "config_invalid";
+        log_failure(&context, "reload_refused");
+        arena_free(arena);
+        return;
+    }
+    process_notify("RELOADING=1");
+    config_keep_fixed(&fresh, &worker->config, arena);
+    arena_free(worker->config_arena);
+    worker->config_arena = arena;
+    worker->config = fresh;
+    level_apply(&worker->config);
+    log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
+    process_notify("READY=1");
+}
+
+/* True when the loop is to end: all is finished, or it is asked a second time, or it takes too long. */
+static bool is_over(struct worker *worker)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    if (process_stop_count == 0)
+        return false;
+    if (worker->stop_at_ms == 0) {
+        worker->stop_at_ms = now_ms + worker->config.image_timeout_s * 1000;
+        process_notify("STOPPING=1");
+        log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
+    }
+    return process_stop_count > 1 || tasks_busy(worker) == 0 || now_ms >= worker->stop_at_ms;
+}
+
+static void worker_serve(struct worker *worker)
+{
+    while (!is_over(worker)) {
+        arena_reset(worker->arena);
+        context_init(&worker->context, worker->arena, NULL);
+        if (process_reload_asked)
+            worker_reload(worker);
+        timers_run(worker);
+        worker_look(worker);
+        if (tasks_able(worker) > 0 && worker->stop_at_ms == 0)
+            queue_listen(&worker->queue, &worker->context);
+        events_take(worker, wait_ms(worker));
+    }
+}
+
+/* ---- begin and end ---- */
+
+static void tasks_make(struct worker *worker)
+{
+    int64_t wanted = worker->config.worker_processes;
+    worker->task_count = (unsigned)(wanted > 0 ? wanted : process_core_count());
+    if (worker->task_count > processes_max)
+        worker->task_count = processes_max;
+    worker->tasks = calloc(worker->task_count, sizeof *worker->tasks);
+    if (worker->tasks == NULL)
+        abort();
+    for (unsigned i = 0; i < worker->task_count; i++)
+        worker->tasks[i] = (struct task){.arena = arena_new(0),
+                                         .helper = {.pid = 0, .socket = -1},
+                                         .child_pipe = -1,
+                                         .result_file = -1,
+                                         .thumbnail_file = -1};
+}
+
+static enum iw_error secrets_read(struct context *context, const struct config *config,
+                                  const char **database_password, const char **redis_password)
+{
+    enum iw_error error = config_secret(context, config->database_password_file, database_password);
+    return error == IW_OK ? config_secret(context, config->redis_password_file, redis_password) : error;
+}
+
+/* Without these no picture can be worked on, and every job would fail for a reason that is not its own. */
+static enum iw_error programs_check(struct context *context, const struct config *config)
+{
+    if (access(config->worker_image_program, X_OK) != 0)
+        return context_fail(context, IW_CONFIG_INVALID, "worker.image_program: %s cannot be run: %s.",
+                            config->worker_image_program, strerror(errno));
+    if (access(config->image_weights_file, R_OK) != 0)
+        return context_fail(context, IW_CONFIG_INVALID, "image.weights_file: %s cannot be read: %s.",
+                            config->image_weights_file, strerror(errno));
+    return IW_OK;
+}
+
+/* What drivers borrow lives in start, which no reload touches. */
+static enum iw_error worker_open(struct worker *worker, struct context *context)
+{
+    const char *database_password, *redis_password;
+    enum iw_error error = config_read(context, worker->config_file, &worker->start);
+    if (error == IW_OK)
+        error = secrets_read(context, &worker->start, &database_password, &redis_password);
+    if (error == IW_OK)
+        error = programs_check(context, &worker->start);
+    if (error == IW_OK)
+        error = storage_open(context, worker->start.store_path, &worker->storage);
+    if (error != IW_OK)
+        return error;
+    worker->config_arena = arena_new(0);
+    worker->config = worker->start;
+    level_apply(&worker->config);
+    process_signals_install();
+    context_init(&worker->context, worker->arena, NULL);
+    worker->domain = (struct domain){.context = &worker->context,
+                                     .config = &worker->config,
+                                     .db = db_new(&worker->start, database_password),
+                                     .redis = redis_new(&worker->start, redis_password)};
+    queue_init(&worker->queue, redis_new(&worker->start, redis_password), &worker->start);
+    owner_self(worker->owner);
+    owner_machine(worker->machine);
+    tasks_make(worker);
+    return process_pid_file_write(context, worker->start.worker_pid_file);
+}
+
+static void worker_close(struct worker *worker)
+{
+    for (unsigned i = 0; i < worker->task_count; i++)
+        task_drop(&worker->tasks[i]);
+    free(worker->tasks);
+    redis_free(worker->queue.redis);
+    redis_free(worker->domain.redis);
+    db_free(worker->domain.db);
+    storage_close(worker->storage);
+    arena_free(worker->config_arena);
+}
+
+enum iw_error supervisor_check(struct context *context, const char *config_file)
+{
+    struct config config;
+    const char *database_password, *redis_password;
+    enum iw_error error = config_read(context, config_file, &config);
+    if (error == IW_OK)
+        error = secrets_read(context, &config, &database_password, &redis_password);
+    return error == IW_OK ? programs_check(context, &config) : error;
+}
+
+int supervisor_run(struct context *context, const char *config_file)
+{
+    static struct worker worker;
+    worker = (struct worker){.config_file = config_file,
+                             .start_arena = context->arena,
+                             .arena = arena_new(pool_arena_bytes),
+                             .is_look_asked = true};
+    if (worker_open(&worker, context) != IW_OK) {
+        arena_free(worker.arena);
+        return EXIT_FAILURE;
+    }
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.task_count),
+              LOG_TEXT("owner", worker.owner));
+    process_notify("READY=1");
+    worker_serve(&worker);
+    process_pid_file_remove(worker.start.worker_pid_file);
+    worker_close(&worker);
+    log_event(LOG_INFO, NULL, "stopped");
+    arena_free(worker.arena);
+    return EXIT_SUCCESS;
+}

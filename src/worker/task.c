@@ -1,0 +1,236 @@
+/* A job from its lease to the record of its outcome. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "domain/upkeep.h"
+#include "worker/worker.h"
+
+enum {
+    record_retry_first_ms = 500,
+    record_retry_longest_ms = 5000,
+    /*
+     * A lease that ends without a word every time means that the job takes the
+     * whole supervisor with it.
+     */
+    attempts_max = 100
+};
+
+static struct domain task_domain(struct worker *worker, struct task *task)
+{
+    struct domain domain = worker->domain;
+    domain.context = &task->context;
+    return domain;
+}
+
+static void task_free(struct worker *worker, struct task *task)
+{
+    task->state = TASK_FREE;
+    task->result_key.order_id = task->thumbnail_key.order_id = 0;
+    worker->is_look_asked = true;
+}
+
+void task_discard(struct worker *worker, struct task *task)
+{
+    struct storage_key *const keys[] = {&task->result_key, &task->thumbnail_key};
+    for (int i = 0; i < 2; i++) {
+        if (keys[i]->order_id == 0)
+            continue;
+        /* What cannot be deleted now goes with the order. */
+        if (storage_delete(worker->storage, &worker->context, keys[i]) != IW_OK)
+            context_clear(&worker->context);
+        keys[i]->order_id = 0;
+    }
+}
+
+/* What the record changed beside the job. */
+static void effect_apply(struct worker *worker, struct task *task, const struct outcome_effect *effect)
+{
+    struct domain domain = task_domain(worker, task);
+    if (effect->is_order_gone)
+        task_discard(worker, task);
+    if (!effect->is_thumbnail_used && task->thumbnail_key.order_id != 0) {
+        task->result_key.order_id = 0;
+        task_discard(worker, task);
+    }
+    if (!effect->is_order_ended)
+        return;
+    log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
+    if (upkeep_order_clear(&domain, worker->storage, task->job.order_id) == IW_OK)
+        return;
+    log_failure(&task->context, "order_not_cleared");
+    worker->reclaim_at_ms = 0;
+}
+
+static void outcome_log(const struct task *task, const struct outcome_effect *effect)
+{
+    static const char *const words[JOB_EVENT_COUNT] = {[JOB_EVENT_FINISH] = "job_done",
+                                                       [JOB_EVENT_RETRY] = "job_requeued",
+                                                       [JOB_EVENT_FAIL] = "job_failed",
+                                                       [JOB_EVENT_CANCEL] = "job_cancelled"};
+    const struct outcome *outcome = &task->outcome;
+    log_event(outcome->kind == OUTCOME_TROUBLE ? LOG_WARN : LOG_INFO, &task->context,
+              words[effect->verdict.event], LOG_TEXT("kind", job_kind_name(task->job.kind)),
+              LOG_NUMBER("file_id", task->job.file_id), LOG_NUMBER("attempt", task->job.attempt),
+              LOG_TEXT("code", outcome->kind == OUTCOME_TROUBLE ? iw_error_code(outcome->error) : "OK"),
+              LOG_TEXT("reason", outcome->reason), LOG_NUMBER("failures", effect->verdict.failures),
+              LOG_NUMBER("deaths", effect->verdict.deaths), LOG_NUMBER("wait_ms", effect->verdict.wait_ms),
+              LOG_NUMBER("ms", clock_monotonic_ms() - task->begun_ms));
+}
+
+static void record_later(struct task *task)
+{
+    int64_t wait_ms = record_retry_first_ms << (task->record_failures < 4 ? task->record_failures : 4);
+    if (task->record_failures++ == 0)
+        log_failure(&task->context, "outcome_not_recorded");
+    task->record_at_ms =
+        clock_monotonic_ms() + (wait_ms < record_retry_longest_ms ? wait_ms : record_retry_longest_ms);
+}
+
+/* Records, or waits for the database; whoever lost the lease meanwhile throws the result away. */
+static void task_record(struct worker *worker, struct task *task)
+{
+    struct outcome_effect effect;
+    struct domain domain = task_domain(worker, task);
+    context_clear(&task->context);
+    enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
+    if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
+        log_failure(&task->context, "outcome_refused");
+        task_discard(worker, task);
+        task_free(worker, task);
+    } else if (error != IW_OK) {
+        record_later(task);
+    } else {
+        outcome_log(task, &effect);
+        effect_apply(worker, task, &effect);
+        task_free(worker, task);
+    }
+}
+
+void task_end(struct worker *worker, struct task *task)
+{
+    task->state = TASK_RECORDING;
+    task->record_failures = 0;
+    task->record_at_ms = 0;
+    task_record(worker, task);
+}
+
+void task_trouble(struct worker *worker, struct task *task, enum job_trouble trouble, enum iw_error error,
+                  const char *sentence, const char *reason)
+{
+    task->outcome = (struct outcome){.job = &task->job,
+                                     .kind = OUTCOME_TROUBLE,
+                                     .trouble = trouble,
+                                     .error = error,
+                                     .sentence = sentence != NULL ? sentence : iw_error_sentence(error),
+                                     .reason = reason};
+    task_end(worker, task);
+}
+
+/* The job's texts live as long as the task works on it. */
+static void job_keep(struct task *task, const struct job *job)
+{
+    arena_reset(task->arena);
+    task->job = *job;
+    task->job.request_id = arena_text(task->arena, job->request_id);
+    task->job.file_name = arena_text(task->arena, job->file_name);
+    task->job.store_key = arena_text(task->arena, job->store_key);
+    context_init(&task->context, task->arena, task->job.request_id);
+    task->context.account_id = job->account_id;
+    task->context.order_id = job->order_id;
+    task->context.job_id = job->id;
+}
+
+void task_begin(struct worker *worker, struct task *task, const struct job *job)
+{
+    job_keep(task, job);
+    task->state = TASK_RUNNING;
+    task->is_overdue = false;
+    task->begun_ms = clock_monotonic_ms();
+    task->deadline_ms = INT64_MAX;
+    log_event(LOG_DEBUG, &task->context, "job_begun", LOG_TEXT("kind", job_kind_name(job->kind)),
+              LOG_NUMBER("attempt", job->attempt));
+    if (job->kind == JOB_ARCHIVE)
+        archive_task_begin(worker, task);
+    else if (job->attempt > attempts_max)
+        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED, NULL, "attempts");
+    else
+        image_task_begin(worker, task);
+}
+
+bool task_is_able(const struct task *task)
+{
+    return task->state == TASK_FREE && task->helper_state == HELPER_READY;
+}
+
+int task_descriptor(const struct task *task)
+{
+    return task->child_pipe >= 0 ? task->child_pipe : task->helper.socket;
+}
+
+void task_poll(struct worker *worker, struct task *task)
+{
+    if (task->child_pipe >= 0)
+        archive_task_poll(worker, task);
+    else if (task->helper.socket >= 0)
+        image_task_poll(worker, task);
+}
+
+/* Killing is enough: the end of the socket or pipe tells the rest. */
+static void task_overdue(struct task *task)
+{
+    task->is_overdue = true;
+    task->deadline_ms = INT64_MAX;
+    if (task->child > 0)
+        kill(task->child, SIGKILL);
+    else
+        image_client_kill(&task->helper);
+}
+
+void task_tick(struct worker *worker, struct task *task, int64_t now_ms)
+{
+    if (task->state == TASK_RUNNING && now_ms >= task->deadline_ms)
+        task_overdue(task);
+    if (task->state == TASK_RECORDING && now_ms >= task->record_at_ms)
+        task_record(worker, task);
+    if (task->helper_state == HELPER_STARTING && now_ms >= task->helper_at_ms)
+        image_client_kill(&task->helper);
+    if (task->helper_state == HELPER_NONE && now_ms >= task->helper_at_ms && worker->stop_at_ms == 0)
+        image_task_helper_start(worker, task);
+}
+
+int64_t task_next_ms(const struct task *task)
+{
+    int64_t next_ms = INT64_MAX;
+    if (task->state == TASK_RUNNING)
+        next_ms = task->deadline_ms;
+    if (task->state == TASK_RECORDING)
+        next_ms = task->record_at_ms;
+    if (task->helper_state != HELPER_READY && task->helper_at_ms < next_ms)
+        next_ms = task->helper_at_ms;
+    return next_ms;
+}
+
+void task_drop(struct task *task)
+{
+    int wait_status;
+    image_task_helper_end(task, &wait_status);
+    if (task->child > 0) {
+        kill(task->child, SIGKILL);
+        while (waitpid(task->child, &wait_status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    const int descriptors[] = {task->child_pipe, task->result_file, task->thumbnail_file};
+    for (int i = 0; i < 3; i++)
+        if (descriptors[i] >= 0)
+            close(descriptors[i]);
+    task->child = 0;
+    task->child_pipe = task->result_file = task->thumbnail_file = -1;
+    arena_free(task->arena);
+    task->arena = NULL;
+    task->state = TASK_FREE;
+}
