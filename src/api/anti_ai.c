@@ -4,6 +4,7 @@
 #include "api/field.h"
 #include "api/shape.h"
 #include "api/tables.h"
+#include "api/targets.h"
 #include "domain/caller.h"
 #include "domain/order.h"
 #include "http/limit.h"
@@ -23,14 +24,17 @@ static void strength_read(const struct field_place *body, struct order_wish *wis
         field_bad(&options, "strength", "must be low, standard or high");
 }
 
-/* Zero copy and source URLs are not served yet, and never silently ignored. */
-static void mode_read(const struct field_place *body)
+/* Zero copy and source URLs are checked, but not served yet, and never silently ignored. */
+static void mode_read(const struct field_place *body, const struct config *config, unsigned file_count)
 {
     struct field_place mode;
     bool is_zero_copy = field_object(body, "mode", &mode) && field_boolean(&mode, "zeroCopy", false);
-    field_array(body, "outputTargets", is_zero_copy, 0, order_files_max);
-    if (is_zero_copy)
-        field_bad(&mode, "zeroCopy", "is not available yet");
+    if (!is_zero_copy) {
+        field_array(body, "outputTargets", false, 0, order_files_max);
+        return;
+    }
+    targets_check(body, config, file_count);
+    field_bad(&mode, "zeroCopy", "is not available yet");
 }
 
 static const char *file_read(const struct field_place *body, const struct json *item, unsigned index)
@@ -67,7 +71,8 @@ static void key_read(const struct field_place *body, struct order_wish *wish)
 }
 
 /* Reads all of a creation; what is wrong is in the context's details. */
-static void wish_read(struct context *context, const struct json *json, struct order_wish *wish)
+static void wish_read(struct context *context, const struct config *config, const struct json *json,
+                      struct order_wish *wish)
 {
     struct field_place body = {context, json, ""};
     *wish = (struct order_wish){.type = ORDER_ANTI_AI};
@@ -75,7 +80,7 @@ static void wish_read(struct context *context, const struct json *json, struct o
     const struct json *name = field_string(&body, "orderName", false, 1, order_name_code_points_max);
     wish->name = name != NULL ? name->string : NULL;
     files_read(&body, wish);
-    mode_read(&body);
+    mode_read(&body, config, wish->file_count);
     strength_read(&body, wish);
     json_digest(context->arena, json, wish->body_digest);
 }
@@ -115,7 +120,7 @@ static enum iw_error create(struct request *request)
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
-    wish_read(request->context, json, &wish);
+    wish_read(request->context, request->config, json, &wish);
     error = context_validated(request->context);
     if (error != IW_OK)
         return error;

@@ -1,0 +1,115 @@
+"""Contract section 6 on a large account: what the database really does, and flat memory."""
+import json
+import os
+import time
+
+import pytest
+
+from client import ORDERS
+
+COUNT = 20000
+# 2024-01-01 UTC, which order ids count from; see include/imgward/order.h.
+EPOCH_MS = 1704067200000
+
+
+@pytest.fixture(scope="module")
+def large(stack):
+    """A client of an account with 20,000 orders of one file each, an hour old and older."""
+    client = stack.account_new()
+    newest = (int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22
+    stack.sql(f"""
+        INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
+                            created_at, updated_at, expires_at)
+        SELECT {newest} - (seq << 22), {client.account}, 'antiAi', 'complete', CONCAT('bulk ', seq), CONCAT('bulk-', seq),
+               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY FROM seq_1_to_{COUNT}""")
+    stack.sql(f"""
+        INSERT INTO files (order_id, position, name, status, updated_at)
+        SELECT id, 1, CONCAT(name, '.jpg'), 'complete', NOW(3) FROM orders WHERE account_id = {client.account}""")
+    # As the server's own housekeeping does before long.
+    stack.sql("ANALYZE TABLE orders, files")
+    return client
+
+
+def statements(stack, call):
+    """What the pool sent to the database during call."""
+    stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
+    try:
+        call()
+    finally:
+        stack.sql("SET GLOBAL general_log = 0")
+    rows = stack.sql("SELECT argument FROM mysql.general_log WHERE command_type = 'Execute' "
+                     "AND user_host LIKE 'imgward%'")
+    return [row[0].replace("\\n", "\n").replace("\\\\", "\\") for row in rows]
+
+
+def plan(stack, statement):
+    """The EXPLAIN of a statement: one dictionary a table."""
+    names = ["id", "select_type", "table", "type", "possible_keys", "key", "key_len", "ref", "rows", "extra"]
+    return [dict(zip(names, row)) for row in stack.sql("EXPLAIN " + statement)]
+
+
+def page_statement(stack, call):
+    return next(text for text in statements(stack, call) if text.startswith("SELECT o.id") and "LIMIT" in text)
+
+
+@pytest.mark.parametrize("query, index", [({}, "orders_list"), ({"status": "complete"}, "orders_list_status"),
+                                          ({"type": "antiAi"}, "orders_list_type")])
+def test_a_page_comes_from_an_index_alone(large, stack, query, index):
+    statement = page_statement(stack, lambda: large.list(page=40, limit=10, **query))
+    inner = [row for row in plan(stack, statement) if row["select_type"] == "DERIVED"]
+    assert len(inner) == 1 and inner[0]["key"].startswith("orders_list"), inner
+    assert "Using index" in inner[0]["extra"] and "filesort" not in inner[0]["extra"], inner
+    assert index == "orders_list" or inner[0]["key"] == index, inner
+    outer = [row for row in plan(stack, statement) if row["table"] == "o" and row["select_type"] == "PRIMARY"]
+    assert [row["key"] for row in outer] == ["PRIMARY"], outer
+
+
+def test_everything_is_read_in_the_order_of_an_index(large, stack):
+    statement = next(text for text in statements(stack, lambda: large.list(limit=-1))
+                     if text.startswith("SELECT o.id"))
+    rows = plan(stack, statement)
+    # Which index is the optimizer's choice (this account is most of the table); sorting would not be.
+    assert len(rows) == 1 and rows[0]["key"] in ("PRIMARY", "orders_list"), rows
+    assert "filesort" not in rows[0]["extra"] and "temporary" not in rows[0]["extra"], rows
+
+
+def test_everything_is_answered_whole_and_newest_first(large):
+    answer = large.list(limit=-1)
+    data, info = answer.json["data"], answer.json["pageInfo"]
+    ids = [int(order["orderId"]) for order in data]
+    assert len(ids) == COUNT and ids == sorted(ids, reverse=True)
+    assert info["totalItems"] == COUNT and info["totalPages"] == 1
+
+
+def test_pages_count_a_large_account_rightly_while_it_grows(large):
+    before = large.list(limit=1).json["pageInfo"]["totalItems"]
+    for grown in range(1, 4):
+        large.create()
+        assert {large.list(limit=1).json["pageInfo"]["totalItems"] for _ in range(6)} == {before + grown}
+
+
+def pool_peak_kib(stack):
+    """The largest resident set that any process of the pool ever had."""
+    peaks = []
+    supervisor = stack.pid("api")
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/status", encoding="ascii") as file:
+                facts = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+        except OSError:
+            continue
+        if int(facts["PPid"]) == supervisor:
+            peaks.append(int(facts["VmHWM"].split()[0]))
+    return max(peaks)
+
+
+def test_listing_everything_takes_no_more_memory_than_one_page(large, stack):
+    for _ in range(40):
+        large.list(limit=100)
+    before = pool_peak_kib(stack)
+    size = len(large.list(limit=-1).body)
+    after = pool_peak_kib(stack)
+    print(json.dumps({"answer_bytes": size, "peak_kib_before": before, "peak_kib_after": after}))
+    assert size > 4 << 20 and after - before < 1024, (size, before, after)
