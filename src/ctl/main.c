@@ -5,17 +5,11 @@
 #include <string.h>
 
 /* One line a family; each file of src/ctl brings its own table. */
-static const struct ctl_command *const families[] = {
-    ctl_commands_general,
-    ctl_commands_migrate,
-    ctl_commands_account,
-    ctl_commands_key,
-    ctl_commands_secret,
-    ctl_commands_image_watermark,
-    ctl_commands_image_protect,
+const struct ctl_command *const ctl_families[] = {
+    ctl_commands_general,       ctl_commands_migrate, ctl_commands_account,
+    ctl_commands_key,           ctl_commands_secret,  ctl_commands_image_watermark,
+    ctl_commands_image_protect, ctl_commands_manual,  NULL,
 };
-
-enum { family_count = sizeof families / sizeof families[0] };
 
 static int words_match(const struct ctl_command *command, int count, char **words)
 {
@@ -30,8 +24,8 @@ static int words_match(const struct ctl_command *command, int count, char **word
 
 static const struct ctl_command *command_find(int count, char **words, int *length)
 {
-    for (unsigned family = 0; family < family_count; family++)
-        for (const struct ctl_command *command = families[family]; command->words[0] != NULL; command++)
+    for (unsigned family = 0; ctl_families[family] != NULL; family++)
+        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++)
             if ((*length = words_match(command, count, words)) > 0)
                 return command;
     return NULL;
@@ -63,8 +57,8 @@ static enum ctl_exit help_run(struct ctl *ctl)
 {
     (void)ctl;
     printf("Usage: imgwardctl [--config FILE] COMMAND [OPTIONS] [ARGUMENTS]\n\n");
-    for (unsigned family = 0; family < family_count; family++)
-        for (const struct ctl_command *command = families[family]; command->words[0] != NULL; command++) {
+    for (unsigned family = 0; ctl_families[family] != NULL; family++)
+        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++) {
             printf("  ");
             command_print_line(command, stdout);
             printf("        %s\n", command->help);
