@@ -13,6 +13,7 @@
 struct db;
 struct redis;
 struct presign;
+struct storage;
 
 struct domain {
     struct context *context; /* of the request, job or command under way */
@@ -20,6 +21,7 @@ struct domain {
     struct db *db;
     struct redis *redis;
     struct presign *presign; /* NULL where nothing is signed */
+    struct storage *storage; /* NULL until it is first needed; the process closes it */
 };
 
 #endif

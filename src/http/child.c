@@ -12,6 +12,7 @@
 #include "http/serve.h"
 #include "service/presign.h"
 #include "service/redis.h"
+#include "service/storage.h"
 #include "store/db.h"
 
 /* What one process keeps open from its first request to its last. */
@@ -61,6 +62,7 @@ static void child_close(struct child *child)
     db_free(child->domain.db);
     redis_free(child->domain.redis);
     presign_free(child->domain.presign);
+    storage_close(child->domain.storage);
     arena_free(child->arena_request);
     arena_free(child->arena_process);
 }

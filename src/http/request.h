@@ -56,6 +56,7 @@ struct request_pair {
 struct response {
     unsigned status;
     struct text headers; /* "Name: value\r\n" lines */
+    struct text always;  /* such lines that a failure keeps */
     struct text body;
     struct render render; /* writes into body */
     bool has_type;        /* a handler named the content type */

@@ -11,6 +11,7 @@ void response_init(struct request *request)
     struct response *response = &request->response;
     memset(response, 0, sizeof *response);
     text_init(&response->headers, request->arena);
+    text_init(&response->always, request->arena);
     text_init(&response->body, request->arena);
     response->status = 200;
 }
@@ -29,11 +30,8 @@ void response_status(struct request *request, unsigned status)
     request->response.status = status;
 }
 
-void response_header(struct request *request, const char *name, const char *value)
+static void header_add(struct text *headers, const char *name, const char *value)
 {
-    struct text *headers = &request->response.headers;
-    request->response.has_type |= strcasecmp(name, "Content-Type") == 0;
-    request->response.has_caching |= strcasecmp(name, "Cache-Control") == 0;
     text_printf(headers, "%s: ", name);
     size_t start = headers->length;
     text_add_string(headers, value);
@@ -41,6 +39,18 @@ void response_header(struct request *request, const char *name, const char *valu
         if ((unsigned char)headers->data[at] < 0x20 || headers->data[at] == 0x7F)
             headers->data[at] = ' ';
     text_add_string(headers, "\r\n");
+}
+
+void response_header(struct request *request, const char *name, const char *value)
+{
+    request->response.has_type |= strcasecmp(name, "Content-Type") == 0;
+    request->response.has_caching |= strcasecmp(name, "Cache-Control") == 0;
+    header_add(&request->response.headers, name, value);
+}
+
+void response_header_always(struct request *request, const char *name, const char *value)
+{
+    header_add(&request->response.always, name, value);
 }
 
 void response_header_printf(struct request *request, const char *name, const char *format, ...)
@@ -86,6 +96,7 @@ static void head_build(struct request *request, struct text *head)
     if (request->limit_state == LIMIT_ANSWERED)
         text_printf(head, "RateLimit-Limit: %u\r\nRateLimit-Remaining: %u\r\nRateLimit-Reset: %u\r\n",
                     request->limit_per_minute, request->limit_remaining, request->limit_reset_s);
+    text_add(head, response->always.data, response->always.length);
     text_add(head, response->headers.data, response->headers.length);
     if (!response->has_type)
         text_add_string(head, "Content-Type: application/json\r\n");

@@ -24,6 +24,9 @@ void response_header(struct request *request, const char *name, const char *valu
 void response_header_printf(struct request *request, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same for a header that stays when the answer turns into a failure (CORS). */
+void response_header_always(struct request *request, const char *name, const char *value);
+
 /*
  * Begins {"data": ...}: the handler renders one value under the key "data" (and
  * more members if it likes); response_send closes the object.

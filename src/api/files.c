@@ -1,0 +1,290 @@
+/*
+ * /files: uploads and downloads by presigned URL.
+ *
+ * nginx asks /internal/upload-check before it reads the body of an upload, and
+ * passes the body on when it has all of it; a download is checked here and
+ * delivered by nginx (nginx/locations.conf).
+ */
+#include "api/tables.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/text.h"
+#include "domain/upload.h"
+#include "http/failure.h"
+#include "http/response.h"
+#include "http/route.h"
+
+enum { check_refused_status = 403, md5_bytes = 16, preflight_age_s = 600, retry_default_s = 2 };
+
+static const struct {
+    const char *name; /* as the contract calls it: fileFormat */
+    const char *media_type;
+} formats[] = {
+    [SNIFF_NONE] = {"ZIP", "application/zip"},
+    [SNIFF_JPEG] = {"JPG", "image/jpeg"},
+    [SNIFF_PNG] = {"PNG", "image/png"},
+    [SNIFF_WEBP] = {"WEBP", "image/webp"},
+};
+
+/* ---- CORS (the Fetch standard, 3.2) ---- */
+
+static bool origin_is_listed(const char *origins, const char *origin)
+{
+    size_t length = strlen(origin);
+    for (const char *at = origins; *at != '\0';) {
+        at += strspn(at, " \t");
+        size_t size = strcspn(at, " \t");
+        if (size == length && size > 0 && strncasecmp(at, origin, length) == 0)
+            return true;
+        at += size;
+    }
+    return false;
+}
+
+/* Adds what lets a listed origin read the answer, a refusal too; true when the origin is one. */
+static bool origin_allow(struct request *request)
+{
+    const char *origins = request->config->store_cors_origins;
+    const char *origin = request_header(request, "Origin");
+    if (origins[0] == '\0')
+        return false;
+    response_header_always(request, "Vary", "Origin");
+    if (origin == NULL || !origin_is_listed(origins, origin))
+        return false;
+    response_header_always(request, "Access-Control-Allow-Origin", origin);
+    response_header_always(request, "Access-Control-Expose-Headers",
+                           "ETag, X-Request-Id, Content-Disposition, Content-Range");
+    return true;
+}
+
+static enum iw_error files_preflight(struct request *request)
+{
+    const char *key = request_capture(request, "key");
+    const char *methods = strncmp(key, "in/", 3) == 0 ? "PUT, OPTIONS" : "GET, HEAD, OPTIONS";
+    response_status(request, 204);
+    response_header(request, "Allow", methods);
+    if (!origin_allow(request))
+        return IW_OK;
+    response_header(request, "Access-Control-Allow-Methods", methods);
+    response_header(request, "Access-Control-Allow-Headers",
+                    "Content-Type, Content-Digest, Content-MD5, Range, If-Range, If-None-Match");
+    response_header_printf(request, "Access-Control-Max-Age", "%d", preflight_age_s);
+    return IW_OK;
+}
+
+/* ---- What a client tells of its body ---- */
+
+struct announced {
+    uint8_t sha256[sha256_bytes];
+    uint8_t md5[md5_bytes];
+    bool has_sha256;
+    bool has_md5;
+    int64_t size_bytes; /* -1: not announced */
+};
+
+/* The item "sha-256=:BASE64:" of a Content-Digest (RFC 9530, 2); other algorithms are passed over. */
+static bool content_digest_read(struct arena *arena, const char *header, struct announced *announced)
+{
+    static const char name[] = "sha-256=:";
+    for (const char *at = header; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+        at += strspn(at, " \t");
+        if (strncasecmp(at, name, sizeof name - 1) != 0)
+            continue;
+        at += sizeof name - 1;
+        size_t length = strcspn(at, ":");
+        const char *text = arena_text_n(arena, at, length);
+        announced->has_sha256 =
+            at[length] == ':' && crypto_base64_read(text, announced->sha256, sha256_bytes) == sha256_bytes;
+        if (!announced->has_sha256)
+            return false;
+    }
+    return true;
+}
+
+/* Content-Range would be a part of a file (RFC 9110, 14.5: must be refused where it is not understood). */
+static enum iw_error announced_read(struct request *request, struct announced *announced)
+{
+    struct context *context = request->context;
+    const char *digest = request_header(request, "Content-Digest");
+    const char *md5 = request_header(request, "Content-MD5");
+    const char *length = request_parameter(request, "HTTP_CONTENT_LENGTH");
+    *announced = (struct announced){.size_bytes = request_body_length(request)};
+    if (announced->size_bytes < 0 &&
+        (length == NULL || !text_integer(length, 0, INT64_MAX, &announced->size_bytes)))
+        announced->size_bytes = -1;
+    if (request_header(request, "Content-Range") != NULL)
+        context_detail(context, "Content-Range", "is not taken: a file is uploaded whole");
+    if (digest != NULL && !content_digest_read(request->arena, digest, announced))
+        context_detail(context, "Content-Digest", "must hold sha-256=:BASE64: of 32 bytes");
+    if (md5 != NULL)
+        announced->has_md5 = crypto_base64_read(md5, announced->md5, md5_bytes) == md5_bytes;
+    if (md5 != NULL && !announced->has_md5)
+        context_detail(context, "Content-MD5", "must be the base64 of 16 bytes");
+    return context_validated(context);
+}
+
+/* ---- Uploads ---- */
+
+/* The body comes when the check has been: what counts for the expiry is the time of that. */
+static int64_t request_began_ms(const struct request *request)
+{
+    int64_t checked_ms;
+    const char *text = request_parameter(request, "IMGWARD_CHECKED_MS");
+    if (text != NULL && text_integer(text, 1, clock_now_ms(), &checked_ms))
+        return checked_ms;
+    return clock_now_ms();
+}
+
+static enum iw_error url_check(struct request *request, enum presign_method method, const char *key,
+                               struct presign_grant *grant)
+{
+    return presign_verify(request->domain->presign, request->context, method, key, request->query,
+                          request_began_ms(request), grant);
+}
+
+/* The path of the upload that the check is about: the check's own address is IMGWARD_ROUTE. */
+static const char *checked_key(const struct request *request)
+{
+    static const char prefix[] = "/files/";
+    const char *uri = request_parameter(request, "REQUEST_URI");
+    if (uri == NULL || strncmp(uri, prefix, sizeof prefix - 1) != 0)
+        return "";
+    uri += sizeof prefix - 1;
+    char *key = request_decode(request->arena, uri, strcspn(uri, "?#"), false);
+    return key != NULL ? key : "";
+}
+
+static enum iw_error check_run(struct request *request)
+{
+    struct presign_grant grant;
+    struct announced announced;
+    enum iw_error error = url_check(request, PRESIGN_PUT, checked_key(request), &grant);
+    if (error == IW_OK)
+        error = announced_read(request, &announced);
+    return error != IW_OK ? error : upload_check(request->domain, &grant, announced.size_bytes);
+}
+
+/* nginx lets the check pass on nothing but 403: the answer to the client travels in headers. */
+static void refusal_pack(struct request *request)
+{
+    struct response *response = &request->response;
+    const struct context *context = request->context;
+    failure_render(request);
+    render_object_end(&response->render);
+    unsigned status = response->status;
+    const char *body = arena_text_n(request->arena, response->body.data, response->body.length);
+    unsigned wait_s = context->retry_after_s == 0 && status == 503 ? retry_default_s : context->retry_after_s;
+    response_clear(request);
+    response_status(request, check_refused_status);
+    response_header_printf(request, "Imgward-Status", "%u", status == 500 ? 503 : status);
+    response_header(request, "Imgward-Body", body);
+    if (wait_s > 0)
+        response_header_printf(request, "Imgward-Wait", "%u", wait_s);
+}
+
+static enum iw_error files_upload_check(struct request *request)
+{
+    origin_allow(request);
+    response_header_printf(request, "Imgward-Checked-Ms", "%lld", (long long)clock_now_ms());
+    response_status(request, 204);
+    if (check_run(request) != IW_OK)
+        refusal_pack(request);
+    return IW_OK;
+}
+
+static long body_read(void *handle, void *buffer, size_t size)
+{
+    return request_body_read(handle, buffer, size);
+}
+
+static void upload_answer(struct request *request, const struct presign_grant *grant,
+                          const struct upload_outcome *outcome)
+{
+    const char *digest = crypto_hex(request->arena, outcome->facts.sha256, sizeof outcome->facts.sha256);
+    response_status(request, outcome->is_replacement ? 200 : 201);
+    response_header_printf(request, "ETag", "\"%s\"", digest);
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_string(render, "fileKey", filekey_text(request->arena, &grant->key));
+    render_string(render, "fileFormat", formats[outcome->facts.format].name);
+    render_integer(render, "sizeBytes", outcome->facts.size_bytes);
+    render_string(render, "sha256", digest);
+    render_object_end(render);
+}
+
+static enum iw_error files_upload(struct request *request)
+{
+    struct presign_grant grant;
+    struct announced announced;
+    struct upload_outcome outcome;
+    origin_allow(request);
+    enum iw_error error = url_check(request, PRESIGN_PUT, request_capture(request, "key"), &grant);
+    if (error == IW_OK)
+        error = announced_read(request, &announced);
+    if (error != IW_OK)
+        return error;
+    const struct upload_source source = {.read = body_read,
+                                         .handle = request,
+                                         .announced_bytes = announced.size_bytes,
+                                         .sha256 = announced.has_sha256 ? announced.sha256 : NULL,
+                                         .md5 = announced.has_md5 ? announced.md5 : NULL};
+    error = upload_receive(request->domain, &grant, &source, &outcome);
+    if (error == IW_OK)
+        upload_answer(request, &grant, &outcome);
+    return error;
+}
+
+/* ---- Downloads ---- */
+
+/* attachment, with the name in ASCII for old clients and in UTF-8 for the others (RFC 6266, RFC 8187). */
+static const char *disposition_make(struct arena *arena, const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~";
+    struct text ascii, coded;
+    text_init(&ascii, arena);
+    text_init(&coded, arena);
+    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
+        bool is_separator = *at == '/' || *at == '\\';
+        char byte = *at < 0x20 || *at == 0x7F || is_separator ? '_' : (char)*at;
+        bool is_start = (*at & 0xC0) != 0x80; /* one underscore a code point */
+        if (*at >= 0x80 ? is_start : true)
+            text_printf(&ascii, "%c", *at >= 0x80 || byte == '"' || byte == '%' ? '_' : byte);
+        if (*at < 0x80 && strchr(plain, byte) != NULL)
+            text_add(&coded, &byte, 1);
+        else
+            text_printf(&coded, "%%%02X", (unsigned char)byte);
+    }
+    return arena_printf(arena, "attachment; filename=\"%s\"; filename*=UTF-8''%s", ascii.data, coded.data);
+}
+
+static enum iw_error files_download(struct request *request)
+{
+    struct presign_grant grant;
+    struct download download;
+    origin_allow(request);
+    enum iw_error error = url_check(request, PRESIGN_GET, request_capture(request, "key"), &grant);
+    if (error == IW_OK)
+        error = download_find(request->domain, &grant.key, &download);
+    if (error != IW_OK)
+        return error;
+    response_header(request, "Content-Type", formats[download.format].media_type);
+    if (download.kind != FILEKEY_THUMBNAIL)
+        response_header(request, "Content-Disposition", disposition_make(request->arena, download.name));
+    response_header_printf(request, "Cache-Control", "private, max-age=%lld",
+                           (long long)(grant.expires_s - clock_now_ms() / 1000));
+    response_redirect_internally(request, arena_printf(request->arena, "/imgward-store/%s",
+                                                       storage_handover(request->arena, &download.key)));
+    return IW_OK;
+}
+
+const struct route api_files[] = {
+    {METHOD_PUT, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_PUT, "/files/{key*}", files_upload, ROUTE_OPEN},
+    {METHOD_GET, "/files/{key*}", files_download, ROUTE_OPEN},
+    {METHOD_OPTIONS, "/files/{key*}", files_preflight, ROUTE_OPEN},
+    {.pattern = NULL},
+};

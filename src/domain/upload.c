@@ -1,0 +1,277 @@
+#include "domain/upload.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "store/uploads.h"
+
+enum { piece_bytes = 65536 };
+
+static const char *const format_names[] = {
+    [SNIFF_NONE] = "", [SNIFF_JPEG] = "jpeg", [SNIFF_PNG] = "png", [SNIFF_WEBP] = "webp"};
+
+enum { format_count = sizeof format_names / sizeof format_names[0] };
+
+/* The store is opened when it is first needed: without it, orders can still be read. */
+static enum iw_error store_ready(struct domain *domain)
+{
+    struct context *context = domain->context;
+    if (domain->storage != NULL ||
+        storage_open(context, domain->config->store_path, &domain->storage) == IW_OK)
+        return IW_OK;
+    const char *cause = context->sentence;
+    context_clear(context);
+    enum iw_error error = context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be used.");
+    context->reason = "store_failed";
+    context_cause(context, "%s", cause);
+    return error;
+}
+
+/* ---- May it be? ---- */
+
+static enum iw_error place_check(struct context *context, const struct upload_place *place)
+{
+    if (place->order_status == ORDER_PENDING)
+        return IW_OK;
+    if (place->order_status == ORDER_FAILED && !place->is_started)
+        return context_fail(context, IW_ORDER_NOT_PENDING,
+                            "The order was not started in time; files can no longer be uploaded.");
+    return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
+}
+
+static enum iw_error size_check(struct context *context, int64_t announced_bytes, int64_t max_bytes)
+{
+    if (announced_bytes <= max_bytes)
+        return IW_OK;
+    return context_fail(context, IW_PAYLOAD_TOO_LARGE, "The file has %lld bytes; at most %lld are allowed.",
+                        (long long)announced_bytes, (long long)max_bytes);
+}
+
+static enum iw_error place_find(struct domain *domain, struct db *db, const struct filekey *key,
+                                bool for_change, struct upload_place *place)
+{
+    struct context *context = domain->context;
+    enum iw_error error = uploads_find(context, db, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL,
+                                       for_change, place);
+    if (error == IW_NOT_FOUND)
+        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    if (error != IW_OK)
+        return error;
+    context->account_id = place->account_id;
+    return place_check(context, place);
+}
+
+enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
+{
+    struct upload_place place;
+    domain->context->order_id = grant->key.order_id;
+    enum iw_error error = place_find(domain, domain->db, &grant->key, false, &place);
+    return error != IW_OK ? error : size_check(domain->context, announced_bytes, grant->max_bytes);
+}
+
+/* ---- Taking it ---- */
+
+static enum iw_error bytes_take(struct context *context, struct intake *intake,
+                                const struct upload_source *source)
+{
+    unsigned char piece[piece_bytes];
+    int64_t taken_bytes = 0;
+    for (long count; (count = source->read(source->handle, piece, sizeof piece)) != 0;) {
+        if (count < 0)
+            break;
+        enum iw_error error = intake_add(intake, context, piece, (size_t)count);
+        if (error != IW_OK)
+            return error;
+        taken_bytes += count;
+    }
+    if (source->announced_bytes < 0 || taken_bytes == source->announced_bytes)
+        return IW_OK;
+    context->reason = "upload_short";
+    return context_fail(context, IW_VALIDATION_FAILED, "The body ended after %lld of %lld bytes.",
+                        (long long)taken_bytes, (long long)source->announced_bytes);
+}
+
+static enum iw_error digests_check(struct context *context, const struct upload_source *source,
+                                   const struct intake_facts *facts)
+{
+    if (source->sha256 != NULL && !crypto_equal(source->sha256, facts->sha256, sizeof facts->sha256))
+        context_detail(context, "Content-Digest", "does not match the SHA-256 of the bytes that arrived");
+    if (source->md5 != NULL && !crypto_equal(source->md5, facts->md5, sizeof facts->md5))
+        context_detail(context, "Content-MD5", "does not match the MD5 of the bytes that arrived");
+    return context_validated(context);
+}
+
+/* Reads all of it into the store; on success the bytes lie under key and nothing names them yet. */
+static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
+                                 const struct upload_source *source, const struct storage_key *key,
+                                 struct intake_facts *facts)
+{
+    struct intake *intake;
+    struct context *context = domain->context;
+    enum iw_error error =
+        intake_begin(domain->storage, context, grant->max_bytes, source->md5 != NULL, &intake);
+    if (error != IW_OK)
+        return error;
+    error = bytes_take(context, intake, source);
+    if (error == IW_OK)
+        error = intake_finish(intake, context, facts);
+    if (error == IW_OK)
+        error = digests_check(context, source, facts);
+    if (error == IW_OK)
+        return intake_commit(intake, context, key);
+    intake_abandon(intake);
+    return error;
+}
+
+struct record {
+    struct domain *domain;
+    const struct filekey *key;
+    struct upload_facts facts;
+    struct upload_place place;
+};
+
+/* The transaction: the order's row locked, still pending, then the file's row. */
+static enum iw_error record_work(struct context *context, struct db *db, void *user)
+{
+    struct record *record = user;
+    enum iw_error error = place_find(record->domain, db, record->key, true, &record->place);
+    if (error != IW_OK)
+        return error;
+    return uploads_mark(context, db, record->place.file_id, clock_now_ms(), &record->facts);
+}
+
+/* Best effort: what stays is found by the reclaim of what no row names. */
+static void bytes_forget(struct domain *domain, const struct storage_key *key)
+{
+    struct context quiet;
+    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    if (storage_delete(domain->storage, &quiet, key) != IW_OK)
+        log_failure(&quiet, "upload_leftover");
+}
+
+/* Points the file's row at the new bytes, then lets go of those that no row names any more. */
+static enum iw_error bytes_record(struct domain *domain, const struct filekey *filekey,
+                                  const struct storage_key *key, struct upload_outcome *outcome)
+{
+    struct storage_key before;
+    struct context *context = domain->context;
+    struct record record = {.domain = domain,
+                            .key = filekey,
+                            .facts = {.store_key = storage_key_text(context->arena, key),
+                                      .format = format_names[outcome->facts.format],
+                                      .size_bytes = outcome->facts.size_bytes,
+                                      .sha256 = outcome->facts.sha256}};
+    enum iw_error error = db_transaction(context, domain->db, record_work, &record);
+    /* When the database went away, the commit may have happened: then the bytes must stay. */
+    bool is_refused =
+        error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;
+    if (is_refused)
+        bytes_forget(domain, key);
+    if (error != IW_OK)
+        return error;
+    outcome->is_replacement = record.place.is_uploaded;
+    if (record.place.store_key != NULL && storage_key_read(record.place.store_key, &before))
+        bytes_forget(domain, &before);
+    return IW_OK;
+}
+
+enum iw_error upload_receive(struct domain *domain, const struct presign_grant *grant,
+                             const struct upload_source *source, struct upload_outcome *outcome)
+{
+    const struct storage_key key = {.kind = grant->key.kind == FILEKEY_ORIGINAL ? STORAGE_ORIGINAL
+                                                                                : STORAGE_UPLOAD,
+                                    .order_id = grant->key.order_id,
+                                    .number = grant->key.number,
+                                    .version = storage_version_new()};
+    /* Asked again: an order may have started while the body was on its way. */
+    enum iw_error error = upload_check(domain, grant, source->announced_bytes);
+    if (error == IW_OK)
+        error = store_ready(domain);
+    if (error == IW_OK)
+        error = bytes_store(domain, grant, source, &key, &outcome->facts);
+    return error == IW_OK ? bytes_record(domain, &grant->key, &key, outcome) : error;
+}
+
+/* ---- Downloads ---- */
+
+static enum iw_error nothing_there(struct context *context, const char *why)
+{
+    context_clear(context);
+    enum iw_error error = context_fail(context, IW_PROCESSED_FILE_NOT_FOUND, NULL);
+    context->reason = why;
+    return error;
+}
+
+static enum iw_error row_find(struct domain *domain, const struct filekey *key, struct download_row *row)
+{
+    struct context *context = domain->context;
+    switch (key->kind) {
+    case FILEKEY_RESULT:
+        return downloads_find_result(context, domain->db, key->order_id, key->number, row);
+    case FILEKEY_ZIP:
+        return downloads_find_archive(context, domain->db, key->order_id, row);
+    case FILEKEY_THUMBNAIL:
+        return downloads_find_thumbnail(context, domain->db, key->order_id, row);
+    case FILEKEY_UPLOAD:
+    case FILEKEY_ORIGINAL:
+        break;
+    }
+    return IW_NOT_FOUND;
+}
+
+/* NULL when the row leads to bytes, otherwise why not. */
+static const char *row_refuse(const struct download_row *row)
+{
+    if (row->store_key == NULL)
+        return "no_bytes";
+    if (row->is_deleted || row->order_status == ORDER_EXPIRED)
+        return "order_expired";
+    /* Its time is over, even where the upkeep has not come by yet. */
+    if (row->order_status == ORDER_COMPLETE && row->expires_ms != 0 && row->expires_ms <= clock_now_ms())
+        return "order_expired";
+    return NULL;
+}
+
+static bool key_find(const struct filekey *key, const struct download_row *row, struct storage_key *found)
+{
+    *found = (struct storage_key){.kind = STORAGE_THUMBNAIL, .order_id = key->order_id};
+    return key->kind == FILEKEY_THUMBNAIL || storage_key_read(row->store_key, found);
+}
+
+static enum sniff_format format_read(const char *name)
+{
+    for (unsigned i = 0; i < format_count; i++)
+        if (strcmp(format_names[i], name) == 0)
+            return (enum sniff_format)i;
+    return SNIFF_NONE;
+}
+
+enum iw_error download_find(struct domain *domain, const struct filekey *key, struct download *download)
+{
+    struct download_row row;
+    struct storage_facts facts;
+    struct context *context = domain->context;
+    context->order_id = key->order_id;
+    enum iw_error error = row_find(domain, key, &row);
+    if (error == IW_NOT_FOUND)
+        return nothing_there(context, "no_row");
+    if (error != IW_OK)
+        return error;
+    const char *refused = row_refuse(&row);
+    if (refused != NULL || !key_find(key, &row, &download->key))
+        return nothing_there(context, refused != NULL ? refused : "key_unreadable");
+    error = store_ready(domain);
+    if (error == IW_OK)
+        error = storage_stat(domain->storage, context, &download->key, &facts);
+    if (error == IW_NOT_FOUND)
+        return nothing_there(context, "bytes_missing");
+    if (error != IW_OK)
+        return error;
+    download->kind = key->kind;
+    download->format = format_read(row.format);
+    download->size_bytes = facts.size_bytes;
+    download->name = key->kind == FILEKEY_ZIP ? arena_printf(context->arena, "%s.zip", row.name) : row.name;
+    return IW_OK;
+}
