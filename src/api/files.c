@@ -86,19 +86,23 @@ struct announced {
     int64_t size_bytes; /* -1: not announced */
 };
 
-/* The item "sha-256=:BASE64:" of a Content-Digest (RFC 9530, 2); other algorithms are passed over. */
+/* Reads ":BASE64:" of 32 bytes, what follows a comma or parameters aside. */
+static bool digest_item_read(struct arena *arena, const char *item, uint8_t digest[sha256_bytes])
+{
+    size_t length = item[0] == ':' ? strcspn(item + 1, ":") : 0;
+    return length > 0 && item[1 + length] == ':' &&
+           crypto_base64_read(arena_text_n(arena, item + 1, length), digest, sha256_bytes) == sha256_bytes;
+}
+
+/* The member sha-256 of a Content-Digest (RFC 9530, 2); other algorithms are passed over. */
 static bool content_digest_read(struct arena *arena, const char *header, struct announced *announced)
 {
-    static const char name[] = "sha-256=:";
+    static const char name[] = "sha-256=";
     for (const char *at = header; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
         at += strspn(at, " \t");
         if (strncasecmp(at, name, sizeof name - 1) != 0)
             continue;
-        at += sizeof name - 1;
-        size_t length = strcspn(at, ":");
-        const char *text = arena_text_n(arena, at, length);
-        announced->has_sha256 =
-            at[length] == ':' && crypto_base64_read(text, announced->sha256, sha256_bytes) == sha256_bytes;
+        announced->has_sha256 = digest_item_read(arena, at + sizeof name - 1, announced->sha256);
         if (!announced->has_sha256)
             return false;
     }

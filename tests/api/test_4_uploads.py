@@ -1,0 +1,691 @@
+"""Contract section 4 from the side of the signature: URLs signed here, by our own hand, with the stack's key.
+
+The order is written straight into the database, so that nothing but uploading and downloading is at work.
+"""
+import base64
+import hashlib
+import hmac
+import http.client
+import os
+import re
+import socket
+import threading
+import time
+import urllib.parse
+import uuid
+
+import pytest
+
+import pictures
+
+MAX_BYTES = 50 << 20
+
+
+def store_files(stack):
+    return {os.path.relpath(os.path.join(folder, name), stack.store)
+            for folder, _, names in os.walk(stack.store) for name in names}
+
+
+def signing_key(stack):
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        path = re.search(r"signing_keys_file = (.*)", file.read())[1]
+    with open(path, encoding="utf-8") as file:
+        name, secret = file.readline().strip().split(":")
+    return name, bytes.fromhex(secret)
+
+
+class Signer:
+    """Signs as presign.h describes it; every part can be given so that it lies."""
+
+    def __init__(self, stack):
+        self.stack = stack
+
+    def url(self, method, key, expires=None, limit=None, signed=None, path=None, order=None):
+        name, secret = signing_key(self.stack)
+        expires = int(time.time()) + 600 if expires is None else expires
+        limit = (MAX_BYTES if method == "PUT" else 0) if limit is None else limit
+        told = {"method": method, "key": key, "e": expires, "m": limit, "k": name, **(signed or {})}
+        text = "imgward-url-1\n{method}\n{key}\n{e}\n{m}\n{k}".format(**told)
+        digest = hmac.new(secret, text.encode(), hashlib.sha256).digest()
+        pairs = [("e", expires), ("k", name), ("s", base64.urlsafe_b64encode(digest).decode().rstrip("="))]
+        if method == "PUT":
+            pairs.insert(1, ("m", limit))
+        if order:
+            pairs.sort(key=lambda pair: order.index(pair[0]))
+        return f"{self.stack.url}/files/{path or key}?" + "&".join(f"{n}={v}" for n, v in pairs)
+
+    def put(self, key, **more):
+        return self.url("PUT", key, **more)
+
+    def get(self, key, **more):
+        return self.url("GET", key, **more)
+
+
+class Order:
+    """A pending order of some files, made in the database."""
+
+    def __init__(self, stack, account, files=1, name="an order", **columns):
+        self.stack = stack
+        self.id = (int(time.time() * 1000) - 1704067200000) << 22 | uuid.uuid4().int & 0x3FFFFF
+        more = "".join(f", {column} = {value}" for column, value in columns.items() if column != "status")
+        status = columns.get("status", "'pending'")
+        stack.sql(f"INSERT INTO orders SET id = {self.id}, account_id = {account}, type = 'antiAi', status = {status},"
+                  f" name = {text(name)}, idempotency_key = '{uuid.uuid4().hex}', body_digest = REPEAT('x', 32),"
+                  f" file_count = {files}, created_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3){more}")
+        self.files = []
+        for position in range(1, files + 1):
+            self.files.append(int(stack.sql(
+                f"INSERT INTO files SET order_id = {self.id}, position = {position}, name = 'a.jpg',"
+                f" updated_at = UTC_TIMESTAMP(3); SELECT LAST_INSERT_ID()")[0][0]))
+
+    def key(self, position=1):
+        return f"in/{self.id}/{position}"
+
+    def status(self, status):
+        self.stack.sql(f"UPDATE orders SET status = '{status}', started_at = UTC_TIMESTAMP(3) WHERE id = {self.id}")
+
+    def row(self, position=1):
+        return self.stack.sql("SELECT status, IFNULL(store_key, ''), IFNULL(format, ''), IFNULL(size_bytes, 0),"
+                              f" IFNULL(LOWER(HEX(digest)), '') FROM files WHERE order_id = {self.id}"
+                              f" AND position = {position}")[0]
+
+
+def text(value):
+    return "CONVERT(X'" + value.encode().hex() + "' USING utf8mb4)"
+
+
+def shard(order):
+    return "%03x" % ((order * 11400714819323198485 & (1 << 64) - 1) >> 52)
+
+
+def stored_path(stack, store_key):
+    kind, order, rest = store_key.split("/")
+    return os.path.join(stack.store, kind, shard(int(order)), f"{order}.{rest}")
+
+
+@pytest.fixture(scope="module")
+def account(stack):
+    return int(stack.ctl("account", "create", "--plan", "pro", "files-" + uuid.uuid4().hex[:12]).split()[-1])
+
+
+@pytest.fixture(scope="module")
+def signer(stack):
+    return Signer(stack)
+
+
+@pytest.fixture
+def order(stack, account):
+    return Order(stack, account)
+
+
+def refused(answer, status, code):
+    assert answer.status == status, answer
+    assert answer.code == code, answer
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["X-Request-Id"] == answer.json["requestId"]
+    assert answer.headers.get_all("X-Request-Id") == [answer.json["requestId"]]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def connection_of(stack, url):
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=30)
+    return connection, f"{parts.path}?{parts.query}"
+
+
+# ---- Putting
+
+def test_a_put_lands_whole_and_its_row_names_it(stack, signer, nobody, order, jpeg):
+    answer = nobody.upload(signer.put(order.key()), jpeg)
+    digest = hashlib.sha256(jpeg).hexdigest()
+    assert answer.status == 201, answer
+    assert answer.headers["ETag"] == f'"{digest}"'
+    assert answer.data == {"fileKey": order.key(), "fileFormat": "JPG", "sizeBytes": len(jpeg), "sha256": digest}
+    status, key, form, size, stored = order.row()
+    assert (status, form, int(size), stored) == ("uploaded", "jpeg", len(jpeg), digest)
+    with open(stored_path(stack, key), "rb") as file:
+        assert file.read() == jpeg
+
+
+def test_a_second_put_replaces_and_leaves_one_file(stack, signer, nobody, order, jpeg, png, webp):
+    url = signer.put(order.key())
+    answers = [nobody.upload(url, data) for data in (jpeg, png, webp)]
+    assert [answer.status for answer in answers] == [201, 200, 200]
+    assert [answer.data["fileFormat"] for answer in answers] == ["JPG", "PNG", "WEBP"]
+    assert [name for name in store_files(stack) if f"/{order.id}." in name] == [
+        os.path.relpath(stored_path(stack, order.row()[1]), stack.store)]
+    assert order.row()[2] == "webp"
+
+
+def test_an_empty_part_of_an_order_is_not_found(signer, nobody, order, jpeg):
+    refused(nobody.upload(signer.put(order.key(2)), jpeg), 404, "ORDER_NOT_FOUND")
+    refused(nobody.upload(signer.put(f"in/{order.id + 1}/1"), jpeg), 404, "ORDER_NOT_FOUND")
+    refused(nobody.upload(signer.put(order.key() + "o"), jpeg), 404, "ORDER_NOT_FOUND")
+
+
+def test_the_unmarked_original_is_a_file_of_its_own(stack, signer, nobody, order, jpeg, png):
+    stack.sql(f"INSERT INTO files SET order_id = {order.id}, position = 1, role = 'original', name = 'o.png',"
+              " updated_at = UTC_TIMESTAMP(3)")
+    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+    assert nobody.upload(signer.put(order.key() + "o"), png).status == 201
+    rows = dict(stack.sql(f"SELECT role, format FROM files WHERE order_id = {order.id}"))
+    assert rows == {"main": "jpeg", "original": "png"}
+
+
+def test_parameters_come_in_any_order(signer, nobody, order, jpeg):
+    for places in ("ksme", "smek", "mkes"):
+        assert nobody.upload(signer.put(order.key(), order=places), jpeg).status in (200, 201)
+
+
+@pytest.mark.parametrize("lie", [
+    {"signed": {"method": "GET"}}, {"signed": {"key": "in/1/1"}}, {"signed": {"e": 1}}, {"signed": {"m": 1}},
+    {"signed": {"k": "two"}}, {"signed": {"k": ""}}], ids=lambda lie: str(list(lie["signed"])[0]))
+def test_every_part_is_bound_by_the_signature(signer, nobody, order, jpeg, lie):
+    refused(nobody.upload(signer.put(order.key(), **lie), jpeg), 403, "URL_SIGNATURE_INVALID")
+
+
+def test_a_url_has_each_parameter_once_and_no_other(signer, nobody, order, jpeg):
+    url = signer.put(order.key())
+    parts = dict(pair.split("=", 1) for pair in url.split("?")[1].split("&"))
+    for other in [url + "&x=1", url + "&", url + "&e=" + parts["e"], url + "&s=" + parts["s"], url + "=",
+                  url.replace("&k=", "&k=0"), url.replace("e=", "e=0"), url.replace("m=", "m=+"),
+                  url.replace("s=", "s=%41"), url.replace(parts["s"], ""), url.replace(parts["s"], parts["s"] + "="),
+                  url.replace("/in/", "/in/0"), url.replace("/in/", "/out/"), url.split("?")[0],
+                  url.replace(f"e={parts['e']}&", "")]:
+        assert nobody.upload(other, jpeg).code == "URL_SIGNATURE_INVALID", other
+    assert order.row()[0] == "pending"
+
+
+def test_another_spelling_of_the_same_signature_is_refused(signer, nobody, order, jpeg):
+    """The last character of base64 has bits to spare; only our spelling counts."""
+    url = signer.put(order.key())
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twin = url[:-1] + letters[letters.index(url[-1]) ^ 1]
+    assert base64.urlsafe_b64decode(twin[-43:] + "=") == base64.urlsafe_b64decode(url[-43:] + "=")
+    refused(nobody.upload(twin, jpeg), 403, "URL_SIGNATURE_INVALID")
+
+
+def test_an_expired_url_names_both_times(signer, nobody, order, jpeg):
+    answer = nobody.upload(signer.put(order.key(), expires=1700000000), jpeg)
+    refused(answer, 403, "URL_EXPIRED")
+    assert answer.json["expiredAt"] == "2023-11-14T22:13:20.000Z"
+    assert answer.json["serverTime"].startswith(time.strftime("%Y-%m-%dT%H:", time.gmtime()))
+
+
+def test_expiry_counts_when_the_request_starts(stack, signer, nobody, order, jpeg):
+    connection, place = connection_of(stack, signer.put(order.key(), expires=int(time.time()) + 2))
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", str(len(jpeg)))
+    connection.endheaders()
+    connection.send(jpeg[:100])
+    time.sleep(3)
+    connection.send(jpeg[100:])
+    answer = connection.getresponse()
+    assert answer.status == 201, answer.read()
+    connection.close()
+
+
+def test_a_client_cannot_tell_when_its_request_started(signer, nobody, order, jpeg):
+    url = signer.put(order.key(), expires=1700000000)
+    for name in ("Imgward-Checked-Ms", "IMGWARD-CHECKED-MS", "Imgward_Checked_Ms"):
+        answer = nobody.request("PUT", url, jpeg, headers={name: "1699999999000"}, key=False)
+        refused(answer, 403, "URL_EXPIRED")
+
+
+def test_the_signed_size_counts_not_the_usual_one(signer, nobody, order, jpeg):
+    answer = nobody.upload(signer.put(order.key(), limit=len(jpeg) - 1), jpeg)
+    refused(answer, 413, "PAYLOAD_TOO_LARGE")
+    assert str(len(jpeg)) in answer.json["message"] and str(len(jpeg) - 1) in answer.json["message"]
+    assert nobody.upload(signer.put(order.key(), limit=len(jpeg)), jpeg).status == 201
+
+
+def chunked(stack, url, pieces):
+    connection, place = connection_of(stack, url)
+    try:
+        connection.request("PUT", place, body=pieces, headers={"Transfer-Encoding": "chunked"}, encode_chunked=True)
+    except OSError:
+        pass  # The answer may come before the last piece.
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def test_a_chunked_upload_is_counted_against_the_signed_size(stack, signer, order, jpeg):
+    before = store_files(stack)
+    answer, body = chunked(stack, signer.put(order.key(), limit=len(jpeg) - 1), iter([jpeg[:1000], jpeg[1000:]]))
+    assert answer.status == 413 and str(len(jpeg) - 1).encode() in body, body
+    assert store_files(stack) == before
+    answer, body = chunked(stack, signer.put(order.key()), iter([jpeg[:1000], jpeg[1000:]]))
+    assert answer.status == 201, body
+
+
+def test_a_chunked_upload_is_cut_off_at_the_limit(stack, signer, order):
+    """nginx itself stops it, in the one error shape."""
+    piece = b"\xff\xd8\xff" + b"\0" * ((1 << 20) - 3)
+    answer, body = chunked(stack, signer.put(order.key()), iter([piece] * 52))
+    assert answer.status == 413, body
+    assert b'"PAYLOAD_TOO_LARGE"' in body and b"52428800" in body
+    assert order.row()[0] == "pending"
+
+
+def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
+    order.status("inProgress")
+    connection, place = connection_of(stack, signer.put(order.key()))
+    begin = time.monotonic()
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", "40000000")
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 409 and b"ORDER_ALREADY_STARTED" in answer.read()
+    assert time.monotonic() - begin < 3
+    connection.close()
+
+
+def test_after_the_start_the_url_answers_409(signer, nobody, order, jpeg):
+    url = signer.put(order.key())
+    assert nobody.upload(url, jpeg).status == 201
+    for status in ("inProgress", "complete", "failed", "expired"):
+        order.status(status)
+        refused(nobody.upload(url, jpeg), 409, "ORDER_ALREADY_STARTED")
+
+
+def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, nobody, order, jpeg):
+    stack.sql(f"UPDATE orders SET status = 'failed', error_code = 'UPLOAD_EXPIRED' WHERE id = {order.id}")
+    refused(nobody.upload(signer.put(order.key()), jpeg), 400, "ORDER_NOT_PENDING")
+
+
+def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
+    url = signer.put(order.key())
+    assert nobody.upload(url, jpeg).status == 201
+    kept, files = order.row(), store_files(stack)
+    connection, place = connection_of(stack, url)
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", str(len(png)))
+    connection.endheaders()
+    connection.send(png[:100])
+    time.sleep(0.3)
+    order.status("inProgress")
+    connection.send(png[100:])
+    answer = connection.getresponse()
+    assert answer.status == 409 and b"ORDER_ALREADY_STARTED" in answer.read()
+    assert order.row() == kept and store_files(stack) == files
+    connection.close()
+
+
+def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, nobody, order, jpeg, png):
+    """The order's row is locked while the upload is being recorded: whoever comes first, nothing is half done."""
+    url = signer.put(order.key())
+    assert nobody.upload(url, jpeg).status == 201
+    kept = order.row()
+    answers = []
+    holder = threading.Thread(target=stack.sql, args=(
+        f"BEGIN; UPDATE orders SET status = 'inProgress', started_at = UTC_TIMESTAMP(3) WHERE id = {order.id};"
+        " DO SLEEP(1.5); COMMIT",))
+    holder.start()
+    time.sleep(0.5)
+    sender = threading.Thread(target=lambda: answers.append(nobody.upload(url, png)))
+    sender.start()
+    sender.join()
+    holder.join()
+    refused(answers[0], 409, "ORDER_ALREADY_STARTED")
+    assert order.row() == kept
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, png, share):
+    url = signer.put(order.key())
+    assert nobody.upload(url, jpeg).status == 201
+    kept, files = order.row(), store_files(stack)
+    connection, place = connection_of(stack, url)
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", str(len(png)))
+    connection.endheaders()
+    connection.send(png[:int(len(png) * share)])
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    connection.close()
+    time.sleep(0.4)
+    assert order.row() == kept and store_files(stack) == files
+
+
+def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
+    url = signer.put(order.key())
+    bodies = [pictures.jpeg(80 + i, 60, seed=i) for i in range(20)]
+    answers = []
+    threads = [threading.Thread(target=lambda body=body: answers.append(nobody.upload(url, body))) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [200] * 19 + [201]
+    with open(stored_path(stack, order.row()[1]), "rb") as file:
+        data = file.read()
+    assert data in bodies and hashlib.sha256(data).hexdigest() == order.row()[4]
+    assert len([name for name in store_files(stack) if f"/{order.id}." in name]) == 1
+
+
+@pytest.mark.parametrize("data", [b"GIF89a" + b"\0" * 4000, b"\xff\xd8", b"", b"RIFF\0\0\0\0WAVE" + b"\0" * 70000],
+                         ids=["gif", "cut", "empty", "wave"])
+def test_what_is_no_picture_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
+    before = store_files(stack)
+    refused(nobody.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert store_files(stack) == before and order.row()[0] == "pending"
+
+
+def test_content_range_is_refused_before_the_body(stack, signer, order):
+    connection, place = connection_of(stack, signer.put(order.key()))
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", "1000")
+    connection.putheader("Content-Range", "bytes 0-999/2000")
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    assert answer.status == 400 and b'"Content-Range"' in body, body
+    connection.close()
+
+
+@pytest.mark.parametrize("header, value", [
+    ("Content-Digest", "sha-256=:AAAA:"), ("Content-Digest", "sha-256=abc"), ("Content-MD5", "nonsense"),
+    ("Content-MD5", "AAAA"), ("Content-Digest", "sha-512=:AAAA:, sha-256=:" + "A" * 43 + "=:")])
+def test_a_digest_that_cannot_be_right_is_400(stack, signer, nobody, order, jpeg, header, value):
+    before = store_files(stack)
+    answer = nobody.request("PUT", signer.put(order.key()), jpeg, headers={header: value}, key=False)
+    refused(answer, 400, "VALIDATION_FAILED")
+    assert answer.fields() == [header]
+    assert store_files(stack) == before
+
+
+def test_a_right_digest_beside_an_unknown_one_is_taken(signer, nobody, order, jpeg):
+    value = "unixsum=:AAA=:, sha-256=:" + base64.b64encode(hashlib.sha256(jpeg).digest()).decode() + ":"
+    assert nobody.request("PUT", signer.put(order.key()), jpeg, headers={"Content-Digest": value},
+                          key=False).status == 201
+
+
+def test_a_refusal_comes_as_problem_json_when_asked(signer, nobody, order, jpeg):
+    order.status("inProgress")
+    answer = nobody.request("PUT", signer.put(order.key()), jpeg, key=False,
+                            headers={"Accept": "application/problem+json"})
+    assert answer.status == 409 and answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json["status"] == 409 and answer.json["type"].endswith("ORDER_ALREADY_STARTED")
+
+
+def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, nobody, order, jpeg):
+    stack.sql(f"UPDATE files SET source_url = 'https://example.com/a.jpg' WHERE order_id = {order.id}")
+    refused(nobody.upload(signer.put(order.key()), jpeg), 404, "ORDER_NOT_FOUND")
+
+
+# ---- Getting
+
+class Result:
+    """A complete order with one result whose bytes lie in the store."""
+
+    def __init__(self, stack, account, data, name="a.jpg", form="jpeg"):
+        self.order = Order(stack, account, status="'complete'", name="übersicht",
+                           expires_at="UTC_TIMESTAMP(3) + INTERVAL 7 DAY")
+        self.store_key = f"out/{self.order.id}/{self.order.files[0]}.1"
+        self.path = stored_path(stack, self.store_key)
+        file_put(self.path, data)
+        self.id = int(stack.sql(
+            f"INSERT INTO results SET order_id = {self.order.id}, file_id = {self.order.files[0]}, name = {text(name)},"
+            f" store_key = '{self.store_key}', format = '{form}', size_bytes = {len(data)}, digest = REPEAT('x', 32),"
+            " width_px = 1, height_px = 1, created_at = UTC_TIMESTAMP(3); SELECT LAST_INSERT_ID()")[0][0])
+        self.key = f"out/{self.order.id}/{self.id}"
+
+
+def file_put(path, data):
+    os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+@pytest.fixture
+def result(stack, account, jpeg):
+    return Result(stack, account, jpeg)
+
+
+def test_a_result_comes_with_type_name_length_and_etag(stack, account, signer, nobody, jpeg):
+    result = Result(stack, account, jpeg, name="größe \"1\" 100%;/日本.jpg")
+    answer = nobody.request("GET", signer.get(result.key), key=False)
+    assert answer.status == 200 and answer.body == jpeg, answer
+    assert answer.headers["Content-Type"] == "image/jpeg"
+    assert answer.headers["ETag"] and answer.headers["Content-Length"] == str(len(jpeg))
+    assert answer.headers["Accept-Ranges"] == "bytes"
+    disposition = answer.headers["Content-Disposition"]
+    coded = urllib.parse.quote("größe \"1\" 100%;_日本.jpg", safe="")
+    assert disposition == f"attachment; filename=\"gr__e _1_ 100_;___.jpg\"; filename*=UTF-8''{coded}"
+    assert answer.headers.get_all("X-Request-Id") and len(answer.headers.get_all("X-Request-Id")) == 1
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "X-Accel-Redirect" not in answer.headers
+    age = int(re.fullmatch(r"private, max-age=(\d+)", answer.headers["Cache-Control"])[1])
+    assert 0 < age <= 600
+
+
+def test_range_head_and_conditions(signer, nobody, result, jpeg):
+    url = signer.get(result.key)
+    etag = nobody.request("GET", url, key=False).headers["ETag"]
+
+    def get(method="GET", **headers):
+        return nobody.request(method, url, key=False, headers={n.replace("_", "-"): v for n, v in headers.items()})
+
+    part = get(Range="bytes=5-9")
+    assert part.status == 206 and part.body == jpeg[5:10]
+    assert part.headers["Content-Range"] == f"bytes 5-9/{len(jpeg)}"
+    assert get(Range="bytes=-3").body == jpeg[-3:]
+    assert get(Range="bytes=5-9", If_Range=etag).status == 206
+    assert get(Range="bytes=5-9", If_Range='"other"').body == jpeg
+    assert get(If_None_Match=etag).status == 304
+    head = get("HEAD")
+    assert head.status == 200 and head.body == b"" and head.headers["Content-Length"] == str(len(jpeg))
+    assert "filename*" in head.headers["Content-Disposition"]
+    beyond = get(Range="bytes=999999999-")
+    assert beyond.status == 416 and beyond.headers["Content-Type"] == "application/json", beyond
+    assert beyond.headers["Content-Range"] == f"bytes */{len(jpeg)}"
+    assert "requestId" in beyond.json
+
+
+def test_archive_and_thumbnail(stack, signer, nobody, result, webp):
+    order = result.order.id
+    for key in (f"zip/{order}", f"thumb/{order}"):
+        refused(nobody.request("GET", signer.get(key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
+    file_put(stored_path(stack, f"zip/{order}/0.1"), b"PK not really")
+    file_put(stored_path(stack, f"thumb/{order}/0.0"), webp)
+    stack.sql(f"UPDATE orders SET zip_store_key = 'zip/{order}/0.1', has_thumbnail = TRUE WHERE id = {order}")
+    archive = nobody.request("GET", signer.get(f"zip/{order}"), key=False)
+    assert archive.status == 200 and archive.headers["Content-Type"] == "application/zip"
+    assert archive.headers["Content-Disposition"].endswith("filename*=UTF-8''%C3%BCbersicht.zip")
+    thumbnail = nobody.request("GET", signer.get(f"thumb/{order}"), key=False)
+    assert thumbnail.status == 200 and thumbnail.headers["Content-Type"] == "image/webp"
+    assert thumbnail.body == webp and "Content-Disposition" not in thumbnail.headers
+
+
+def test_a_download_is_signed_for_its_file_alone(stack, account, signer, nobody, result, jpeg):
+    other = Result(stack, account, jpeg)
+    refused(nobody.request("GET", signer.get(result.key, path=other.key), key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(nobody.request("GET", signer.get(result.key, expires=1700000000), key=False), 403, "URL_EXPIRED")
+    refused(nobody.request("GET", signer.get(result.key) + "&m=5", key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(nobody.request("GET", signer.put(result.order.key()), key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(nobody.request("GET", signer.get(result.order.key()), key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(nobody.request("PUT", signer.put(result.key), jpeg, key=False), 403, "URL_SIGNATURE_INVALID")
+
+
+def test_another_method_is_405_with_allow(signer, nobody, order, result):
+    for method, url in (("POST", signer.put(order.key())), ("DELETE", signer.put(order.key())),
+                        ("POST", signer.get(result.key)), ("PATCH", signer.get(result.key))):
+        answer = nobody.request(method, url, key=False)
+        refused(answer, 405, "METHOD_NOT_ALLOWED")
+        assert answer.headers["Allow"] == "GET, HEAD, PUT, OPTIONS"
+
+
+@pytest.mark.parametrize("change", ["status = 'expired'", "expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND",
+                                    "files_deleted_at = UTC_TIMESTAMP(3)"])
+def test_when_the_order_is_over_its_file_is_gone(stack, signer, nobody, result, change):
+    stack.sql(f"UPDATE orders SET {change} WHERE id = {result.order.id}")
+    refused(nobody.request("GET", signer.get(result.key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
+
+
+def test_missing_bytes_are_404_without_a_name(signer, nobody, result):
+    os.unlink(result.path)
+    answer = nobody.request("GET", signer.get(result.key), key=False)
+    refused(answer, 404, "PROCESSED_FILE_NOT_FOUND")
+    assert "Content-Disposition" not in answer.headers
+
+
+def test_a_planted_symbolic_link_is_not_followed(stack, signer, nobody, result):
+    secret = os.path.join(stack.environment["IMGWARD_VAR"], "etc", "database.password")
+    os.unlink(result.path)
+    os.symlink(secret, result.path)
+    answer = nobody.request("GET", signer.get(result.key), key=False)
+    assert answer.status == 503 and answer.code == "SERVICE_UNAVAILABLE", answer
+
+
+def test_a_planted_folder_is_not_followed(stack, signer, nobody, result, tmp_path):
+    """A link in the place of a shard."""
+    folder = os.path.dirname(result.path)
+    aside = folder + ".aside"
+    os.rename(folder, aside)
+    try:
+        os.symlink(aside, folder)
+        assert nobody.request("GET", signer.get(result.key), key=False).status == 503
+    finally:
+        os.unlink(folder)
+        os.rename(aside, folder)
+    assert nobody.request("GET", signer.get(result.key), key=False).status == 200
+
+
+def test_the_internal_locations_cannot_be_asked_for(stack, nobody, result):
+    inner = os.path.relpath(result.path, stack.store)
+    for path in ("/imgward-store/" + inner, "/imgward-error", "/imgward-problem", "/imgward-upload-check",
+                 "/imgward-files", "/imgward-unsized/in/1/1", "/internal/upload-check", "/files/%2e%2e/imgward-store/"):
+        for method in ("GET", "PUT"):
+            refused(nobody.request(method, path, key=False), 404, "RESOURCE_NOT_FOUND")
+
+
+# ---- Trouble
+
+def test_a_dead_pool_is_503_with_retry_after(stack, signer, nobody, order, result, jpeg):
+    stack.part("stop", "api")
+    try:
+        answers = [nobody.upload(signer.put(order.key()), jpeg),
+                   nobody.request("GET", signer.get(result.key), key=False),
+                   nobody.request("OPTIONS", signer.put(order.key()), key=False)]
+        api = nobody.request("GET", "/api/v2/orders", key=False)
+    finally:
+        stack.part("start", "api")
+    for answer in answers:
+        refused(answer, 503, "SERVICE_UNAVAILABLE")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert api.status == 502 and api.code == "SERVICE_UNAVAILABLE" and int(api.headers["Retry-After"]) > 0
+    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+
+
+def test_a_pool_that_dies_between_check_and_body_is_503(stack, signer, nobody, order, jpeg):
+    connection, place = connection_of(stack, signer.put(order.key()))
+    connection.putrequest("PUT", place)
+    connection.putheader("Content-Length", str(len(jpeg)))
+    connection.endheaders()
+    connection.send(jpeg[:100])
+    time.sleep(0.5)
+    stack.part("stop", "api")
+    try:
+        connection.send(jpeg[100:])
+        answer = connection.getresponse()
+        body = answer.read()
+        assert answer.status == 503 and b"SERVICE_UNAVAILABLE" in body and answer.headers["Retry-After"], body
+        connection.close()
+    finally:
+        stack.part("start", "api")
+    assert order.row()[0] == "pending"
+
+
+def test_without_a_database_uploads_are_503(stack, signer, nobody, order, jpeg):
+    before = store_files(stack)
+    stack.part("stop", "mariadbd")
+    try:
+        answer = nobody.upload(signer.put(order.key()), jpeg)
+    finally:
+        stack.part("start", "mariadbd")
+    refused(answer, 503, "SERVICE_UNAVAILABLE")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert store_files(stack) == before
+    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+
+
+def test_cors_reaches_refusals_too(signer, nobody, order, result, jpeg):
+    origin = "https://app.example"
+    order.status("inProgress")
+    for answer in (nobody.upload(signer.put(order.key()), jpeg, Origin=origin),
+                   nobody.request("GET", signer.get(result.key), key=False, headers={"Origin": origin}),
+                   nobody.request("GET", signer.get(result.key) + "x", key=False, headers={"Origin": origin})):
+        assert answer.headers.get_all("Access-Control-Allow-Origin") == [origin], answer.headers
+        assert "ETag" in answer.headers["Access-Control-Expose-Headers"]
+    for answer in (nobody.upload(signer.put(order.key()), jpeg, Origin="https://evil.example"),
+                   nobody.request("GET", signer.get(result.key), key=False, headers={"Origin": "null"})):
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def raw(stack, request):
+    parts = urllib.parse.urlsplit(stack.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as plain:
+        with stack.tls.wrap_socket(plain, server_hostname=parts.hostname) as secure:
+            secure.sendall(request)
+            data = b""
+            while piece := secure.recv(65536):
+                data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.decode(), body.decode()
+
+
+@pytest.mark.parametrize("request_bytes, status, code", [
+    (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 414, "VALIDATION_FAILED"),
+    (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 9000 + b"\r\nConnection: close\r\n\r\n", 431, "VALIDATION_FAILED"),
+    (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "VALIDATION_FAILED"),
+    (b"nonsense\r\n\r\n", 400, "VALIDATION_FAILED"),
+    (b"GET /none.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 404, "RESOURCE_NOT_FOUND"),
+    (b"POST /api/v2/orders HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1048577\r\n\r\n", 413,
+     "PAYLOAD_TOO_LARGE"),
+], ids=["414", "431", "no host", "nonsense", "404", "413"])
+def test_errors_of_nginx_have_the_one_shape(stack, request_bytes, status, code):
+    answered, head, body = raw(stack, request_bytes)
+    assert answered == status, head + body
+    assert f'"code":"{code}"' in body and '"requestId":"' in body, body
+    assert "Content-Type: application/json" in head
+    request_id = re.search(r'"requestId":"([0-9a-f]+)"', body)[1]
+    assert f"X-Request-Id: {request_id}" in head
+    assert "Server: nginx\r\n" in head + "\r\n"
+    if status == 413:
+        assert "1048577" in body and "1048576" in body
+
+
+def test_plain_http_on_the_port_of_https_is_sent_over(stack):
+    parts = urllib.parse.urlsplit(stack.url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection.request("GET", "/api/v2/orders?page=2")
+    answer = connection.getresponse()
+    assert answer.status == 308 and answer.headers["Location"] == f"{stack.url}/api/v2/orders?page=2"
+    connection.close()
+
+
+def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
+    """Not in plain sailing, not in trouble: what nginx logs as an error holds the whole request line."""
+    urls = [signer.put(order.key()), signer.get(result.key), signer.get(result.key) + "x", signer.put(order.key(), limit=10)]
+    for url in urls:
+        nobody.upload(url, jpeg)
+        nobody.request("GET", url, key=False)
+    os.unlink(result.path)
+    nobody.request("GET", urls[1], key=False)
+    chunked(stack, urls[0], iter([b"\xff\xd8\xff" + b"\0" * (1 << 20)] * 52))
+    stack.part("stop", "api")
+    try:
+        for url in urls:
+            nobody.upload(url, jpeg)
+            nobody.request("GET", url, key=False)
+    finally:
+        stack.part("start", "api")
+    folder = stack.environment["IMGWARD_LOG"]
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            log = file.read()
+        assert not re.search(r"/files/[^\s\"]*\?", log), name
+        assert not any(url.split("s=")[-1][:43] in log for url in urls), name
+    with open(os.path.join(folder, "access.log"), encoding="utf-8") as file:
+        assert f"\"PUT /files/{order.key()}\"" in file.read()
