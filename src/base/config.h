@@ -78,6 +78,11 @@ struct config {
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* blank-separated CIDR blocks beside the public ones */
     int64_t outgoing_fetch_timeout_s;
+    /* [webhooks] */
+    const char *webhooks_secret_key_file;
+    int64_t webhooks_timeout_s;
+    int64_t webhooks_deliveries_max;
+    int64_t webhooks_events_kept_days;
     /* [log] */
     const char *log_level;
     /* [test] */

@@ -132,6 +132,54 @@ void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint
     EVP_MAC_CTX_free(copy);
 }
 
+/* Nonce, then what the seal is about, set up in either direction. */
+static EVP_CIPHER_CTX *cipher_begin(const uint8_t *key, const uint8_t *nonce, const char *about,
+                                    int is_sealing)
+{
+    int unused;
+    EVP_CIPHER_CTX *state = EVP_CIPHER_CTX_new();
+    crypto_require(
+        state != NULL && EVP_CipherInit_ex(state, EVP_aes_256_gcm(), NULL, key, nonce, is_sealing) == 1 &&
+            EVP_CipherUpdate(state, NULL, &unused, (const uint8_t *)about, (int)strlen(about)) == 1,
+        "aes-256-gcm");
+    return state;
+}
+
+void crypto_seal(const uint8_t key[crypto_key_bytes], const char *about, const void *data, size_t size,
+                 uint8_t *sealed)
+{
+    int length, rest;
+    crypto_random(sealed, crypto_nonce_bytes);
+    uint8_t *hidden = sealed + crypto_nonce_bytes;
+    EVP_CIPHER_CTX *state = cipher_begin(key, sealed, about, 1);
+    crypto_require(EVP_CipherUpdate(state, hidden, &length, data, (int)size) == 1 &&
+                       EVP_CipherFinal_ex(state, hidden + length, &rest) == 1 &&
+                       EVP_CIPHER_CTX_ctrl(state, EVP_CTRL_AEAD_GET_TAG, crypto_tag_bytes, hidden + size) ==
+                           1,
+                   "seal");
+    EVP_CIPHER_CTX_free(state);
+}
+
+bool crypto_open(const uint8_t key[crypto_key_bytes], const char *about, const uint8_t *sealed, size_t size,
+                 void *data)
+{
+    int length, rest;
+    uint8_t tag[crypto_tag_bytes];
+    if (size < crypto_seal_bytes)
+        return false;
+    size -= crypto_seal_bytes;
+    const uint8_t *hidden = sealed + crypto_nonce_bytes;
+    memcpy(tag, hidden + size, sizeof tag);
+    EVP_CIPHER_CTX *state = cipher_begin(key, sealed, about, 0);
+    bool is_whole = EVP_CipherUpdate(state, data, &length, hidden, (int)size) == 1 &&
+                    EVP_CIPHER_CTX_ctrl(state, EVP_CTRL_AEAD_SET_TAG, sizeof tag, tag) == 1 &&
+                    EVP_CipherFinal_ex(state, (uint8_t *)data + length, &rest) == 1;
+    EVP_CIPHER_CTX_free(state);
+    if (!is_whole)
+        crypto_wipe(data, size);
+    return is_whole;
+}
+
 bool crypto_equal(const void *a, const void *b, size_t size)
 {
     return CRYPTO_memcmp(a, b, size) == 0;

@@ -36,6 +36,24 @@ void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint
 /* True when both are equal; takes the same time wherever they differ. */
 bool crypto_equal(const void *a, const void *b, size_t size);
 
+/*
+ * AES-256-GCM (NIST SP 800-38D) with a random nonce: nonce, ciphertext, tag.
+ * about is bound to the seal and not hidden: what was sealed about one thing
+ * does not open about another.  One key must not seal more than 2^32 times.
+ */
+enum { crypto_key_bytes = 32, crypto_nonce_bytes = 12, crypto_tag_bytes = 16, crypto_seal_bytes = 28 };
+
+/* Writes size + crypto_seal_bytes bytes to sealed. */
+void crypto_seal(const uint8_t key[crypto_key_bytes], const char *about, const void *data, size_t size,
+                 uint8_t *sealed);
+
+/*
+ * Writes size - crypto_seal_bytes bytes to data.  False, with data wiped, when
+ * key, about or a single bit differ from what was sealed.
+ */
+bool crypto_open(const uint8_t key[crypto_key_bytes], const char *about, const uint8_t *sealed, size_t size,
+                 void *data) __attribute__((warn_unused_result));
+
 /* Lower-case hexadecimal, 2 * size characters and a zero, in the arena. */
 char *crypto_hex(struct arena *arena, const void *bytes, size_t size);
 

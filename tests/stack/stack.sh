@@ -226,6 +226,7 @@ secrets_make() {
     openssl rand -hex 24 >"$var/etc/owner.password"
     printf 'one:%s\n' "$(openssl rand -hex 32)" >"$var/etc/signing.keys"
     openssl rand -out "$var/etc/watermark.key" 32
+    "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
 }
 
 database_make() {
