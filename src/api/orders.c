@@ -1,6 +1,7 @@
 /* Looking at orders: detail, list, download, refresh (contract 6). */
 #include <string.h>
 
+#include "api/page.h"
 #include "api/shape.h"
 #include "api/tables.h"
 #include "base/text.h"
@@ -8,14 +9,7 @@
 #include "domain/order.h"
 #include "http/response.h"
 
-enum {
-    limit_default = 10,
-    limit_most = 100,
-    limit_all = -1,
-    page_most = 1000000000,
-    keyword_bytes_max = 255,
-    stream_piece_bytes = 16384
-};
+enum { stream_piece_bytes = 16384 };
 
 /* The id in the path.  A text that is no id names no order. */
 static enum iw_error path_id(struct request *request, int64_t *id)
@@ -138,18 +132,8 @@ static enum iw_error download(struct request *request)
 /* What a list is asked for. */
 struct list_query {
     struct order_filter filter;
-    int64_t page;
-    int64_t limit; /* limit_all: everything */
+    struct page page;
 };
-
-static void number_read(struct request *request, const char *name, int64_t least, int64_t most,
-                        int64_t *number)
-{
-    const char *text = request_query(request, name);
-    if (text != NULL && !text_integer(text, least, most, number))
-        context_detail(request->context, name, "must be an integer from %lld to %lld%s", (long long)least,
-                       (long long)most, most == limit_most ? ", or -1 for all" : "");
-}
 
 /* A word of a set, or "all", which narrows nothing. */
 static void word_read(struct request *request, const char *name, const char *(*word_of)(unsigned),
@@ -188,35 +172,13 @@ static const char *channel_word(unsigned value)
 static enum iw_error list_query_read(struct request *request, struct list_query *query)
 {
     *query = (struct list_query){
-        .filter = {.account_id = request->caller->id, .type = -1, .status = -1, .channel = -1},
-        .page = 1,
-        .limit = limit_default};
-    request_query_read(request);
-    number_read(request, "page", 1, page_most, &query->page);
-    const char *limit = request_query(request, "limit");
-    if (limit != NULL && strcmp(limit, "-1") == 0)
-        query->limit = limit_all;
-    else
-        number_read(request, "limit", 1, limit_most, &query->limit);
+        .filter = {.account_id = request->caller->id, .type = -1, .status = -1, .channel = -1}};
+    page_read(request, &query->page);
     word_read(request, "status", status_word, ORDER_STATUS_COUNT, &query->filter.status);
     word_read(request, "type", type_word, ORDER_TYPE_COUNT, &query->filter.type);
     word_read(request, "channel", channel_word, ORDER_CHANNEL_COUNT, &query->filter.channel);
-    const char *keyword = request_query(request, "keyword");
-    if (keyword != NULL && strlen(keyword) > keyword_bytes_max)
-        context_detail(request->context, "keyword", "has %zu bytes; at most %d are allowed", strlen(keyword),
-                       keyword_bytes_max);
-    query->filter.keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
+    query->filter.keyword = query->page.keyword;
     return context_validated(request->context);
-}
-
-static void page_info_render(struct render *render, int64_t total, int64_t page, int64_t limit)
-{
-    render_object_begin(render, "pageInfo");
-    render_integer(render, "totalItems", total);
-    render_integer(render, "totalPages", limit > 0 ? (total + limit - 1) / limit : 1);
-    render_integer(render, "currentPage", page);
-    render_integer(render, "itemsPerPage", limit > 0 ? limit : total);
-    render_object_end(render);
 }
 
 static void item_render(struct render *render, const struct domain *domain, struct arena *scratch,
@@ -232,11 +194,10 @@ static enum iw_error list_page(struct request *request, const struct list_query 
     int64_t total;
     struct order *orders;
     size_t count;
-    int64_t offset = (query->page - 1) * query->limit;
     enum iw_error error = order_count(request->domain, &query->filter, &total);
     if (error == IW_OK)
-        error = orders_page(request->context, request->domain->db, &query->filter, query->limit, offset,
-                            &orders, &count);
+        error = orders_page(request->context, request->domain->db, &query->filter, query->page.limit,
+                            page_offset(&query->page), &orders, &count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -244,7 +205,7 @@ static enum iw_error list_page(struct request *request, const struct list_query 
     for (size_t i = 0; i < count; i++)
         item_render(render, request->domain, request->arena, &orders[i]);
     render_array_end(render);
-    page_info_render(render, total, query->page, query->limit);
+    page_info_render(render, &query->page, total);
     return IW_OK;
 }
 
@@ -281,7 +242,8 @@ static bool stream_take(void *user, const struct order *order)
 
 static enum iw_error list_all(struct request *request, const struct list_query *query)
 {
-    struct list_stream stream = {.request = request, .scratch = arena_new(0), .is_shown = query->page == 1};
+    struct list_stream stream = {
+        .request = request, .scratch = arena_new(0), .is_shown = query->page.number == 1};
     enum iw_error error =
         orders_stream(request->context, request->domain->db, &query->filter, stream_take, &stream);
     arena_free(stream.scratch);
@@ -292,7 +254,7 @@ static enum iw_error list_all(struct request *request, const struct list_query *
     if (error != IW_OK)
         return error;
     render_array_end(stream.render);
-    page_info_render(stream.render, stream.count, query->page, limit_all);
+    page_info_render(stream.render, &query->page, stream.count);
     return IW_OK;
 }
 
@@ -302,7 +264,7 @@ static enum iw_error list(struct request *request)
     enum iw_error error = list_query_read(request, &query);
     if (error != IW_OK)
         return error;
-    return query.limit == limit_all ? list_all(request, &query) : list_page(request, &query);
+    return query.page.limit == page_limit_all ? list_all(request, &query) : list_page(request, &query);
 }
 
 const struct route api_orders[] = {

@@ -5,5 +5,6 @@ const struct route *const api_routes[] = {
     api_anti_ai,
     api_orders,
     api_files,
+    api_webhooks,
     NULL,
 };

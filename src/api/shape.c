@@ -1,7 +1,5 @@
 #include "api/shape.h"
 
-#include <imgward/error.h>
-
 void shape_upload(struct render *render, const struct domain *domain, const struct order *order,
                   const struct order_file *file)
 {
@@ -30,25 +28,16 @@ void shape_order(struct render *render, const struct domain *domain, struct aren
     render_time(render, "expiresAt", order->expires_ms);
 }
 
-/* The code of a file that failed: its own, or that of an order that failed as a whole. */
-static const char *code_of(const struct order *order, const struct order_file *file)
-{
-    return file->error_code != NULL || order->status != ORDER_FAILED ? file->error_code : order->error_code;
-}
-
 void shape_errors(struct render *render, struct arena *arena, const struct order_view *view)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < view->order.file_count; i++) {
-        const struct order_file *file = &view->files[i];
-        const char *code = code_of(&view->order, file);
-        if (code == NULL)
+        const char *text = order_file_failure(arena, &view->order, &view->files[i]);
+        if (text == NULL)
             continue;
         if (count++ == 0)
             render_array_begin(render, "errors");
-        const char *sentence =
-            file->error_sentence != NULL ? file->error_sentence : iw_error_sentence(iw_error_by_code(code));
-        render_string(render, NULL, arena_printf(arena, "%s: %s: %s", file->name, code, sentence));
+        render_string(render, NULL, text);
     }
     if (count == 0)
         render_null(render, "errors");

@@ -7,5 +7,6 @@
 extern const struct route api_anti_ai[];
 extern const struct route api_orders[];
 extern const struct route api_files[];
+extern const struct route api_webhooks[];
 
 #endif

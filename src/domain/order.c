@@ -329,6 +329,17 @@ const char *order_upload_url(const struct domain *domain, struct arena *arena, i
                               presign_upload_max_bytes(domain->presign));
 }
 
+const char *order_file_failure(struct arena *arena, const struct order *order, const struct order_file *file)
+{
+    bool is_own = file->error_code != NULL || order->status != ORDER_FAILED;
+    const char *code = is_own ? file->error_code : order->error_code;
+    if (code == NULL)
+        return NULL;
+    const char *sentence =
+        file->error_sentence != NULL ? file->error_sentence : iw_error_sentence(iw_error_by_code(code));
+    return arena_printf(arena, "%s: %s: %s", file->name, code, sentence);
+}
+
 static const char *download_url(const struct domain *domain, struct arena *arena, struct filekey key)
 {
     return presign_download_url(domain->presign, arena, &key, presign_expiry_s(domain->presign, PRESIGN_GET));

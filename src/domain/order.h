@@ -84,6 +84,12 @@ const char *order_archive_name(struct arena *arena, const struct order *order);
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);
 
+/*
+ * "fileName: CODE: sentence" of a file that failed, by itself or with its order;
+ * NULL for any other.  The arena's.
+ */
+const char *order_file_failure(struct arena *arena, const struct order *order, const struct order_file *file);
+
 /* The presigned URLs.  "" never; all are the arena's. */
 const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,
                              const struct order_file *file, int64_t *expires_ms);

@@ -12,6 +12,7 @@
 #include "http/serve.h"
 #include "service/presign.h"
 #include "service/redis.h"
+#include "service/sealing.h"
 #include "service/storage.h"
 #include "store/db.h"
 
@@ -21,6 +22,7 @@ struct child {
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
     struct domain domain;
+    struct sealing sealing;
     struct fastcgi *fastcgi;
     sigset_t accepting; /* the mask while waiting: the only place where TERM interrupts */
 };
@@ -48,9 +50,12 @@ static enum iw_error child_open(struct child *child, struct context *context)
         error = config_secret(context, config->redis_password_file, &redis_password);
     if (error == IW_OK)
         error = presign_new(context, config, &child->domain.presign);
+    if (error == IW_OK)
+        error = sealing_read(context, config->webhooks_secret_key_file, &child->sealing);
     if (error != IW_OK)
         return error;
     child->domain.config = config;
+    child->domain.sealing = &child->sealing;
     child->domain.db = db_new(config, database_password);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;

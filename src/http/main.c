@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "http/pool.h"
 #include "service/presign.h"
+#include "service/sealing.h"
 
 static int complain(const struct context *context)
 {
@@ -20,6 +21,7 @@ static int check(struct context *context, const char *file)
 {
     struct config config;
     struct presign *presign = NULL;
+    struct sealing sealing;
     const char *secret;
     enum iw_error error = config_read(context, file, &config);
     if (error == IW_OK)
@@ -28,9 +30,11 @@ static int check(struct context *context, const char *file)
         error = config_secret(context, config.redis_password_file, &secret);
     if (error == IW_OK)
         error = presign_new(context, &config, &presign);
+    if (error == IW_OK)
+        error = sealing_read(context, config.webhooks_secret_key_file, &sealing);
+    presign_free(presign);
     if (error != IW_OK)
         return complain(context);
-    presign_free(presign);
     printf("%s: ok\n", file);
     return EXIT_SUCCESS;
 }

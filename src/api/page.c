@@ -1,0 +1,49 @@
+#include "api/page.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+enum { limit_default = 10, limit_most = 100, number_most = 1000000000, keyword_bytes_max = 255 };
+
+static void number_read(struct request *request, const char *name, int64_t most, const char *or_else,
+                        int64_t *number)
+{
+    const char *text = request_query(request, name);
+    if (text != NULL && !text_integer(text, 1, most, number))
+        context_detail(request->context, name, "must be an integer from 1 to %lld%s", (long long)most,
+                       or_else);
+}
+
+void page_read(struct request *request, struct page *page)
+{
+    *page = (struct page){.number = 1, .limit = limit_default};
+    request_query_read(request);
+    number_read(request, "page", number_most, "", &page->number);
+    const char *limit = request_query(request, "limit");
+    if (limit != NULL && strcmp(limit, "-1") == 0)
+        page->limit = page_limit_all;
+    else
+        number_read(request, "limit", limit_most, ", or -1 for all", &page->limit);
+    const char *keyword = request_query(request, "keyword");
+    if (keyword != NULL && strlen(keyword) > keyword_bytes_max)
+        context_detail(request->context, "keyword", "has %zu bytes; at most %d are allowed", strlen(keyword),
+                       keyword_bytes_max);
+    page->keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
+}
+
+int64_t page_offset(const struct page *page)
+{
+    return page->limit == page_limit_all ? 0 : (page->number - 1) * page->limit;
+}
+
+void page_info_render(struct render *render, const struct page *page, int64_t total)
+{
+    bool is_all = page->limit == page_limit_all;
+    render_object_begin(render, "pageInfo");
+    render_integer(render, "totalItems", total);
+    render_integer(render, "totalPages", is_all ? 1 : (total + page->limit - 1) / page->limit);
+    render_integer(render, "currentPage", page->number);
+    render_integer(render, "itemsPerPage", is_all ? total : page->limit);
+    render_object_end(render);
+}

@@ -1,0 +1,24 @@
+/* Lists: the parameters page, limit and keyword, and the pageInfo of the answer. */
+#ifndef API_PAGE_H
+#define API_PAGE_H
+
+#include "http/request.h"
+
+enum { page_limit_all = -1 };
+
+struct page {
+    int64_t number;      /* from 1 */
+    int64_t limit;       /* page_limit_all: everything on one page */
+    const char *keyword; /* NULL: none */
+};
+
+/* Reads the query; what is bad becomes a detail.  Call context_validated when all parameters are read. */
+void page_read(struct request *request, struct page *page);
+
+/* How many items come before the page. */
+int64_t page_offset(const struct page *page);
+
+/* "pageInfo": totalItems, totalPages, currentPage, itemsPerPage. */
+void page_info_render(struct render *render, const struct page *page, int64_t total);
+
+#endif

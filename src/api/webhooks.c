@@ -1,0 +1,289 @@
+/* Webhooks: receivers, their secrets and their events (contract 7). */
+#include <string.h>
+
+#include "api/field.h"
+#include "api/page.h"
+#include "api/tables.h"
+#include "base/text.h"
+#include "domain/caller.h"
+#include "domain/webhook.h"
+#include "http/response.h"
+#include "service/queue.h"
+
+#define BASE "/api/v2/orders/webhooks"
+
+/* The ids in the path.  A text that is no id names nothing. */
+static enum iw_error path_id(struct request *request, int64_t *id)
+{
+    if (text_integer(request_capture(request, "webhookId"), 1, INT64_MAX, id))
+        return IW_OK;
+    return context_fail(request->context, IW_WEBHOOK_NOT_FOUND, NULL);
+}
+
+static void webhook_render(struct render *render, const struct webhook *webhook)
+{
+    render_id(render, "id", webhook->id);
+    render_string(render, "name", webhook->name);
+    render_string(render, "url", webhook->url);
+    render_boolean(render, "isActive", webhook->is_active);
+    render_string(render, "inactiveReason", webhook->is_active ? NULL : webhook->inactive_reason);
+    render_time(render, "createdAt", webhook->created_ms);
+    render_time(render, "updatedAt", webhook->updated_ms);
+}
+
+static void event_render(struct render *render, const struct webhook_event *event)
+{
+    bool is_open = strcmp(event->status, "PENDING") == 0 || strcmp(event->status, "SENDING") == 0;
+    render_id(render, "eventId", event->id);
+    render_string(render, "eventType", event->type);
+    if (event->order_id != 0)
+        render_id(render, "orderId", event->order_id);
+    else
+        render_null(render, "orderId");
+    render_time(render, "occurredAt", event->occurred_ms);
+    render_string(render, "status", is_open ? "PENDING" : event->status);
+    render_integer(render, "failedAttempts", event->failures);
+    if (event->response_status != 0)
+        render_integer(render, "responseStatus", event->response_status);
+    else
+        render_null(render, "responseStatus");
+    render_string(render, "reason", event->reason);
+    render_time(render, "lastAttemptAt", event->tried_ms);
+    render_time(render, "nextAttemptAt", is_open ? event->available_ms : 0);
+    render_time(render, "deliveredAt", event->delivered_ms);
+}
+
+/* true, false, or -1 when it is absent or bad. */
+static int flag_read(const struct field_place *place, const char *name)
+{
+    return json_is_absent(json_member(place->object, name)) ? -1 : field_boolean(place, name, false);
+}
+
+static void text_read(const struct field_place *place, const char *name, const char **text, size_t *length)
+{
+    const struct json *member = json_member(place->object, name);
+    if (json_is(member, JSON_KIND_STRING)) {
+        *text = member->string;
+        *length = member->length;
+    } else if (!json_is_absent(member)) {
+        field_bad(place, name, "must be a string");
+    }
+}
+
+/* All fields are looked at, so that one answer names everything that is wrong. */
+static enum iw_error fields_read(struct request *request, bool is_new, struct webhook_fields *fields)
+{
+    struct field_place place = {.context = request->context, .prefix = ""};
+    *fields = (struct webhook_fields){.is_active = -1};
+    enum iw_error error = request_json(request, &place.object);
+    if (error != IW_OK)
+        return error;
+    text_read(&place, "name", &fields->name, &fields->name_length);
+    text_read(&place, "url", &fields->url, &fields->url_length);
+    if (!is_new)
+        fields->is_active = flag_read(&place, "isActive");
+    bool is_url_absent = json_is_absent(json_member(place.object, "url"));
+    webhook_fields_check(request->context, request->config, fields, is_new && is_url_absent);
+    return context_validated(request->context);
+}
+
+static enum iw_error create(struct request *request)
+{
+    struct webhook_fields fields;
+    struct webhook webhook;
+    const char *secret;
+    enum iw_error error = fields_read(request, true, &fields);
+    if (error == IW_OK)
+        error = webhook_create(request->domain, request->caller->id, &fields, &webhook, &secret);
+    if (error != IW_OK)
+        return error;
+    response_status(request, 201);
+    response_header_printf(request, "Location", BASE "/%lld", (long long)webhook.id);
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    webhook_render(render, &webhook);
+    render_string(render, "secret", secret);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error list(struct request *request)
+{
+    struct page page;
+    struct webhook *webhooks;
+    size_t count;
+    int64_t total;
+    page_read(request, &page);
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error =
+            webhook_list(request->domain, request->caller->id, page.keyword,
+                         &(struct webhooks_page){page.limit, page_offset(&page)}, &webhooks, &count, &total);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_array_begin(render, "data");
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(render, NULL);
+        webhook_render(render, &webhooks[i]);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    page_info_render(render, &page, total);
+    return IW_OK;
+}
+
+static enum iw_error detail(struct request *request)
+{
+    int64_t id;
+    struct webhook webhook;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = webhook_find(request->domain, request->caller->id, id, &webhook);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    webhook_render(render, &webhook);
+    render_time(render, "previousSecretExpiresAt",
+                webhook_overlap_end_ms(&webhook)); /* null when one secret signs */
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error change(struct request *request)
+{
+    int64_t id;
+    struct webhook_fields fields;
+    struct webhook webhook;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = webhook_find(request->domain, request->caller->id, id, &webhook);
+    if (error == IW_OK)
+        error = fields_read(request, false, &fields);
+    if (error == IW_OK)
+        error = webhook_change(request->domain, request->caller->id, id, &fields, &webhook);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_id(render, "id", webhook.id);
+    render_string(render, "name", webhook.name);
+    render_string(render, "url", webhook.url);
+    render_boolean(render, "isActive", webhook.is_active);
+    render_time(render, "updatedAt", webhook.updated_ms);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error remove_one(struct request *request)
+{
+    int64_t id;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = webhook_remove(request->domain, request->caller->id, id);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_id(render, "id", id);
+    render_boolean(render, "deleted", true);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error rotate(struct request *request)
+{
+    int64_t id;
+    struct webhook webhook;
+    const char *secret;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = webhook_rotate(request->domain, request->caller->id, id, &webhook, &secret);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_id(render, "id", id);
+    render_string(render, "secret", secret);
+    render_time(render, "previousSecretExpiresAt", webhook.secret_before_until_ms);
+    render_time(render, "updatedAt", webhook.updated_ms);
+    render_object_end(render);
+    return IW_OK;
+}
+
+/* The bell spares the delivery the wait for the worker's next look. */
+static enum iw_error event_answer(struct request *request, const struct webhook_event *event)
+{
+    queue_ring(request->domain->redis, request->config, request->context, event->order_id);
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    event_render(render, event);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error test(struct request *request)
+{
+    int64_t id;
+    struct webhook_event event;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = webhook_try(request->domain, request->caller->id, id, &event);
+    return error == IW_OK ? event_answer(request, &event) : error;
+}
+
+static enum iw_error events(struct request *request)
+{
+    int64_t id, total;
+    struct page page;
+    struct webhook_event *found;
+    size_t count;
+    enum iw_error error = path_id(request, &id);
+    if (error != IW_OK)
+        return error;
+    page_read(request, &page);
+    error = context_validated(request->context);
+    if (error == IW_OK)
+        error =
+            webhook_events(request->domain, request->caller->id, id, page.keyword,
+                           &(struct webhooks_page){page.limit, page_offset(&page)}, &found, &count, &total);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_array_begin(render, "data");
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(render, NULL);
+        event_render(render, &found[i]);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    page_info_render(render, &page, total);
+    return IW_OK;
+}
+
+static enum iw_error retry(struct request *request)
+{
+    int64_t id, event_id;
+    struct webhook_event event;
+    enum iw_error error = path_id(request, &id);
+    if (error != IW_OK)
+        return error;
+    if (!text_integer(request_capture(request, "eventId"), 1, INT64_MAX, &event_id))
+        event_id = 0;
+    error = webhook_event_retry(request->domain, request->caller->id, id, event_id, &event);
+    return error == IW_OK ? event_answer(request, &event) : error;
+}
+
+const struct route api_webhooks[] = {
+    {METHOD_POST, BASE, create, 0},
+    {METHOD_GET, BASE, list, 0},
+    {METHOD_GET, BASE "/{webhookId}", detail, 0},
+    {METHOD_PUT, BASE "/{webhookId}", change, 0},
+    {METHOD_DELETE, BASE "/{webhookId}", remove_one, 0},
+    {METHOD_POST, BASE "/{webhookId}/rotate-secret", rotate, 0},
+    {METHOD_POST, BASE "/{webhookId}/test", test, 0},
+    {METHOD_GET, BASE "/{webhookId}/events", events, 0},
+    {METHOD_POST, BASE "/{webhookId}/events/{eventId}/retry", retry, 0},
+    {.pattern = NULL},
+};

@@ -1,0 +1,365 @@
+#include "domain/webhook.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/text.h"
+#include "domain/webhook_secret.h"
+#include "service/fetch.h"
+#include "store/deliveries.h"
+
+enum { id_tries_max = 5 };
+
+static const struct {
+    const char *name;
+    enum order_type order;
+    bool is_failure;
+} types[WEBHOOK_EVENT_TYPE_COUNT] = {
+    [WEBHOOK_ANTI_AI_COMPLETED] = {"order.antiAi.completed", ORDER_ANTI_AI, false},
+    [WEBHOOK_ANTI_AI_FAILED] = {"order.antiAi.failed", ORDER_ANTI_AI, true},
+    [WEBHOOK_EMBED_COMPLETED] = {"order.watermarkEmbed.completed", ORDER_WATERMARK_EMBED, false},
+    [WEBHOOK_EMBED_FAILED] = {"order.watermarkEmbed.failed", ORDER_WATERMARK_EMBED, true},
+    [WEBHOOK_EXTRACT_COMPLETED] = {"order.watermarkExtract.completed", ORDER_WATERMARK_EXTRACT, false},
+    [WEBHOOK_EXTRACT_FAILED] = {"order.watermarkExtract.failed", ORDER_WATERMARK_EXTRACT, true},
+    [WEBHOOK_TEST] = {"webhook.test", ORDER_TYPE_COUNT, false},
+};
+
+const char *webhook_event_type_name(enum webhook_event_type type)
+{
+    return types[type].name;
+}
+
+bool webhook_event_type_of(enum order_type type, enum order_status status, enum webhook_event_type *event)
+{
+    if (!order_is_ended(status) || status == ORDER_EXPIRED)
+        return false;
+    for (int i = 0; i < WEBHOOK_EVENT_TYPE_COUNT; i++)
+        if (types[i].order == type && types[i].is_failure == (status == ORDER_FAILED)) {
+            *event = (enum webhook_event_type)i;
+            return true;
+        }
+    return false;
+}
+
+bool webhook_event_status(const char *event_type, bool has_text, enum order_status *status)
+{
+    int i = 0;
+    while (i < WEBHOOK_EVENT_TYPE_COUNT && strcmp(types[i].name, event_type) != 0)
+        i++;
+    if (i == WEBHOOK_EVENT_TYPE_COUNT || types[i].order == ORDER_TYPE_COUNT)
+        return false;
+    if (types[i].is_failure)
+        *status = ORDER_FAILED;
+    else if (types[i].order == ORDER_WATERMARK_EXTRACT)
+        *status = has_text ? ORDER_DETECTED : ORDER_UNDETECTED;
+    else
+        *status = ORDER_COMPLETE;
+    return true;
+}
+
+/* Two events of the same millisecond may draw the same number; then another is drawn. */
+static enum iw_error event_write(struct context *context, struct db *db, int64_t account_id, int64_t order_id,
+                                 enum webhook_event_type type, int64_t *id, bool *is_written)
+{
+    enum iw_error error = IW_TWIN_EXISTS;
+    const char *name = types[type].name;
+    *is_written = true;
+    for (int try = 0; try < id_tries_max && error == IW_TWIN_EXISTS; try++) {
+        int64_t now_ms = clock_now_ms();
+        *id = order_id_make(now_ms, crypto_random_u64());
+        error = type == WEBHOOK_TEST
+                    ? webhooks_event_insert_test(context, db, *id, account_id, name, now_ms)
+                    : webhooks_event_insert(context, db, *id, account_id, order_id, name, now_ms, is_written);
+    }
+    return error == IW_TWIN_EXISTS ? context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
+}
+
+enum iw_error webhook_event_record(struct context *context, struct db *db, int64_t account_id,
+                                   int64_t order_id, enum webhook_event_type type)
+{
+    int64_t id;
+    bool is_written;
+    enum iw_error error = event_write(context, db, account_id, order_id, type, &id, &is_written);
+    if (error != IW_OK || !is_written)
+        return error;
+    return webhooks_event_spread(context, db, id, account_id, 0, clock_now_ms());
+}
+
+/* ---- what a client may set ---- */
+
+static void name_check(struct context *context, const struct webhook_fields *fields)
+{
+    const char *name = fields->name;
+    if (name == NULL)
+        return;
+    size_t characters = text_code_points(name, fields->name_length);
+    if (strlen(name) != fields->name_length || text_has_control(name, fields->name_length))
+        context_detail(context, "name", "must not hold control characters");
+    else if (characters > webhook_name_length_max)
+        context_detail(context, "name", "must be at most %d characters long, not %zu",
+                       webhook_name_length_max, characters);
+}
+
+static void url_check(struct context *context, const struct config *config,
+                      const struct webhook_fields *fields, bool is_new)
+{
+    const char *why = NULL;
+    if (fields->url == NULL) {
+        if (is_new)
+            context_detail(context, "url", "is required");
+        return;
+    }
+    if (strlen(fields->url) != fields->url_length)
+        context_detail(context, "url", "must not hold control characters");
+    else if (!fetch_url_is_valid(fields->url, config->outgoing_allow_http, &why))
+        context_detail(context, "url", "%s", why);
+}
+
+void webhook_fields_check(struct context *context, const struct config *config,
+                          const struct webhook_fields *fields, bool is_new)
+{
+    name_check(context, fields);
+    url_check(context, config, fields, is_new);
+}
+
+/* ---- use cases ---- */
+
+static enum iw_error found(struct context *context, enum iw_error error)
+{
+    return error == IW_NOT_FOUND ? context_fail(context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
+}
+
+static enum iw_error active_check(struct context *context, const struct webhook *webhook)
+{
+    if (webhook->is_active)
+        return IW_OK;
+    context_detail(context, "isActive", "must be true: nothing is sent to a webhook that is not active");
+    return context_validated(context);
+}
+
+/* A new secret as the client gets it and as the database keeps it. */
+static const char *secret_new(struct domain *domain, int64_t account_id,
+                              uint8_t sealed[webhook_secret_sealed_bytes])
+{
+    struct webhook_secret secret;
+    webhook_secret_make(&secret);
+    webhook_secret_seal(&secret, domain->sealing, account_id, sealed);
+    const char *text = webhook_secret_text(domain->context->arena, &secret);
+    crypto_wipe(&secret, sizeof secret);
+    return text;
+}
+
+static enum iw_error room_check(struct domain *domain, int64_t account_id)
+{
+    int64_t count;
+    enum iw_error error = webhooks_count(domain->context, domain->db, account_id, NULL, &count);
+    if (error != IW_OK || count < webhook_account_max)
+        return error;
+    context_detail(domain->context, "url", "an account has at most %d webhooks, and this one has %lld",
+                   webhook_account_max, (long long)count);
+    return context_validated(domain->context);
+}
+
+enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
+                             struct webhook *webhook, const char **secret)
+{
+    int64_t id;
+    uint8_t sealed[webhook_secret_sealed_bytes];
+    enum iw_error error = context_validated(domain->context);
+    if (error == IW_OK)
+        error = room_check(domain, account_id);
+    if (error != IW_OK)
+        return error;
+    *secret = secret_new(domain, account_id, sealed);
+    error = webhooks_insert(domain->context, domain->db, account_id, fields->name != NULL ? fields->name : "",
+                            fields->url, sealed, sizeof sealed, clock_now_ms(), &id);
+    return error == IW_OK ? webhook_find(domain, account_id, id, webhook) : error;
+}
+
+enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook)
+{
+    return found(domain->context, webhooks_find(domain->context, domain->db, account_id, id, webhook));
+}
+
+enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
+                           const struct webhooks_page *page, struct webhook **webhooks, size_t *count,
+                           int64_t *total)
+{
+    enum iw_error error = webhooks_count(domain->context, domain->db, account_id, keyword, total);
+    if (error == IW_OK)
+        error = webhooks_list(domain->context, domain->db, account_id, keyword, page, webhooks, count);
+    return error;
+}
+
+int64_t webhook_overlap_end_ms(const struct webhook *webhook)
+{
+    return webhook->secret_before_until_ms > clock_now_ms() ? webhook->secret_before_until_ms : 0;
+}
+
+/* What the use cases below hand through their transactions; each reads what it is for. */
+struct work {
+    struct domain *domain;
+    int64_t account_id;
+    int64_t id;
+    int64_t event_id;
+    const struct webhook_fields *fields;
+    struct webhook *webhook;
+    const char *secret;
+};
+
+static enum iw_error work_lock(struct context *context, struct db *db, struct work *work,
+                               struct webhook *webhook)
+{
+    return found(context, webhooks_lock(context, db, work->account_id, work->id, webhook));
+}
+
+static void fields_apply(const struct webhook_fields *fields, struct webhook *webhook)
+{
+    if (fields->name != NULL)
+        webhook->name = fields->name;
+    if (fields->url != NULL)
+        webhook->url = fields->url;
+    if (fields->is_active >= 0 && webhook->is_active != (fields->is_active == 1)) {
+        webhook->is_active = fields->is_active == 1;
+        webhook->inactive_reason = webhook->is_active ? NULL : "BY_CLIENT";
+    }
+}
+
+static enum iw_error change_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    struct webhook *webhook = work->webhook;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = work_lock(context, db, work, webhook);
+    if (error != IW_OK)
+        return error;
+    fields_apply(work->fields, webhook);
+    webhook->updated_ms = now_ms;
+    error = webhooks_update(context, db, webhook, now_ms);
+    if (error == IW_OK && !webhook->is_active)
+        error = deliveries_cancel(context, db, work->id, "webhook_inactive", now_ms);
+    return error;
+}
+
+enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t id,
+                             const struct webhook_fields *fields, struct webhook *webhook)
+{
+    struct work work = {
+        .domain = domain, .account_id = account_id, .id = id, .fields = fields, .webhook = webhook};
+    return db_transaction(domain->context, domain->db, change_run, &work);
+}
+
+static enum iw_error remove_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    struct webhook webhook;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = work_lock(context, db, work, &webhook);
+    if (error == IW_OK)
+        error = webhooks_delete(context, db, work->id, now_ms);
+    if (error == IW_OK)
+        error = deliveries_cancel(context, db, work->id, "webhook_deleted", now_ms);
+    return error;
+}
+
+enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id)
+{
+    struct work work = {.domain = domain, .account_id = account_id, .id = id};
+    return db_transaction(domain->context, domain->db, remove_run, &work);
+}
+
+static enum iw_error rotate_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    uint8_t sealed[webhook_secret_sealed_bytes];
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = work_lock(context, db, work, work->webhook);
+    if (error != IW_OK)
+        return error;
+    work->secret = secret_new(work->domain, work->account_id, sealed);
+    work->webhook->updated_ms = now_ms;
+    work->webhook->secret_before_until_ms = now_ms + webhook_overlap_ms;
+    return webhooks_secret_set(context, db, work->id, sealed, sizeof sealed,
+                               work->webhook->secret_before_until_ms, now_ms);
+}
+
+enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
+                             const char **secret)
+{
+    struct work work = {.domain = domain, .account_id = account_id, .id = id, .webhook = webhook};
+    enum iw_error error = db_transaction(domain->context, domain->db, rotate_run, &work);
+    *secret = work.secret;
+    return error;
+}
+
+static enum iw_error try_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    struct webhook webhook;
+    bool is_written;
+    enum iw_error error = work_lock(context, db, work, &webhook);
+    if (error == IW_OK)
+        error = active_check(context, &webhook);
+    if (error == IW_OK)
+        error = event_write(context, db, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
+    if (error == IW_OK)
+        error =
+            webhooks_event_spread(context, db, work->event_id, work->account_id, work->id, clock_now_ms());
+    return error;
+}
+
+enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
+{
+    struct work work = {.domain = domain, .account_id = account_id, .id = id};
+    enum iw_error error = db_transaction(domain->context, domain->db, try_run, &work);
+    if (error != IW_OK)
+        return error;
+    return webhooks_event_find(domain->context, domain->db, id, work.event_id, event);
+}
+
+enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
+                             const struct webhooks_page *page, struct webhook_event **events, size_t *count,
+                             int64_t *total)
+{
+    struct webhook webhook;
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
+    if (error == IW_OK)
+        error = webhooks_event_count(domain->context, domain->db, id, keyword, total);
+    if (error == IW_OK)
+        error = webhooks_event_list(domain->context, domain->db, id, keyword, page, events, count);
+    return error;
+}
+
+static enum iw_error event_found(struct context *context, enum iw_error error)
+{
+    return error == IW_NOT_FOUND ? context_fail(context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
+}
+
+/* An event that is there but was not repeated is being sent: that is what was asked for. */
+static enum iw_error retry_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    struct webhook webhook;
+    struct webhook_event event;
+    enum iw_error error = work_lock(context, db, work, &webhook);
+    if (error == IW_OK)
+        error = event_found(context, webhooks_event_find(context, db, work->id, work->event_id, &event));
+    if (error == IW_OK)
+        error = active_check(context, &webhook);
+    if (error == IW_OK)
+        error = deliveries_repeat(context, db, work->id, work->event_id, clock_now_ms());
+    return error == IW_NOT_FOUND ? IW_OK : error;
+}
+
+enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
+                                  struct webhook_event *event)
+{
+    struct work work = {.domain = domain, .account_id = account_id, .id = id, .event_id = event_id};
+    enum iw_error error = db_transaction(domain->context, domain->db, retry_run, &work);
+    if (error != IW_OK)
+        return error;
+    return event_found(domain->context,
+                       webhooks_event_find(domain->context, domain->db, id, event_id, event));
+}

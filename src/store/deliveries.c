@@ -1,0 +1,408 @@
+#include "store/deliveries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of one sweep; what is left waits for the next. */
+#define SWEEP_ROWS "500"
+
+/* As many question marks as deliveries_receiver_max; unused ones are 0, which no delivery has. */
+#define LEASE_IDS "(?, ?, ?)"
+
+static const char *state_after(enum delivery_state state, enum delivery_event event)
+{
+    const char *name = delivery_state_name(delivery_next(state, event));
+    if (name == NULL)
+        abort(); /* An event that the table does not know is a mistake in the program. */
+    return name;
+}
+
+/* The first part walks the index from webhook to webhook and reads one row of each. */
+enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned most,
+                             int64_t **webhook_ids, unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_integer(deliveries_receiver_max), db_integer(most)};
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT due.webhook_id FROM (SELECT webhook_id, MIN(available_at) AS available_at FROM "
+        "webhook_deliveries WHERE status = 'PENDING' GROUP BY webhook_id) due LEFT JOIN (SELECT webhook_id, "
+        "COUNT(*) AS number FROM webhook_deliveries WHERE status = 'SENDING' GROUP BY webhook_id) busy ON "
+        "busy.webhook_id = due.webhook_id WHERE due.available_at <= ? AND COALESCE(busy.number, 0) < ? ORDER "
+        "BY due.available_at, due.webhook_id LIMIT ?",
+        values, 3, &rows);
+    if (error != IW_OK)
+        return error;
+    *webhook_ids = arena_array(context->arena, rows.count + 1, sizeof **webhook_ids);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*webhook_ids)[i] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+/* What deliveries_lease hands through its transaction. */
+struct lease_work {
+    int64_t webhook_id;
+    const char *owner;
+    int64_t lease_s;
+    int64_t now_ms;
+    unsigned most;
+    struct deliveries_lease *lease;
+};
+
+static const char *bytes_of(const struct db_value *value, size_t *size)
+{
+    const char *bytes = db_text_of(value);
+    *size = bytes != NULL ? value->length : 0;
+    return bytes;
+}
+
+/* The row is locked: workers take turns, so that together they keep to deliveries_receiver_max. */
+static enum iw_error lease_receiver(struct context *context, struct db *db, const struct lease_work *work,
+                                    bool *is_there, bool *is_active)
+{
+    struct db_rows rows;
+    struct deliveries_lease *lease = work->lease;
+    const struct db_value values[] = {db_time(work->now_ms), db_integer(work->webhook_id)};
+    enum iw_error error = db_run(context, db,
+                                 "SELECT account_id, url, secret, IF(secret_before_until > ?, secret_before, "
+                                 "NULL), is_active AND deleted_at IS NULL FROM webhooks WHERE id = ? FOR "
+                                 "UPDATE SKIP LOCKED",
+                                 values, 2, &rows);
+    *is_there = error == IW_OK && rows.count > 0;
+    if (!*is_there)
+        return error;
+    lease->webhook_id = work->webhook_id;
+    lease->account_id = db_integer_of(db_at(&rows, 0, 0));
+    lease->url = db_text_of(db_at(&rows, 0, 1));
+    lease->secret = bytes_of(db_at(&rows, 0, 2), &lease->secret_size);
+    lease->secret_before = bytes_of(db_at(&rows, 0, 3), &lease->secret_before_size);
+    *is_active = db_integer_of(db_at(&rows, 0, 4)) != 0;
+    return IW_OK;
+}
+
+static enum iw_error lease_choose(struct context *context, struct db *db, const struct lease_work *work)
+{
+    struct db_rows busy, rows;
+    struct deliveries_lease *lease = work->lease;
+    const struct db_value receiver[] = {db_integer(work->webhook_id)};
+    enum iw_error error = db_run(
+        context, db, "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'SENDING' AND webhook_id = ?",
+        receiver, 1, &busy);
+    if (error != IW_OK)
+        return error;
+    int64_t room = deliveries_receiver_max - db_integer_of(db_at(&busy, 0, 0));
+    if (room > work->most)
+        room = work->most;
+    if (room <= 0)
+        return IW_OK;
+    const struct db_value values[] = {db_integer(work->webhook_id), db_time(work->now_ms), db_integer(room)};
+    error = db_run(context, db,
+                   "SELECT id, event_id, attempt + 1, failure_count FROM webhook_deliveries WHERE status = "
+                   "'PENDING' AND webhook_id = ? AND available_at <= ? ORDER BY available_at, id LIMIT ? FOR "
+                   "UPDATE",
+                   values, 3, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
+        lease->deliveries[lease->count++] = (struct delivery){
+            .id = db_integer_of(db_at(&rows, row, 0)),
+            .event_id = db_integer_of(db_at(&rows, row, 1)),
+            .attempt = db_integer_of(db_at(&rows, row, 2)),
+            .failures = db_integer_of(db_at(&rows, row, 3)),
+        };
+    return error;
+}
+
+static enum iw_error lease_write(struct context *context, struct db *db, const struct lease_work *work)
+{
+    struct db_value values[4 + deliveries_receiver_max] = {
+        db_text(state_after(DELIVERY_PENDING, DELIVERY_EVENT_LEASE)), db_text(work->owner),
+        db_integer(work->lease_s), db_time(work->now_ms)};
+    for (unsigned i = 0; i < deliveries_receiver_max; i++)
+        values[4 + i] = db_integer(i < work->lease->count ? work->lease->deliveries[i].id : 0);
+    return db_run(context, db,
+                  "UPDATE webhook_deliveries SET status = ?, attempt = attempt + 1, lease_owner = ?, "
+                  "lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND, updated_at = ? WHERE id IN " LEASE_IDS,
+                  values, 4 + deliveries_receiver_max, NULL);
+}
+
+static enum iw_error lease_run(struct context *context, struct db *db, void *user)
+{
+    struct lease_work *work = user;
+    bool is_there = false, is_active = false;
+    *work->lease = (struct deliveries_lease){.count = 0};
+    enum iw_error error = lease_receiver(context, db, work, &is_there, &is_active);
+    if (error != IW_OK || !is_there)
+        return error;
+    if (!is_active)
+        return deliveries_cancel(context, db, work->webhook_id, "webhook_inactive", work->now_ms);
+    error = lease_choose(context, db, work);
+    if (error != IW_OK || work->lease->count == 0)
+        return error;
+    return lease_write(context, db, work);
+}
+
+enum iw_error deliveries_lease(struct context *context, struct db *db, int64_t webhook_id, const char *owner,
+                               int64_t lease_s, int64_t now_ms, unsigned most, struct deliveries_lease *lease)
+{
+    struct lease_work work = {.webhook_id = webhook_id,
+                              .owner = owner,
+                              .lease_s = lease_s,
+                              .now_ms = now_ms,
+                              .most = most,
+                              .lease = lease};
+    enum iw_error error = db_transaction(context, db, lease_run, &work);
+    if (error != IW_OK)
+        lease->count = 0;
+    return error;
+}
+
+/* What deliveries_record hands through its transaction. */
+struct record {
+    int64_t webhook_id;
+    const struct delivery *delivery;
+    const struct delivery_verdict *verdict;
+    int64_t status;
+    const char *reason;
+    int64_t now_ms;
+    const char *inactive_reason;
+};
+
+static enum iw_error fenced(struct context *context)
+{
+    context->reason = "fenced";
+    return context_fail(context, IW_NOT_FOUND, "The delivery belongs to a later attempt.");
+}
+
+static enum iw_error record_delivery(struct context *context, struct db *db, const struct record *record)
+{
+    struct db_rows rows;
+    const struct delivery_verdict *verdict = record->verdict;
+    bool is_delivered = verdict->event == DELIVERY_EVENT_SUCCEED;
+    const struct db_value values[] = {
+        db_text(state_after(DELIVERY_SENDING, verdict->event)),
+        db_integer(verdict->failures),
+        db_time(record->now_ms + verdict->wait_ms),
+        record->status > 0 ? db_integer(record->status) : db_null(),
+        db_text(is_delivered ? NULL : record->reason),
+        db_time(record->now_ms),
+        db_time(is_delivered ? record->now_ms : 0),
+        db_time(record->now_ms),
+        db_integer(record->delivery->id),
+        db_integer(record->delivery->attempt),
+    };
+    enum iw_error error =
+        db_run(context, db,
+               "UPDATE webhook_deliveries SET status = ?, failure_count = ?, available_at = ?, "
+               "response_status = ?, reason = ?, tried_at = ?, delivered_at = COALESCE(?, delivered_at), "
+               "lease_owner = NULL, lease_until = NULL, updated_at = ? WHERE id = ? AND attempt = ? AND "
+               "status = 'SENDING'",
+               values, 10, &rows);
+    if (error != IW_OK || rows.affected == 1)
+        return error;
+    return fenced(context);
+}
+
+static enum iw_error receiver_deactivate(struct context *context, struct db *db, struct record *record,
+                                         const char *reason, const char *delivery_reason)
+{
+    const struct db_value values[] = {db_text(reason), db_time(record->now_ms),
+                                      db_integer(record->webhook_id)};
+    enum iw_error error = db_run(context, db,
+                                 "UPDATE webhooks SET is_active = FALSE, inactive_reason = ?, updated_at = ? "
+                                 "WHERE id = ? AND is_active",
+                                 values, 3, NULL);
+    if (error != IW_OK)
+        return error;
+    record->inactive_reason = reason;
+    return deliveries_cancel(context, db, record->webhook_id, delivery_reason, record->now_ms);
+}
+
+/* Writes the row of the webhook only when something about it changes. */
+static enum iw_error record_receiver(struct context *context, struct db *db, struct record *record,
+                                     int64_t first_failure_ms)
+{
+    if (record->verdict->event == DELIVERY_EVENT_SUCCEED) {
+        const struct db_value values[] = {db_integer(record->webhook_id)};
+        return first_failure_ms == 0
+                   ? IW_OK
+                   : db_run(context, db, "UPDATE webhooks SET first_failure_at = NULL WHERE id = ?", values,
+                            1, NULL);
+    }
+    if (record->verdict->is_gone)
+        return receiver_deactivate(context, db, record, "RECEIVER_GONE", "receiver_gone");
+    if (delivery_is_hopeless(first_failure_ms, record->now_ms))
+        return receiver_deactivate(context, db, record, "RECEIVER_FAILING", "receiver_failing");
+    const struct db_value values[] = {db_time(record->now_ms), db_integer(record->webhook_id)};
+    return first_failure_ms != 0
+               ? IW_OK
+               : db_run(context, db, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2,
+                        NULL);
+}
+
+/* Webhook first, delivery second, as everywhere: no two transactions wait for each other. */
+static enum iw_error record_run(struct context *context, struct db *db, void *user)
+{
+    struct record *record = user;
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(record->webhook_id)};
+    record->inactive_reason = NULL;
+    enum iw_error error =
+        db_run(context, db, "SELECT first_failure_at, is_active FROM webhooks WHERE id = ? FOR UPDATE",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return fenced(context);
+    int64_t first_failure_ms = db_integer_of(db_at(&rows, 0, 0));
+    bool is_active = db_integer_of(db_at(&rows, 0, 1)) != 0;
+    error = record_delivery(context, db, record);
+    return error == IW_OK && is_active ? record_receiver(context, db, record, first_failure_ms) : error;
+}
+
+enum iw_error deliveries_record(struct context *context, struct db *db, int64_t webhook_id,
+                                const struct delivery *delivery, const struct delivery_verdict *verdict,
+                                int64_t status, const char *reason, int64_t now_ms,
+                                const char **inactive_reason)
+{
+    struct record record = {.webhook_id = webhook_id,
+                            .delivery = delivery,
+                            .verdict = verdict,
+                            .status = status,
+                            .reason = reason,
+                            .now_ms = now_ms};
+    enum iw_error error = db_transaction(context, db, record_run, &record);
+    *inactive_reason = error == IW_OK ? record.inactive_reason : NULL;
+    return error;
+}
+
+enum iw_error deliveries_postpone(struct context *context, struct db *db, const struct delivery *delivery,
+                                  const char *reason, int64_t until_ms)
+{
+    const struct db_value values[] = {db_text(state_after(DELIVERY_SENDING, DELIVERY_EVENT_POSTPONE)),
+                                      db_time(until_ms), db_text(reason), db_integer(delivery->id),
+                                      db_integer(delivery->attempt)};
+    return db_run(context, db,
+                  "UPDATE webhook_deliveries SET status = ?, available_at = ?, reason = ?, lease_owner = "
+                  "NULL, lease_until = NULL WHERE id = ? AND attempt = ? AND status = 'SENDING'",
+                  values, 5, NULL);
+}
+
+enum iw_error deliveries_cancel(struct context *context, struct db *db, int64_t webhook_id,
+                                const char *reason, int64_t now_ms)
+{
+    const struct db_value values[] = {db_text(state_after(DELIVERY_PENDING, DELIVERY_EVENT_CANCEL)),
+                                      db_text(reason), db_time(now_ms), db_integer(webhook_id)};
+    return db_run(context, db,
+                  "UPDATE webhook_deliveries SET status = ?, reason = ?, lease_owner = NULL, lease_until = "
+                  "NULL, updated_at = ? WHERE webhook_id = ? AND status IN ('PENDING', 'SENDING')",
+                  values, 4, NULL);
+}
+
+enum iw_error deliveries_repeat(struct context *context, struct db *db, int64_t webhook_id, int64_t event_id,
+                                int64_t now_ms)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(state_after(DELIVERY_FAILED, DELIVERY_EVENT_REPEAT)),
+                                      db_time(now_ms), db_time(now_ms), db_integer(webhook_id),
+                                      db_integer(event_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "UPDATE webhook_deliveries SET status = ?, failure_count = 0, attempt = attempt + 1, "
+               "available_at = ?, updated_at = ? WHERE webhook_id = ? AND event_id = ? AND status IN "
+               "('PENDING', 'DELIVERED', 'FAILED')",
+               values, 5, &rows);
+    return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
+}
+
+/* The event is DELIVERY_EVENT_LOSE for both ways a lease is taken back. */
+#define LOSE_SQL                                                                                             \
+    "UPDATE webhook_deliveries SET status = 'PENDING', reason = 'lease_lost', lease_owner = NULL, "          \
+    "lease_until = NULL WHERE status = 'SENDING' AND "
+
+enum iw_error deliveries_release_owner(struct context *context, struct db *db, const char *owner,
+                                       int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(owner)};
+    enum iw_error error = db_run(context, db, LOSE_SQL "lease_owner = ?", values, 1, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
+enum iw_error deliveries_release_silent(struct context *context, struct db *db, int64_t *count)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(context, db, LOSE_SQL "lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " SWEEP_ROWS,
+               NULL, 0, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
+enum iw_error deliveries_owners(struct context *context, struct db *db, const char *prefix,
+                                const char ***owners, unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(prefix)};
+    enum iw_error error = db_run(context, db,
+                                 "SELECT DISTINCT lease_owner FROM webhook_deliveries WHERE status = "
+                                 "'SENDING' AND lease_owner LIKE CONCAT(?, '%')",
+                                 values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *owners = arena_array(context->arena, rows.count + 1, sizeof **owners);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*owners)[i] = db_text_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error deliveries_subject(struct context *context, struct db *db, int64_t event_id,
+                                 struct delivery_subject *subject)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(event_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT account_id, type, occurred_at, sequence, order_id FROM webhook_events WHERE id = ?",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *subject = (struct delivery_subject){
+        .event_id = event_id,
+        .account_id = db_integer_of(db_at(&rows, 0, 0)),
+        .event_type = db_text_of(db_at(&rows, 0, 1)),
+        .occurred_ms = db_integer_of(db_at(&rows, 0, 2)),
+        .sequence = db_integer_of(db_at(&rows, 0, 3)),
+        .order_id = db_integer_of(db_at(&rows, 0, 4)),
+    };
+    return IW_OK;
+}
+
+/* In the order in which rows point at each other. */
+static const char *const forget_sql[] = {
+    "DELETE FROM webhook_deliveries WHERE status IN ('DELIVERED', 'FAILED') AND updated_at < ? "
+    "LIMIT " SWEEP_ROWS,
+    "DELETE FROM webhook_events WHERE occurred_at < ? AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d "
+    "WHERE d.event_id = webhook_events.id) ORDER BY occurred_at LIMIT " SWEEP_ROWS,
+    "DELETE FROM webhooks WHERE deleted_at < ? AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE "
+    "d.webhook_id = webhooks.id) LIMIT " SWEEP_ROWS,
+};
+
+enum iw_error deliveries_forget(struct context *context, struct db *db, int64_t before_ms, int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(before_ms)};
+    *count = 0;
+    for (size_t i = 0; i < sizeof forget_sql / sizeof forget_sql[0]; i++) {
+        enum iw_error error = db_run(context, db, forget_sql[i], values, 1, &rows);
+        if (error != IW_OK)
+            return error;
+        *count += rows.affected;
+    }
+    return IW_OK;
+}

@@ -1,0 +1,285 @@
+#include "store/webhooks.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#define WEBHOOK_COLUMNS                                                                                      \
+    "SELECT id, name, url, is_active, inactive_reason, secret_before_until, created_at, updated_at FROM "    \
+    "webhooks WHERE account_id = ? AND deleted_at IS NULL "
+
+/* A keyword as LIKE wants it, its wildcards taken literally; names compare without regard to case. */
+#define WEBHOOK_KEYWORD                                                                                      \
+    "AND (? IS NULL OR name COLLATE utf8mb4_unicode_ci LIKE ? OR CONVERT(url USING utf8mb4) COLLATE "        \
+    "utf8mb4_unicode_ci LIKE ? OR id = ?) "
+
+#define EVENT_COLUMNS                                                                                        \
+    "SELECT e.id, e.order_id, e.type, e.occurred_at, d.status, d.failure_count, d.response_status, "         \
+    "d.reason, d.available_at, d.tried_at, d.delivered_at FROM webhook_deliveries d JOIN webhook_events e "  \
+    "ON e.id = d.event_id WHERE d.webhook_id = ? "
+
+#define EVENT_KEYWORD "AND (? IS NULL OR e.type LIKE ? OR e.id = ? OR e.order_id = ?) "
+
+enum iw_error webhooks_insert(struct context *context, struct db *db, int64_t account_id, const char *name,
+                              const char *url, const void *sealed, size_t sealed_size, int64_t now_ms,
+                              int64_t *id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id),        db_text(name),   db_text(url),
+                                      db_bytes(sealed, sealed_size), db_time(now_ms), db_time(now_ms)};
+    enum iw_error error = db_run(context, db,
+                                 "INSERT INTO webhooks (account_id, name, url, secret, created_at, "
+                                 "updated_at) VALUES (?, ?, ?, ?, ?, ?)",
+                                 values, 6, &rows);
+    if (error == IW_OK)
+        *id = rows.inserted_id;
+    return error;
+}
+
+static void webhook_take(const struct db_rows *rows, size_t row, struct webhook *webhook)
+{
+    *webhook = (struct webhook){
+        .id = db_integer_of(db_at(rows, row, 0)),
+        .name = db_text_of(db_at(rows, row, 1)),
+        .url = db_text_of(db_at(rows, row, 2)),
+        .is_active = db_integer_of(db_at(rows, row, 3)) != 0,
+        .inactive_reason = db_text_of(db_at(rows, row, 4)),
+        .secret_before_until_ms = db_integer_of(db_at(rows, row, 5)),
+        .created_ms = db_integer_of(db_at(rows, row, 6)),
+        .updated_ms = db_integer_of(db_at(rows, row, 7)),
+    };
+}
+
+static enum iw_error webhook_find_by(struct context *context, struct db *db, const char *sql,
+                                     int64_t account_id, int64_t id, struct webhook *webhook)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(id)};
+    enum iw_error error = db_run(context, db, sql, values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    webhook_take(&rows, 0, webhook);
+    return IW_OK;
+}
+
+enum iw_error webhooks_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                            struct webhook *webhook)
+{
+    return webhook_find_by(context, db, WEBHOOK_COLUMNS "AND id = ?", account_id, id, webhook);
+}
+
+enum iw_error webhooks_lock(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                            struct webhook *webhook)
+{
+    return webhook_find_by(context, db, WEBHOOK_COLUMNS "AND id = ? FOR UPDATE", account_id, id, webhook);
+}
+
+/* "%keyword%" with LIKE's own signs escaped, or NULL. */
+static const char *pattern_of(struct arena *arena, const char *keyword)
+{
+    struct text pattern;
+    if (keyword == NULL)
+        return NULL;
+    text_init(&pattern, arena);
+    text_add_string(&pattern, "%");
+    for (; *keyword != '\0'; keyword++) {
+        if (strchr("\\%_", *keyword) != NULL)
+            text_add_string(&pattern, "\\");
+        text_add(&pattern, keyword, 1);
+    }
+    text_add_string(&pattern, "%");
+    return pattern.data;
+}
+
+/* The keyword as an id; 0, which no row has, when it is none. */
+static int64_t id_of(const char *keyword)
+{
+    int64_t id = 0;
+    return keyword != NULL && text_integer(keyword, 1, INT64_MAX, &id) ? id : 0;
+}
+
+static struct db_value page_limit(const struct webhooks_page *page)
+{
+    return db_integer(page->limit < 0 ? INT64_MAX : page->limit);
+}
+
+enum iw_error webhooks_list(struct context *context, struct db *db, int64_t account_id, const char *keyword,
+                            const struct webhooks_page *page, struct webhook **webhooks, size_t *count)
+{
+    struct db_rows rows;
+    const char *pattern = pattern_of(context->arena, keyword);
+    const struct db_value values[] = {db_integer(account_id),  db_text(pattern),           db_text(pattern),
+                                      db_text(pattern),        db_integer(id_of(keyword)), page_limit(page),
+                                      db_integer(page->offset)};
+    enum iw_error error = db_run(
+        context, db, WEBHOOK_COLUMNS WEBHOOK_KEYWORD "ORDER BY id DESC LIMIT ? OFFSET ?", values, 7, &rows);
+    if (error != IW_OK)
+        return error;
+    *webhooks = arena_array(context->arena, rows.count + 1, sizeof **webhooks);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        webhook_take(&rows, row, &(*webhooks)[row]);
+    return IW_OK;
+}
+
+static enum iw_error count_run(struct context *context, struct db *db, const char *sql,
+                               const struct db_value *values, unsigned value_count, int64_t *count)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, sql, values, value_count, &rows);
+    if (error == IW_OK)
+        *count = db_integer_of(db_at(&rows, 0, 0));
+    return error;
+}
+
+enum iw_error webhooks_count(struct context *context, struct db *db, int64_t account_id, const char *keyword,
+                             int64_t *count)
+{
+    const char *pattern = pattern_of(context->arena, keyword);
+    const struct db_value values[] = {db_integer(account_id), db_text(pattern), db_text(pattern),
+                                      db_text(pattern), db_integer(id_of(keyword))};
+    return count_run(
+        context, db,
+        "SELECT COUNT(*) FROM webhooks WHERE account_id = ? AND deleted_at IS NULL " WEBHOOK_KEYWORD, values,
+        5, count);
+}
+
+enum iw_error webhooks_update(struct context *context, struct db *db, const struct webhook *webhook,
+                              int64_t now_ms)
+{
+    const char *reason = webhook->is_active ? NULL : webhook->inactive_reason;
+    const struct db_value values[] = {
+        db_text(webhook->name), db_text(webhook->url), db_integer(webhook->is_active),
+        db_text(reason),        db_time(now_ms),       db_integer(webhook->id)};
+    return db_run(context, db,
+                  "UPDATE webhooks SET name = ?, url = ?, first_failure_at = IF(is_active, first_failure_at, "
+                  "NULL), is_active = ?, inactive_reason = ?, updated_at = ? WHERE id = ?",
+                  values, 6, NULL);
+}
+
+enum iw_error webhooks_delete(struct context *context, struct db *db, int64_t id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_time(now_ms), db_time(now_ms), db_integer(id)};
+    return db_run(context, db,
+                  "UPDATE webhooks SET deleted_at = ?, is_active = FALSE, updated_at = ? WHERE id = ?",
+                  values, 3, NULL);
+}
+
+enum iw_error webhooks_secret_set(struct context *context, struct db *db, int64_t id, const void *sealed,
+                                  size_t sealed_size, int64_t before_until_ms, int64_t now_ms)
+{
+    const struct db_value values[] = {db_time(before_until_ms), db_bytes(sealed, sealed_size),
+                                      db_time(now_ms), db_integer(id)};
+    return db_run(context, db,
+                  "UPDATE webhooks SET secret_before = secret, secret_before_until = ?, secret = ?, "
+                  "updated_at = ? WHERE id = ?",
+                  values, 4, NULL);
+}
+
+enum iw_error webhooks_event_insert(struct context *context, struct db *db, int64_t id, int64_t account_id,
+                                    int64_t order_id, const char *type, int64_t now_ms, bool *is_written)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(id),        db_integer(account_id), db_integer(order_id),
+                                      db_text(type),         db_integer(order_id),   db_time(now_ms),
+                                      db_integer(account_id)};
+    enum iw_error error = db_run(
+        context, db,
+        "INSERT INTO webhook_events (id, account_id, order_id, type, sequence, occurred_at) SELECT ?, "
+        "?, ?, ?, (SELECT COALESCE(MAX(before_it.sequence), 0) + 1 FROM webhook_events before_it WHERE "
+        "before_it.order_id = ?), ? FROM DUAL WHERE EXISTS (SELECT 1 FROM webhooks w WHERE "
+        "w.account_id = ? AND w.is_active AND w.deleted_at IS NULL)",
+        values, 7, &rows);
+    if (error == IW_OK)
+        *is_written = rows.affected > 0;
+    return error;
+}
+
+enum iw_error webhooks_event_insert_test(struct context *context, struct db *db, int64_t id,
+                                         int64_t account_id, const char *type, int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(id), db_integer(account_id), db_text(type), db_time(now_ms)};
+    return db_run(context, db,
+                  "INSERT INTO webhook_events (id, account_id, type, occurred_at) VALUES (?, ?, ?, ?)",
+                  values, 4, NULL);
+}
+
+enum iw_error webhooks_event_spread(struct context *context, struct db *db, int64_t event_id,
+                                    int64_t account_id, int64_t webhook_id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(event_id),  db_time(now_ms),        db_time(now_ms),
+                                      db_time(now_ms),       db_integer(account_id), db_integer(webhook_id),
+                                      db_integer(webhook_id)};
+    return db_run(context, db,
+                  "INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, "
+                  "updated_at) SELECT id, ?, ?, ?, ? FROM webhooks WHERE account_id = ? AND is_active AND "
+                  "deleted_at IS NULL AND (? = 0 OR id = ?)",
+                  values, 7, NULL);
+}
+
+static void event_take(const struct db_rows *rows, size_t row, struct webhook_event *event)
+{
+    *event = (struct webhook_event){
+        .id = db_integer_of(db_at(rows, row, 0)),
+        .order_id = db_integer_of(db_at(rows, row, 1)),
+        .type = db_text_of(db_at(rows, row, 2)),
+        .occurred_ms = db_integer_of(db_at(rows, row, 3)),
+        .status = db_text_of(db_at(rows, row, 4)),
+        .failures = db_integer_of(db_at(rows, row, 5)),
+        .response_status = db_integer_of(db_at(rows, row, 6)),
+        .reason = db_text_of(db_at(rows, row, 7)),
+        .available_ms = db_integer_of(db_at(rows, row, 8)),
+        .tried_ms = db_integer_of(db_at(rows, row, 9)),
+        .delivered_ms = db_integer_of(db_at(rows, row, 10)),
+    };
+}
+
+enum iw_error webhooks_event_list(struct context *context, struct db *db, int64_t webhook_id,
+                                  const char *keyword, const struct webhooks_page *page,
+                                  struct webhook_event **events, size_t *count)
+{
+    struct db_rows rows;
+    const char *pattern = pattern_of(context->arena, keyword);
+    int64_t id = id_of(keyword);
+    const struct db_value values[] = {db_integer(webhook_id),  db_text(pattern), db_text(pattern),
+                                      db_integer(id),          db_integer(id),   page_limit(page),
+                                      db_integer(page->offset)};
+    enum iw_error error = db_run(
+        context, db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY e.id DESC LIMIT ? OFFSET ?", values, 7, &rows);
+    if (error != IW_OK)
+        return error;
+    *events = arena_array(context->arena, rows.count + 1, sizeof **events);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        event_take(&rows, row, &(*events)[row]);
+    return IW_OK;
+}
+
+enum iw_error webhooks_event_count(struct context *context, struct db *db, int64_t webhook_id,
+                                   const char *keyword, int64_t *count)
+{
+    const char *pattern = pattern_of(context->arena, keyword);
+    int64_t id = id_of(keyword);
+    const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
+                                      db_integer(id), db_integer(id)};
+    return count_run(context, db,
+                     "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_events e ON e.id = d.event_id "
+                     "WHERE d.webhook_id = ? " EVENT_KEYWORD,
+                     values, 5, count);
+}
+
+enum iw_error webhooks_event_find(struct context *context, struct db *db, int64_t webhook_id,
+                                  int64_t event_id, struct webhook_event *event)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(webhook_id), db_integer(event_id)};
+    enum iw_error error = db_run(context, db, EVENT_COLUMNS "AND d.event_id = ?", values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    event_take(&rows, 0, event);
+    return IW_OK;
+}

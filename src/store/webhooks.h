@@ -1,0 +1,107 @@
+/*
+ * Webhooks and their events: the rows that a client's requests lead to.  What
+ * happens to a delivery on its way is deliveries.h.
+ *
+ * Every function takes the account, so that another account's webhook is as
+ * good as a missing one: NOT_FOUND.  Deleted ones are missing.
+ */
+#ifndef STORE_WEBHOOKS_H
+#define STORE_WEBHOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "store/db.h"
+
+struct webhook {
+    int64_t id;
+    const char *name;
+    const char *url;
+    bool is_active;
+    const char *inactive_reason;    /* NULL while active */
+    int64_t secret_before_until_ms; /* until then the secret before signs as well; 0: there is none */
+    int64_t created_ms;
+    int64_t updated_ms;
+};
+
+/* An event as one webhook sees it. */
+struct webhook_event {
+    int64_t id;
+    int64_t order_id; /* 0: a test */
+    const char *type;
+    int64_t occurred_ms;
+    const char *status; /* of its delivery: "PENDING", "SENDING", "DELIVERED", "FAILED" */
+    int64_t failures;
+    int64_t response_status; /* of the last try; 0: none, or it was not answered */
+    const char *reason;      /* why the last try failed; NULL: it did not */
+    int64_t available_ms;    /* of the next try, while there is one to come */
+    int64_t tried_ms;        /* 0: not yet */
+    int64_t delivered_ms;    /* 0: not yet */
+};
+
+/* One page of a list, from 0; limit -1 is all of it. */
+struct webhooks_page {
+    int64_t limit;
+    int64_t offset;
+};
+
+enum iw_error webhooks_insert(struct context *context, struct db *db, int64_t account_id, const char *name,
+                              const char *url, const void *sealed, size_t sealed_size, int64_t now_ms,
+                              int64_t *id) IW_MUST_USE;
+
+enum iw_error webhooks_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                            struct webhook *webhook) IW_MUST_USE;
+
+/* The same, with the row locked until the transaction ends. */
+enum iw_error webhooks_lock(struct context *context, struct db *db, int64_t account_id, int64_t id,
+                            struct webhook *webhook) IW_MUST_USE;
+
+/* keyword is a part of name or URL, or the whole id; NULL for all.  The array is the arena's, newest first.
+ */
+enum iw_error webhooks_list(struct context *context, struct db *db, int64_t account_id, const char *keyword,
+                            const struct webhooks_page *page, struct webhook **webhooks,
+                            size_t *count) IW_MUST_USE;
+enum iw_error webhooks_count(struct context *context, struct db *db, int64_t account_id, const char *keyword,
+                             int64_t *count) IW_MUST_USE;
+
+/* Writes name, url, is_active and inactive_reason; an active webhook's failures begin anew. */
+enum iw_error webhooks_update(struct context *context, struct db *db, const struct webhook *webhook,
+                              int64_t now_ms) IW_MUST_USE;
+
+/* Marks it deleted. */
+enum iw_error webhooks_delete(struct context *context, struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
+
+/* A new secret; the one that signed until now signs as well until then. */
+enum iw_error webhooks_secret_set(struct context *context, struct db *db, int64_t id, const void *sealed,
+                                  size_t sealed_size, int64_t before_until_ms, int64_t now_ms) IW_MUST_USE;
+
+/*
+ * Writes an event of an order if the account has an active webhook; is_written
+ * says so.  TWIN_EXISTS when the id is taken.
+ */
+enum iw_error webhooks_event_insert(struct context *context, struct db *db, int64_t id, int64_t account_id,
+                                    int64_t order_id, const char *type, int64_t now_ms,
+                                    bool *is_written) IW_MUST_USE;
+
+/* Writes an event without an order. */
+enum iw_error webhooks_event_insert_test(struct context *context, struct db *db, int64_t id,
+                                         int64_t account_id, const char *type, int64_t now_ms) IW_MUST_USE;
+
+/* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) to that one.
+ */
+enum iw_error webhooks_event_spread(struct context *context, struct db *db, int64_t event_id,
+                                    int64_t account_id, int64_t webhook_id, int64_t now_ms) IW_MUST_USE;
+
+/* The events that a webhook was sent or is to be sent, newest first; the array is the arena's. */
+enum iw_error webhooks_event_list(struct context *context, struct db *db, int64_t webhook_id,
+                                  const char *keyword, const struct webhooks_page *page,
+                                  struct webhook_event **events, size_t *count) IW_MUST_USE;
+enum iw_error webhooks_event_count(struct context *context, struct db *db, int64_t webhook_id,
+                                   const char *keyword, int64_t *count) IW_MUST_USE;
+enum iw_error webhooks_event_find(struct context *context, struct db *db, int64_t webhook_id,
+                                  int64_t event_id, struct webhook_event *event) IW_MUST_USE;
+
+#endif
