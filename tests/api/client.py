@@ -122,7 +122,7 @@ class Stack:
         """Rows of a statement, as lists of text; as the database's administrator."""
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
-             "-e", statement], capture_output=True, text=True, timeout=60, check=True)
+             "-e", statement], capture_output=True, text=True, errors="replace", timeout=60, check=True)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def redis(self, *words):
