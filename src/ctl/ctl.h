@@ -83,6 +83,8 @@ extern const struct ctl_command ctl_commands_manual[];
 extern const struct ctl_command ctl_commands_migrate[];
 extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];
+extern const struct ctl_command ctl_commands_order[];
+extern const struct ctl_command ctl_commands_doctor[];
 extern const struct ctl_command ctl_commands_secret[];
 extern const struct ctl_command ctl_commands_image_watermark[];
 extern const struct ctl_command ctl_commands_image_protect[];

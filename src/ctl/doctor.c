@@ -1,0 +1,363 @@
+/*
+ * imgwardctl doctor: one line a check, "ok" or what to do.
+ *
+ * A check is a row of the table.  Those that need the database or Redis are
+ * skipped with a word when it cannot be reached, so that one trouble is told
+ * once.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ctl/ctl_store.h"
+#include "ctl/migrate.h"
+#include "service/presign.h"
+#include "service/redis.h"
+#include "service/storage.h"
+#include "store/inspect.h"
+#include "worker/image_client.h"
+
+enum {
+    version_major_least = 10, /* MariaDB 10.6 is the first with SKIP LOCKED */
+    version_minor_least = 6,
+    clock_difference_max_ms = 2000,
+    image_start_ms = 20000,
+    watermark_key_bytes = 32,
+    room_percent_least = 5
+};
+
+static const int64_t room_bytes_least = INT64_C(1) << 30;
+
+enum doctor_verdict { DOCTOR_OK, DOCTOR_WRONG, DOCTOR_SKIPPED };
+
+struct doctor {
+    struct ctl *ctl;
+    struct config config;
+    struct db *db;       /* NULL: no password to reach it with */
+    struct redis *redis; /* the same */
+    struct inspect_server server;
+    bool is_database_there;
+    bool is_redis_there;
+    char line[512]; /* what the check found or what to do */
+};
+
+__attribute__((format(printf, 3, 4))) static enum doctor_verdict
+say(struct doctor *doctor, enum doctor_verdict verdict, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(doctor->line, sizeof doctor->line, format, arguments);
+    va_end(arguments);
+    return verdict;
+}
+
+/* The error that the context holds, told and forgotten. */
+static enum doctor_verdict say_error(struct doctor *doctor, const char *advice)
+{
+    struct context *context = doctor->ctl->context;
+    say(doctor, DOCTOR_WRONG, "%s%s%s%s%s", context->sentence, context->cause != NULL ? " (" : "",
+        context->cause != NULL ? context->cause : "", context->cause != NULL ? ")" : "", advice);
+    context_clear(context);
+    return DOCTOR_WRONG;
+}
+
+/* ---- secrets ---- */
+
+static enum doctor_verdict check_passwords(struct doctor *doctor)
+{
+    struct context *context = doctor->ctl->context;
+    const char *password;
+    if (config_secret(context, doctor->config.database_password_file, &password) != IW_OK)
+        return say_error(doctor, "");
+    doctor->db = db_new(&doctor->config, password);
+    if (config_secret(context, doctor->config.redis_password_file, &password) != IW_OK)
+        return say_error(doctor, "");
+    doctor->redis = redis_new(&doctor->config, password);
+    return say(doctor, DOCTOR_OK, "passwords can be read, and not by everybody");
+}
+
+static enum doctor_verdict check_signing_keys(struct doctor *doctor)
+{
+    struct presign *presign;
+    if (presign_new(doctor->ctl->context, &doctor->config, &presign) != IW_OK)
+        return say_error(doctor, "; imgwardctl secret signing makes one");
+    presign_free(presign);
+    return say(doctor, DOCTOR_OK, "%s", doctor->config.store_signing_keys_file);
+}
+
+static enum doctor_verdict check_watermark_key(struct doctor *doctor)
+{
+    const char *path = doctor->config.image_watermark_key_file;
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s: %s; imgwardctl image key makes one", path, strerror(errno));
+    if (facts.st_size != watermark_key_bytes)
+        return say(doctor, DOCTOR_WRONG, "%s has %lld bytes and must have %d", path, (long long)facts.st_size,
+                   watermark_key_bytes);
+    if ((facts.st_mode & 07) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s can be read by everybody; chmod 0600 it", path);
+    return say(doctor, DOCTOR_OK, "%s", path);
+}
+
+/* ---- the database ---- */
+
+static enum doctor_verdict check_database(struct doctor *doctor)
+{
+    int major = 0, minor = 0;
+    if (doctor->db == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "its password cannot be read");
+    if (inspect_server(doctor->ctl->context, doctor->db, &doctor->server) != IW_OK)
+        return say_error(doctor, "; see [database] of the configuration");
+    doctor->is_database_there = true;
+    if (sscanf(doctor->server.version, "%d.%d", &major, &minor) != 2 || major < version_major_least ||
+        (major == version_major_least && minor < version_minor_least))
+        return say(doctor, DOCTOR_WRONG, "version %s; MariaDB %d.%d or later is needed",
+                   doctor->server.version, version_major_least, version_minor_least);
+    if (doctor->server.is_read_only)
+        return say(doctor, DOCTOR_WRONG, "version %s, but it is read-only", doctor->server.version);
+    return say(doctor, DOCTOR_OK, "version %s", doctor->server.version);
+}
+
+static enum doctor_verdict check_modes(struct doctor *doctor)
+{
+    const struct inspect_server *server = &doctor->server;
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+    if (strstr(server->sql_mode, "STRICT_ALL_TABLES") == NULL)
+        return say(doctor, DOCTOR_WRONG, "sql_mode is %s; something takes STRICT_ALL_TABLES out of it",
+                   server->sql_mode);
+    if (strcmp(server->connection_set, "utf8mb4") != 0 || server->database_set == NULL ||
+        strcmp(server->database_set, "utf8mb4") != 0)
+        return say(doctor, DOCTOR_WRONG,
+                   "connection %s, database %s; ALTER DATABASE ... CHARACTER SET utf8mb4",
+                   server->connection_set, server->database_set != NULL ? server->database_set : "unknown");
+    return say(doctor, DOCTOR_OK, "strict, utf8mb4");
+}
+
+static enum doctor_verdict check_clock(struct doctor *doctor)
+{
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+    /* Read anew: the checks in between took their time. */
+    if (inspect_server(doctor->ctl->context, doctor->db, &doctor->server) != IW_OK)
+        return say_error(doctor, "");
+    int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
+    if (llabs((long long)difference_ms) > clock_difference_max_ms)
+        return say(doctor, DOCTOR_WRONG, "%+" PRId64 " ms from the database's; set both by NTP",
+                   difference_ms);
+    return say(doctor, DOCTOR_OK, "%+" PRId64 " ms from the database's", difference_ms);
+}
+
+static enum doctor_verdict check_migrations(struct doctor *doctor)
+{
+    struct context *context = doctor->ctl->context;
+    struct migration *migrations;
+    const char *directory = ctl_option(doctor->ctl, "--directory");
+    unsigned count, pending = 0;
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+    if (migrate_read(context, directory != NULL ? directory : migrate_directory_default, &migrations,
+                     &count) != IW_OK)
+        return say_error(doctor, "");
+    if (migrate_compare(context, doctor->db, migrations, count) != IW_OK)
+        return say_error(doctor, "");
+    for (unsigned i = 0; i < count; i++)
+        pending += !migrations[i].is_applied;
+    if (pending > 0)
+        return say(doctor, DOCTOR_WRONG, "%u of %u not applied; imgwardctl migrate applies them", pending,
+                   count);
+    return say(doctor, DOCTOR_OK, "all %u applied", count);
+}
+
+/* ---- Redis ---- */
+
+static enum doctor_verdict check_redis(struct doctor *doctor)
+{
+    struct context *context = doctor->ctl->context;
+    if (doctor->redis == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "its password cannot be read");
+    struct redis_reply reply = redis_call(doctor->redis, context, 1, (const char *const[]){"PING"}, NULL);
+    if (reply.kind != REDIS_TEXT)
+        return say(doctor, DOCTOR_WRONG,
+                   "cannot be reached; the service goes on without limits, see [redis] of the configuration");
+    doctor->is_redis_there = true;
+    reply = redis_call(doctor->redis, context, 3, (const char *const[]){"CONFIG", "GET", "maxmemory-policy"},
+                       NULL);
+    if (reply.kind != REDIS_LIST || reply.length != 2 || reply.items[1].kind != REDIS_TEXT)
+        return say(doctor, DOCTOR_OK, "answers; its eviction policy is not told to us");
+    /* What has a lifetime may go early; the bell and what else has none must stay. */
+    if (strncmp(reply.items[1].text, "allkeys", 7) == 0)
+        return say(doctor, DOCTOR_WRONG,
+                   "evicts by %s, and may forget limits and the bell; set maxmemory-policy volatile-ttl",
+                   reply.items[1].text);
+    return say(doctor, DOCTOR_OK, "answers, evicts by %s", reply.items[1].text);
+}
+
+/* ---- the file store ---- */
+
+static enum iw_error store_try(struct context *context, struct storage *storage)
+{
+    const struct storage_key key = {
+        .kind = STORAGE_UPLOAD, .order_id = 1, .number = 1, .version = storage_version_new()};
+    int descriptor = -1;
+    enum iw_error error = storage_put_bytes(storage, context, &key, "doctor", 6);
+    if (error == IW_OK)
+        error = storage_get(storage, context, &key, &descriptor, NULL);
+    if (descriptor >= 0)
+        close(descriptor);
+    return error == IW_OK ? storage_delete(storage, context, &key) : error;
+}
+
+/* False when a folder of the store lies on another file system than the store. */
+static bool is_one_file_system(struct doctor *doctor)
+{
+    static const char *const folders[] = {"in", "original", "out", "zip", "thumb", "tmp"};
+    struct stat whole, part;
+    if (stat(doctor->config.store_path, &whole) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const char *path =
+            arena_printf(doctor->ctl->context->arena, "%s/%s", doctor->config.store_path, folders[i]);
+        if (stat(path, &part) == 0 && part.st_dev != whole.st_dev)
+            return false;
+    }
+    return true;
+}
+
+static enum doctor_verdict check_store(struct doctor *doctor)
+{
+    struct context *context = doctor->ctl->context;
+    struct storage *storage;
+    struct statvfs facts;
+    if (storage_open(context, doctor->config.store_path, &storage) != IW_OK)
+        return say_error(doctor, "");
+    enum iw_error error = store_try(context, storage);
+    storage_close(storage);
+    if (error != IW_OK)
+        return say_error(doctor, "");
+    if (!is_one_file_system(doctor))
+        return say(doctor, DOCTOR_WRONG, "%s spans several file systems; it must be one",
+                   doctor->config.store_path);
+    if (statvfs(doctor->config.store_path, &facts) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s: %s", doctor->config.store_path, strerror(errno));
+    int64_t free_bytes = (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
+    int64_t all_bytes = (int64_t)facts.f_blocks * (int64_t)facts.f_frsize;
+    if (free_bytes < room_bytes_least || free_bytes < all_bytes / 100 * room_percent_least)
+        return say(doctor, DOCTOR_WRONG, "only %" PRId64 " MiB are free", free_bytes >> 20);
+    return say(doctor, DOCTOR_OK, "%s can be written, %" PRId64 " MiB are free", doctor->config.store_path,
+               free_bytes >> 20);
+}
+
+/* ---- the image process: program, seal, weights, key in one, for it loads them all ---- */
+
+static bool first_word(const struct image_client *client, struct image_answer *answer)
+{
+    int64_t end_ms = clock_monotonic_ms() + image_start_ms;
+    for (;;) {
+        struct pollfd place = {.fd = client->socket, .events = POLLIN};
+        int64_t left_ms = end_ms - clock_monotonic_ms();
+        if (left_ms <= 0 || (poll(&place, 1, (int)left_ms) < 0 && errno != EINTR))
+            return false;
+        enum image_client_event event = image_client_receive(client, answer);
+        if (event != IMAGE_CLIENT_NOTHING)
+            return event == IMAGE_CLIENT_ANSWER && answer->kind == IMAGE_READY;
+    }
+}
+
+static enum doctor_verdict answer_judge(struct doctor *doctor, const struct image_answer *answer)
+{
+    if (answer->error != IW_OK)
+        return say(doctor, DOCTOR_WRONG, "%s %s%s%s", iw_error_code((enum iw_error)answer->error),
+                   answer->sentence, answer->cause[0] != '\0' ? " " : "", answer->cause);
+    if (answer->is_unsealed)
+        return say(doctor, DOCTOR_WRONG,
+                   "seccomp is not to be had; worker.allow_unsealed lets it run anyway");
+    return say(doctor, DOCTOR_OK, "starts, is sealed, has read its weights and its key");
+}
+
+static enum doctor_verdict check_image_process(struct doctor *doctor)
+{
+    const struct config *config = &doctor->config;
+    const struct image_client_options options = {
+        .program = config->worker_image_program,
+        .weights_path = config->image_weights_file,
+        .watermark_key_path =
+            access(config->image_watermark_key_file, R_OK) == 0 ? config->image_watermark_key_file : NULL,
+        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
+        .is_unsealed_allowed = true,
+    };
+    struct image_client client;
+    struct image_answer answer;
+    int wait_status;
+    if (access(config->worker_image_program, X_OK) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s: %s", config->worker_image_program, strerror(errno));
+    if (access(config->image_weights_file, R_OK) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s: %s", config->image_weights_file, strerror(errno));
+    if (image_client_spawn(doctor->ctl->context, &options, &client) != IW_OK)
+        return say_error(doctor, "");
+    bool is_told = first_word(&client, &answer);
+    image_client_kill(&client);
+    image_client_close(&client);
+    while (waitpid(client.pid, &wait_status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!is_told)
+        return say(doctor, DOCTOR_WRONG, "%s says nothing; its messages stand above",
+                   config->worker_image_program);
+    return answer_judge(doctor, &answer);
+}
+
+static const struct {
+    const char *name;
+    enum doctor_verdict (*run)(struct doctor *doctor);
+} checks[] = {
+    {"passwords", check_passwords},
+    {"signing keys", check_signing_keys},
+    {"watermark key", check_watermark_key},
+    {"database", check_database},
+    {"modes", check_modes},
+    {"migrations", check_migrations},
+    {"clock", check_clock},
+    {"redis", check_redis},
+    {"file store", check_store},
+    {"image process", check_image_process},
+};
+
+static enum ctl_exit doctor_run(struct ctl *ctl)
+{
+    static const char *const words[] = {
+        [DOCTOR_OK] = "ok", [DOCTOR_WRONG] = "WRONG", [DOCTOR_SKIPPED] = "skipped"};
+    struct doctor doctor = {.ctl = ctl};
+    bool is_well = true;
+    if (!ctl_config(ctl, &doctor.config))
+        return CTL_NEGATIVE;
+    clock_offset_set_s(doctor.config.test_clock_offset_s);
+    printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        doctor.line[0] = '\0';
+        context_clear(ctl->context);
+        enum doctor_verdict verdict = checks[i].run(&doctor);
+        printf("%-14s %-8s %s\n", checks[i].name, words[verdict], doctor.line);
+        is_well = is_well && verdict == DOCTOR_OK;
+    }
+    redis_free(doctor.redis);
+    db_free(doctor.db);
+    return is_well ? CTL_DONE : CTL_NEGATIVE;
+}
+
+const struct ctl_command ctl_commands_doctor[] = {
+    {.words = {"doctor"},
+     .arguments = "",
+     .options = {{"--directory", "DIR", "the migrations, instead of those that were installed"}},
+     .help = "Checks all that the service needs, a line each; exit code 1 when something is wrong.",
+     .run = doctor_run},
+    {.words = {NULL}},
+};

@@ -1,0 +1,104 @@
+#include "store/inspect.h"
+
+static const char *const order_columns[] = {
+    "orderId",   "accountId", "type",      "channel",   "status",    "orderName", "strength",      "zeroCopy",
+    "fileCount", "completed", "failed",    "results",   "thumbnail", "archive",   "archiveBytes",  "error",
+    "requestId", "createdAt", "updatedAt", "startedAt", "endedAt",   "expiresAt", "filesDeletedAt"};
+static const char order_sql[] =
+    "SELECT CAST(id AS CHAR), account_id, type, channel, status, name, strength, zero_copy, file_count, "
+    "completed_file_count, failed_file_count, result_count, thumbnail_store_key, zip_store_key, "
+    "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
+    "files_deleted_at FROM orders WHERE id = ?";
+
+static const char *const file_columns[] = {"fileId",   "position",  "role",       "fileName", "status",
+                                           "storeKey", "sizeBytes", "uploadedAt", "error",    "sentence"};
+static const char file_sql[] = "SELECT id, position, role, name, status, store_key, size_bytes, uploaded_at, "
+                               "error_code, error_sentence FROM files WHERE order_id = ? ORDER BY position, "
+                               "role";
+
+static const char *const result_columns[] = {"resultId", "fileId",    "copy",    "name",     "storeKey",
+                                             "format",   "sizeBytes", "widthPx", "heightPx", "createdAt"};
+static const char result_sql[] = "SELECT id, file_id, copy, name, store_key, format, size_bytes, width_px, "
+                                 "height_px, created_at FROM results WHERE order_id = ? ORDER BY id";
+
+static const char *const job_columns[] = {"jobId",      "kind",      "fileId",   "status",      "attempt",
+                                          "failures",   "deaths",    "reason",   "availableAt", "owner",
+                                          "leaseUntil", "requestId", "updatedAt"};
+static const char job_sql[] = "SELECT id, kind, file_id, status, attempt, failure_count, death_count, "
+                              "reason, available_at, lease_owner, "
+                              "lease_until, request_id, updated_at FROM jobs WHERE order_id = ? ORDER BY id";
+
+static const char *const history_columns[] = {"at", "what"};
+static const char history_sql[] =
+    "SELECT at, what FROM ("
+    "SELECT created_at AS at, 'created' AS what FROM orders WHERE id = ? "
+    "UNION ALL SELECT uploaded_at, CONCAT('file ', id, ' uploaded') FROM files WHERE order_id = ? AND "
+    "uploaded_at IS NOT NULL "
+    "UNION ALL SELECT started_at, 'started' FROM orders WHERE id = ? AND started_at IS NOT NULL "
+    "UNION ALL SELECT updated_at, CONCAT(kind, IF(file_id = 0, '', CONCAT(' of file ', file_id)), ' ', "
+    "status, IF(reason IS NULL, '', CONCAT(' (', reason, ')'))) FROM jobs WHERE order_id = ? "
+    "UNION ALL SELECT ended_at, 'ended' FROM orders WHERE id = ? AND ended_at IS NOT NULL "
+    "UNION ALL SELECT files_deleted_at, 'files deleted' FROM orders WHERE id = ? AND files_deleted_at IS NOT "
+    "NULL) AS events ORDER BY at";
+
+static const char *const owner_columns[] = {"owner", "jobs", "leaseSeconds"};
+
+enum iw_error inspect_order(struct context *context, struct db *db, int64_t order_id,
+                            struct inspect_table tables[inspect_order_tables])
+{
+    static const struct {
+        const char *name;
+        const char *const *columns;
+        const char *sql;
+        unsigned parameters;
+    } parts[inspect_order_tables] = {{"order", order_columns, order_sql, 1},
+                                     {"files", file_columns, file_sql, 1},
+                                     {"results", result_columns, result_sql, 1},
+                                     {"jobs", job_columns, job_sql, 1},
+                                     {"history", history_columns, history_sql, 6}};
+    struct db_value values[6];
+    for (int i = 0; i < 6; i++)
+        values[i] = db_integer(order_id);
+    for (int i = 0; i < inspect_order_tables; i++) {
+        tables[i] = (struct inspect_table){.name = parts[i].name, .columns = parts[i].columns};
+        enum iw_error error = db_run(context, db, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
+        if (error != IW_OK)
+            return error;
+        if (tables[0].rows.count == 0)
+            return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    }
+    return IW_OK;
+}
+
+enum iw_error inspect_owners(struct context *context, struct db *db, struct inspect_table *table)
+{
+    *table = (struct inspect_table){.name = "owners", .columns = owner_columns};
+    return db_run(
+        context, db,
+        "SELECT lease_owner, COUNT(*), TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(lease_until)) FROM "
+        "jobs WHERE status = 'leased' GROUP BY lease_owner ORDER BY lease_owner",
+        NULL, 0, &table->rows);
+}
+
+enum iw_error inspect_server(struct context *context, struct db *db, struct inspect_server *server)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
+               "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
+               "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0)",
+               NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    *server = (struct inspect_server){
+        .version = db_text_of(db_at(&rows, 0, 0)),
+        .sql_mode = db_text_of(db_at(&rows, 0, 1)),
+        .connection_set = db_text_of(db_at(&rows, 0, 2)),
+        .database_set = db_text_of(db_at(&rows, 0, 3)),
+        .now_ms = db_integer_of(db_at(&rows, 0, 4)),
+        .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
+        .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
+    };
+    return IW_OK;
+}
