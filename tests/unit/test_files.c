@@ -1,0 +1,838 @@
+/* File keys, presigned URLs, the file store with faults injected, what comes in, archives. */
+#include <CUnit/Basic.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "service/intake.h"
+#include "service/presign.h"
+#include "service/storage.h"
+#include "service/zip.h"
+
+static struct arena *arena;
+static struct context context;
+static char folder[64]; /* of one test, made and removed around it */
+
+/* ---- Faults: the linker sends these calls of the store here first ---- */
+
+enum fault { FAULT_NONE, FAULT_NO_TMPFILE, FAULT_WRITE, FAULT_DATASYNC, FAULT_LINK, FAULT_FOLDER_SYNC };
+
+static enum fault fault;
+
+/* With large files switched on, the C library's openat is called openat64. */
+int __real_openat(int parent, const char *path, int flags, ...);
+int __wrap_openat64(int parent, const char *path, int flags, ...);
+int __wrap_openat(int parent, const char *path, int flags, ...);
+ssize_t __real_write(int descriptor, const void *bytes, size_t size);
+ssize_t __wrap_write(int descriptor, const void *bytes, size_t size);
+int __real_fdatasync(int descriptor);
+int __wrap_fdatasync(int descriptor);
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor);
+int __real_linkat(int from_parent, const char *from, int to_parent, const char *to, int flags);
+int __wrap_linkat(int from_parent, const char *from, int to_parent, const char *to, int flags);
+
+static int failed_with(int why)
+{
+    errno = why;
+    return -1;
+}
+
+static int openat_tried(int parent, const char *path, int flags, va_list arguments)
+{
+    mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    if (fault == FAULT_NO_TMPFILE && (flags & O_TMPFILE) == O_TMPFILE)
+        return failed_with(EOPNOTSUPP);
+    return __real_openat(parent, path, flags, mode);
+}
+
+int __wrap_openat(int parent, const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    int descriptor = openat_tried(parent, path, flags, arguments);
+    va_end(arguments);
+    return descriptor;
+}
+
+int __wrap_openat64(int parent, const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    int descriptor = openat_tried(parent, path, flags, arguments);
+    va_end(arguments);
+    return descriptor;
+}
+
+ssize_t __wrap_write(int descriptor, const void *bytes, size_t size)
+{
+    return fault == FAULT_WRITE ? failed_with(ENOSPC) : __real_write(descriptor, bytes, size);
+}
+
+int __wrap_fdatasync(int descriptor)
+{
+    return fault == FAULT_DATASYNC ? failed_with(EIO) : __real_fdatasync(descriptor);
+}
+
+int __wrap_fsync(int descriptor)
+{
+    return fault == FAULT_FOLDER_SYNC ? failed_with(EIO) : __real_fsync(descriptor);
+}
+
+int __wrap_linkat(int from_parent, const char *from, int to_parent, const char *to, int flags)
+{
+    return fault == FAULT_LINK ? failed_with(ENOSPC) : __real_linkat(from_parent, from, to_parent, to, flags);
+}
+
+/* ---- Around every test ---- */
+
+static void context_fresh(void)
+{
+    context_init(&context, arena, NULL);
+}
+
+static void test_begin(void)
+{
+    fault = FAULT_NONE;
+    arena_reset(arena);
+    context_fresh();
+    snprintf(folder, sizeof folder, "%s/imgward-files.XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ".");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+}
+
+static int entry_remove(const char *path, const struct stat *facts, int kind, struct FTW *place)
+{
+    (void)facts, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void test_end(void)
+{
+    fault = FAULT_NONE;
+    nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static unsigned file_count;
+
+static int file_note(const char *path, const struct stat *facts, int kind, struct FTW *place)
+{
+    (void)path, (void)facts, (void)place;
+    file_count += kind == FTW_F;
+    return 0;
+}
+
+/* Regular files under the folder of the test, wherever they lie. */
+static unsigned files_count(void)
+{
+    file_count = 0;
+    nftw(folder, file_note, 16, FTW_PHYS);
+    return file_count;
+}
+
+/* ---- File keys ---- */
+
+static void test_file_keys(void)
+{
+    static const char *const good[] = {"in/7/1", "in/7/100o", "out/9223372036854775807/9223372036854775807",
+                                       "zip/12345", "thumb/1"};
+    static const char *const bad[] = {
+        "",
+        "in",
+        "in/",
+        "in/7",
+        "in/7/",
+        "in/7/0",
+        "in/07/1",
+        "in/7/01",
+        "in/7/1/",
+        "in/-7/1",
+        "in/7/1oo",
+        "in/7/o",
+        "out/7/1o",
+        "zip/7/1",
+        "zip/7o",
+        "zip/",
+        "thumb/7/",
+        "tmp/7/1",
+        "In/7/1",
+        " in/7/1",
+        "in/7/1 ",
+        "in/7/1\n",
+        "in//7/1",
+        "/in/7/1",
+        "in/../1",
+        "in/7/1/../2",
+        "in/9223372036854775808/1",
+        "out/7/99999999999999999999999999999999999999999999999999999999999999999999"};
+    struct filekey key;
+    test_begin();
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        CU_ASSERT_TRUE_FATAL(filekey_read(good[i], &key));
+        CU_ASSERT_STRING_EQUAL(filekey_text(arena, &key), good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CU_ASSERT_FALSE(filekey_read(bad[i], &key));
+    CU_ASSERT_TRUE(filekey_read("in/7/3o", &key));
+    CU_ASSERT(key.kind == FILEKEY_ORIGINAL && key.order_id == 7 && key.number == 3);
+    test_end();
+}
+
+/* ---- Presigned URLs ---- */
+
+static struct config config;
+
+static const char *keys_path(void)
+{
+    return arena_printf(arena, "%s/signing.keys", folder);
+}
+
+static void keys_write(const char *text, mode_t mode)
+{
+    FILE *file = fopen(keys_path(), "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs(text, file);
+    fclose(file);
+    chmod(keys_path(), mode);
+}
+
+#define HEX_A              "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define HEX_B              "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
+#define UPLOAD_SIGNATURE   "B80V9ya7nWn3GISyEq9FQDlEOSD9WK803y37hPjcbTI"
+#define DOWNLOAD_SIGNATURE "lG8dy4Jt1r61ZX62ji6Ps7MdId_8E1shAZalWGu0D0M"
+
+static struct presign *presign_of(const char *keys)
+{
+    struct presign *presign = NULL;
+    context_fresh();
+    config_init(&config);
+    config.api_public_url = "https://img.example/";
+    if (keys != NULL)
+        keys_write(keys, 0600);
+    config.store_signing_keys_file = keys_path();
+    CU_ASSERT_EQUAL_FATAL(presign_new(&context, &config, &presign), IW_OK);
+    return presign;
+}
+
+/* Splits "https://img.example/files/KEY?QUERY" and checks it. */
+static enum iw_error url_verify(const struct presign *presign, enum presign_method method, const char *url,
+                                int64_t at_ms, struct presign_grant *grant)
+{
+    static const char prefix[] = "https://img.example/files/";
+    CU_ASSERT_EQUAL_FATAL(strncmp(url, prefix, sizeof prefix - 1), 0);
+    const char *key = url + sizeof prefix - 1, *query = strchr(key, '?');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(query);
+    context_fresh();
+    return presign_verify(presign, &context, method, arena_text_n(arena, key, (size_t)(query - key)),
+                          query + 1, at_ms, grant);
+}
+
+static const struct filekey upload_key = {FILEKEY_UPLOAD, 7001, 2};
+static const struct filekey result_key = {FILEKEY_RESULT, 7001, 55};
+
+/* The signature was computed with OpenSSL's command line over the text of presign.h. */
+static void test_a_url_is_what_the_header_says(void)
+{
+    struct presign_grant grant;
+    test_begin();
+    struct presign *presign = presign_of("k1:" HEX_A "\n");
+    const char *url = presign_upload_url(presign, arena, &upload_key, 1900000000, 1048576);
+    CU_ASSERT_STRING_EQUAL(url, "https://img.example/files/in/7001/2?e=1900000000&m=1048576&k=k1"
+                                "&s=" UPLOAD_SIGNATURE);
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_PUT, url, 1899999999999, &grant), IW_OK);
+    CU_ASSERT(grant.expires_s == 1900000000 && grant.max_bytes == 1048576 && grant.key.order_id == 7001);
+    url = presign_download_url(presign, arena, &result_key, 1900000000);
+    CU_ASSERT_STRING_EQUAL(url,
+                           "https://img.example/files/out/7001/55?e=1900000000&k=k1&s=" DOWNLOAD_SIGNATURE);
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_GET, url, 1899999999999, &grant), IW_OK);
+    CU_ASSERT_EQUAL(grant.max_bytes, 0);
+    presign_free(presign);
+    test_end();
+}
+
+static void test_a_url_expires_on_the_second(void)
+{
+    struct presign_grant grant;
+    test_begin();
+    struct presign *presign = presign_of("k1:" HEX_A "\n");
+    const char *url = presign_download_url(presign, arena, &result_key, 1900000000);
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_GET, url, 1899999999999, &grant), IW_OK);
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_GET, url, 1900000000000, &grant), IW_URL_EXPIRED);
+    CU_ASSERT_STRING_EQUAL(context.expired_at, "2030-03-17T17:46:40.000Z");
+    int64_t left_s = presign_expiry_s(presign, PRESIGN_PUT) - clock_now_ms() / 1000;
+    CU_ASSERT(left_s >= 3599 && left_s <= 3600);
+    presign_free(presign);
+    test_end();
+}
+
+/* Every bit of every character behind the host, one at a time: none may be let through. */
+static void test_no_altered_url_is_let_through(void)
+{
+    struct presign_grant grant;
+    test_begin();
+    struct presign *presign = presign_of("k1:" HEX_A "\nk2:" HEX_B "\n");
+    const char *urls[] = {presign_upload_url(presign, arena, &upload_key, 1900000000, 1048576),
+                          presign_download_url(presign, arena, &result_key, 1900000000)};
+    size_t start = strlen("https://img.example/files/");
+    for (int i = 0; i < 2; i++)
+        for (size_t at = start; urls[i][at] != '\0'; at++)
+            for (int bit = 0; bit < 8; bit++) {
+                char *other = arena_text(arena, urls[i]);
+                other[at] = (char)(other[at] ^ 1 << bit);
+                if (other[at] == '\0' || strchr(other, '?') == NULL)
+                    continue;
+                enum iw_error error =
+                    url_verify(presign, i == 0 ? PRESIGN_PUT : PRESIGN_GET, other, 1, &grant);
+                CU_ASSERT_EQUAL(error, IW_URL_SIGNATURE_INVALID);
+            }
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_GET, urls[0], 1, &grant), IW_URL_SIGNATURE_INVALID);
+    CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_PUT, urls[1], 1, &grant), IW_URL_SIGNATURE_INVALID);
+    presign_free(presign);
+    test_end();
+}
+
+static void test_parameters_stand_once_in_any_order(void)
+{
+    struct presign_grant grant;
+    test_begin();
+    struct presign *presign = presign_of("k1:" HEX_A "\n");
+    const char *good = "m=1048576&s=" UPLOAD_SIGNATURE "&k=k1&e=1900000000";
+    static const char *const bad[] = {"%s&",
+                                      "&%s",
+                                      "%s&e=1900000000",
+                                      "%s&x=1",
+                                      "%s&m=",
+                                      "%s;x",
+                                      "%s&s=",
+                                      "%s=",
+                                      "x%s",
+                                      "%s&K=k1",
+                                      "%s%%20",
+                                      "",
+                                      "e=1900000000",
+                                      "e=1900000000&m=1048576&k=k1",
+                                      "e=1900000000&m=1048576&k=k1&s="};
+    CU_ASSERT_EQUAL(presign_verify(presign, &context, PRESIGN_PUT, "in/7001/2", good, 1, &grant), IW_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const char *place = strstr(bad[i], "%s");
+        const char *query =
+            place == NULL ? bad[i]
+                          : arena_printf(arena, "%.*s%s%s", (int)(place - bad[i]), bad[i], good, place + 2);
+        context_fresh();
+        CU_ASSERT_EQUAL(presign_verify(presign, &context, PRESIGN_PUT, "in/7001/2", query, 1, &grant),
+                        IW_URL_SIGNATURE_INVALID);
+    }
+    presign_free(presign);
+    test_end();
+}
+
+static void test_keys_rotate(void)
+{
+    struct presign_grant grant;
+    const char *id, *again;
+    test_begin();
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), true, &id), IW_CONFIG_INVALID);
+    context_fresh();
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), false, &id), IW_OK);
+    struct stat facts;
+    CU_ASSERT(stat(keys_path(), &facts) == 0 && (facts.st_mode & 0777) == 0600);
+    context_fresh();
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), false, &again), IW_TWIN_EXISTS);
+    const char *urls[3];
+    for (int i = 0; i < 3; i++) {
+        struct presign *presign = presign_of(NULL);
+        urls[i] = presign_upload_url(presign, arena, &upload_key, 1900000000, 10);
+        for (int before = 0; before <= i; before++)
+            CU_ASSERT_EQUAL(url_verify(presign, PRESIGN_PUT, urls[before], 1, &grant),
+                            before + 1 >= i ? IW_OK : IW_URL_SIGNATURE_INVALID);
+        presign_free(presign);
+        context_fresh();
+        CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), true, &id), IW_OK);
+    }
+    CU_ASSERT_EQUAL(files_count(), 1);
+    test_end();
+}
+
+static void test_bad_key_files_are_refused_without_telling_the_key(void)
+{
+    static const char *const bad[] = {"",
+                                      "# nothing\n",
+                                      "k1" HEX_A "\n",
+                                      ":" HEX_A "\n",
+                                      "k1:" HEX_A "0\n",
+                                      "k1:0" HEX_A "\n",
+                                      "k1:" HEX_A "\nk1:" HEX_B "\n",
+                                      "k 1:" HEX_A "\n",
+                                      "k&1:" HEX_A "\n",
+                                      "abcdefghijklmnopq:" HEX_A "\n"};
+    struct presign *presign;
+    test_begin();
+    config_init(&config);
+    config.store_signing_keys_file = keys_path();
+    CU_ASSERT_EQUAL(presign_new(&context, &config, &presign), IW_CONFIG_INVALID);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        context_fresh();
+        keys_write(bad[i], 0600);
+        CU_ASSERT_EQUAL(presign_new(&context, &config, &presign), IW_CONFIG_INVALID);
+        CU_ASSERT_PTR_NULL(strstr(context.sentence, "00112233"));
+    }
+    context_fresh();
+    keys_write("k1:" HEX_A "\n", 0604);
+    CU_ASSERT_EQUAL(presign_new(&context, &config, &presign), IW_CONFIG_INVALID);
+    test_end();
+}
+
+/* ---- The store ---- */
+
+static struct storage *store_of(void)
+{
+    struct storage *storage = NULL;
+    CU_ASSERT_EQUAL_FATAL(storage_open(&context, folder, &storage), IW_OK);
+    return storage;
+}
+
+static const struct storage_key key_a = {STORAGE_RESULT, 7001, 12, 1, 0};
+static const struct storage_key key_b = {STORAGE_RESULT, 7001, 12, 1, 2};
+
+static void bytes_expect(struct storage *storage, const struct storage_key *key, const char *expected)
+{
+    char bytes[256];
+    int descriptor;
+    struct storage_facts facts;
+    context_fresh();
+    CU_ASSERT_EQUAL_FATAL(storage_get(storage, &context, key, &descriptor, &facts), IW_OK);
+    ssize_t size = read(descriptor, bytes, sizeof bytes);
+    close(descriptor);
+    CU_ASSERT_EQUAL(size, (ssize_t)strlen(expected));
+    CU_ASSERT_EQUAL(facts.size_bytes, (int64_t)strlen(expected));
+    CU_ASSERT_EQUAL(memcmp(bytes, expected, strlen(expected)), 0);
+}
+
+static void test_store_keys(void)
+{
+    static const char *const good[] = {"in/1/1.5",      "original/1/1.9223372036854775807",
+                                       "out/7001/12.1", "out/7001/12.1.2",
+                                       "zip/7001/0.3",  "thumb/7001/0.0"};
+    static const char *const bad[] = {
+        "",           "in",         "in/1",      "in/1/1",    "in/0/1.5",  "in/1/1.5.0",   "out/1/1.2.3.4",
+        "out/1/1.2.", "out/../1.2", "tmp/1/1.1", "out/1.1.2", "out/1/1/2", "out/1/1.2/..", "out/1/1.+2",
+        "out/01/1.2", "/out/1/1.2"};
+    struct storage_key key;
+    test_begin();
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        CU_ASSERT_TRUE_FATAL(storage_key_read(good[i], &key));
+        CU_ASSERT_STRING_EQUAL(storage_key_text(arena, &key), good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CU_ASSERT_FALSE(storage_key_read(bad[i], &key));
+    CU_ASSERT_NOT_EQUAL(storage_version_new(), storage_version_new());
+    test_end();
+}
+
+static void test_what_is_put_is_there_and_nothing_before(void)
+{
+    struct storage_writer *writer;
+    struct storage_facts facts;
+    test_begin();
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(storage_stat(storage, &context, &key_a, &facts), IW_NOT_FOUND);
+    context_fresh();
+    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &writer), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_add(writer, &context, "one ", 4), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_add(writer, &context, "two", 3), IW_OK);
+    CU_ASSERT_EQUAL(files_count(), 0);
+    CU_ASSERT_EQUAL(storage_put_commit(writer, &context, &key_a), IW_OK);
+    bytes_expect(storage, &key_a, "one two");
+    CU_ASSERT_EQUAL(files_count(), 1);
+    const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
+    struct stat found;
+    CU_ASSERT(stat(path, &found) == 0 && (found.st_mode & 07777) == 0640);
+    /* Another part is another key; the same key is replaced as a whole. */
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_b, "part", 4), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "new", 3), IW_OK);
+    bytes_expect(storage, &key_a, "new");
+    bytes_expect(storage, &key_b, "part");
+    CU_ASSERT_EQUAL(files_count(), 2);
+    CU_ASSERT_EQUAL(storage_delete(storage, &context, &key_a), IW_OK);
+    CU_ASSERT_EQUAL(storage_delete(storage, &context, &key_a), IW_OK);
+    CU_ASSERT_EQUAL(files_count(), 1);
+    storage_close(storage);
+    test_end();
+}
+
+/* A full or broken disk at every step: an error with its reason, nothing left, what was there untouched. */
+static void test_faults_leave_what_was_there(void)
+{
+    static const struct {
+        enum fault fault;
+        const char *reason;
+    } steps[] = {{FAULT_WRITE, "store_full"}, {FAULT_DATASYNC, "store_failed"}, {FAULT_LINK, "store_full"}};
+    test_begin();
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "old", 3), IW_OK);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        fault = steps[i].fault;
+        for (int other = 0; other < 2; other++) {
+            const struct storage_key *key = other ? &key_b : &key_a;
+            context_fresh();
+            CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, key, "new", 3), IW_SERVICE_UNAVAILABLE);
+            CU_ASSERT_STRING_EQUAL(context.reason, steps[i].reason);
+            CU_ASSERT(context.retry_after_s > 0);
+        }
+        fault = FAULT_NONE;
+        CU_ASSERT_EQUAL(files_count(), 1);
+        bytes_expect(storage, &key_a, "old");
+    }
+    fault = FAULT_FOLDER_SYNC; /* The name may or may not survive: an error all the same. */
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_b, "new", 3), IW_SERVICE_UNAVAILABLE);
+    storage_close(storage);
+    test_end();
+}
+
+static void test_a_file_system_without_nameless_files(void)
+{
+    struct storage_writer *writer;
+    unsigned swept;
+    test_begin();
+    struct storage *storage = store_of();
+    fault = FAULT_NO_TMPFILE;
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "one", 3), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "two", 3), IW_OK);
+    bytes_expect(storage, &key_a, "two");
+    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &writer), IW_OK);
+    storage_put_abandon(writer);
+    CU_ASSERT_EQUAL(files_count(), 1);
+    /* A death leaves a file there; the sweep takes it when it is old enough. */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(storage_put_begin(storage, &context, &writer) == IW_OK ? 0 : 1);
+    int state = 1;
+    waitpid(child, &state, 0);
+    CU_ASSERT_EQUAL(state, 0);
+    CU_ASSERT_EQUAL(files_count(), 2);
+    CU_ASSERT_EQUAL(storage_sweep(storage, &context, 3600, &swept), IW_OK);
+    CU_ASSERT_EQUAL(swept, 0);
+    CU_ASSERT_EQUAL(storage_sweep(storage, &context, 0, &swept), IW_OK);
+    CU_ASSERT_EQUAL(swept, 1);
+    CU_ASSERT_EQUAL(files_count(), 1);
+    storage_close(storage);
+    test_end();
+}
+
+static void test_a_death_leaves_nothing(void)
+{
+    struct storage_writer *writer;
+    test_begin();
+    struct storage *storage = store_of();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(storage_put_begin(storage, &context, &writer) == IW_OK &&
+                      storage_put_add(writer, &context, "half", 4) == IW_OK
+                  ? 0
+                  : 1);
+    int state = 1;
+    waitpid(child, &state, 0);
+    CU_ASSERT_EQUAL(state, 0);
+    CU_ASSERT_EQUAL(files_count(), 0);
+    storage_close(storage);
+    test_end();
+}
+
+static void test_links_and_pipes_are_not_followed(void)
+{
+    struct storage_facts facts;
+    int descriptor;
+    test_begin();
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "one", 3), IW_OK);
+    const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
+    unlink(path);
+    CU_ASSERT_EQUAL_FATAL(symlink("/etc/passwd", path), 0);
+    CU_ASSERT_EQUAL(storage_get(storage, &context, &key_a, &descriptor, NULL), IW_SERVICE_UNAVAILABLE);
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_stat(storage, &context, &key_a, &facts), IW_SERVICE_UNAVAILABLE);
+    /* Writing over it replaces the link and not what it points at. */
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "two", 3), IW_OK);
+    bytes_expect(storage, &key_a, "two");
+    unlink(path);
+    CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+    CU_ASSERT_EQUAL(storage_get(storage, &context, &key_a, &descriptor, NULL), IW_SERVICE_UNAVAILABLE);
+    storage_close(storage);
+    test_end();
+}
+
+static bool key_count(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    unsigned *count = user;
+    CU_ASSERT(key->kind == STORAGE_RESULT && facts->size_bytes == 3 && facts->modified_ms > 0);
+    return ++*count < 100;
+}
+
+static void test_listing(void)
+{
+    unsigned count = 0;
+    test_begin();
+    struct storage *storage = store_of();
+    for (int64_t order = 1; order <= 40; order++)
+        for (int64_t part = 1; part <= 3; part++) {
+            const struct storage_key key = {STORAGE_RESULT, order, 5, 1, part};
+            CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key, "abc", 3), IW_OK);
+        }
+    const struct storage_key other = {STORAGE_UPLOAD, 1, 1, 1, 0};
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &other, "abc", 3), IW_OK);
+    CU_ASSERT_EQUAL(storage_list(storage, &context, STORAGE_RESULT, 7, key_count, &count), IW_OK);
+    CU_ASSERT_EQUAL(count, 3);
+    count = 0; /* The visitor stops at a hundred of 120. */
+    CU_ASSERT_EQUAL(storage_list(storage, &context, STORAGE_RESULT, 0, key_count, &count), IW_OK);
+    CU_ASSERT_EQUAL(count, 100);
+    storage_close(storage);
+    test_end();
+}
+
+static void test_a_store_that_is_none(void)
+{
+    struct storage *storage;
+    test_begin();
+    CU_ASSERT_EQUAL(storage_open(&context, "/nowhere/at/all", &storage), IW_IO_FAILED);
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_open(&context, "/etc/passwd", &storage), IW_IO_FAILED);
+    test_end();
+}
+
+/* ---- What comes in ---- */
+
+static const unsigned char png_start[] = "\x89PNG\r\n\x1a\n and so on, for a while";
+
+static void test_intake_takes_pictures_alone(void)
+{
+    struct intake *intake;
+    struct intake_facts facts;
+    test_begin();
+    struct storage *storage = store_of();
+    size_t size = sizeof png_start - 1;
+    CU_ASSERT_EQUAL_FATAL(intake_begin(storage, &context, (int64_t)size, true, &intake), IW_OK);
+    for (size_t at = 0; at < size; at++) /* byte by byte: the first look waits for enough of them */
+        CU_ASSERT_EQUAL(intake_add(intake, &context, png_start + at, 1), IW_OK);
+    CU_ASSERT_EQUAL(intake_finish(intake, &context, &facts), IW_OK);
+    CU_ASSERT_EQUAL(intake_commit(intake, &context, &key_a), IW_OK);
+    bytes_expect(storage, &key_a, (const char *)png_start);
+    uint8_t digest[32];
+    crypto_sha256(png_start, size, digest);
+    CU_ASSERT(facts.format == SNIFF_PNG && facts.size_bytes == (int64_t)size);
+    CU_ASSERT_EQUAL(memcmp(facts.sha256, digest, sizeof digest), 0);
+    storage_close(storage);
+    test_end();
+}
+
+static enum iw_error intake_all(struct storage *storage, const void *bytes, size_t size, int64_t max_bytes)
+{
+    struct intake *intake;
+    struct intake_facts facts;
+    context_fresh();
+    CU_ASSERT_EQUAL_FATAL(intake_begin(storage, &context, max_bytes, false, &intake), IW_OK);
+    enum iw_error error = intake_add(intake, &context, bytes, size);
+    if (error == IW_OK)
+        error = intake_finish(intake, &context, &facts);
+    intake_abandon(intake);
+    return error;
+}
+
+static void test_intake_refuses(void)
+{
+    test_begin();
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(intake_all(storage, "GIF89a and so on and on", 23, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(intake_all(storage, "", 0, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(intake_all(storage, "\xff\xd8", 2, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(intake_all(storage, png_start, sizeof png_start - 1, 20), IW_PAYLOAD_TOO_LARGE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "at most 20"));
+    CU_ASSERT_EQUAL(intake_all(storage, png_start, sizeof png_start - 1, 100), IW_OK);
+    CU_ASSERT_EQUAL(files_count(), 0);
+    storage_close(storage);
+    test_end();
+}
+
+/* ---- Archives ---- */
+
+static void test_zip_names(void)
+{
+    static const struct zip_entry entries[] = {{"a.jpg", {0}},
+                                               {"A.JPG", {0}},
+                                               {"a.jpg", {0}},
+                                               {"a (2).jpg", {0}},
+                                               {"../../etc/passwd", {0}},
+                                               {"x\\y\n\x7f.png", {0}},
+                                               {"..", {0}},
+                                               {"", {0}},
+                                               {".hidden", {0}},
+                                               {".hidden", {0}},
+                                               {"no-ending", {0}},
+                                               {"no-ending", {0}},
+                                               {"gr\xc3\xb6\xc3\x9f"
+                                                "e.webp",
+                                                {0}},
+                                               {"\xc2\x85.png", {0}}};
+    static const char *const wanted[] = {"a.jpg",
+                                         "A (2).JPG",
+                                         "a (3).jpg",
+                                         "a (2) (2).jpg",
+                                         ".._.._etc_passwd",
+                                         "x_y__.png",
+                                         "_..",
+                                         "file",
+                                         ".hidden",
+                                         ".hidden (2)",
+                                         "no-ending",
+                                         "no-ending (2)",
+                                         "gr\xc3\xb6\xc3\x9f"
+                                         "e.webp",
+                                         "__.png"};
+    enum { count = sizeof entries / sizeof entries[0] };
+    test_begin();
+    const char **names = zip_names(arena, entries, count);
+    for (size_t i = 0; i < count; i++)
+        CU_ASSERT_STRING_EQUAL(names[i], wanted[i]);
+    test_end();
+}
+
+static void entry_expect(struct archive *archive, const char *name, const char *bytes, size_t size)
+{
+    struct archive_entry *entry;
+    char *copy = malloc(size + 1);
+    CU_ASSERT_EQUAL_FATAL(archive_read_next_header(archive, &entry), ARCHIVE_OK);
+    CU_ASSERT_STRING_EQUAL(archive_entry_pathname_utf8(entry), name);
+    CU_ASSERT_EQUAL(archive_entry_mtime(entry), 1700000000);
+    CU_ASSERT_EQUAL(archive_read_data(archive, copy, size + 1), (la_ssize_t)size);
+    CU_ASSERT_EQUAL(memcmp(copy, bytes, size), 0);
+    free(copy);
+}
+
+static void test_zip_reads_back(void)
+{
+    enum { big_bytes = 3000000 };
+    static const struct zip_entry entries[] = {{"gr\xc3\xb6\xc3\x9f"
+                                                "e.jpg",
+                                                {STORAGE_RESULT, 7, 1, 1, 0}},
+                                               {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}},
+                                               {"b.png", {STORAGE_RESULT, 7, 3, 1, 0}}};
+    const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
+    int64_t size_bytes = 0, again_bytes = 0;
+    int descriptor;
+    test_begin();
+    char *big = malloc(big_bytes);
+    for (size_t i = 0; i < big_bytes; i++)
+        big[i] = (char)(i * 2654435761u >> 13);
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, big, big_bytes), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[2].key, "", 0), IW_OK);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &size_bytes), IW_OK);
+    CU_ASSERT(size_bytes > big_bytes && size_bytes < big_bytes + 1000); /* stored, not deflated */
+    struct storage_facts facts;
+    CU_ASSERT_EQUAL_FATAL(storage_get(storage, &context, &key, &descriptor, &facts), IW_OK);
+    CU_ASSERT_EQUAL(facts.size_bytes, size_bytes);
+    struct archive *archive = archive_read_new();
+    archive_read_support_format_zip_seekable(archive);
+    archive_read_set_options(archive, "hdrcharset=UTF-8");
+    CU_ASSERT_EQUAL_FATAL(archive_read_open_fd(archive, descriptor, 65536), ARCHIVE_OK);
+    entry_expect(archive,
+                 "gr\xc3\xb6\xc3\x9f"
+                 "e.jpg",
+                 big, big_bytes);
+    entry_expect(archive, "b.png", "two", 3);
+    entry_expect(archive, "b (2).png", "", 0);
+    struct archive_entry *none;
+    CU_ASSERT_EQUAL(archive_read_next_header(archive, &none), ARCHIVE_EOF);
+    archive_read_free(archive);
+    close(descriptor);
+    /* The same order again gives the same size under the same key. */
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &again_bytes), IW_OK);
+    CU_ASSERT_EQUAL(again_bytes, size_bytes);
+    storage_close(storage);
+    free(big);
+    test_end();
+}
+
+static void test_a_zip_that_fails_leaves_nothing(void)
+{
+    static const struct zip_entry entries[] = {{"a.jpg", {STORAGE_RESULT, 7, 1, 1, 0}},
+                                               {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}}};
+    const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
+    int64_t size_bytes;
+    test_begin();
+    struct storage *storage = store_of();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, "one", 3), IW_OK);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &size_bytes), IW_NOT_FOUND);
+    CU_ASSERT_EQUAL(files_count(), 1);
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
+    fault = FAULT_WRITE;
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &size_bytes), IW_SERVICE_UNAVAILABLE);
+    CU_ASSERT_STRING_EQUAL(context.reason, "store_full");
+    CU_ASSERT_EQUAL(files_count(), 2);
+    storage_close(storage);
+    test_end();
+}
+
+int main(void)
+{
+    static CU_TestInfo urls[] = {
+        {"file keys", test_file_keys},
+        {"a url is what the header says", test_a_url_is_what_the_header_says},
+        {"a url expires on the second", test_a_url_expires_on_the_second},
+        {"no altered url is let through", test_no_altered_url_is_let_through},
+        {"parameters stand once in any order", test_parameters_stand_once_in_any_order},
+        {"keys rotate", test_keys_rotate},
+        {"bad key files are refused without telling the key",
+         test_bad_key_files_are_refused_without_telling_the_key},
+        CU_TEST_INFO_NULL,
+    };
+    static CU_TestInfo stores[] = {
+        {"store keys", test_store_keys},
+        {"what is put is there and nothing before", test_what_is_put_is_there_and_nothing_before},
+        {"faults leave what was there", test_faults_leave_what_was_there},
+        {"a file system without nameless files", test_a_file_system_without_nameless_files},
+        {"a death leaves nothing", test_a_death_leaves_nothing},
+        {"links and pipes are not followed", test_links_and_pipes_are_not_followed},
+        {"listing", test_listing},
+        {"a store that is none", test_a_store_that_is_none},
+        {"intake takes pictures alone", test_intake_takes_pictures_alone},
+        {"intake refuses", test_intake_refuses},
+        CU_TEST_INFO_NULL,
+    };
+    static CU_TestInfo archives[] = {
+        {"zip names", test_zip_names},
+        {"zip reads back", test_zip_reads_back},
+        {"a zip that fails leaves nothing", test_a_zip_that_fails_leaves_nothing},
+        CU_TEST_INFO_NULL,
+    };
+    CU_SuiteInfo suites[] = {{"presigned urls", NULL, NULL, NULL, NULL, urls},
+                             {"file store", NULL, NULL, NULL, NULL, stores},
+                             {"archives", NULL, NULL, NULL, NULL, archives},
+                             CU_SUITE_INFO_NULL};
+    setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names through the locale */
+    arena = arena_new(0);
+    CU_initialize_registry();
+    CU_register_suites(suites);
+    CU_basic_set_mode(CU_BRM_NORMAL);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    arena_free(arena);
+    return failures == 0 ? 0 : 1;
+}
