@@ -195,6 +195,7 @@ CREATE TABLE webhooks (
     updated_at DATETIME(3) NOT NULL,
     deleted_at DATETIME(3) NULL,
     KEY webhooks_account (account_id, id),
+    KEY webhooks_upkeep (deleted_at),
     CONSTRAINT webhooks_owner FOREIGN KEY (account_id) REFERENCES accounts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
 

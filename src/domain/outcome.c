@@ -1,6 +1,7 @@
 #include "domain/outcome.h"
 
 #include "base/clock.h"
+#include "domain/webhook.h"
 #include "service/zip.h"
 
 /* What goes through the transaction; all but the first two is filled anew with every run of it. */
@@ -85,8 +86,9 @@ static enum iw_error order_end(struct context *context, struct db *db, struct re
         next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
-    /* The webhook events of the end belong here: one transaction with the state that they tell of. */
-    return closing_order_close(context, db, order, next, record->now_ms, expires_at_ms);
+    enum iw_error error = closing_order_close(context, db, order, next, record->now_ms, expires_at_ms);
+    return error == IW_OK ? webhook_order_ended(context, db, order->account_id, order->id, order->type, next)
+                          : error;
 }
 
 /* After the last file: nothing, one or several results. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "domain/webhook.h"
 #include "store/closing.h"
 
 /* Deletes the keys of a kind that are not among those to keep. */
@@ -95,6 +96,8 @@ static enum iw_error abandon_work(struct context *context, struct db *db, void *
         error = closing_order_count(context, db, &order, aging->now_ms);
     if (error == IW_OK)
         error = closing_order_close(context, db, &order, next, aging->now_ms, 0);
+    if (error == IW_OK)
+        error = webhook_order_ended(context, db, order.account_id, order.id, order.type, next);
     return error;
 }
 

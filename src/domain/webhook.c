@@ -87,6 +87,15 @@ enum iw_error webhook_event_record(struct context *context, struct db *db, int64
     return webhooks_event_spread(context, db, id, account_id, 0, clock_now_ms());
 }
 
+enum iw_error webhook_order_ended(struct context *context, struct db *db, int64_t account_id,
+                                  int64_t order_id, enum order_type type, enum order_status status)
+{
+    enum webhook_event_type event;
+    if (!webhook_event_type_of(type, status, &event))
+        return IW_OK;
+    return webhook_event_record(context, db, account_id, order_id, event);
+}
+
 /* ---- what a client may set ---- */
 
 static void name_check(struct context *context, const struct webhook_fields *fields)

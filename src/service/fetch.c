@@ -245,6 +245,8 @@ static void options_guard(struct transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    /* Otherwise giving a transfer up waits for the thread that asks a silent name server. */
+    curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 }
 
 static void options_bounds(struct transfer *transfer)
@@ -369,9 +371,9 @@ static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
             result.reason = endings[i].reason;
             result.message = endings[i].message;
         }
+    curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &result.status);
     if (code == CURLE_OK) {
         curl_off_t retry_after_s = 0;
-        curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &result.status);
         curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
         result.retry_after_s = (int64_t)retry_after_s;
         result.outcome = FETCH_ANSWERED;

@@ -37,7 +37,7 @@ enum fetch_outcome {
 
 struct fetch_result {
     enum fetch_outcome outcome;
-    long status;           /* with FETCH_ANSWERED */
+    long status;           /* with FETCH_ANSWERED and FETCH_TOO_LARGE */
     int64_t body_bytes;    /* received */
     int64_t retry_after_s; /* from the answer, 0 when it said nothing */
     const char *reason;    /* a short constant word: "timeout", "address_refused", "dns" ... */

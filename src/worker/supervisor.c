@@ -204,26 +204,33 @@ static int wait_ms(const struct worker *worker)
         next_ms = task_next_ms(&worker->tasks[i]) < next_ms ? task_next_ms(&worker->tasks[i]) : next_ms;
     if (worker->is_look_asked && tasks_able(worker) > 0 && worker->look_at_ms < next_ms)
         next_ms = worker->look_at_ms;
+    if (deliver_next_ms(worker->deliver) < next_ms)
+        next_ms = deliver_next_ms(worker->deliver);
     return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
 }
 
 /* Waits for a signal, the bell, an image process or a child, and takes what they say. */
 static void events_take(struct worker *worker, int timeout_ms)
 {
-    struct pollfd places[processes_max + 2];
+    struct pollfd places[processes_max + 2 + deliver_descriptors_max];
     unsigned count = worker->task_count;
     for (unsigned i = 0; i < count; i++)
         places[i] = (struct pollfd){.fd = task_descriptor(&worker->tasks[i]), .events = POLLIN};
     places[count] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
     places[count + 1] = (struct pollfd){.fd = queue_descriptor(&worker->queue), .events = POLLIN};
-    if (poll(places, count + 2, timeout_ms) < 0)
+    struct pollfd *sockets = places + count + 2;
+    unsigned socket_count = deliver_poll(worker->deliver, sockets, deliver_descriptors_max);
+    if (poll(places, count + 2 + socket_count, timeout_ms) < 0)
         return;
     process_signal_drain();
     for (unsigned i = 0; i < count; i++)
         if (places[i].revents != 0)
             task_poll(worker, &worker->tasks[i]);
-    if (queue_heard(&worker->queue, &worker->context))
+    if (queue_heard(&worker->queue, &worker->context)) {
         worker->is_look_asked = true;
+        deliver_wake(worker->deliver);
+    }
+    deliver_step(worker->deliver, sockets, socket_count, worker->stop_at_ms != 0);
 }
 
 /* A bad file keeps the old configuration; keys that need a restart wait for one. */
@@ -246,6 +253,10 @@ static void worker_reload(struct worker *worker)
     worker->config_arena = arena;
     worker->config = fresh;
     level_apply(&worker->config);
+    if (deliver_reload(worker->deliver, &worker->context) != IW_OK) {
+        log_failure(&worker->context, "reload_refused");
+        context_clear(&worker->context);
+    }
     log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
     process_notify("READY=1");
 }
@@ -261,7 +272,8 @@ static bool is_over(struct worker *worker)
         process_notify("STOPPING=1");
         log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
     }
-    return process_stop_count > 1 || tasks_busy(worker) == 0 || now_ms >= worker->stop_at_ms;
+    unsigned busy = tasks_busy(worker) + deliver_count(worker->deliver);
+    return process_stop_count > 1 || busy == 0 || now_ms >= worker->stop_at_ms;
 }
 
 static void worker_serve(struct worker *worker)
@@ -343,7 +355,8 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     owner_self(worker->owner);
     owner_machine(worker->machine);
     tasks_make(worker);
-    return process_pid_file_write(context, worker->start.worker_pid_file);
+    error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, &worker->deliver);
+    return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
 }
 
 static void worker_close(struct worker *worker)
@@ -351,6 +364,7 @@ static void worker_close(struct worker *worker)
     for (unsigned i = 0; i < worker->task_count; i++)
         task_drop(&worker->tasks[i]);
     free(worker->tasks);
+    deliver_free(worker->deliver);
     redis_free(worker->queue.redis);
     redis_free(worker->domain.redis);
     db_free(worker->domain.db);
@@ -365,6 +379,8 @@ enum iw_error supervisor_check(struct context *context, const char *config_file)
     enum iw_error error = config_read(context, config_file, &config);
     if (error == IW_OK)
         error = secrets_read(context, &config, &database_password, &redis_password);
+    if (error == IW_OK)
+        error = deliver_check(context, &config);
     return error == IW_OK ? programs_check(context, &config) : error;
 }
 

@@ -60,6 +60,7 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
     if (!effect->is_order_ended)
         return;
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
+    deliver_wake(worker->deliver);
     if (upkeep_order_clear(&domain, worker->storage, task->job.order_id) == IW_OK)
         return;
     log_failure(&task->context, "order_not_cleared");

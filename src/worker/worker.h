@@ -22,6 +22,7 @@
 #include "service/queue.h"
 #include "service/storage.h"
 #include "store/jobs.h"
+#include "worker/deliver.h"
 #include "worker/image_client.h"
 #include "worker/owner.h"
 
@@ -80,6 +81,7 @@ struct worker {
     struct domain domain; /* over context */
     struct storage *storage;
     struct queue queue;
+    struct deliver *deliver;
     char owner[owner_size];
     char machine[owner_size];
 

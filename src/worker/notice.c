@@ -1,0 +1,146 @@
+#include "worker/notice.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/render.h"
+#include "domain/order.h"
+#include "domain/webhook.h"
+#include "domain/webhook_secret.h"
+
+/* Of one result the picture, of several the archive; nothing when there are no files (any more). */
+static enum iw_error download_render(struct render *render, struct domain *domain, const struct order *order)
+{
+    struct order_result *results;
+    size_t count;
+    const char *url = NULL;
+    if (order->status != ORDER_COMPLETE || order->is_zero_copy)
+        return IW_OK;
+    enum iw_error error = orders_results(domain->context, domain->db, order->id, &results, &count);
+    if (error != IW_OK)
+        return error;
+    if (count == 1)
+        url = order_result_url(domain, domain->context->arena, order->id, results[0].id);
+    else if (count > 1 && order->zip_store_key != NULL)
+        url = order_archive_url(domain, domain->context->arena, order->id);
+    if (url != NULL)
+        render_string(render, "downloadUrl", url);
+    return IW_OK;
+}
+
+/* Each file that failed, as the order's own answer names it. */
+static void errors_render(struct render *render, struct arena *arena, const struct order_view *view)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < view->order.file_count; i++) {
+        const char *text = order_file_failure(arena, &view->order, &view->files[i]);
+        if (text != NULL && count++ == 0)
+            render_array_begin(render, "errors");
+        if (text != NULL)
+            render_string(render, NULL, text);
+    }
+    if (count > 0)
+        render_array_end(render);
+}
+
+/* The status is the one that the event tells of, also when the order has expired since. */
+static enum iw_error order_render(struct render *render, struct domain *domain,
+                                  const struct delivery_subject *subject)
+{
+    struct order_view view;
+    enum iw_error error = order_find(domain, subject->account_id, subject->order_id, &view);
+    if (error != IW_OK)
+        return error;
+    const struct order *order = &view.order;
+    enum order_status status = order->status;
+    webhook_event_status(subject->event_type, order->watermark_text != NULL, &status);
+    render_id(render, "orderId", order->id);
+    render_string(render, "orderName", order->name);
+    render_string(render, "type", order_type_name(order->type));
+    render_string(render, "status", order_status_name(status));
+    render_integer(render, "fileCount", order->file_count);
+    render_time(render, "createdAt", order->created_ms);
+    render_time(render, "updatedAt", order->updated_ms);
+    error = download_render(render, domain, order);
+    if (status == ORDER_DETECTED)
+        render_string(render, "watermarkText", order->watermark_text);
+    errors_render(render, domain->context->arena, &view);
+    return error;
+}
+
+static enum iw_error body_render(struct text *body, struct domain *domain,
+                                 const struct delivery_subject *subject, int64_t webhook_id)
+{
+    struct render render;
+    enum iw_error error = IW_OK;
+    render_init(&render, body);
+    render_object_begin(&render, NULL);
+    render_id(&render, "eventId", subject->event_id);
+    render_string(&render, "eventType", subject->event_type);
+    render_time(&render, "occurredAt", subject->occurred_ms);
+    render_object_begin(&render, "data");
+    if (subject->order_id != 0)
+        error = order_render(&render, domain, subject);
+    else
+        render_id(&render, "webhookId", webhook_id);
+    render_integer(&render, "sequence", subject->sequence);
+    render_object_end(&render);
+    render_object_end(&render);
+    return error;
+}
+
+static const char *signature(struct domain *domain, const struct deliveries_lease *receiver,
+                             const char *sealed, size_t sealed_size, const char *id, int64_t timestamp_s,
+                             const struct text *body)
+{
+    struct webhook_secret secret;
+    if (!webhook_secret_open(&secret, domain->sealing, receiver->account_id, sealed, sealed_size))
+        return NULL;
+    const char *text = webhook_secret_sign(domain->context->arena, secret.bytes, sizeof secret.bytes, id,
+                                           timestamp_s, body->data, body->length);
+    crypto_wipe(&secret, sizeof secret);
+    return text;
+}
+
+/* During a rotation both secrets sign, the new one first, with a blank between the signatures. */
+static enum iw_error notice_sign(struct domain *domain, const struct deliveries_lease *receiver,
+                                 int64_t event_id, const struct text *body, struct notice *notice)
+{
+    struct arena *arena = domain->context->arena;
+    int64_t now_s = clock_now_ms() / 1000;
+    const char *id = arena_printf(arena, "%" PRId64, event_id);
+    const char *now = signature(domain, receiver, receiver->secret, receiver->secret_size, id, now_s, body);
+    const char *before = receiver->secret_before == NULL
+                             ? ""
+                             : signature(domain, receiver, receiver->secret_before,
+                                         receiver->secret_before_size, id, now_s, body);
+    if (now == NULL || before == NULL) {
+        domain->context->reason = "secret_unreadable";
+        context_cause(domain->context, "a secret of webhook %" PRId64 " was sealed with another key",
+                      receiver->webhook_id);
+        return context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    }
+    notice->headers[0] = "Content-Type: application/json";
+    notice->headers[1] = arena_printf(arena, "webhook-id: %s", id);
+    notice->headers[2] = arena_printf(arena, "webhook-timestamp: %" PRId64, now_s);
+    notice->headers[3] =
+        arena_printf(arena, "webhook-signature: %s%s%s", now, before[0] != '\0' ? " " : "", before);
+    return IW_OK;
+}
+
+enum iw_error notice_build(struct domain *domain, const struct deliveries_lease *receiver, int64_t event_id,
+                           struct notice *notice)
+{
+    struct delivery_subject subject;
+    struct text body;
+    text_init(&body, domain->context->arena);
+    enum iw_error error = deliveries_subject(domain->context, domain->db, event_id, &subject);
+    if (error == IW_OK)
+        error = body_render(&body, domain, &subject, receiver->webhook_id);
+    if (error != IW_OK)
+        return error;
+    notice->body = body.data;
+    notice->body_bytes = body.length;
+    return notice_sign(domain, receiver, event_id, &body, notice);
+}
