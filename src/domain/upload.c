@@ -234,12 +234,6 @@ static const char *row_refuse(const struct download_row *row)
     return NULL;
 }
 
-static bool key_find(const struct filekey *key, const struct download_row *row, struct storage_key *found)
-{
-    *found = (struct storage_key){.kind = STORAGE_THUMBNAIL, .order_id = key->order_id};
-    return key->kind == FILEKEY_THUMBNAIL || storage_key_read(row->store_key, found);
-}
-
 static enum sniff_format format_read(const char *name)
 {
     for (unsigned i = 0; i < format_count; i++)
@@ -260,7 +254,7 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     if (error != IW_OK)
         return error;
     const char *refused = row_refuse(&row);
-    if (refused != NULL || !key_find(key, &row, &download->key))
+    if (refused != NULL || !storage_key_read(row.store_key, &download->key))
         return nothing_there(context, refused != NULL ? refused : "key_unreadable");
     error = store_ready(domain);
     if (error == IW_OK)

@@ -101,6 +101,6 @@ enum iw_error downloads_find_thumbnail(struct context *context, struct db *db, i
     const struct db_value parameters[] = {db_integer(order_id)};
     return download_find(context, db,
                          "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, 'webp', "
-                         "IF(has_thumbnail, '', NULL) FROM orders WHERE id = ?",
+                         "thumbnail_store_key FROM orders WHERE id = ?",
                          parameters, 1, row);
 }

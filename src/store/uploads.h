@@ -62,7 +62,7 @@ enum iw_error downloads_find_result(struct context *context, struct db *db, int6
 enum iw_error downloads_find_archive(struct context *context, struct db *db, int64_t order_id,
                                      struct download_row *row) IW_MUST_USE;
 
-/* The thumbnail of an order: store_key is "" when there is one and NULL otherwise.  NOT_FOUND as above. */
+/* The thumbnail of an order: store_key is NULL when there is none.  NOT_FOUND as above. */
 enum iw_error downloads_find_thumbnail(struct context *context, struct db *db, int64_t order_id,
                                        struct download_row *row) IW_MUST_USE;
 
