@@ -51,9 +51,9 @@ struct xmp_scan {
     unsigned depth;
     unsigned description_depth; /* of the top-level descriptions: that of rdf:RDF + 1; 0 outside */
     bool has_rdf;
-    size_t rdf_begin; /* of the start tag */
-    size_t rdf_end;   /* of the end tag; rdf_begin when the element is written <rdf:RDF/> */
-    size_t end_tag_bytes;
+    size_t rdf_begin;      /* of the start tag */
+    size_t rdf_end;        /* of the end tag; behind the element when it is written <rdf:RDF/> */
+    size_t end_tag_bytes;  /* 0 then */
     const char *about;     /* rdf:about of the first description */
     unsigned mining_depth; /* of the plus:DataMining that is open, 0: none */
     size_t mining_begin;
@@ -229,13 +229,13 @@ static void xmp_add_description(struct xmp_scan *scan)
     const char *description = arena_printf(
         scan->arena, "<rdf:Description xmlns:rdf=\"" RDF_NAMESPACE "\" rdf:about=\"%s\">%s</rdf:Description>",
         about, mining_element);
-    if (scan->rdf_end != scan->rdf_begin) {
+    if (scan->end_tag_bytes != 0) {
         xmp_edit_add(scan, scan->rdf_end, scan->rdf_end, description);
         return;
     }
     /* <rdf:RDF ... /> becomes <rdf:RDF ... >description</rdf:RDF>. */
     const char *tag = scan->packet + scan->rdf_begin + 1;
-    size_t after = scan->rdf_begin + scan->end_tag_bytes;
+    size_t after = scan->rdf_end;
     xmp_edit_add(scan, after - 2, after,
                  arena_printf(scan->arena, ">%s</%.*s>", description, (int)strcspn(tag, " \t\r\n/>"), tag));
 }
