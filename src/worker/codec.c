@@ -30,12 +30,16 @@ static const struct codec_driver *driver_by_format(enum codec_format format)
 static enum iw_error codec_check_memory(struct context *context, const struct codec_limits *limits,
                                         const struct codec_header *header)
 {
-    if (limits->memory_max_bytes == 0 || header->memory_bytes <= limits->memory_max_bytes)
+    uint64_t engine_bytes = (uint64_t)header->width_px * header->height_px * limits->engine_bytes_px;
+    uint64_t needed_bytes = header->encode_memory_bytes + engine_bytes;
+    if (needed_bytes < header->decode_memory_bytes)
+        needed_bytes = header->decode_memory_bytes;
+    if (limits->memory_max_bytes == 0 || needed_bytes <= limits->memory_max_bytes)
         return IW_OK;
     context->reason = "memory_estimate";
     return context_fail(context, IW_IMAGE_TOO_LARGE,
                         "The image needs about %" PRIu64 " MiB to be processed; %" PRIu64 " MiB are allowed.",
-                        header->memory_bytes >> 20, limits->memory_max_bytes >> 20);
+                        needed_bytes >> 20, limits->memory_max_bytes >> 20);
 }
 
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,

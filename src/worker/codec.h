@@ -18,7 +18,8 @@
  * 8-bit RGB or RGBA; 1, 2 and 4-bit grey becomes 8-bit grey) with bKGD, sBIT
  * and hIST of that palette; PNG chunks that this code does not know and whose
  * name says that they depend on the pixels; in JPEG what follows the end of
- * the picture (embedded second pictures) and the APP2 MPF index into it.
+ * the picture (embedded second pictures) and the APP2 MPF index into it, and
+ * the progressive scans of pictures whose coefficients take more than 400 MiB.
  */
 #ifndef WORKER_CODEC_H
 #define WORKER_CODEC_H
@@ -41,6 +42,7 @@ struct codec_limits {
     uint32_t side_max_px;      /* 0: no limit */
     uint32_t side_min_px;      /* the shorter side; below is IMAGE_TOO_SMALL */
     uint64_t memory_max_bytes; /* what decoding or encoding may hold at once, pixels included; 0: no limit */
+    uint32_t engine_bytes_px;  /* what the caller holds for each pixel while encoding; counts as memory too */
 };
 
 /* What the header says. */
@@ -48,11 +50,12 @@ struct codec_header {
     enum codec_format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;     /* as decoded, see imgward/image.h */
-    uint32_t depth_bits;   /* 8 or 16 */
-    bool is_lossy;         /* JPEG and lossy WebP */
-    bool is_animated;      /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
-    uint64_t memory_bytes; /* estimate of the most that decoding or encoding it holds, pixels included */
+    uint32_t channels;            /* as decoded, see imgward/image.h */
+    uint32_t depth_bits;          /* 8 or 16 */
+    bool is_lossy;                /* JPEG and lossy WebP */
+    bool is_animated;             /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+    uint64_t decode_memory_bytes; /* estimates of the most that is held, pixels included */
+    uint64_t encode_memory_bytes;
 };
 
 struct codec_keep; /* what is kept of the file besides pixels; private to the codecs */

@@ -28,6 +28,10 @@ enum {
  * once. */
 static const uint64_t coefficients_optimised_bytes = (uint64_t)256 << 20;
 
+/* Above this much the scans are not progressive: the engine's memory and the coefficients would pass a GiB.
+ */
+static const uint64_t coefficients_progressive_bytes = (uint64_t)400 << 20;
+
 struct jpeg_job {
     struct jpeg_error_mgr manager;
     jmp_buf exit;
@@ -159,6 +163,27 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *in)
     return bytes;
 }
 
+/* How an encoder may go about it, for all its coefficients at once take memory. */
+static bool is_progressive_kept(uint64_t coefficients)
+{
+    return coefficients <= coefficients_progressive_bytes;
+}
+
+static bool is_optimised(uint64_t coefficients)
+{
+    return coefficients <= coefficients_optimised_bytes;
+}
+
+static void jpeg_memory(struct jpeg_decompress_struct *in, struct codec_header *header)
+{
+    uint64_t pixel_bytes = (uint64_t)header->width_px * header->height_px * header->channels;
+    uint64_t coefficients = coefficient_bytes(in);
+    bool is_whole_in = in->progressive_mode || jpeg_has_multiple_scans(in);
+    bool is_whole_out = in->progressive_mode ? is_progressive_kept(coefficients) : is_optimised(coefficients);
+    header->decode_memory_bytes = pixel_bytes + (is_whole_in ? coefficients : 0);
+    header->encode_memory_bytes = pixel_bytes + (is_whole_out ? coefficients : 0);
+}
+
 static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_decompress_struct *in)
 {
     if (in->num_components == 4)
@@ -194,10 +219,7 @@ static void jpeg_step_header(struct jpeg_job *job)
     header->channels = in->num_components == 1 ? 1 : 3;
     header->depth_bits = 8;
     header->is_lossy = true;
-    uint64_t pixel_bytes = (uint64_t)header->width_px * header->height_px * header->channels;
-    bool is_whole = in->progressive_mode || jpeg_has_multiple_scans(in) ||
-                    pixel_bytes * sizeof(JCOEF) <= coefficients_optimised_bytes;
-    header->memory_bytes = pixel_bytes + (is_whole ? coefficient_bytes(in) : 0);
+    jpeg_memory(in, header);
     job->error = codec_check(job->context, job->limits, header);
 }
 
@@ -219,6 +241,7 @@ static void keep_components(struct jpeg_job *job, struct keep_jpeg *keep, struct
     keep->is_progressive = in->progressive_mode;
     keep->is_arithmetic = in->arith_code;
     keep->restart_interval = in->restart_interval;
+    keep->coefficient_bytes = coefficient_bytes(in);
     for (int c = 0; c < in->num_components; c++) {
         const jpeg_component_info *component = &in->comp_info[c];
         const JQUANT_TBL *table = component->quant_table;
@@ -415,15 +438,12 @@ static void components_set(struct jpeg_compress_struct *out, const struct keep_j
     }
 }
 
-static void scans_set(struct jpeg_compress_struct *out, const struct codec_picture *picture)
+static void scans_set(struct jpeg_compress_struct *out, const struct keep_jpeg *keep)
 {
-    const struct keep_jpeg *keep = &picture->keep->jpeg;
-    uint64_t pixel_bytes = (uint64_t)out->image_width * out->image_height * picture->header.channels;
     out->arith_code = keep->is_arithmetic;
-    out->optimize_coding =
-        !keep->is_arithmetic && pixel_bytes * sizeof(JCOEF) <= coefficients_optimised_bytes;
+    out->optimize_coding = !keep->is_arithmetic && is_optimised(keep->coefficient_bytes);
     out->restart_interval = keep->restart_interval;
-    if (keep->is_progressive)
+    if (keep->is_progressive && is_progressive_kept(keep->coefficient_bytes))
         jpeg_simple_progression(out);
 }
 
@@ -453,7 +473,7 @@ static void jpeg_step_encode(struct jpeg_job *job)
     jpeg_set_defaults(out);
     jpeg_set_colorspace(out, (J_COLOR_SPACE)job->picture->keep->jpeg.color_space);
     components_set(out, &job->picture->keep->jpeg);
-    scans_set(out, job->picture);
+    scans_set(out, &job->picture->keep->jpeg);
     markers_write(job);
     while (out->next_scanline < out->image_height) {
         JSAMPROW row = (JSAMPROW)image->pixels + out->next_scanline * image->stride_bytes;

@@ -26,6 +26,7 @@ struct keep_jpeg {
     int v_sampling[keep_components_max];
     uint16_t quant[keep_components_max][keep_quant_entries];
     unsigned restart_interval;
+    uint64_t coefficient_bytes;
     bool is_progressive;
     bool is_arithmetic;
 };

@@ -261,8 +261,11 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     header->depth_bits = layout.depth_bits == 16 ? 16 : 8;
     header->is_lossy = false;
     header->is_animated = layout.is_animated;
-    header->memory_bytes =
+    uint64_t pixel_bytes =
         (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);
+    /* The result comes on top; noise in the lower byte of 16 bits does not deflate. */
+    header->decode_memory_bytes = pixel_bytes;
+    header->encode_memory_bytes = header->depth_bits == 16 ? 2 * pixel_bytes : pixel_bytes + pixel_bytes / 2;
     return codec_check(context, limits, header);
 }
 

@@ -254,17 +254,24 @@ static enum iw_error webp_error(struct context *context, VP8StatusCode status)
  * through its lossless encoder, which keeps ARGB and hash chains; its fastest
  * method, taken for large pictures, keeps fewer.
  */
-enum { lossy_bytes_px = 3, alpha_bytes_px = 21, lossless_bytes_px = 28, lossless_fast_bytes_px = 20 };
+enum {
+    decode_bytes_px = 4,
+    lossy_bytes_px = 3,
+    alpha_bytes_px = 21,
+    lossless_bytes_px = 28,
+    lossless_fast_bytes_px = 20
+};
 
 static const uint64_t lossless_fast_from_px = 12000000;
 
-static uint64_t webp_memory(const struct codec_header *header)
+static void webp_memory(struct codec_header *header)
 {
     uint64_t pixels = (uint64_t)header->width_px * header->height_px;
     unsigned library = header->channels == 4 ? alpha_bytes_px : lossy_bytes_px;
     if (!header->is_lossy)
         library = pixels > lossless_fast_from_px ? lossless_fast_bytes_px : lossless_bytes_px;
-    return pixels * (header->channels + library);
+    header->decode_memory_bytes = pixels * (header->channels + decode_bytes_px);
+    header->encode_memory_bytes = pixels * (header->channels + library);
 }
 
 static enum iw_error codec_webp_probe(struct context *context, const unsigned char *data, size_t size,
@@ -284,7 +291,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     header->depth_bits = 8;
     header->is_lossy = features.format != 2;
     header->is_animated = features.has_animation != 0;
-    header->memory_bytes = webp_memory(header);
+    webp_memory(header);
     return codec_check(context, limits, header);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "worker/image_process.h"
+#include "worker/protect_picture.h"
 #include "worker/seal.h"
 
 enum { exit_not_started = 2 };
@@ -137,7 +138,10 @@ static enum iw_error process_prepare(struct context *context, const struct image
     process->limits.memory_max_bytes = options->memory_bytes - options->memory_bytes / 8;
     process->cpu_seconds = (unsigned)options->cpu_seconds;
     process->images_max = (unsigned)options->images_max;
-    return key_load(context, options->watermark_key_path, process);
+    enum iw_error error = key_load(context, options->watermark_key_path, process);
+    if (error == IW_OK && options->weights_path != NULL)
+        error = protect_open(context, options->weights_path, &process->protect);
+    return error;
 }
 
 /* Sealed, or unsealed where the machine refuses and the operator allows it, which is logged. */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "worker/protect_picture.h"
 #include "worker/seal.h"
 
 enum { thumbnail_side_px = 320, protect_side_min_px = 64, files_all = (1 << image_file_count) - 1 };
@@ -120,16 +121,13 @@ static enum iw_error work_thumbnail(struct image_work *work, const struct codec_
     return error;
 }
 
-/* Encodes and writes the changed picture. */
-static enum iw_error work_output(struct image_work *work, const struct codec_picture *picture)
+/* Writes the encoded result, which it frees. */
+static enum iw_error work_output(struct image_work *work, struct codec_bytes *bytes)
 {
-    struct codec_bytes bytes;
-    enum iw_error error = codec_encode(&work->context, picture, &bytes);
+    enum iw_error error = file_write(&work->context, work->files[IMAGE_OUTPUT], bytes);
     if (error == IW_OK)
-        error = file_write(&work->context, work->files[IMAGE_OUTPUT], &bytes);
-    if (error == IW_OK)
-        work->answer->output_bytes = bytes.size;
-    codec_bytes_free(&bytes);
+        work->answer->output_bytes = bytes->size;
+    codec_bytes_free(bytes);
     stage_end(work, IMAGE_STAGE_ENCODE);
     return error;
 }
@@ -147,30 +145,66 @@ static enum iw_error kind_probe(struct image_work *work)
     return error;
 }
 
+/* Engine and encoder in turns: the encoded result is measured and the strength corrected. */
+static enum iw_error protect_in(struct image_work *work, struct codec_picture *picture)
+{
+    struct codec_bytes bytes;
+    struct protect_report report;
+    memset(&report, 0, sizeof report);
+    enum iw_error error =
+        protect_picture(&work->context, work->process->protect, picture,
+                        (enum protect_strength)work->request->strength, work->request->seed, &bytes, &report);
+    stage_end(work, IMAGE_STAGE_ENGINE);
+    if (error != IW_OK)
+        return error;
+    work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
+    error = work_output(work, &bytes);
+    return error != IW_OK ? error : work_thumbnail(work, picture);
+}
+
 static enum iw_error embed_in(struct image_work *work, struct codec_picture *picture)
 {
+    struct codec_bytes bytes;
     struct watermark_report report;
     memset(&report, 0, sizeof report);
     enum iw_error error = watermark_embed(&picture->image, work->process->watermark_key,
                                           work->request->watermark_number, NULL, &report);
     error = work_engine_end(work, error);
+    if (error == IW_OK)
+        error = codec_encode(&work->context, picture, &bytes);
     if (error != IW_OK)
         return error;
     work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
-    error = work_output(work, picture);
+    error = work_output(work, &bytes);
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
 
-static enum iw_error kind_watermark_embed(struct image_work *work)
+/* Decodes the input, lets the engine at it. */
+static enum iw_error work_change(struct image_work *work,
+                                 enum iw_error (*engine)(struct image_work *work,
+                                                         struct codec_picture *picture))
 {
     struct codec_picture picture;
     enum iw_error error = work_decode(work, &work->input, &picture);
     if (error != IW_OK)
         return error;
     answer_header(work->answer, &picture.header);
-    error = embed_in(work, &picture);
+    error = engine(work, &picture);
     codec_picture_free(&picture);
     return error;
+}
+
+static enum iw_error kind_anti_ai(struct image_work *work)
+{
+    if (work->request->strength >= protect_strength_count)
+        return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
+                            "The image process was asked for a strength that there is not.");
+    return work_change(work, protect_in);
+}
+
+static enum iw_error kind_watermark_embed(struct image_work *work)
+{
+    return work_change(work, embed_in);
 }
 
 static enum iw_error extract_from(struct image_work *work, const struct codec_picture *suspect)
@@ -196,19 +230,25 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
 
 enum { file_input = 1 << IMAGE_INPUT, file_original = 1 << IMAGE_ORIGINAL, file_output = 1 << IMAGE_OUTPUT };
 
-/* What there is to do; a kind without a function is not served by this build. */
+/* What a kind cannot work without. */
+enum need { NEEDS_NOTHING, NEEDS_WATERMARK_KEY, NEEDS_WEIGHTS };
+
+/* What there is to do; a kind without a function is not served. */
 static const struct image_kind_row {
     enum iw_error (*run)(struct image_work *work);
     unsigned files_needed;
     unsigned files_allowed;
     uint32_t side_min_px;
-    bool needs_watermark_key;
+    uint32_t engine_bytes_px; /* what its engine holds, measured at 100 megapixels */
+    enum need need;
 } kinds[image_kind_count] = {
-    [IMAGE_PROBE] = {kind_probe, file_input, file_input, 0, false},
+    [IMAGE_PROBE] = {kind_probe, file_input, file_input, 0, 0, NEEDS_NOTHING},
+    [IMAGE_ANTI_AI] = {kind_anti_ai, file_input | file_output, files_all & ~file_original,
+                       protect_side_min_px, NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {kind_watermark_embed, file_input | file_output, files_all & ~file_original,
-                               WATERMARK_SIDE_MIN_PX, true},
+                               WATERMARK_SIDE_MIN_PX, 1, NEEDS_WATERMARK_KEY},
     [IMAGE_WATERMARK_EXTRACT] = {kind_watermark_extract, file_input,
-                                 files_all & ~file_output & ~file_original, 0, true},
+                                 files_all & ~file_output & ~file_original, 0, 1, NEEDS_WATERMARK_KEY},
 };
 
 /* ---- a request ---- */
@@ -235,9 +275,13 @@ static enum iw_error work_check(struct image_work *work)
     if (there == 0 || request_files(work->request) != there)
         return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
                             "The image process was asked for what it does not do.");
-    if (kinds[work->request->kind].needs_watermark_key && !work->process->has_watermark_key)
+    enum need need = kinds[work->request->kind].need;
+    if (need == NEEDS_WATERMARK_KEY && !work->process->has_watermark_key)
         return context_fail(&work->context, IW_CONFIG_INVALID,
                             "The image process was started without a watermark key.");
+    if (need == NEEDS_WEIGHTS && work->process->protect == NULL)
+        return context_fail(&work->context, IW_CONFIG_INVALID,
+                            "The image process was started without weights.");
     return IW_OK;
 }
 
@@ -251,6 +295,7 @@ static enum iw_error work_run(struct image_work *work)
     if (error != IW_OK)
         return error;
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
+    work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
     return kinds[work->request->kind].run(work);
 }
 

@@ -6,6 +6,7 @@
 #ifndef WORKER_IMAGE_PROCESS_H
 #define WORKER_IMAGE_PROCESS_H
 
+#include <imgward/protect.h>
 #include <imgward/watermark.h>
 
 #include "worker/codec.h"
@@ -17,6 +18,7 @@ struct image_process {
     unsigned images_max;
     uint8_t watermark_key[WATERMARK_KEY_BYTES];
     bool has_watermark_key;
+    struct protect *protect; /* NULL: no anti-AI work */
 };
 
 /* One request: its files are mapped or written, never closed here.  Fills the answer, the error in it. */

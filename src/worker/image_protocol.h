@@ -39,7 +39,8 @@ enum image_file {
 
 enum image_flag { IMAGE_HAS_ORIGINAL = 1, IMAGE_WANTS_THUMBNAIL = 2 };
 
-/* Stages that CPU time is told for. */
+/* Stages that CPU time is told for.  Anti-AI work encodes within its engine stage, as often as it needs to.
+ */
 enum image_stage {
     IMAGE_STAGE_DECODE = 0,
     IMAGE_STAGE_ENGINE,

@@ -32,7 +32,8 @@ static const struct made_spec corpus[] = {
 };
 enum { corpus_count = sizeof corpus / sizeof corpus[0], seconds_max = 60 };
 
-static const struct codec_limits limits = {1 << 20, 4096, 1, (uint64_t)64 << 20};
+static const struct codec_limits limits = {
+    .pixels_max = 1 << 20, .side_max_px = 4096, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
 
 static uint64_t state;
 

@@ -16,6 +16,8 @@
 
 #include <CUnit/Basic.h>
 
+#include <imgward/protect.h>
+
 #include "picture_maker.h"
 #include "worker/image_client.h"
 #include "worker/seal.h"
@@ -330,6 +332,43 @@ static void test_embed_and_extract(void)
     codec_bytes_free(&thumbnail);
 }
 
+/* make check tells where the sources are. */
+static const char *weights_path(void)
+{
+    static char path[4096];
+    const char *sources = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/data/protect.weights", sources != NULL ? sources : "..");
+    return path;
+}
+
+static void test_anti_ai(void)
+{
+    struct image_client_options options = options_usual();
+    options.weights_path = weights_path();
+    struct image_client client = start(&options);
+    struct codec_bytes file = make_picture(&marked_spec);
+    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), file_of("", 0)};
+    struct image_request request = request_of(IMAGE_ANTI_AI, IMAGE_WANTS_THUMBNAIL);
+    request.strength = PROTECT_STANDARD;
+    request.seed = 42;
+    struct image_answer answer = ask(&client, &request, files);
+    CU_ASSERT_EQUAL_FATAL(answer.error, IW_OK);
+    CU_ASSERT(answer.psnr_hundredths >= 3660 && answer.psnr_hundredths <= 3750);
+    struct codec_bytes result = bytes_of(files[IMAGE_OUTPUT]);
+    CU_ASSERT_EQUAL(answer.output_bytes, result.size);
+    CU_ASSERT(answer.thumbnail_bytes > 0);
+    CU_ASSERT_PTR_NOT_NULL(memmem(result.data, result.size, "DMI-PROHIBITED-AIMLTRAINING", 27));
+    CU_ASSERT_PTR_NOT_NULL(memmem(result.data, result.size, made_exif, made_exif_bytes));
+    request.strength = protect_strength_count;
+    CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_SERVER_INTERNAL_ERROR);
+    CU_ASSERT_EQUAL(end(&client), 0);
+    for (int i = 0; i < image_file_count; i++)
+        if (files[i] >= 0)
+            close(files[i]);
+    codec_bytes_free(&file);
+    codec_bytes_free(&result);
+}
+
 static void test_probe_and_refusals(void)
 {
     struct image_client_options options = options_usual();
@@ -352,6 +391,8 @@ static void test_probe_and_refusals(void)
     CU_ASSERT_EQUAL(answer.error, IW_IMAGE_CORRUPT);
     CU_ASSERT(strlen(answer.sentence) > 0);
     CU_ASSERT_EQUAL(lseek(cut[IMAGE_OUTPUT], 0, SEEK_END), 0);
+    request = request_of(IMAGE_ANTI_AI, 0);
+    CU_ASSERT_EQUAL(ask(&client, &request, cut).error, IW_CONFIG_INVALID); /* no weights were given */
     /* Without its output the request makes no sense; the process says so and lives. */
     CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_EQUAL(end(&client), 0);
@@ -438,6 +479,7 @@ int main(void)
         {"plain work goes on sealed", test_seal_leaves_work},
         {"memory and CPU time are bounded", test_seal_bounds},
         {"embed and extract", test_embed_and_extract},
+        {"anti-AI protection", test_anti_ai},
         {"probe and refusals", test_probe_and_refusals},
         {"a process serves its share", test_serves_its_share},
         {"hangs and deaths are seen", test_hangs_and_deaths},
