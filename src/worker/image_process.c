@@ -242,13 +242,24 @@ static const struct image_kind_row {
     uint32_t engine_bytes_px; /* what its engine holds, measured at 100 megapixels */
     enum need need;
 } kinds[image_kind_count] = {
-    [IMAGE_PROBE] = {kind_probe, file_input, file_input, 0, 0, NEEDS_NOTHING},
-    [IMAGE_ANTI_AI] = {kind_anti_ai, file_input | file_output, files_all & ~file_original,
-                       protect_side_min_px, NEEDS_WEIGHTS},
-    [IMAGE_WATERMARK_EMBED] = {kind_watermark_embed, file_input | file_output, files_all & ~file_original,
-                               WATERMARK_SIDE_MIN_PX, 1, NEEDS_WATERMARK_KEY},
-    [IMAGE_WATERMARK_EXTRACT] = {kind_watermark_extract, file_input,
-                                 files_all & ~file_output & ~file_original, 0, 1, NEEDS_WATERMARK_KEY},
+    [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
+    [IMAGE_ANTI_AI] = {.run = kind_anti_ai,
+                       .files_needed = file_input | file_output,
+                       .files_allowed = files_all & ~file_original,
+                       .side_min_px = protect_side_min_px,
+                       .engine_bytes_px = 3,
+                       .need = NEEDS_WEIGHTS},
+    [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
+                               .files_needed = file_input | file_output,
+                               .files_allowed = files_all & ~file_original,
+                               .side_min_px = WATERMARK_SIDE_MIN_PX,
+                               .engine_bytes_px = 1,
+                               .need = NEEDS_WATERMARK_KEY},
+    [IMAGE_WATERMARK_EXTRACT] = {.run = kind_watermark_extract,
+                                 .files_needed = file_input,
+                                 .files_allowed = files_all & ~file_output & ~file_original,
+                                 .engine_bytes_px = 1,
+                                 .need = NEEDS_WATERMARK_KEY},
 };
 
 /* ---- a request ---- */
