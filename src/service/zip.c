@@ -17,6 +17,7 @@ struct sink {
     struct context *context;
     struct storage_writer *writer;
     int64_t size_bytes;
+    bool is_given_up; /* what still comes is thrown away */
 };
 
 /* ---- Names ---- */
@@ -68,6 +69,8 @@ const char **zip_names(struct arena *arena, const struct zip_entry *entries, siz
 static la_ssize_t sink_write(struct archive *archive, void *user, const void *bytes, size_t size)
 {
     struct sink *sink = user;
+    if (sink->is_given_up)
+        return (la_ssize_t)size;
     if (storage_put_add(sink->writer, sink->context, bytes, size) != IW_OK) {
         archive_set_error(archive, EIO, "store");
         return -1;
@@ -162,9 +165,8 @@ static enum iw_error archive_fill(struct storage *storage, struct sink *sink, co
         error = entry_write(storage, context, archive, names[i], &entries[i].key, time_ms);
     if (error == IW_OK && archive_write_close(archive) != ARCHIVE_OK)
         error = archive_failed(context, archive);
-    /* Freeing an unfinished archive would write its end; failing it first keeps it from that. */
-    if (error != IW_OK)
-        archive_write_fail(archive);
+    /* Freeing an unfinished archive writes its end. */
+    sink->is_given_up = error != IW_OK;
     archive_write_free(archive);
     return error;
 }
