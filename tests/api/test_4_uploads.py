@@ -282,6 +282,15 @@ def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
     connection.close()
 
 
+def test_a_refused_upload_is_not_told_to_continue(stack, signer, order, jpeg):
+    """Expect: 100-continue (RFC 9110, 10.1.1): the answer comes in place of the go-ahead, and nothing follows it."""
+    parts = urllib.parse.urlsplit(signer.put(order.key()) + "x")
+    status, head, body = raw(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\n"
+                             "Content-Length: 40000000\r\nExpect: 100-continue\r\n\r\n".encode())
+    assert status == 403 and "URL_SIGNATURE_INVALID" in body, head + body
+    assert "Connection: close" in head
+
+
 def test_after_the_start_the_url_answers_409(signer, nobody, order, jpeg):
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
