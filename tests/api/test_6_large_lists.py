@@ -16,7 +16,7 @@ EPOCH_MS = 1704067200000
 def large(stack):
     """A client of an account with 20,000 orders of one file each, an hour old and older."""
     client = stack.account_new()
-    newest = (int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22
+    newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
     stack.sql(f"""
         INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
                             created_at, updated_at, expires_at)
@@ -39,7 +39,9 @@ def statements(stack, call):
         stack.sql("SET GLOBAL general_log = 0")
     rows = stack.sql("SELECT argument FROM mysql.general_log WHERE command_type = 'Execute' "
                      "AND user_host LIKE 'imgward%'")
-    return [row[0].replace("\\n", "\n").replace("\\\\", "\\") for row in rows]
+    # A statement that the server prepared anew stands there twice, once without its values.
+    texts = [row[0].replace("\\n", "\n").replace("\\\\", "\\") for row in rows]
+    return [text for text in texts if "?" not in text]
 
 
 def plan(stack, statement):
@@ -57,9 +59,8 @@ def page_statement(stack, call):
 def test_a_page_comes_from_an_index_alone(large, stack, query, index):
     statement = page_statement(stack, lambda: large.list(page=40, limit=10, **query))
     inner = [row for row in plan(stack, statement) if row["select_type"] == "DERIVED"]
-    assert len(inner) == 1 and inner[0]["key"].startswith("orders_list"), inner
+    assert len(inner) == 1 and inner[0]["key"] == index, inner
     assert "Using index" in inner[0]["extra"] and "filesort" not in inner[0]["extra"], inner
-    assert index == "orders_list" or inner[0]["key"] == index, inner
     outer = [row for row in plan(stack, statement) if row["table"] == "o" and row["select_type"] == "PRIMARY"]
     assert [row["key"] for row in outer] == ["PRIMARY"], outer
 
@@ -68,8 +69,7 @@ def test_everything_is_read_in_the_order_of_an_index(large, stack):
     statement = next(text for text in statements(stack, lambda: large.list(limit=-1))
                      if text.startswith("SELECT o.id"))
     rows = plan(stack, statement)
-    # Which index is the optimizer's choice (this account is most of the table); sorting would not be.
-    assert len(rows) == 1 and rows[0]["key"] in ("PRIMARY", "orders_list"), rows
+    assert len(rows) == 1 and rows[0]["key"] == "orders_list", rows
     assert "filesort" not in rows[0]["extra"] and "temporary" not in rows[0]["extra"], rows
 
 

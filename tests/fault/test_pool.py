@@ -1,0 +1,144 @@
+"""The pool under faults: connections cut, Redis silent or forgetful, reloads, keys and accounts that change."""
+import collections
+import os
+import signal
+import subprocess
+import threading
+import time
+import uuid
+
+import pytest
+
+from client import ORDERS, Client
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+def children(stack):
+    found = subprocess.run(["pgrep", "-P", str(stack.pid("api"))], capture_output=True, text=True)
+    return {int(word) for word in found.stdout.split()}
+
+
+@pytest.fixture
+def order(client):
+    return client.create().data["orderId"]
+
+
+def test_connections_that_the_database_closed_are_replaced_unseen(client, stack, order):
+    for number, user in (row[:2] for row in stack.sql("SHOW PROCESSLIST")):
+        if user == "imgward":
+            stack.sql(f"KILL {number}")
+    statuses = [client.create().status for _ in range(40)] + [client.detail(order).status for _ in range(40)]
+    assert set(statuses) == {200, 201}, statuses
+
+
+def test_redis_that_answers_nothing_delays_a_moment_only(client, stack, order):
+    redis = stack.pid("redis")
+    os.kill(redis, signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        statuses = {client.detail(order).status for _ in range(30)}
+        spent = time.monotonic() - begin
+    finally:
+        os.kill(redis, signal.SIGCONT)
+    assert statuses == {200}
+    # Each process waits redis.timeout_ms (250) once in redis.retry_ms; without that it would be 7.5 s.
+    assert spent < 5, spent
+
+
+def test_redis_that_forgot_its_scripts_is_taught_them_again(client, stack):
+    # A process that found Redis away leaves it alone for a second.
+    until(lambda: all(int(client.list().headers["RateLimit-Remaining"]) < 1000000 for _ in range(40)))
+    stack.redis("FLUSHALL")
+    stack.redis("SCRIPT", "FLUSH")
+    answers = [client.list() for _ in range(20)]
+    remaining = [int(answer.headers["RateLimit-Remaining"]) for answer in answers]
+    assert remaining == list(range(remaining[0], remaining[0] - 20, -1)), remaining
+
+
+def test_a_reload_replaces_every_process_and_breaks_no_request(client, stack, order):
+    before, is_over, seen = children(stack), threading.Event(), collections.Counter()
+
+    def ask():
+        while not is_over.is_set():
+            seen[client.detail(order).status] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        os.kill(stack.pid("api"), signal.SIGHUP)
+        until(lambda: not before & children(stack) and len(children(stack)) == len(before))
+        time.sleep(0.3)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    assert set(seen) == {200} and seen[200] > 10, seen
+
+
+def test_a_bad_configuration_keeps_the_one_in_force(client, stack, order):
+    path = stack.environment["IMGWARD_CONFIG"]
+    with open(path, encoding="utf-8") as file:
+        good = file.read()
+    before = children(stack)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(good + "\n[api]\nnonsense = 1\n")
+        os.kill(stack.pid("api"), signal.SIGHUP)
+        time.sleep(0.5)
+        assert children(stack) == before
+        assert client.detail(order).status == 200
+    finally:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(good)
+
+
+def test_a_reload_takes_new_values_over(client, stack):
+    path = stack.environment["IMGWARD_CONFIG"]
+    with open(path, encoding="utf-8") as file:
+        good = file.read()
+
+    def reload_with(text):
+        before = children(stack)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.kill(stack.pid("api"), signal.SIGHUP)
+        until(lambda: not before & children(stack) and len(children(stack)) == len(before))
+
+    large = {"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}], "filler": "x" * 3000}
+    try:
+        reload_with(good.replace("[api]", "[api]\nbody_max_bytes = 2000"))
+        answer = client.post(f"{ORDERS}/anti-ai", large)
+        assert answer.status == 413 and "2000" in answer.json["message"], answer
+    finally:
+        reload_with(good)
+    assert client.post(f"{ORDERS}/anti-ai", large).status == 201
+
+
+def test_a_suspended_account_is_403(stack):
+    client = stack.account_new()
+    assert client.list().status == 200
+    stack.ctl("account", "suspend", client.account)
+    until(lambda: client.list().status == 403, 8)
+    assert client.list().code == "AUTH_FORBIDDEN"
+
+
+def test_an_expired_key_is_401(stack, client):
+    key = stack.key_new(client.account)
+    stack.sql("UPDATE api_keys SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE digest = UNHEX(SHA2('%s', 256))" % key)
+    answer = Client(stack, key).list()
+    assert answer.status == 401 and answer.code == "AUTH_TOKEN_EXPIRED", answer
+
+
+def test_keys_remember_when_they_were_used(stack, client):
+    key = stack.key_new(client.account)
+    used = "SELECT last_used_at FROM api_keys WHERE digest = UNHEX(SHA2('%s', 256))" % key
+    assert stack.sql(used) == [["NULL"]]
+    Client(stack, key).list()
+    assert stack.sql(used) != [["NULL"]]
