@@ -1,0 +1,25 @@
+/* The path of a presigned URL: what is read as a file key is printed the same again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/filekey.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    struct filekey key;
+    char printed[filekey_size];
+    char *text = malloc(size + 1);
+    if (text == NULL)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (filekey_read(text, &key)) {
+        filekey_print(&key, printed);
+        if (strcmp(printed, text) != 0)
+            abort();
+    }
+    free(text);
+    return 0;
+}
