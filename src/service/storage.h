@@ -28,7 +28,7 @@ enum storage_kind {
     STORAGE_ORIGINAL,  /* original/<order>/<position>.<version> */
     STORAGE_RESULT,    /* out/<order>/<fileId>.<attempt>[.<part>]: part from 1 where a file has several */
     STORAGE_ZIP,       /* zip/<order>/0.<version> */
-    STORAGE_THUMBNAIL, /* thumb/<order>/0.0: one an order, replaced as a whole */
+    STORAGE_THUMBNAIL, /* thumb/<order>/0.<version> */
     STORAGE_KIND_COUNT
 };
 

@@ -8,6 +8,7 @@ import hmac
 import http.client
 import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -497,8 +498,9 @@ def test_archive_and_thumbnail(stack, signer, nobody, result, webp):
     for key in (f"zip/{order}", f"thumb/{order}"):
         refused(nobody.request("GET", signer.get(key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
     file_put(stored_path(stack, f"zip/{order}/0.1"), b"PK not really")
-    file_put(stored_path(stack, f"thumb/{order}/0.0"), webp)
-    stack.sql(f"UPDATE orders SET zip_store_key = 'zip/{order}/0.1', has_thumbnail = TRUE WHERE id = {order}")
+    file_put(stored_path(stack, f"thumb/{order}/0.4"), webp)
+    stack.sql(f"UPDATE orders SET zip_store_key = 'zip/{order}/0.1', has_thumbnail = TRUE,"
+              f" thumbnail_store_key = 'thumb/{order}/0.4' WHERE id = {order}")
     archive = nobody.request("GET", signer.get(f"zip/{order}"), key=False)
     assert archive.status == 200 and archive.headers["Content-Type"] == "application/zip"
     assert archive.headers["Content-Disposition"].endswith("filename*=UTF-8''%C3%BCbersicht.zip")
@@ -617,6 +619,51 @@ def test_without_a_database_uploads_are_503(stack, signer, nobody, order, jpeg):
     assert int(answer.headers["Retry-After"]) > 0
     assert store_files(stack) == before
     assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+
+
+def child_pids(parent):
+    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
+def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nobody):
+    """Processes of the pool are killed while uploads run: a row's bytes are always whole, and none is lost again."""
+    order = Order(stack, account, files=4)
+    told = {position: set() for position in range(1, 5)}
+    end = time.monotonic() + 4
+    answers = []
+
+    def send(position):
+        url = signer.put(order.key(position))
+        for seed in range(1000):
+            if time.monotonic() > end:
+                return
+            data = pictures.jpeg(64 + seed % 50, 64, seed=seed % 7)
+            told[position].add(hashlib.sha256(data).hexdigest())
+            answers.append(nobody.upload(url, data).status)
+
+    threads = [threading.Thread(target=send, args=(position,)) for position in told]
+    for thread in threads:
+        thread.start()
+    killed = 0
+    while time.monotonic() < end:
+        for pid in child_pids(stack.pid("api"))[::5]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        time.sleep(0.2)
+    for thread in threads:
+        thread.join()
+    assert killed > 20 and answers.count(201) >= 4 and answers.count(200) > 10, (killed, answers)
+    assert set(answers) <= {200, 201, 503}, set(answers)
+    for position in told:
+        _, key, _, size, digest = order.row(position)
+        with open(stored_path(stack, key), "rb") as file:
+            data = file.read()
+        assert len(data) == int(size) and hashlib.sha256(data).hexdigest() == digest and digest in told[position]
+    assert not os.listdir(os.path.join(stack.store, "tmp"))
 
 
 def test_cors_reaches_refusals_too(signer, nobody, order, result, jpeg):
