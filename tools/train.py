@@ -86,15 +86,15 @@ def attack(x, y, rng, generator):
     """The same processing of the original and the protected picture, drawn at random."""
     draw = rng.random()
     both = torch.cat([x, y])
-    if draw < 0.30:
+    if draw < 0.20:
         pass
-    elif draw < 0.60:
+    elif draw < 0.45:
         both = jpeg(both, rng.randint(40, 92), rng.choice((0, 2)))
-    elif draw < 0.80:
+    elif draw < 0.70:
         side = int(round(both.shape[2] * rng.uniform(0.4, 0.9) / 32)) * 32
         both = F.interpolate(both, size=(side, side), mode=rng.choice(("bilinear", "bicubic")),
                              align_corners=False, antialias=True)
-    elif draw < 0.90:
+    elif draw < 0.85:
         both = blur(both, rng.uniform(0.5, 1.3))
     else:
         noise = torch.randn(x.shape, generator=generator) * rng.uniform(0.004, 0.02)
@@ -114,7 +114,7 @@ def perceptual_power(d, mask, luma_weight, chroma_weight):
     plain = d.square().mean(dim=(1, 2, 3))
     base = 0.5 * plain + 0.5 * bare.square().mean(dim=(1, 2, 3))
     smooth_luma = blur(luma, 1.5).square().mean(dim=(1, 2, 3))
-    smooth_chroma = blur(chroma, 1.0).square().mean(dim=(1, 2, 3)) * 2
+    smooth_chroma = blur(chroma, 1.5).square().mean(dim=(1, 2, 3)) * 2
     return base + luma_weight * smooth_luma + chroma_weight * smooth_chroma, plain, smooth_luma, smooth_chroma
 
 
@@ -191,7 +191,7 @@ def step_loss(net, encoders, x, options, rng, generator):
     for name, encoder in encoders.items():
         amount = options.shake if rng.random() < 0.5 else 0
         part, figures[name] = shift_loss(encoder, before, after, amount)
-        loss = loss + part
+        loss = loss + options.balance.get(name, 1) * part
     comb = torch.log(peakiness(unit)).mean()
     fold = folded(unit).mean()
     sparse = sparseness(unit / mask).mean()
@@ -229,6 +229,7 @@ def options_of():
     parser.add_argument("--images", required=True, help="folder of training pictures")
     parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
     parser.add_argument("--use", default="sana,sd15", help="encoders to train against")
+    parser.add_argument("--balance", type=json.loads, default={"sd15": 2}, help="weights of encoders' losses, JSON")
     parser.add_argument("--out", required=True, help="folder of log and checkpoints")
     parser.add_argument("--minutes", type=float, default=0, help="end after this time, the schedule follows the clock")
     parser.add_argument("--steps", type=int, default=20000, help="steps of the schedule when --minutes is 0")
@@ -237,12 +238,12 @@ def options_of():
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--last-rate", type=float, default=6e-5)
-    parser.add_argument("--luma", type=float, default=1.5)
-    parser.add_argument("--chroma", type=float, default=12)
-    parser.add_argument("--comb", type=float, default=0.3, help="weight against spectral lines")
-    parser.add_argument("--fold", type=float, default=6, help="weight against what repeats every 8 px")
-    parser.add_argument("--sparse", type=float, default=0.5, help="weight against dots, lines and patches")
-    parser.add_argument("--shake", type=float, default=0.1)
+    parser.add_argument("--luma", type=float, default=3)
+    parser.add_argument("--chroma", type=float, default=1)
+    parser.add_argument("--comb", type=float, default=0, help="weight against spectral lines")
+    parser.add_argument("--fold", type=float, default=8, help="weight against what repeats every 8 px")
+    parser.add_argument("--sparse", type=float, default=1, help="weight against dots, lines and patches")
+    parser.add_argument("--shake", type=float, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--every", type=int, default=200, help="steps between validations and checkpoints")
     parser.add_argument("--limit", type=int, default=0, help="use only so many pictures (quick trials)")

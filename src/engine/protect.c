@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/clones.h"
 #include "engine/image.h"
 #include "engine/protect_canvas.h"
 #include "engine/protect_net.h"
@@ -91,7 +92,8 @@ void protect_free(struct protect *protect)
 struct job {
     struct canvas canvas;
     const float *mask;
-    float *pixels; /* one row of a band */
+    float *pixels;      /* one row of a band */
+    float *mask_pixels; /* likewise */
     struct protect_plan *plan;
 };
 
@@ -117,32 +119,47 @@ static void job_source(void *data, int64_t row, int64_t first, unsigned count, f
 /* Weights of the nearer and the farther block for the four pixels of a block. */
 static const float near_weights[net_block_px] = {0.625f, 0.875f, 0.875f, 0.625f};
 
-/* The mask between blocks: block is the place of the block in a row with one block before it. */
-static float mask_between(const float *here, const float *there, float weight, size_t block, unsigned j)
+/* The mask at every pixel of one row of pixels: between here and there, and between blocks. */
+ENGINE_CLONES static void mask_pixels(const float *here, const float *there, float weight, unsigned count,
+                                      float *mask)
 {
-    size_t side = j < net_block_px / 2 ? block - 1 : block + 1;
-    float near = here[block] * weight + there[block] * (1 - weight);
-    float far = here[side] * weight + there[side] * (1 - weight);
-    return near * near_weights[j] + far * (1 - near_weights[j]);
-}
-
-static int8_t unit_rounded(float value)
-{
-    return (int8_t)lrintf(value * unit_peak);
-}
-
-/* Stores one pixel of the perturbation, bounded and masked; a grey picture takes its luma. */
-static void unit_store(const struct protect_plan *plan, const float *raw, float mask, int8_t *unit)
-{
-    float bounded[canvas_colors];
-    for (unsigned color = 0; color < canvas_colors; color++)
-        bounded[color] = raw[color] / sqrtf(1 + raw[color] * raw[color]) * mask;
-    if (plan->colors == 1) {
-        unit[0] = unit_rounded(0.299f * bounded[0] + 0.587f * bounded[1] + 0.114f * bounded[2]);
-        return;
+    for (unsigned block = 0; block < count; block++) {
+        float left = here[(int)block - 1] * weight + there[(int)block - 1] * (1 - weight);
+        float middle = here[block] * weight + there[block] * (1 - weight);
+        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
+        for (unsigned j = 0; j < net_block_px; j++) {
+            float side = j < net_block_px / 2 ? left : right;
+            mask[block * net_block_px + j] = middle * near_weights[j] + side * (1 - near_weights[j]);
+        }
     }
-    for (unsigned color = 0; color < canvas_colors; color++)
-        unit[color] = unit_rounded(bounded[color]);
+}
+
+/* One row of pixels out of a row of blocks, bounded and masked: values -1..1. */
+ENGINE_CLONES static void bounded_pixels(const float *raw, const float *mask, unsigned count, float *out)
+{
+    enum { run = net_block_px * canvas_colors };
+    for (unsigned block = 0; block < count; block++) {
+        for (unsigned k = 0; k < run; k++) {
+            float value = raw[(size_t)block * net_color_values + k];
+            out[block * run + k] =
+                value / sqrtf(1 + value * value) * mask[block * net_block_px + k / canvas_colors];
+        }
+    }
+}
+
+/* The perturbation of a grey picture is the luma of the three colours'. */
+static void pixels_to_grey(float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
+}
+
+ENGINE_CLONES static void units_store(const float *values, size_t count, int8_t *units)
+{
+    for (size_t i = 0; i < count; i++) {
+        float value = values[i] * unit_peak;
+        units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
+    }
 }
 
 static void job_sink(void *data, int64_t row, int64_t first, unsigned count, const float *values)
@@ -151,21 +168,21 @@ static void job_sink(void *data, int64_t row, int64_t first, unsigned count, con
     struct protect_plan *plan = job->plan;
     size_t stride = job->canvas.columns + 2;
     const float *here = job->mask + (size_t)(row + 1) * stride + first + 1;
+    int64_t x = first * net_block_px - job->canvas.left_px;
+    int64_t begin = x < 0 ? 0 : x, end = x + (int64_t)count * net_block_px;
+    end = end < plan->width_px ? end : plan->width_px;
     for (unsigned i = 0; i < net_block_px; i++) {
         int64_t y = row * net_block_px + i - job->canvas.top_px;
-        if (y < 0 || y >= plan->height_px)
+        if (y < 0 || y >= plan->height_px || begin >= end)
             continue;
-        const float *there = i < net_block_px / 2 ? here - stride : here + stride;
-        for (unsigned pixel = 0; pixel < count * net_block_px; pixel++) {
-            unsigned block = pixel / net_block_px, j = pixel % net_block_px;
-            int64_t x = first * net_block_px + pixel - job->canvas.left_px;
-            if (x < 0 || x >= plan->width_px)
-                continue;
-            const float *raw =
-                values + (size_t)block * net_color_values + (i * net_block_px + j) * canvas_colors;
-            unit_store(plan, raw, mask_between(here, there, near_weights[i], block, j),
-                       plan->units + ((size_t)y * plan->width_px + (size_t)x) * plan->colors);
-        }
+        mask_pixels(here, i < net_block_px / 2 ? here - stride : here + stride, near_weights[i], count,
+                    job->mask_pixels);
+        bounded_pixels(values + (size_t)i * net_block_px * canvas_colors, job->mask_pixels, count,
+                       job->pixels);
+        if (plan->colors == 1)
+            pixels_to_grey(job->pixels, (size_t)count * net_block_px);
+        units_store(job->pixels + (size_t)(begin - x) * plan->colors, (size_t)(end - begin) * plan->colors,
+                    plan->units + ((size_t)y * plan->width_px + (size_t)begin) * plan->colors);
     }
 }
 
@@ -205,6 +222,34 @@ static void histogram_add(struct protect_plan *plan, const struct image *image, 
     }
 }
 
+/* The same for 8-bit samples without alpha, the usual case. */
+static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, uint32_t y)
+{
+    const int8_t *units = plan_row(plan, y);
+    for (size_t i = 0; i < (size_t)plan->width_px * plan->colors; i++) {
+        int sign = units[i] >> 7;
+        unsigned room = units[i] > 0 ? 255u - samples[i] : samples[i];
+        plan->histogram[room < delta_peak ? room : delta_peak][(units[i] ^ sign) - sign]++;
+    }
+}
+
+static bool image_is_plain8(const struct image *image)
+{
+    return image->depth_bits == 8 && !image_has_alpha(image);
+}
+
+static void plan_count(struct protect_plan *plan, const struct image *image)
+{
+    for (uint32_t y = 0; y < image->height_px; y++) {
+        if (image_has_alpha(image))
+            units_clear_hidden(plan, image, y);
+        if (image_is_plain8(image))
+            histogram_add8(plan, image_row(image, y), y);
+        else
+            histogram_add(plan, image, y);
+    }
+}
+
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
                                const struct image *image, uint64_t seed)
 {
@@ -215,8 +260,9 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     canvas_init(&job.canvas, image, seed);
     float *mask = canvas_mask(&job.canvas);
     job.mask = mask;
-    job.pixels = malloc(sizeof(float) * canvas_colors * net_block_px *
-                        (job.canvas.columns + 2 * (size_t)net_reach_blocks + 2));
+    size_t row_px = net_block_px * (job.canvas.columns + (size_t)net_margin_blocks);
+    job.pixels = malloc(sizeof(float) * (canvas_colors + 1) * row_px);
+    job.mask_pixels = job.pixels != NULL ? job.pixels + canvas_colors * row_px : NULL;
     enum iw_error error = IW_NO_MEMORY;
     if (new != NULL && mask != NULL &&job.pixels != NULL) {
         memset(new, 0, sizeof *new);
@@ -232,11 +278,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
         free(new);
         return error;
     }
-    for (uint32_t y = 0; y < image->height_px; y++) {
-        if (image_has_alpha(image))
-            units_clear_hidden(new, image, y);
-        histogram_add(new, image, y);
-    }
+    plan_count(new, image);
     *plan = new;
     return IW_OK;
 }
@@ -303,79 +345,94 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 
 /* ---- pixels */
 
-/* What each unit adds to a sample. */
-static void deltas_fill(const struct protect_plan *plan, double scale, int deltas[unit_peak + 1])
+/* What each unit adds to a sample, -unit_peak..unit_peak from the middle on. */
+struct deltas {
+    int values[2 * unit_peak + 1];
+};
+
+static void deltas_fill(const struct protect_plan *plan, double scale, struct deltas *deltas)
 {
-    for (unsigned unit = 0; unit <= unit_peak; unit++) {
-        double delta = delta_of(plan, unit, scale);
-        deltas[unit] = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
+    for (int unit = 0; unit <= unit_peak; unit++) {
+        double delta = delta_of(plan, (unsigned)unit, scale);
+        int rounded = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
+        deltas->values[unit_peak + unit] = rounded;
+        deltas->values[unit_peak - unit] = -rounded;
     }
 }
 
-/* The unit nearest to the given one whose delta fits the room: then nothing is clipped and undo is exact. */
-static int unit_fitting(const int deltas[unit_peak + 1], int unit, int room)
+static int unit_delta(const struct deltas *deltas, int unit)
 {
-    int size = abs(unit);
-    while (deltas[size] > room)
-        size--;
-    return unit < 0 ? -size : size;
+    return deltas->values[unit_peak + unit];
 }
 
-static int unit_delta(const int deltas[unit_peak + 1], int unit)
+/*
+ * A sample moved by its unit.  Where it would be clipped, the unit is made
+ * smaller until it fits: so that undo is exact.
+ */
+static int sample_moved(const struct deltas *deltas, int sample, int8_t *unit, int top)
 {
-    return unit < 0 ? -deltas[-unit] : deltas[unit];
+    int moved = sample + unit_delta(deltas, *unit);
+    while (moved < 0 || moved > top) {
+        *unit = (int8_t)(*unit - (*unit > 0 ? 1 : -1));
+        moved = sample + unit_delta(deltas, *unit);
+    }
+    return moved;
 }
 
-static void row_render(struct protect_plan *plan, const struct image *image, uint32_t y,
-                       const int deltas[unit_peak + 1])
+static void row_render(const struct protect_plan *plan, const struct image *image, void *row, int8_t *units,
+                       const struct deltas *deltas)
 {
-    void *row = image_row(image, y);
-    int8_t *units = plan->units + (size_t)y * plan->width_px * plan->colors;
-    int top = plan->depth_bits == 8 ? 255 : 65535;
     for (uint32_t x = 0; x < plan->width_px; x++) {
         for (unsigned color = 0; color < plan->colors; color++, units++) {
             size_t at = (size_t)x * image->channels + color;
-            int sample = (int)sample_at(image, row, at);
-            int moved = sample + unit_delta(deltas, *units);
-            if (moved < 0 || moved > top) {
-                *units = (int8_t)unit_fitting(deltas, *units, *units > 0 ? top - sample : sample);
-                moved = sample + unit_delta(deltas, *units);
-            }
             if (plan->depth_bits == 8)
-                ((uint8_t *)row)[at] = (uint8_t)moved;
+                ((uint8_t *)row)[at] = (uint8_t)sample_moved(deltas, ((uint8_t *)row)[at], units, 255);
             else
-                ((uint16_t *)row)[at] = (uint16_t)moved;
+                ((uint16_t *)row)[at] = (uint16_t)sample_moved(deltas, ((uint16_t *)row)[at], units, 65535);
         }
     }
+}
+
+static void row_render8(uint8_t *samples, int8_t *units, size_t count, const struct deltas *deltas)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (uint8_t)sample_moved(deltas, samples[i], &units[i], 255);
 }
 
 void protect_render(struct protect_plan *plan, struct image *image, double scale)
 {
-    int deltas[unit_peak + 1];
+    struct deltas deltas;
+    size_t count = (size_t)plan->width_px * plan->colors;
     plan->scale = scale;
-    deltas_fill(plan, scale, deltas);
-    for (uint32_t y = 0; y < plan->height_px; y++)
-        row_render(plan, image, y, deltas);
+    deltas_fill(plan, scale, &deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        if (image_is_plain8(image))
+            row_render8(image_row(image, y), plan->units + y * count, count, &deltas);
+        else
+            row_render(plan, image, image_row(image, y), plan->units + y * count, &deltas);
+    }
+}
+
+static void row_undo(const struct protect_plan *plan, const struct image *image, void *row,
+                     const int8_t *units, const struct deltas *deltas)
+{
+    for (uint32_t x = 0; x < plan->width_px; x++) {
+        for (unsigned color = 0; color < plan->colors; color++, units++) {
+            size_t at = (size_t)x * image->channels + color;
+            if (plan->depth_bits == 8)
+                ((uint8_t *)row)[at] = (uint8_t)(((uint8_t *)row)[at] - unit_delta(deltas, *units));
+            else
+                ((uint16_t *)row)[at] = (uint16_t)(((uint16_t *)row)[at] - unit_delta(deltas, *units));
+        }
+    }
 }
 
 void protect_undo(const struct protect_plan *plan, struct image *image)
 {
-    int deltas[unit_peak + 1];
-    deltas_fill(plan, plan->scale, deltas);
-    for (uint32_t y = 0; y < plan->height_px; y++) {
-        void *row = image_row(image, y);
-        const int8_t *units = plan_row(plan, y);
-        for (uint32_t x = 0; x < plan->width_px; x++) {
-            for (unsigned color = 0; color < plan->colors; color++, units++) {
-                size_t at = (size_t)x * image->channels + color;
-                int before = (int)sample_at(image, row, at) - unit_delta(deltas, *units);
-                if (plan->depth_bits == 8)
-                    ((uint8_t *)row)[at] = (uint8_t)before;
-                else
-                    ((uint16_t *)row)[at] = (uint16_t)before;
-            }
-        }
-    }
+    struct deltas deltas;
+    deltas_fill(plan, plan->scale, &deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++)
+        row_undo(plan, image, image_row(image, y), plan_row(plan, y), &deltas);
 }
 
 double protect_psnr(const struct image *left, const struct image *right)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/clones.h"
 #include "engine/image.h"
 
 /* tools/generator.py computes the same; its margin of 64 px makes its block 16 our block 0. */
@@ -55,10 +56,10 @@ static void pixel16(const struct canvas *canvas, const uint16_t *row, size_t x, 
 }
 
 /* 8-bit RGB pixels that all lie in the picture, the usual case. */
-static void pixels_rgb8(const struct canvas *canvas, const uint8_t *samples, size_t count, float *values)
+ENGINE_CLONES static void pixels_rgb8(const uint8_t *samples, size_t count, float *values)
 {
     for (size_t i = 0; i < count * canvas_colors; i++)
-        values[i] = canvas->levels[samples[i]];
+        values[i] = (float)samples[i] / 255;
 }
 
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
@@ -67,7 +68,7 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
     int64_t x = x_px - canvas->left_px;
     const void *row = image_row(image, (uint32_t)clamped(y_px - canvas->top_px, image->height_px));
     if (image->depth_bits == 8 && image->channels == 3 && x >= 0 && x + (int64_t)count <= image->width_px) {
-        pixels_rgb8(canvas, (const uint8_t *)row + x * canvas_colors, count, values);
+        pixels_rgb8((const uint8_t *)row + x * canvas_colors, count, values);
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/clones.h"
+
 /* ---- the weights file (tools/README.md) */
 
 enum {
@@ -13,7 +15,8 @@ enum {
     file_entry_bytes = 32,
     file_digest_bytes = 32,
     file_name_bytes = 16,
-    kernel_taps = 9
+    kernel_taps = 9,
+    band_columns_usual = 512 /* measured: narrower ones repeat more, wider ones leave the cache */
 };
 
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
@@ -75,9 +78,10 @@ static void layer_read(struct conv *conv, const struct layer_shape *shape, const
             unsigned from_input = is_head && input < net_color_values ? color_place(input) : input;
             const uint8_t *taps =
                 bytes + ((size_t)from_output * shape->inputs + from_input) * kernel_taps * 2;
+            float values[kernel_taps];
             for (unsigned tap = 0; tap < kernel_taps; tap++)
-                conv->weights[(tap * shape->inputs + input) * shape->outputs + output] =
-                    half_at(taps + tap * 2);
+                values[tap] = half_at(taps + (size_t)tap * 2);
+            conv_weights_fill(conv, output, input, values);
         }
         size_t bias = (size_t)shape->inputs * shape->outputs * kernel_taps + from_output;
         conv->bias[output] = half_at(bytes + bias * 2);
@@ -123,21 +127,23 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
     if (*why != NULL)
         return IW_WEIGHTS_INVALID;
     size_t values = 0, offset = file_header_bytes + net_layer_count * file_entry_bytes;
-    for (unsigned i = 0; i < net_layer_count; i++)
-        values += layer_values(&shapes[i]);
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        net->layers[i] = (struct conv){shapes[i].inputs, shapes[i].outputs, shapes[i].stride, NULL, NULL};
+        values += conv_weights_count(&net->layers[i]) + shapes[i].outputs;
+    }
     net->memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64);
     if (net->memory == NULL)
         return IW_NO_MEMORY;
     float *at = net->memory;
     for (unsigned i = 0; i < net_layer_count; i++) {
-        const struct layer_shape *shape = &shapes[i];
-        net->layers[i] = (struct conv){shape->inputs, shape->outputs, shape->stride, at, NULL};
-        net->layers[i].bias = at + (size_t)shape->inputs * shape->outputs * kernel_taps;
-        layer_read(&net->layers[i], shape, bytes + offset);
-        at += layer_values(shape);
-        offset += layer_values(shape) * 2;
+        net->layers[i].weights = at;
+        net->layers[i].bias = at + conv_weights_count(&net->layers[i]);
+        layer_read(&net->layers[i], &shapes[i], bytes + offset);
+        at = net->layers[i].bias + shapes[i].outputs;
+        offset += layer_values(&shapes[i]) * 2;
     }
-    net->conv_row = conv_row_pick();
+    net->kernels = conv_kernels_pick();
+    net->band_columns = band_columns_usual;
     return IW_OK;
 }
 
@@ -150,8 +156,7 @@ void net_fini(struct net *net)
 /* ---- the run */
 
 enum {
-    band_columns = 256, /* a band's rows of all layers stay in the second-level cache */
-    ring_rows = 8,      /* a power of two, more than any layer looks back */
+    ring_rows = 8, /* a power of two, more than any layer looks back */
     no_stage = -1
 };
 
@@ -197,7 +202,8 @@ static const struct stage_plan plans[net_stage_count] = {
 
 struct stage {
     float *ring;
-    size_t row_values;
+    float *planes; /* a ring too: the rows transformed for the next layer of stride 1 */
+    size_t row_values, plane_values;
     unsigned columns; /* computed, reach on both sides included */
     int64_t next;     /* the first row not yet computed */
 };
@@ -217,40 +223,106 @@ static float *stage_row(const struct stage *stage, int64_t row)
     return stage->ring + (size_t)(row & (ring_rows - 1)) * stage->row_values;
 }
 
-static void row_add(float *restrict row, const float *restrict other, size_t values)
+static float *stage_planes(const struct stage *stage, int64_t row)
 {
-    for (size_t i = 0; i < values; i++)
-        row[i] += other[i];
+    assert(row < stage->next + 1 && row >= stage->next - ring_rows);
+    return stage->planes + (size_t)(row & (ring_rows - 1)) * stage->plane_values * conv_group_planes;
 }
 
-static void row_relu(float *row, size_t values)
+/* relu(row + other); other may be NULL. */
+ENGINE_CLONES static void row_activate(float *restrict row, const float *restrict other, size_t values)
 {
+    if (other != NULL) {
+        for (size_t i = 0; i < values; i++)
+            row[i] = row[i] + other[i] > 0 ? row[i] + other[i] : 0;
+        return;
+    }
     for (size_t i = 0; i < values; i++)
         row[i] = row[i] > 0 ? row[i] : 0;
 }
 
 /* Adds a row of half the resolution, each column twice. */
-static void row_add_wide(float *restrict row, const float *restrict wide, unsigned columns, unsigned odd)
+ENGINE_CLONES static void row_add_wide(float *restrict row, const float *restrict wide, unsigned columns,
+                                       unsigned odd)
 {
-    for (unsigned column = 0; column < columns; column++)
+    for (unsigned column = 0; column < columns; column++) {
+        const float *other = wide + (size_t)((column + odd) / 2) * net_width;
         for (unsigned i = 0; i < net_width; i++)
-            row[(size_t)column * net_width + i] += wide[(size_t)((column + odd) / 2) * net_width + i];
+            row[i] += other[i];
+        row += net_width;
+    }
 }
 
 static void stage_ensure(struct run *run, int at, int64_t row);
 
-/* The convolution of a stage's row: the three input rows from the column its first output looks at. */
+/* The stage of stride 1 that reads a stage; each but the last has just one. */
+static int stage_reader(int at)
+{
+    for (int reader = at + 1; reader < net_stage_count; reader++)
+        if (plans[reader].input == at && shapes[plans[reader].layer].stride == 1)
+            return reader;
+    return no_stage;
+}
+
+static unsigned stage_groups(const struct stage *stage)
+{
+    return stage->columns / conv_group_columns;
+}
+
+/* The column of its input at which a stage's first output begins to look. */
+static unsigned input_column(const struct stage_plan *plan)
+{
+    return plans[plan->input].reach - plan->reach * shapes[plan->layer].stride - 1;
+}
+
+static size_t input_skip(const struct stage_plan *plan)
+{
+    return (size_t)input_column(plan) * plans[plan->input].channels;
+}
+
+/* The column of the row of half the resolution that belongs to a stage's first one. */
+static unsigned wide_column(const struct stage_plan *plan)
+{
+    return plans[plan->wide].reach - (plan->reach + 1) / 2;
+}
+
 static void stage_convolve(struct run *run, int at, int64_t row, float *out)
 {
-    const struct stage_plan *plan = &plans[at], *input = &plans[plan->input];
+    const struct stage_plan *plan = &plans[at];
     const struct conv *conv = &run->net->layers[plan->layer];
-    const struct stage *from = &run->stages[plan->input];
+    const struct stage *from = &run->stages[plan->input], *stage = &run->stages[at];
     int64_t top = row * conv->stride - 1;
-    size_t skip = (size_t)(input->reach - plan->reach * conv->stride - 1) * input->channels;
     stage_ensure(run, plan->input, top + 2);
+    if (conv->stride == 1) {
+        const float *const rows[3] = {stage_planes(from, top), stage_planes(from, top + 1),
+                                      stage_planes(from, top + 2)};
+        run->net->kernels->groups(conv, rows, from->plane_values, out, stage_groups(stage));
+        return;
+    }
+    size_t skip = input_skip(plan);
     const float *const rows[3] = {stage_row(from, top) + skip, stage_row(from, top + 1) + skip,
                                   stage_row(from, top + 2) + skip};
-    run->net->conv_row(conv, rows, out, run->stages[at].columns);
+    run->net->kernels->row(conv, rows, out, stage->columns);
+}
+
+static void stage_transform(const struct run *run, int at, int64_t row)
+{
+    const struct stage *stage = &run->stages[at];
+    int reader = stage_reader(at);
+    if (reader == no_stage)
+        return;
+    run->net->kernels->transform(stage_row(stage, row) + input_skip(&plans[reader]), plans[at].channels,
+                                 stage_groups(&run->stages[reader]), stage_planes(stage, row),
+                                 stage->plane_values);
+}
+
+/* The row that a stage adds to its own, from its first column on; NULL: it adds none. */
+static const float *residual_row(const struct run *run, const struct stage_plan *plan, int64_t row)
+{
+    if (plan->residual == no_stage)
+        return NULL;
+    return stage_row(&run->stages[plan->residual], row) +
+           (size_t)(plans[plan->residual].reach - plan->reach) * net_width;
 }
 
 static void stage_compute(struct run *run, int at, int64_t row)
@@ -264,21 +336,15 @@ static void stage_compute(struct run *run, int at, int64_t row)
         return;
     }
     stage_convolve(run, at, row, out);
-    if (plan->residual != no_stage)
-        row_add(out,
-                stage_row(&run->stages[plan->residual], row) +
-                    (size_t)(plans[plan->residual].reach - plan->reach) * net_width,
-                values);
     if (plan->is_relu)
-        row_relu(out, values);
+        row_activate(out, residual_row(run, plan, row), values);
     if (plan->wide == no_stage)
         return;
     /* Both the band and the picture begin at an even column, so column -reach decides the parity. */
     int64_t half = row >> 1;
     stage_ensure(run, plan->wide, half);
-    unsigned skip = plans[plan->wide].reach - (plan->reach + 1) / 2;
-    row_add_wide(out, stage_row(&run->stages[plan->wide], half) + (size_t)skip * net_width, stage->columns,
-                 plan->reach & 1);
+    row_add_wide(out, stage_row(&run->stages[plan->wide], half) + (size_t)wide_column(plan) * net_width,
+                 stage->columns, plan->reach & 1);
 }
 
 /* Computes rows of a stage up to and with row. */
@@ -287,47 +353,94 @@ static void stage_ensure(struct run *run, int at, int64_t row)
     struct stage *stage = &run->stages[at];
     while (stage->next <= row) {
         stage_compute(run, at, stage->next);
+        stage_transform(run, at, stage->next);
         stage->next++;
     }
 }
 
-/* Values of one row of a stage for a band of columns, with the slack the kernels need. */
-static size_t stage_row_values(int at, unsigned columns)
+/* How many columns of a stage another one reads to compute columns of its own. */
+static unsigned columns_read(const struct stage_plan *reader, int at, unsigned columns)
 {
-    const struct stage_plan *plan = &plans[at];
-    size_t count = (columns + 1) / (1u + plan->halving) + 2 * plan->reach;
-    return (count + 2 * conv_row_slack_px) * plan->channels;
+    if (reader->residual == at)
+        return plans[at].reach - reader->reach + columns;
+    if (reader->wide == at)
+        return wide_column(reader) + (columns + (reader->reach & 1) + 1) / 2;
+    if (reader->input == at)
+        return input_column(reader) + (columns - 1) * shapes[reader->layer].stride + 3;
+    return 0;
 }
 
-static void run_begin(struct run *run, unsigned first, unsigned columns)
+/*
+ * The columns every stage computes for a band: what its readers look at, filled
+ * up to whole groups.  Groups are computed from true values alone, for what
+ * cancels out of an output still decides how it is rounded.
+ */
+static void columns_plan(unsigned band, unsigned columns[net_stage_count])
 {
+    for (int at = STAGE_TAIL; at >= STAGE_INPUT; at--) {
+        unsigned most = at == STAGE_TAIL ? band : 0;
+        for (int reader = at + 1; reader < net_stage_count; reader++) {
+            unsigned read = columns_read(&plans[reader], at, columns[reader]);
+            most = read > most ? read : most;
+        }
+        columns[at] = (most + conv_group_columns - 1) / conv_group_columns * conv_group_columns;
+    }
+    assert(columns[STAGE_INPUT] <= band + net_margin_blocks);
+}
+
+/* Sizes a stage's rings for a band, with the slack the kernels need. */
+static size_t stage_size(struct stage *stage, int at, unsigned columns)
+{
+    unsigned most = columns + conv_group_columns * conv_slack;
+    stage->row_values = (size_t)most * plans[at].channels;
+    stage->plane_values = (size_t)(most / conv_group_columns + 1) * plans[at].channels;
+    if (stage_reader(at) == no_stage)
+        stage->plane_values = 0;
+    return ring_rows * (stage->row_values + stage->plane_values * conv_group_planes);
+}
+
+static void run_begin(struct run *run, unsigned first, unsigned band)
+{
+    unsigned columns[net_stage_count];
+    columns_plan(band, columns);
     run->first_column = first;
     for (int at = 0; at < net_stage_count; at++) {
-        const struct stage_plan *plan = &plans[at];
-        run->stages[at].columns = (columns + plan->halving) / (1u + plan->halving) + 2 * plan->reach;
-        run->stages[at].next = -(int64_t)plan->reach;
+        run->stages[at].columns = columns[at];
+        run->stages[at].next = -(int64_t)plans[at].reach;
     }
+}
+
+/* The rings of all stages, zeroed, in one piece; NULL: no memory. */
+static float *run_rings(struct run *run, unsigned band)
+{
+    unsigned columns[net_stage_count];
+    size_t values = 0;
+    columns_plan(band, columns);
+    for (int at = 0; at < net_stage_count; at++)
+        values += stage_size(&run->stages[at], at, columns[at]);
+    float *memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64), *ring = memory;
+    if (memory == NULL)
+        return NULL;
+    memset(memory, 0, values * sizeof(float));
+    for (int at = 0; at < net_stage_count; at++) {
+        run->stages[at].ring = ring;
+        ring += ring_rows * run->stages[at].row_values;
+        run->stages[at].planes = ring;
+        ring += ring_rows * run->stages[at].plane_values * conv_group_planes;
+    }
+    return memory;
 }
 
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, net_source source,
                       net_sink sink, void *data)
 {
     struct run run = {.net = net, .source = source, .data = data};
-    unsigned widest = columns < band_columns ? columns : band_columns;
-    size_t values = 0;
-    for (int at = 0; at < net_stage_count; at++)
-        values += ring_rows * (run.stages[at].row_values = stage_row_values(at, widest));
-    float *memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64);
+    const unsigned band = net->band_columns;
+    float *memory = run_rings(&run, columns < band ? columns : band);
     if (memory == NULL)
         return IW_NO_MEMORY;
-    memset(memory, 0, values * sizeof(float));
-    float *ring = memory;
-    for (int at = 0; at < net_stage_count; at++) {
-        run.stages[at].ring = ring;
-        ring += ring_rows * run.stages[at].row_values;
-    }
-    for (unsigned first = 0; first < columns; first += band_columns) {
-        unsigned count = columns - first < band_columns ? columns - first : band_columns;
+    for (unsigned first = 0; first < columns; first += band) {
+        unsigned count = columns - first < band ? columns - first : band;
         run_begin(&run, first, count);
         for (int64_t row = 0; row < rows; row++) {
             stage_ensure(&run, STAGE_TAIL, row);

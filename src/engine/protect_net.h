@@ -25,13 +25,14 @@ enum {
     net_width = 32,
     net_layer_count = 10,
     net_stage_count = net_layer_count + 1,
-    net_reach_blocks = 10 /* how far beyond its own block an output looks */
+    net_margin_blocks = 64 /* a source is asked for at most so many more than the picture's columns */
 };
 
 struct net {
     struct conv layers[net_layer_count];
-    conv_row_function conv_row;
-    float *memory; /* of all layers */
+    const struct conv_kernels *kernels;
+    float *memory;         /* of all layers */
+    unsigned band_columns; /* of a band, a multiple of 16; changes the speed, not the result */
 };
 
 /* Reads a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by net_fini. */

@@ -1,0 +1,377 @@
+/* The anti-AI engine: its weights file, its agreement with the framework, its strengths on every shape. */
+#include <imgward/protect.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <CUnit/Basic.h>
+
+#include "engine/protect_canvas.h"
+#include "engine/protect_net.h"
+
+static uint8_t weights[1 << 20];
+static size_t weights_size;
+static struct protect *protect;
+
+static size_t file_read(const char *name, void *bytes, size_t limit)
+{
+    char path[4096];
+    const char *top = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/%s", top != NULL ? top : ".", name);
+    FILE *file = fopen(path, "rb");
+    size_t size = file != NULL ? fread(bytes, 1, limit, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    return size;
+}
+
+static int suite_begin(void)
+{
+    const char *why = NULL;
+    weights_size = file_read("data/protect.weights", weights, sizeof weights);
+    return protect_new(&protect, weights, weights_size, &why) == IW_OK ? 0 : 1;
+}
+
+static int suite_end(void)
+{
+    protect_free(protect);
+    return 0;
+}
+
+/* ---- pictures */
+
+static struct image image_made(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth)
+{
+    struct image image = {width, height, channels, depth, (size_t)width * channels * depth / 8, NULL};
+    image.pixels = calloc(height, image.stride_bytes);
+    return image;
+}
+
+static void sample_set(struct image *image, uint32_t x, uint32_t y, uint32_t channel, unsigned level)
+{
+    size_t at = ((size_t)y * image->width_px + x) * image->channels + channel;
+    if (image->depth_bits == 8)
+        ((uint8_t *)image->pixels)[at] = (uint8_t)level;
+    else
+        ((uint16_t *)image->pixels)[at] = (uint16_t)(level * 257);
+}
+
+static unsigned sample_get(const struct image *image, uint32_t x, uint32_t y, uint32_t channel)
+{
+    size_t at = ((size_t)y * image->width_px + x) * image->channels + channel;
+    return image->depth_bits == 8 ? ((const uint8_t *)image->pixels)[at]
+                                  : ((const uint16_t *)image->pixels)[at];
+}
+
+/* tools/record_output.py draws the same. */
+static unsigned recorded_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return (x * (3 + c) + y * (7 - 2 * c) + x * y / (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256;
+}
+
+static unsigned flat_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    (void)x, (void)y;
+    return 90 + 40 * c;
+}
+
+static unsigned white_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    (void)x, (void)y, (void)c;
+    return 255;
+}
+
+static unsigned black_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    (void)x, (void)y, (void)c;
+    return 0;
+}
+
+/* Black letters' edges on white: most of it flat at the end of the range. */
+static unsigned text_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    (void)c;
+    return y % 24 < 12 && (x * 7 + y / 24) % 11 < 4 ? 20 : 250;
+}
+
+static unsigned smooth_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return (unsigned)(128 + 60 * sin(x / 40.0 + c) + 50 * cos(y / 31.0 - c));
+}
+
+typedef unsigned (*level_function)(uint32_t x, uint32_t y, uint32_t c);
+
+static struct image image_drawn(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth,
+                                level_function level)
+{
+    struct image image = image_made(width, height, channels, depth);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            for (uint32_t c = 0; c < channels; c++)
+                sample_set(&image, x, y, c, level(x, y, c));
+    /* Alpha: a stripe that cannot be seen, the rest half there. */
+    for (uint32_t y = 0; image_has_alpha(&image) && y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            sample_set(&image, x, y, channels - 1, x % 50 < 5 ? 0 : 128);
+    return image;
+}
+
+static struct image image_copy(const struct image *image)
+{
+    struct image copy = *image;
+    copy.pixels = malloc(image->height_px * image->stride_bytes);
+    memcpy(copy.pixels, image->pixels, image->height_px * image->stride_bytes);
+    return copy;
+}
+
+static bool image_same(const struct image *left, const struct image *right)
+{
+    return memcmp(left->pixels, right->pixels, left->height_px * left->stride_bytes) == 0;
+}
+
+/* ---- the weights file */
+
+static void test_weights_refused(void)
+{
+    static const struct {
+        size_t at;
+        const char *why;
+    } spoilt[] = {
+        {0, "it is not a weights file of the anti-AI engine"},
+        {8, "the weights file is of another version"},
+        {12, "the weights file holds another number of layers"},
+        {16, "the weights file names other layers"},
+        {32, "the weights file holds layers of another shape"},
+        {40, "the layer table of the weights file does not fit its data"},
+    };
+    struct protect *other;
+    const char *why = NULL;
+    for (unsigned i = 0; i < sizeof spoilt / sizeof spoilt[0]; i++) {
+        weights[spoilt[i].at] ^= 1;
+        CU_ASSERT_EQUAL(protect_new(&other, weights, weights_size, &why), IW_WEIGHTS_INVALID);
+        CU_ASSERT_PTR_NULL(other);
+        CU_ASSERT_STRING_EQUAL(why, spoilt[i].why);
+        weights[spoilt[i].at] ^= 1;
+    }
+    for (size_t size = 0; size < weights_size; size = size * 2 + 1)
+        CU_ASSERT_EQUAL(protect_new(&other, weights, size, &why), IW_WEIGHTS_INVALID);
+    CU_ASSERT_EQUAL(protect_new(&other, weights, weights_size - 1, &why), IW_WEIGHTS_INVALID);
+    CU_ASSERT_STRING_EQUAL(why, "the weights file is cut or too long");
+    CU_ASSERT(weights_size < 1000000);
+}
+
+/* ---- the perturbation */
+
+/*
+ * The unit perturbation of the recorded picture is the framework's within 1e-3,
+ * but for its rounding to 127 steps.  Read off a grey 16-bit picture, where a
+ * scale of a quarter of a level leaves every step apart.
+ */
+static void test_recorded_output(void)
+{
+    enum { width = 75, height = 58, seed = 7, samples = width * height * 3 };
+    static float recorded[samples];
+    CU_ASSERT_EQUAL_FATAL(file_read("tests/unit/protect_recorded.f32", recorded, sizeof recorded),
+                          sizeof recorded);
+    struct image image = image_drawn(width, height, 3, 16, recorded_level);
+    struct image grey = image_made(width, height, 3, 16);
+    struct protect_plan *plan;
+    CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, seed), IW_OK);
+    for (unsigned i = 0; i < samples; i++)
+        ((uint16_t *)grey.pixels)[i] = 32768;
+    protect_render(plan, &grey, 0.25);
+    double worst = 0, power = 0;
+    for (unsigned i = 0; i < samples; i++) {
+        double unit = (((uint16_t *)grey.pixels)[i] - 32768) / (0.25 * 257);
+        worst = fmax(worst, fabs(round(unit) - 127.0 * (double)recorded[i]));
+        power += unit * unit;
+    }
+    CU_ASSERT(worst <= 0.5 + 127 * 1e-3);
+    CU_ASSERT(power / samples > 4);
+    protect_plan_free(plan);
+    free(image.pixels);
+    free(grey.pixels);
+}
+
+/* Where a run's output goes. */
+struct sums {
+    float *values;
+    unsigned columns;
+};
+
+static void sums_source(void *data, int64_t row, int64_t first, unsigned count, float *values)
+{
+    (void)data;
+    for (unsigned i = 0; i < count * net_input_channels; i++)
+        values[i] = (float)(((row + 20) * 37 + (first + 20) * net_input_channels + i) % 101) / 101 - 0.5f;
+}
+
+static void sums_sink(void *data, int64_t row, int64_t first, unsigned count, const float *values)
+{
+    struct sums *sums = data;
+    memcpy(sums->values + ((size_t)row * sums->columns + (size_t)first) * net_color_values, values,
+           sizeof(float) * count * net_color_values);
+}
+
+/* Bands of any width give the same bits. */
+static void test_bands_agree(void)
+{
+    enum { rows = 9, columns = 333, values = rows * columns * net_color_values };
+    static float whole[values], banded[values];
+    static const unsigned bands[] = {16, 64, 208, 320};
+    struct net net;
+    const char *why;
+    CU_ASSERT_EQUAL_FATAL(net_init(&net, weights, weights_size, &why), IW_OK);
+    CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){whole, columns}),
+                    IW_OK);
+    for (unsigned i = 0; i < sizeof bands / sizeof bands[0]; i++) {
+        net.band_columns = bands[i];
+        memset(banded, 0, sizeof banded);
+        CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){banded, columns}),
+                        IW_OK);
+        CU_ASSERT_EQUAL(memcmp(whole, banded, sizeof whole), 0);
+    }
+    net_fini(&net);
+}
+
+/* The kernels of this processor and the plain ones agree. */
+static void test_kernels_agree(void)
+{
+    enum { rows = 5, columns = 40, values = rows * columns * net_color_values };
+    static float fast[values], plain[values];
+    struct net net;
+    const char *why;
+    double worst = 0;
+    CU_ASSERT_EQUAL_FATAL(net_init(&net, weights, weights_size, &why), IW_OK);
+    CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){fast, columns}),
+                    IW_OK);
+    net.kernels = conv_kernels_plain();
+    CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){plain, columns}),
+                    IW_OK);
+    for (unsigned i = 0; i < values; i++)
+        worst = fmax(worst, fabs((double)fast[i] - (double)plain[i]));
+    CU_ASSERT(worst < 1e-3);
+    net_fini(&net);
+}
+
+/* ---- strengths */
+
+static const struct {
+    const char *name;
+    uint32_t width, height, channels, depth;
+    level_function level;
+} shapes[] = {
+    {"RGB", 203, 117, 3, 8, recorded_level},     {"smooth RGB", 200, 150, 3, 8, smooth_level},
+    {"RGB 16", 130, 117, 3, 16, smooth_level},   {"grey", 203, 117, 1, 8, recorded_level},
+    {"grey 16", 111, 90, 1, 16, recorded_level}, {"grey, alpha", 203, 117, 2, 8, smooth_level},
+    {"RGBA", 203, 117, 4, 8, recorded_level},    {"RGBA 16", 150, 117, 4, 16, recorded_level},
+    {"flat", 160, 120, 3, 8, flat_level},        {"white", 160, 120, 3, 8, white_level},
+    {"black", 160, 120, 3, 8, black_level},      {"white grey 16", 160, 120, 1, 16, white_level},
+    {"text", 300, 200, 3, 8, text_level},        {"one pixel", 1, 1, 3, 8, flat_level},
+    {"a line", 1, 300, 3, 8, recorded_level},    {"a row", 300, 1, 1, 8, recorded_level},
+};
+
+static bool alpha_same(const struct image *before, const struct image *after)
+{
+    bool is_same = true;
+    uint32_t alpha = before->channels - 1;
+    for (uint32_t y = 0; y < before->height_px; y++) {
+        for (uint32_t x = 0; x < before->width_px; x++) {
+            is_same = is_same && sample_get(before, x, y, alpha) == sample_get(after, x, y, alpha);
+            for (uint32_t c = 0; sample_get(before, x, y, alpha) == 0 && c < alpha; c++)
+                is_same = is_same && sample_get(before, x, y, c) == sample_get(after, x, y, c);
+        }
+    }
+    return is_same;
+}
+
+/* Within 0.3 dB after rounding, as measured on the pixels and as reported. */
+static void test_strengths(void)
+{
+    for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct image image = image_drawn(shapes[i].width, shapes[i].height, shapes[i].channels,
+                                         shapes[i].depth, shapes[i].level);
+        for (unsigned strength = 0; strength < protect_strength_count; strength++) {
+            struct image after = image_copy(&image);
+            struct protect_report report;
+            CU_ASSERT_EQUAL(protect_apply(protect, &after, (enum protect_strength)strength, 99 + i, &report),
+                            IW_OK);
+            double psnr = protect_psnr(&image, &after);
+            bool is_single = (uint64_t)image.width_px * image.height_px < 1000;
+            if (fabs(psnr - report.target_db) > 0.3 && !is_single && !report.is_limited)
+                printf("  %s: %.2f dB instead of %.0f\n", shapes[i].name, psnr, report.target_db);
+            CU_ASSERT(is_single || report.is_limited || fabs(psnr - report.target_db) <= 0.3);
+            CU_ASSERT(!report.is_limited || psnr > report.target_db + 0.25);
+            CU_ASSERT(fabs(psnr - report.psnr_db) < 0.05);
+            if (image_has_alpha(&image))
+                CU_ASSERT(alpha_same(&image, &after));
+            free(after.pixels);
+        }
+        free(image.pixels);
+    }
+}
+
+static void test_undo(void)
+{
+    for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct image image = image_drawn(shapes[i].width, shapes[i].height, shapes[i].channels,
+                                         shapes[i].depth, shapes[i].level);
+        struct image after = image_copy(&image);
+        struct protect_plan *plan;
+        CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, i), IW_OK);
+        for (double scale = 0.05; scale < 1; scale *= 2.1) {
+            protect_render(plan, &after, scale);
+            protect_undo(plan, &after);
+            CU_ASSERT(image_same(&image, &after));
+        }
+        protect_plan_free(plan);
+        free(after.pixels);
+        free(image.pixels);
+    }
+}
+
+static void test_seed(void)
+{
+    struct image image = image_drawn(150, 110, 3, 8, smooth_level);
+    struct image one = image_copy(&image), again = image_copy(&image), other = image_copy(&image);
+    struct protect_report report;
+    CU_ASSERT_EQUAL(protect_apply(protect, &one, PROTECT_STANDARD, 5, &report), IW_OK);
+    CU_ASSERT_EQUAL(protect_apply(protect, &again, PROTECT_STANDARD, 5, &report), IW_OK);
+    CU_ASSERT_EQUAL(protect_apply(protect, &other, PROTECT_STANDARD, 6, &report), IW_OK);
+    CU_ASSERT(image_same(&one, &again));
+    CU_ASSERT(!image_same(&one, &other));
+    free(image.pixels);
+    free(one.pixels);
+    free(again.pixels);
+    free(other.pixels);
+}
+
+static void test_names(void)
+{
+    enum protect_strength strength;
+    for (unsigned i = 0; i < protect_strength_count; i++) {
+        CU_ASSERT(protect_strength_by_name(protect_strength_name((enum protect_strength)i), &strength));
+        CU_ASSERT_EQUAL(strength, i);
+    }
+    CU_ASSERT(!protect_strength_by_name("strong", &strength));
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("protect", suite_begin, suite_end);
+    CU_add_test(suite, "a wrong or cut weights file is refused", test_weights_refused);
+    CU_add_test(suite, "recorded output on the recorded input", test_recorded_output);
+    CU_add_test(suite, "bands agree bit for bit", test_bands_agree);
+    CU_add_test(suite, "kernels agree", test_kernels_agree);
+    CU_add_test(suite, "strengths are reached on every shape", test_strengths);
+    CU_add_test(suite, "undo is exact", test_undo);
+    CU_add_test(suite, "the seed decides", test_seed);
+    CU_add_test(suite, "names of strengths", test_names);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+    CU_cleanup_registry();
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/python3
+"""Records what the framework makes of the shipped weights, for tests/unit/test_protect.c.
+
+Writes little-endian float32: the unit perturbation (before 8-bit rounding) of a drawn
+picture, row by row, RGB.
+"""
+
+import argparse
+
+import numpy
+import torch
+
+from export_weights import load
+from generator import shipped_perturbation
+
+WIDTH, HEIGHT, SEED = 75, 58, 7
+
+
+def drawn_picture():
+    """The picture that recorded_picture() of the test draws."""
+    y, x, c = numpy.meshgrid(numpy.arange(HEIGHT), numpy.arange(WIDTH), numpy.arange(3), indexing="ij")
+    return ((x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256).astype(numpy.uint8)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights")
+    parser.add_argument("output")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    picture = torch.from_numpy(drawn_picture()).permute(2, 0, 1)[None].float() / 255
+    with torch.no_grad():
+        unit = shipped_perturbation(load(options.weights), picture, SEED)[0].permute(1, 2, 0)
+    unit.numpy().astype("<f4").tofile(options.output)
+
+
+if __name__ == "__main__":
+    main()
