@@ -745,3 +745,54 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
         assert not any(url.split("s=")[-1][:43] in log for url in urls), name
     with open(os.path.join(folder, "access.log"), encoding="utf-8") as file:
         assert f"\"PUT /files/{order.key()}\"" in file.read()
+
+
+# ---- What an operator sets
+
+def test_cors_is_off_unless_an_origin_is_listed(stack, signer, nobody, order, jpeg):
+    with stack.configured("store", "cors_origins", ""):
+        preflight = nobody.request("OPTIONS", signer.put(order.key()), key=False, headers={
+            "Origin": "https://app.example", "Access-Control-Request-Method": "PUT"})
+        put = nobody.upload(signer.put(order.key()), jpeg, Origin="https://app.example")
+    assert preflight.status == 204 and put.status == 201
+    for answer in (preflight, put):
+        assert not [name for name in answer.headers if name.startswith("Access-Control-")], answer.headers
+        assert "Vary" not in answer.headers
+
+
+def test_the_command_that_makes_signing_keys(stack, tmp_path):
+    path = str(tmp_path / "signing.keys")
+
+    def keys():
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        with open(path, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        assert all(re.fullmatch(r"[0-9a-f]{8}:[0-9a-f]{64}", line) for line in lines), lines
+        return lines
+
+    told = stack.ctl("secret", "signing", path)
+    first = keys()
+    assert len(first) == 1 and first[0].split(":")[0] in told and first[0].split(":")[1] not in told
+    with pytest.raises(RuntimeError, match="--rotate"):
+        stack.ctl("secret", "signing", path)
+    assert keys() == first
+    for _ in range(2):
+        before = keys()
+        stack.ctl("secret", "signing", "--rotate", path)
+        after = keys()
+        assert len(after) == 2 and after[1] == before[0] and after[0] not in before
+    with pytest.raises(RuntimeError):
+        stack.ctl("secret", "signing", "--rotate", str(tmp_path / "none"))
+
+
+def test_a_rotated_out_key_is_no_longer_accepted(stack, signer, nobody, order, jpeg):
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        path = re.search(r"signing_keys_file = (.*)", file.read())[1]
+    url = signer.put(order.key())
+    for expected in (201, 403):
+        stack.ctl("secret", "signing", "--rotate", path)
+        stack.reload()
+        answer = nobody.upload(url, jpeg)
+        assert answer.status == expected, answer
+    assert answer.code == "URL_SIGNATURE_INVALID"
+    assert nobody.upload(signer.put(order.key()), jpeg).status == 200
