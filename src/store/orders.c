@@ -188,8 +188,10 @@ enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(id)};
     enum iw_error error =
-        db_run(context, db, "SELECT id, name, format FROM results WHERE order_id = ? ORDER BY id", parameters,
-               1, &rows);
+        db_run(context, db,
+               "SELECT r.id, r.name, r.format FROM results r JOIN files f ON f.id = r.file_id "
+               "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+               parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;

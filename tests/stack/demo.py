@@ -49,10 +49,9 @@ def progress(client, order, seconds=600):
     sys.exit(f"demo: order {order} has not ended after {seconds} s")
 
 
-def order_send(client, paths, strength):
+def order_send(client, paths):
     """One order of all pictures; (name, bytes or None) of each result, and the order's data."""
-    created = check(client.create([path.name for path in paths], options={"strength": strength},
-                                  orderName=f"demo {strength}"), 201)
+    created = check(client.create([path.name for path in paths], orderName="demo"), 201)
     order = created.data["orderId"]
     told("POST", "/api/v2/orders/anti-ai", created, f"order {order}, {created.data['status']}")
     for path, file in zip(paths, created.data["files"]):
@@ -66,12 +65,11 @@ def order_send(client, paths, strength):
     if data["status"] == "complete":
         answer = check(client.get(f"{client_module.ORDERS}/{order}/download"), 200)
         told("GET", f"/api/v2/orders/{order}/download", answer, answer.data["fileName"])
-        by_id = {str(file["fileId"]): file for file in answer.data["files"]}
-        for number, file in enumerate(created.data["files"]):
-            found = by_id.get(str(file["fileId"]))
-            if found:
-                got = check(client.request("GET", found["downloadUrl"], key=False), 200)
-                results[number] = (found["fileName"], got.body)
+        # One result for each file that was completed, in their order.
+        done = [number for number, file in enumerate(data["files"]) if file["status"] == "complete"]
+        for number, found in zip(done, answer.data["files"]):
+            got = check(client.request("GET", found["downloadUrl"], key=False), 200)
+            results[number] = (found["fileName"], got.body)
     return data, results
 
 
@@ -131,19 +129,18 @@ def main():
     stack = client_module.Stack(client_module.environment_read(os.environ["IMGWARD_ENV"]))
     client = client_module.Client(stack, stack.key("enterprise"))
     rows, lines = [], []
-    for strength in ("high",):
-        data, results = order_send(client, paths, strength)
-        for path, result in zip(paths, results):
-            if result is None:
-                lines.append(f"  {path.name:<24} no result")
-                continue
-            name, body = result
-            place = out / f"protected-{pathlib.Path(name).name}"
-            place.write_bytes(body)
-            before, after, difference, decibels = compared(path.read_bytes(), body)
-            rows.append(((f"{path.name}, {before.width} x {before.height}", f"protected ({strength}), {decibels:.1f} dB",
-                          f"difference x {AMPLIFIED}"), (before, after, difference)))
-            lines.append(f"  {path.name:<24} {path.stat().st_size:>9} -> {len(body):>9} bytes  {decibels:5.1f} dB PSNR  {place}")
+    _, results = order_send(client, paths)
+    for path, result in zip(paths, results):
+        if result is None:
+            lines.append(f"  {path.name:<24} no result")
+            continue
+        name, body = result
+        place = out / f"protected-{pathlib.Path(name).name}"
+        place.write_bytes(body)
+        before, after, difference, decibels = compared(path.read_bytes(), body)
+        rows.append(((f"{path.name}, {before.width} x {before.height}", f"protected, {decibels:.1f} dB PSNR",
+                      f"difference x {AMPLIFIED}"), (before, after, difference)))
+        lines.append(f"  {path.name:<24} {path.stat().st_size:>9} -> {len(body):>9} bytes  {decibels:5.1f} dB PSNR  {place}")
     if rows:
         sheet_draw(rows, out / "sheet.png")
     print("\nWhat came back:")
