@@ -189,6 +189,18 @@ static void item_render(struct render *render, const struct domain *domain, stru
     render_object_end(render);
 }
 
+/* The orders of a page; behind the end nothing is asked of the database. */
+static enum iw_error page_fetch(struct request *request, const struct list_query *query, int64_t total,
+                                struct order **orders, size_t *count)
+{
+    int64_t offset = page_offset(&query->page);
+    *count = 0;
+    if (offset >= total)
+        return IW_OK;
+    return orders_page(request->context, request->domain->db, &query->filter, query->page.limit, offset,
+                       orders, count);
+}
+
 static enum iw_error list_page(struct request *request, const struct list_query *query)
 {
     int64_t total;
@@ -196,8 +208,7 @@ static enum iw_error list_page(struct request *request, const struct list_query 
     size_t count;
     enum iw_error error = order_count(request->domain, &query->filter, &total);
     if (error == IW_OK)
-        error = orders_page(request->context, request->domain->db, &query->filter, query->page.limit,
-                            page_offset(&query->page), &orders, &count);
+        error = page_fetch(request, query, total, &orders, &count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

@@ -4,7 +4,10 @@
 
 #include "base/text.h"
 
-enum { limit_default = 10, limit_most = 100, number_most = 1000000000, keyword_bytes_max = 255 };
+enum { limit_default = 10, limit_most = 100, keyword_bytes_max = 255 };
+
+/* Pages behind the end are empty, however far behind; more than this no offset could count. */
+static const int64_t number_most = INT64_MAX / limit_most;
 
 static void number_read(struct request *request, const char *name, int64_t most, const char *or_else,
                         int64_t *number)

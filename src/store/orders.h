@@ -102,7 +102,7 @@ enum iw_error orders_lock(struct context *context, struct db *db, int64_t accoun
 enum iw_error orders_start(struct context *context, struct db *db, int64_t id, enum order_status from,
                            enum order_status to, int64_t now_ms) IW_MUST_USE;
 
-/* What can be downloaded, by id. */
+/* What can be downloaded, in the order of the files and of their copies. */
 enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
                              struct order_result **results, size_t *count) IW_MUST_USE;
 
