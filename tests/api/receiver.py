@@ -1,0 +1,118 @@
+"""A receiver of webhooks on loopback: keeps what came and answers as it is told."""
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import threading
+import time
+
+
+class Delivery:
+    def __init__(self, path, headers, body):
+        self.at = time.monotonic()
+        self.path = path
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def id(self):
+        return self.headers["webhook-id"]
+
+    def signatures(self):
+        return self.headers["webhook-signature"].split(" ")
+
+    def is_signed_with(self, secret):
+        """By the words of the standard, with nothing of the service's code."""
+        key = base64.b64decode(secret.removeprefix("whsec_"))
+        content = f"{self.id}.{self.headers['webhook-timestamp']}.".encode() + self.body
+        digest = hmac.new(key, content, hashlib.sha256).digest()
+        return "v1," + base64.b64encode(digest).decode() in self.signatures()
+
+
+class Receiver:
+    """
+    Each path behaves as answers[path] says: a status, a (status, headers, body),
+    a list of these to be used up (the last one stays), or "hang".
+    """
+
+    def __init__(self):
+        self.answers = {}
+        self.deliveries = []
+        self.open = {}
+        self.open_most = {}
+        self.changed = threading.Condition()
+        self.released = threading.Event()
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.take(self, Delivery(self.path, self.headers, body))
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server.server_port}{path}"
+
+    def answer_of(self, path):
+        answer = self.answers.get(path, 200)
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer if isinstance(answer, (tuple, str)) else (answer, {}, b"")
+
+    def take(self, handler, delivery):
+        with self.changed:
+            self.deliveries.append(delivery)
+            self.open[delivery.path] = self.open.get(delivery.path, 0) + 1
+            self.open_most[delivery.path] = max(self.open_most.get(delivery.path, 0), self.open[delivery.path])
+            answer = self.answer_of(delivery.path)
+            self.changed.notify_all()
+        try:
+            if answer == "hang":
+                self.released.wait(60)
+                return
+            status, headers, body = answer
+            handler.send_response(status)
+            for name, value in headers.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+        except OSError:
+            pass
+        finally:
+            with self.changed:
+                self.open[delivery.path] -= 1
+                self.changed.notify_all()
+
+    def at(self, path):
+        with self.changed:
+            return [delivery for delivery in self.deliveries if delivery.path == path]
+
+    def wait(self, path, count=1, seconds=20):
+        """The deliveries to a path once there are count of them; raises when it takes longer."""
+        end = time.monotonic() + seconds
+        with self.changed:
+            while True:
+                found = [delivery for delivery in self.deliveries if delivery.path == path]
+                if len(found) >= count:
+                    return found
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"{len(found)} of {count} deliveries to {path} after {seconds} s")
+                self.changed.wait(left)

@@ -1,0 +1,785 @@
+"""Contract section 7: webhooks."""
+import base64
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from client import ORDERS
+from receiver import Receiver
+
+WEBHOOKS = ORDERS + "/webhooks"
+SCHEDULE_S = [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
+BROKEN = b"\xff\xd8\xff\xe0" + b"broken" * 40
+
+
+@pytest.fixture(scope="module")
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def account(stack):
+    return stack.account_new()
+
+
+class Hook:
+    """A webhook of an account on a path of its own."""
+
+    def __init__(self, client, receiver, answer=200):
+        self.client = client
+        self.receiver = receiver
+        self.path = "/" + uuid.uuid4().hex[:12]
+        receiver.answers[self.path] = answer
+        created = client.post(WEBHOOKS, {"url": receiver.url(self.path), "name": self.path})
+        assert created.status == 201, created
+        self.id = created.data["id"]
+        self.secret = created.data["secret"]
+        self.place = f"{WEBHOOKS}/{self.id}"
+
+    def data(self):
+        return self.client.get(self.place).data
+
+    def test(self):
+        answer = self.client.post(self.place + "/test")
+        assert answer.status == 200, answer
+        return answer.data["eventId"]
+
+    def events(self, **query):
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        return self.client.get(f"{self.place}/events?{words}")
+
+    def event(self, event):
+        return next(item for item in self.events(limit=-1).data if item["eventId"] == event)
+
+    def wait_event(self, event, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while True:
+            data = self.event(event)
+            if condition(data):
+                return data
+            assert time.monotonic() < end, data
+            time.sleep(0.1)
+
+    def retry(self, event):
+        return self.client.post(f"{self.place}/events/{event}/retry")
+
+    def got(self, count=1, seconds=20):
+        return self.receiver.wait(self.path, count, seconds)
+
+
+@pytest.fixture
+def hook_of(account, receiver):
+    hooks = []
+
+    def make(answer=200):
+        hooks.append(Hook(account, receiver, answer))
+        return hooks[-1]
+
+    yield make
+    for hook in hooks:
+        account.request("DELETE", hook.place)
+
+
+def time_of(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+@contextlib.contextmanager
+def clock_ahead(stack, seconds):
+    with stack.configured("test", "clock_offset_s", str(int(seconds))):
+        yield
+
+
+def failed_order(client):
+    created = client.create(["broken.jpg"]).data
+    assert client.upload(created["files"][0]["uploadUrl"], BROKEN).status == 201
+    assert client.confirm(created["orderId"]).status == 200
+    assert client.wait(created["orderId"])["status"] == "failed"
+    return created["orderId"]
+
+
+# ---- creating, reading, changing ----
+
+
+def test_creating_answers_201_with_location_and_a_secret(account, receiver):
+    answer = account.post(WEBHOOKS, {"url": receiver.url("/x"), "name": "Büro", "unknown": 1})
+    assert answer.status == 201, answer
+    data = answer.data
+    assert answer.headers["Location"] == f"{WEBHOOKS}/{data['id']}"
+    assert data["name"] == "Büro" and data["url"] == receiver.url("/x") and data["isActive"] is True
+    assert data["secret"].startswith("whsec_")
+    assert 24 <= len(base64.b64decode(data["secret"].removeprefix("whsec_"), validate=True)) <= 64
+    assert time_of(data["createdAt"]) == time_of(data["updatedAt"])
+
+
+def test_the_name_is_optional(account, receiver):
+    assert account.post(WEBHOOKS, {"url": receiver.url("/x")}).data["name"] == ""
+
+
+def test_the_secret_is_shown_once(hook_of):
+    hook = hook_of()
+    for answer in (hook.client.get(hook.place), hook.client.get(WEBHOOKS),
+                   hook.client.request("PUT", hook.place, {"name": "n"})):
+        assert answer.status == 200 and hook.secret.encode() not in answer.body
+        assert b'"secret"' not in answer.body
+
+
+def test_two_webhooks_have_two_secrets(hook_of):
+    assert hook_of().secret != hook_of().secret
+
+
+def test_secrets_are_stored_encrypted(hook_of, stack):
+    hook = hook_of()
+    stored = bytes.fromhex(stack.sql(f"SELECT HEX(secret) FROM webhooks WHERE id = {hook.id}")[0][0])
+    key = base64.b64decode(hook.secret.removeprefix("whsec_"))
+    assert len(stored) == len(key) + 28
+    assert key not in stored and hook.secret.encode() not in stored
+    assert not any(key[at:at + 4] in stored for at in range(len(key) - 3))
+
+
+@pytest.mark.parametrize("url", ["", "hook", "/hook", "ftp://a.example/", "https://", "https://me@a.example/",
+                                 "https://me:secret@a.example/", "https://a.example/a b", "javascript:alert(1)",
+                                 "https://a.example/" + "x" * 2048, 7, True, ["https://a.example/"], {}])
+def test_a_bad_url_is_named(account, url):
+    answer = account.post(WEBHOOKS, {"url": url})
+    assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["url"], answer
+
+
+def test_the_url_is_required(account):
+    for body in ({}, {"url": None}, {"name": "n"}):
+        answer = account.post(WEBHOOKS, body)
+        assert answer.status == 400 and answer.fields() == ["url"], answer
+
+
+def test_plain_http_is_refused_unless_the_operator_allows_it(account, stack):
+    with stack.configured("outgoing", "allow_http", "no"):
+        answer = account.post(WEBHOOKS, {"url": "http://a.example/"})
+        assert answer.status == 400 and answer.fields() == ["url"], answer
+        assert account.post(WEBHOOKS, {"url": "https://a.example/"}).status == 201
+
+
+def test_every_bad_field_is_named_in_one_answer(hook_of, account):
+    answer = account.post(WEBHOOKS, {"url": "nothing", "name": "x" * 101})
+    assert answer.status == 400 and sorted(answer.fields()) == ["name", "url"], answer
+    answer = account.request("PUT", hook_of().place, {"url": 1, "name": "a\u0007", "isActive": "yes"})
+    assert answer.status == 400 and sorted(answer.fields()) == ["isActive", "name", "url"], answer
+
+
+def test_a_name_has_at_most_100_characters(account, receiver):
+    assert account.post(WEBHOOKS, {"url": receiver.url("/x"), "name": "é" * 100}).status == 201
+    answer = account.post(WEBHOOKS, {"url": receiver.url("/x"), "name": "é" * 101})
+    assert answer.status == 400 and "100" in answer.json["details"][0]["message"]
+
+
+def test_get_shows_the_webhook(hook_of):
+    hook = hook_of()
+    data = hook.data()
+    assert set(data) == {"id", "name", "url", "isActive", "inactiveReason", "createdAt", "updatedAt",
+                         "previousSecretExpiresAt"}
+    assert data["id"] == hook.id and data["isActive"] is True and data["inactiveReason"] is None
+
+
+def test_put_changes_only_what_is_given(hook_of):
+    hook = hook_of()
+    before = hook.data()
+    answer = hook.client.request("PUT", hook.place, {"name": "new name"})
+    assert answer.status == 200, answer
+    assert set(answer.data) == {"id", "name", "url", "isActive", "updatedAt"}
+    assert answer.data["name"] == "new name" and answer.data["url"] == before["url"]
+    assert time_of(answer.data["updatedAt"]) >= time_of(before["updatedAt"])
+    answer = hook.client.request("PUT", hook.place, {"url": hook.receiver.url("/y"), "isActive": False})
+    assert answer.data["url"] == hook.receiver.url("/y") and answer.data["isActive"] is False
+    assert answer.data["name"] == "new name"
+    assert hook.client.request("PUT", hook.place, {}).status == 200
+    data = hook.data()
+    assert (data["name"], data["isActive"], data["inactiveReason"]) == ("new name", False, "BY_CLIENT")
+    hook.client.request("PUT", hook.place, {"isActive": True})
+    assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
+
+
+def test_a_deleted_webhook_is_gone(hook_of, account):
+    hook = hook_of()
+    assert account.request("DELETE", hook.place).status == 200
+    for answer in (account.get(hook.place), account.request("DELETE", hook.place),
+                   account.request("PUT", hook.place, {}), account.post(hook.place + "/test")):
+        assert answer.status == 404 and answer.code == "WEBHOOK_NOT_FOUND", answer
+    assert account.get(WEBHOOKS).data == []
+
+
+PLACES = [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/rotate-secret"), ("POST", "/test"),
+          ("GET", "/events"), ("POST", "/events/1/retry")]
+
+
+@pytest.mark.parametrize("method, rest", PLACES)
+def test_a_missing_webhook_is_404(account, method, rest):
+    for name in ("999999999", "nothing", "0", "-1", "99999999999999999999"):
+        answer = account.request(method, f"{WEBHOOKS}/{name}{rest}", {} if method == "PUT" else None)
+        assert answer.status == 404 and answer.code == "WEBHOOK_NOT_FOUND", answer
+
+
+@pytest.mark.parametrize("method, rest", PLACES)
+def test_another_accounts_webhook_answers_as_a_missing_one(hook_of, stranger, method, rest):
+    hook = hook_of()
+    body = {} if method == "PUT" else None
+    foreign = stranger.request(method, hook.place + rest, body)
+    missing = stranger.request(method, f"{WEBHOOKS}/999999999{rest}", body)
+    assert foreign.status == 404 and foreign.code == "WEBHOOK_NOT_FOUND"
+    assert {**foreign.json, "requestId": ""} == {**missing.json, "requestId": ""}
+    assert hook.data()["isActive"] is True
+
+
+def test_another_webhooks_event_is_404(hook_of):
+    one, two = hook_of(), hook_of()
+    event = one.test()
+    for name in (event, "7", "nothing"):
+        answer = two.retry(name)
+        assert answer.status == 404 and answer.code == "WEBHOOK_EVENT_NOT_FOUND", answer
+
+
+def test_webhooks_is_no_order_id(account):
+    assert account.get(WEBHOOKS).status == 200
+    assert account.get(WEBHOOKS + "/").status == 200
+    answer = account.request("DELETE", WEBHOOKS)
+    assert answer.status == 405 and set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+    assert account.get(WEBHOOKS + "/download").code == "WEBHOOK_NOT_FOUND"
+
+
+def test_a_key_is_required(nobody):
+    for method, path in [(method, "/1" + rest) for method, rest in PLACES] + [("GET", ""), ("POST", "")]:
+        answer = nobody.request(method, WEBHOOKS + path)
+        assert answer.status == 401 and answer.code == "AUTH_NOT_AUTHENTICATED"
+
+
+def test_the_list_has_pages_newest_first(account, receiver):
+    for number in range(12):
+        account.post(WEBHOOKS, {"url": receiver.url(f"/list/{number}"), "name": f"number {number}"})
+    answer = account.get(WEBHOOKS)
+    assert [item["name"] for item in answer.data] == [f"number {number}" for number in range(11, 1, -1)]
+    assert answer.json["pageInfo"] == {"totalItems": 12, "totalPages": 2, "currentPage": 1, "itemsPerPage": 10}
+    answer = account.get(WEBHOOKS + "?page=3&limit=5")
+    assert [item["name"] for item in answer.data] == ["number 1", "number 0"]
+    assert answer.json["pageInfo"] == {"totalItems": 12, "totalPages": 3, "currentPage": 3, "itemsPerPage": 5}
+    assert len(account.get(WEBHOOKS + "?limit=-1").data) == 12
+    beyond = account.get(WEBHOOKS + "?page=99")
+    assert beyond.status == 200 and beyond.data == [] and beyond.json["pageInfo"]["totalItems"] == 12
+
+
+def test_the_keyword_finds_in_name_and_url_and_the_id(account, receiver):
+    ids = [account.post(WEBHOOKS, {"url": receiver.url(path), "name": name}).data["id"]
+           for path, name in (("/alpha", "First 100%"), ("/beta", "Second"), ("/gamma", "THIRD"))]
+    def found(keyword):
+        return [item["id"] for item in account.get(f"{WEBHOOKS}?keyword={keyword}").data]
+    assert found("third") == [ids[2]] and found("BETA") == [ids[1]] and found("%25") == [ids[0]]
+    assert found(ids[1]) == [ids[1]] or ids[1] in found(ids[1])
+    assert found("_") == [] and found("nothing") == []
+    assert account.get(f"{WEBHOOKS}?keyword=nothing").json["pageInfo"]["totalItems"] == 0
+
+
+def test_bad_list_parameters_are_named(hook_of, account):
+    for place in (WEBHOOKS, hook_of().place + "/events"):
+        answer = account.get(place + "?page=0&limit=101")
+        assert answer.status == 400 and sorted(answer.fields()) == ["limit", "page"], answer
+
+
+# ---- what is sent ----
+
+
+def test_a_test_event_is_sent_to_this_webhook_alone(hook_of):
+    one, other = hook_of(), hook_of()
+    event = one.test()
+    delivery = one.got()[0]
+    body = delivery.json
+    assert set(body) == {"eventId", "eventType", "occurredAt", "data"}
+    assert body["eventId"] == event and body["eventType"] == "webhook.test"
+    assert delivery.headers["Content-Type"] == "application/json"
+    time.sleep(1.5)
+    assert other.receiver.at(other.path) == [] and len(one.receiver.at(one.path)) == 1
+
+
+def test_deliveries_are_signed_as_standard_webhooks(hook_of):
+    hook = hook_of()
+    event = hook.test()
+    delivery = hook.got()[0]
+    assert delivery.id == event
+    assert abs(int(delivery.headers["webhook-timestamp"]) - time.time()) < 60
+    assert len(delivery.signatures()) == 1 and delivery.is_signed_with(hook.secret)
+    assert not delivery.is_signed_with("whsec_" + base64.b64encode(bytes(32)).decode())
+
+
+def test_a_failed_order_is_told_with_its_errors(hook_of, account):
+    hook, second = hook_of(), hook_of()
+    order = failed_order(account)
+    body = hook.got()[0].json
+    detail = account.detail(order).data
+    assert body["eventType"] == "order.antiAi.failed"
+    assert body["data"] == {**{name: detail[name] for name in ("orderId", "orderName", "type", "status", "fileCount",
+                                                             "createdAt", "updatedAt", "errors")}, "sequence": 1}
+    assert body["data"]["errors"][0].startswith("broken.jpg: IMAGE_CORRUPT: ")
+    assert second.got()[0].id == body["eventId"], "one event, each receiver"
+    shown = hook.wait_event(body["eventId"], lambda item: item["status"] == "DELIVERED")
+    assert shown["orderId"] == order and shown["eventType"] == body["eventType"]
+
+
+def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, jpeg):
+    hook = hook_of()
+    order = account.order_whole([("a.jpg", jpeg)])
+    assert order["status"] == "complete", order
+    body = hook.got()[0].json
+    data = body["data"]
+    assert body["eventType"] == "order.antiAi.completed" and data["status"] == "complete"
+    assert set(data) == {"orderId", "orderName", "type", "status", "fileCount", "createdAt", "updatedAt",
+                         "downloadUrl", "sequence"}
+    picture = account.request("GET", data["downloadUrl"], key=False)
+    assert picture.status == 200 and picture.body == account.download(order["orderId"]).body
+    # Sent again an hour later, the URL is valid again.
+    with clock_ahead(hook.client.stack, 3700):
+        hook.retry(body["eventId"])
+        again = hook.got(2)[1].json
+        assert again["data"]["downloadUrl"] != data["downloadUrl"]
+        assert account.request("GET", again["data"]["downloadUrl"], key=False).status == 200
+        assert account.request("GET", data["downloadUrl"], key=False).status == 403
+
+
+def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
+    hook = hook_of()
+    account.order_whole([("a.jpg", jpeg), ("b.png", png), ("c.jpg", BROKEN)])
+    data = hook.got()[0].json["data"]
+    archive = account.request("GET", data["downloadUrl"], key=False)
+    assert archive.status == 200 and archive.body.startswith(b"PK")
+    assert data["fileCount"] == 3 and len(data["errors"]) == 1 and data["errors"][0].startswith("c.jpg: ")
+
+
+def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
+    hook = hook_of()
+    order = account.create(["late.jpg"]).data["orderId"]
+    with clock_ahead(stack, 24 * 3600 + 60):
+        body = hook.got(seconds=30)[0].json
+    assert body["eventType"] == "order.antiAi.failed" and body["data"]["orderId"] == order
+    assert body["data"]["errors"][0].startswith("late.jpg: UPLOAD_EXPIRED: ")
+
+
+def test_another_accounts_orders_are_not_told(hook_of, stranger):
+    hook = hook_of()
+    failed_order(stranger)
+    time.sleep(2)
+    assert hook.receiver.at(hook.path) == [] and hook.events().data == []
+
+
+@pytest.fixture
+def end_of_extraction(stack, account):
+    """Writes an ended extraction with its event, as the worker does, without the engine."""
+    def write(hook, status, text):
+        order = int(time.time() * 1000) * 1000 + int(uuid.uuid4().int % 1000)
+        text = "NULL" if text is None else "'" + text + "'"
+        stack.sql(f"""
+            SET NAMES utf8mb4;
+            INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, file_count,
+                completed_file_count, watermark_text, created_at, updated_at)
+                VALUES ({order}, {account.account}, 'watermarkExtract', '{status}', 'x', UUID(), REPEAT('x', 32), 1,
+                1, {text}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+            INSERT INTO files (order_id, position, name, updated_at)
+                VALUES ({order}, 1, 'a.jpg', UTC_TIMESTAMP(3));
+            INSERT INTO webhook_events (id, account_id, order_id, type, occurred_at)
+                VALUES ({order}, {account.account}, {order}, 'order.watermarkExtract.completed', UTC_TIMESTAMP(3));
+            INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, updated_at)
+                VALUES ({hook.id}, {order}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))""")
+        return str(order)
+    return write
+
+
+def test_a_detection_is_told_with_its_text(hook_of, end_of_extraction):
+    hook = hook_of()
+    order = end_of_extraction(hook, "detected", "für Käthe 🦊")
+    data = hook.got()[0].json["data"]
+    assert data["orderId"] == order and data["status"] == "detected" and data["type"] == "watermarkExtract"
+    assert data["watermarkText"] == "für Käthe 🦊" and "downloadUrl" not in data and "errors" not in data
+
+
+def test_no_detection_is_told_without_a_text(hook_of, end_of_extraction):
+    hook = hook_of()
+    end_of_extraction(hook, "undetected", None)
+    data = hook.got()[0].json["data"]
+    assert data["status"] == "undetected" and "watermarkText" not in data
+
+
+# ---- how it is sent ----
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_every_2xx_counts(hook_of, status):
+    hook = hook_of(status)
+    event = hook.test()
+    data = hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    assert data["responseStatus"] == status and data["failedAttempts"] == 0 and data["nextAttemptAt"] is None
+    assert time_of(data["deliveredAt"]) == time_of(data["lastAttemptAt"])
+
+
+@pytest.mark.parametrize("status", [304, 400, 401, 404, 429, 500, 503])
+def test_nothing_else_counts(hook_of, status):
+    hook = hook_of(status)
+    event = hook.test()
+    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    assert data["status"] == "PENDING" and data["responseStatus"] == status and data["deliveredAt"] is None
+    wait = time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])
+    assert 5 <= wait.total_seconds() <= 6
+
+
+def test_redirects_are_not_followed(hook_of, receiver):
+    for status in (301, 302, 307, 308):
+        hook = hook_of((status, {"Location": receiver.url("/elsewhere")}, b""))
+        event = hook.test()
+        assert hook.wait_event(event, lambda item: item["failedAttempts"] == 1)["responseStatus"] == status
+    assert receiver.at("/elsewhere") == []
+
+
+def test_a_long_answer_with_2xx_counts(hook_of):
+    hook = hook_of((200, {}, b"x" * 1000000))
+    assert hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED")["responseStatus"] == 200
+
+
+def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
+    created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
+    event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
+    end = time.monotonic() + 15
+    while True:
+        data = account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]
+        if data["failedAttempts"] == 1:
+            break
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert data["eventId"] == event and data["reason"] == "connect" and data["responseStatus"] is None
+
+
+def test_private_addresses_are_not_connected_to(account):
+    created = account.post(WEBHOOKS, {"url": "http://10.1.2.3/"}).data
+    account.post(f"{WEBHOOKS}/{created['id']}/test")
+    end = time.monotonic() + 15
+    while account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]["reason"] != "address_refused":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
+    hook = hook_of([500, 200])
+    event = hook.test()
+    first, second = hook.got(2)
+    assert 5 <= second.at - first.at < 9
+    assert first.id == second.id == event and first.json == second.json
+    assert int(second.headers["webhook-timestamp"]) > int(first.headers["webhook-timestamp"])
+    assert second.is_signed_with(hook.secret)
+    assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 1
+
+
+def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
+    hook = hook_of(500)
+    event = hook.test()
+    ahead = 0
+    for number, step in enumerate(SCHEDULE_S, 1):
+        data = hook.wait_event(event, lambda item: item["failedAttempts"] == number)
+        assert data["status"] == "PENDING"
+        wait = (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds()
+        assert step <= wait <= step * 1.2 + 0.001, (step, wait)
+        ahead += step * 1.2
+        with clock_ahead(stack, ahead):
+            data = hook.wait_event(event, lambda item: item["failedAttempts"] == number + 1)
+    assert data["status"] == "FAILED" and data["nextAttemptAt"] is None and data["failedAttempts"] == 10
+    with clock_ahead(stack, ahead + 86400):
+        time.sleep(2.5)
+    assert len(hook.receiver.at(hook.path)) == 10
+    assert hook.data()["isActive"] is True
+
+
+def test_retry_after_is_honoured(hook_of):
+    hook = hook_of((503, {"Retry-After": "30"}, b""))
+    event = hook.test()
+    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 30
+
+
+def test_retry_after_counts_up_to_a_day(hook_of):
+    hook = hook_of((429, {"Retry-After": "999999"}, b""))
+    event = hook.test()
+    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 86400
+
+
+def test_410_deactivates_the_webhook(hook_of, stack):
+    hook = hook_of([500, 410])
+    first = hook.test()
+    hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
+    second = hook.test()
+    data = hook.wait_event(second, lambda item: item["status"] == "FAILED")
+    assert data["responseStatus"] == 410 and data["failedAttempts"] == 1
+    assert hook.data()["isActive"] is False and hook.data()["inactiveReason"] == "RECEIVER_GONE"
+    assert hook.event(first)["status"] == "FAILED", "nothing more is sent to it"
+    with clock_ahead(stack, 86400):
+        time.sleep(2)
+    assert len(hook.receiver.at(hook.path)) == 2
+
+
+def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
+    hook = hook_of(500)
+    first = hook.test()
+    hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
+    with clock_ahead(stack, 5 * 86400 - 60):
+        hook.wait_event(first, lambda item: item["failedAttempts"] == 2)
+        assert hook.data()["isActive"] is True
+    with clock_ahead(stack, 5 * 86400 + 600):
+        hook.wait_event(first, lambda item: item["status"] == "FAILED")
+        data = hook.data()
+        assert data["isActive"] is False and data["inactiveReason"] == "RECEIVER_FAILING"
+    # Activated again it begins anew.
+    hook.client.request("PUT", hook.place, {"isActive": True})
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
+
+
+def test_a_success_ends_the_five_days(hook_of, stack):
+    hook = hook_of([500, 200, 500])
+    first = hook.test()
+    hook.wait_event(first, lambda item: item["status"] == "DELIVERED")
+    with clock_ahead(stack, 6 * 86400):
+        second = hook.test()
+        hook.wait_event(second, lambda item: item["failedAttempts"] == 1)
+        assert hook.data()["isActive"] is True
+
+
+def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account):
+    hook = hook_of(500)
+    waiting = hook.test()
+    hook.wait_event(waiting, lambda item: item["failedAttempts"] == 1)
+    account.request("PUT", hook.place, {"isActive": False})
+    assert hook.event(waiting)["status"] == "FAILED" and hook.event(waiting)["reason"] == "webhook_inactive"
+    failed_order(account)
+    for answer in (account.post(hook.place + "/test"), hook.retry(waiting)):
+        assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["isActive"]
+    time.sleep(2)
+    assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().data) == 1
+
+
+def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
+    hook = hook_of()
+    answer = hook.client.post(hook.place + "/rotate-secret")
+    assert answer.status == 200 and answer.data["secret"].startswith("whsec_")
+    fresh = answer.data["secret"]
+    assert fresh != hook.secret and hook.secret.encode() not in answer.body
+    expires = time_of(answer.data["previousSecretExpiresAt"])
+    assert 86390 < (expires - datetime.datetime.now(datetime.timezone.utc)).total_seconds() <= 86400
+    assert hook.data()["previousSecretExpiresAt"] == answer.data["previousSecretExpiresAt"]
+    hook.test()
+    both = hook.got(1)[0]
+    assert len(both.signatures()) == 2
+    assert both.is_signed_with(hook.secret) and both.is_signed_with(fresh)
+    with clock_ahead(stack, 86460):
+        hook.test()
+        one = hook.got(2)[1]
+        assert hook.data()["previousSecretExpiresAt"] is None
+    assert len(one.signatures()) == 1 and one.is_signed_with(fresh) and not one.is_signed_with(hook.secret)
+
+
+def test_a_delivered_event_can_be_sent_again(hook_of):
+    hook = hook_of()
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    answer = hook.retry(event)
+    assert answer.status == 200 and answer.data["eventId"] == event and answer.data["status"] == "PENDING"
+    first, second = hook.got(2)
+    assert first.id == second.id and first.json == second.json
+
+
+def test_a_failed_event_can_be_sent_again(hook_of, stack):
+    hook = hook_of([410, 200])
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["status"] == "FAILED")
+    hook.client.request("PUT", hook.place, {"isActive": True})
+    assert hook.retry(event).status == 200
+    assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
+
+
+def test_a_waiting_event_is_sent_at_once(hook_of):
+    hook = hook_of([(503, {"Retry-After": "3600"}, b""), 200])
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    hook.retry(event)
+    hook.got(2, seconds=5)
+
+
+def test_events_are_listed_newest_first(hook_of):
+    hook = hook_of()
+    events = [hook.test() for _ in range(3)]
+    hook.got(3)
+    answer = hook.events(limit=2)
+    assert [item["eventId"] for item in answer.data] == [events[2], events[1]]
+    assert answer.json["pageInfo"] == {"totalItems": 3, "totalPages": 2, "currentPage": 1, "itemsPerPage": 2}
+    assert set(answer.data[0]) == {"eventId", "eventType", "orderId", "occurredAt", "status", "failedAttempts",
+                                   "responseStatus", "reason", "lastAttemptAt", "nextAttemptAt", "deliveredAt"}
+    assert [item["eventId"] for item in hook.events(keyword=events[0]).data] == [events[0]]
+    assert len(hook.events(keyword="TEST").data) == 3 and hook.events(keyword="order.").data == []
+
+
+# ---- nobody waits for anybody ----
+
+
+def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver):
+    slow, good = hook_of("hang"), hook_of()
+    for _ in range(20):
+        slow.test()
+    slow.got(3)
+    begin = time.monotonic()
+    for number in range(1, 6):
+        good.test()
+        good.got(number, seconds=5)
+    assert time.monotonic() - begin < 5
+    assert receiver.open_most[slow.path] <= 3, "few deliveries of one receiver at a time"
+    assert len(receiver.at(slow.path)) == 3
+
+
+def test_a_receiver_has_15_seconds(hook_of):
+    hook = hook_of("hang")
+    event = hook.test()
+    hook.got()
+    begin = time.monotonic()
+    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1, seconds=25)
+    assert 13 < time.monotonic() - begin < 20
+    assert data["reason"] == "timeout" and data["responseStatus"] is None
+
+
+def test_many_receivers_are_served_side_by_side(account, receiver):
+    hooks = [Hook(account, receiver, "hang" if number % 2 else 200) for number in range(40)]
+    for hook in hooks:
+        hook.test()
+    begin = time.monotonic()
+    for hook in hooks:
+        hook.got(1, seconds=10)
+    assert time.monotonic() - begin < 10
+    for hook in hooks:
+        account.request("DELETE", hook.place)
+
+
+# ---- it outlives restarts ----
+
+
+def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
+    hook = hook_of([500, 200])
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    stack.part("kill", "worker")
+    stack.part("start", "worker")
+    assert len(hook.got(2)) == 2
+    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+
+
+def test_a_delivery_under_way_outlives_a_killed_worker(hook_of, stack):
+    hook = hook_of(["hang", 200])
+    event = hook.test()
+    hook.got()
+    stack.part("kill", "worker")
+    stack.part("start", "worker")
+    first, second = hook.got(2, seconds=15)
+    assert first.id == second.id == event
+    assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
+
+
+def test_a_delivery_outlives_the_database_and_redis(hook_of, stack):
+    hook = hook_of([500, 200])
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    stack.part("stop", "redis")
+    stack.part("stop", "mariadbd")
+    time.sleep(1)
+    stack.part("start", "mariadbd")
+    hook.got(2, seconds=25)
+    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    stack.part("start", "redis")
+
+
+def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(hook_of, account, stack):
+    hook = hook_of()
+    order = account.create(["a.jpg"]).data
+    account.upload(order["files"][0]["uploadUrl"], BROKEN)
+    stack.part("stop", "worker")
+    account.confirm(order["orderId"])
+    assert hook.events().data == []
+    stack.part("start", "worker")
+    assert account.wait(order["orderId"])["status"] == "failed"
+    assert [item["orderId"] for item in hook.events().data] == [order["orderId"]]
+    assert hook.got()[0].json["data"]["orderId"] == order["orderId"]
+
+
+def test_a_deleted_webhook_gets_nothing_more(hook_of, account):
+    hook = hook_of(500)
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    account.request("DELETE", hook.place)
+    time.sleep(8)
+    assert len(hook.receiver.at(hook.path)) == 1
+
+
+def test_old_events_are_forgotten(hook_of, stack):
+    hook = hook_of()
+    event = hook.test()
+    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    with clock_ahead(stack, 31 * 86400):
+        end = time.monotonic() + 25
+        while hook.events().data:
+            assert time.monotonic() < end
+            time.sleep(0.5)
+    assert stack.sql(f"SELECT COUNT(*) FROM webhook_events WHERE id = {event}") == [["0"]]
+
+
+# ---- the published library ----
+
+VERIFY = """
+const { Webhook } = require("standardwebhooks");
+const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const verdicts = input.map(({ secret, body, headers }) => {
+  try { new Webhook(secret).verify(body, headers); return "ok"; } catch (error) { return error.message; }
+});
+console.log(JSON.stringify(verdicts));
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The npm package standardwebhooks, in a private folder."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        pytest.skip("npm or node is not installed")
+    folder = tmp_path_factory.mktemp("npm")
+    done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder),
+                           "standardwebhooks@1"], capture_output=True, text=True, timeout=180, check=False)
+    if done.returncode != 0:
+        pytest.skip("the npm registry gives no standardwebhooks: " + done.stderr.strip()[-200:])
+    (folder / "verify.js").write_text(VERIFY, encoding="utf-8")
+    return folder
+
+
+def test_the_published_library_verifies_deliveries(hook_of, account, library):
+    hook = hook_of()
+    hook.test()
+    failed_order(account)
+    fresh = account.post(hook.place + "/rotate-secret").data["secret"]
+    hook.got(2)
+    hook.test()
+    sent = hook.got(3)
+    stranger_secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
+    cases = [(hook.secret, sent[0], "", True), (hook.secret, sent[1], "", True), (hook.secret, sent[2], "", True),
+             (fresh, sent[2], "", True), (fresh, sent[0], "", False), (stranger_secret, sent[1], "", False),
+             (hook.secret, sent[0], " ", False)]
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    done = subprocess.run(
+        ["node", "verify.js"], cwd=library, capture_output=True, text=True, timeout=60, check=True,
+        input=json.dumps([{"secret": secret, "body": delivery.body.decode() + more,
+                           "headers": {name: delivery.headers[name] for name in names}}
+                          for secret, delivery, more, _ in cases]))
+    verdicts = json.loads(done.stdout)
+    assert [verdict == "ok" for verdict in verdicts] == [is_good for _, _, _, is_good in cases], verdicts
