@@ -1,0 +1,191 @@
+"""The way of an order: what kills, poisons, stops and forgets, and what is left in the store afterwards."""
+import os
+import signal
+import time
+
+import numpy
+from PIL import Image
+
+import pictures
+from test_worker_dies import big_order, image_processes, kill, wait_for_progress
+
+DAY_S = 86400
+TILE = numpy.asarray(pictures.scene(500, 500))
+
+
+def large(width, height):
+    """A JPEG that takes its time in the worker and none in the test."""
+    tiles = numpy.tile(TILE, (height // 500 + 1, width // 500 + 1, 1))[:height, :width]
+    return pictures.encode(Image.fromarray(tiles), "JPEG", quality=85)
+
+
+def large_order(client, count, side):
+    created = client.create([f"{number}.jpg" for number in range(count)]).data
+    data = large(side, side)
+    for file in created["files"]:
+        assert client.upload(file["uploadUrl"], data).status == 201
+    assert client.confirm(created["orderId"]).status == 200
+    return created["orderId"]
+
+
+def store_keys(stack, order):
+    """What lies in the file store for an order, as the database names it: "out/7001/12.1"."""
+    found = set()
+    for folder, _, names in os.walk(stack.store):
+        kind = os.path.relpath(folder, stack.store).split(os.sep)[0]
+        for name in names:
+            number, _, rest = name.partition(".")
+            if number == str(order):
+                found.add(f"{kind}/{number}/{rest}")
+    return found
+
+
+def named_keys(stack, order):
+    """What the rows of the order name."""
+    rows = stack.sql(
+        f"SELECT store_key FROM results WHERE order_id = {order} UNION ALL SELECT zip_store_key FROM orders "
+        f"WHERE id = {order} UNION ALL SELECT thumbnail_store_key FROM orders WHERE id = {order} UNION ALL "
+        f"SELECT store_key FROM files WHERE order_id = {order}")
+    return {row[0] for row in rows if row[0] != "NULL"}
+
+
+def until(condition, seconds=30, what="the condition"):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come true within {seconds} s"
+        time.sleep(0.05)
+
+
+def job(stack, file):
+    """Status, attempt, failures and deaths of a file's job."""
+    row = stack.sql(f"SELECT status, attempt, failure_count, death_count FROM jobs WHERE file_id = {file}")[0]
+    return row[0], *map(int, row[1:])
+
+
+def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
+    order, _ = big_order(client, 30, 256)
+    for done in (1, 10, 20):
+        wait_for_progress(client, order, done, 60)
+        kill(stack, "worker")
+    detail = client.wait(order, 120)
+    assert detail["status"] == "complete" and detail["completedFileCount"] == 30
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+    assert len(store_keys(stack, order)) == 30 + 2
+    usage = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
+    before = stack.sql(f"SELECT COUNT(*) FROM results r JOIN orders o ON o.id = r.order_id "
+                       f"WHERE o.account_id = {client.account}")
+    assert usage == before
+
+
+def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
+    order = large_order(client, 4, 1500)
+    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
+    kill(stack, "worker")
+    begin = time.monotonic()
+    assert client.wait(order, 60)["status"] == "complete"
+    # A lease lasts 30 s: waiting for it would show.
+    assert time.monotonic() - begin < 25
+
+
+def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, stack):
+    created = client.create(["good.jpg", "poison.jpg", "good.webp"]).data
+    for file, data in zip(created["files"], (pictures.jpeg(), large(5000, 4000), pictures.webp())):
+        assert client.upload(file["uploadUrl"], data).status == 201
+    order, file = created["orderId"], created["files"][1]["fileId"]
+    assert client.confirm(order).status == 200
+    wait_for_progress(client, order, 2, 60)
+    for deaths in (1, 2, 3):
+        until(lambda: job(stack, file)[0] == "leased", 30, f"lease {deaths}")
+        time.sleep(0.2)
+        for pid in image_processes(stack):
+            os.kill(pid, signal.SIGSEGV)
+        until(lambda: job(stack, file)[3] == deaths, 30, f"death {deaths}")
+    detail = client.wait(order)
+    assert detail["status"] == "complete" and detail["completedFileCount"] == 2
+    assert detail["errors"] == ["poison.jpg: PROCESSING_CRASHED: Processing failed."]
+    assert job(stack, file) == ("failed", 3, 0, 3)
+
+
+def test_a_file_that_takes_too_long_fails_alone(client, stack):
+    with stack.configured("image", "timeout_s", "1"):
+        order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 120)
+    assert order["status"] == "complete" and order["completedFileCount"] == 1
+    assert order["errors"] == ["slow.jpg: PROCESSING_TIMEOUT: Processing took too long."]
+    assert job(stack, order["files"][0]["fileId"])[3] == 3
+
+
+def test_a_broken_picture_is_tried_once(client, stack):
+    order = client.order_whole([("broken.jpg", pictures.jpeg()[:2000])])
+    assert order["status"] == "failed"
+    assert order["errors"][0].startswith("broken.jpg: IMAGE_CORRUPT: ")
+    assert job(stack, order["files"][0]["fileId"]) == ("failed", 1, 0, 0)
+    until(lambda: not store_keys(stack, order["orderId"]), 10, "clearing the order")
+
+
+def test_term_finishes_the_pictures_under_way(client, stack):
+    order = large_order(client, 12, 1200)
+    wait_for_progress(client, order, 1)
+    stack.part("stop", "worker")
+    states = dict(stack.sql(f"SELECT status, COUNT(*) FROM jobs WHERE order_id = {order} GROUP BY status"))
+    assert "leased" not in states and int(states["done"]) >= 1 and int(states.get("queued", 0)) >= 1, states
+    stack.part("start", "worker")
+    assert client.wait(order)["completedFileCount"] == 12
+    assert stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}") == [["1"]]
+
+
+def test_a_second_term_ends_at_once_and_nothing_is_lost(client, stack):
+    order = large_order(client, 4, 1800)
+    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
+    pid = stack.pid("worker")
+    os.kill(pid, signal.SIGTERM)
+    time.sleep(0.05)
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not alive(pid), 3, "the end of the worker")
+    detail = client.wait(order)
+    assert detail["status"] == "complete" and detail["completedFileCount"] == 4
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(") ", 1)[1][0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_image_processes_die_with_the_worker(client, stack):
+    kill(stack, "worker")
+    until(lambda: image_processes(stack), 20, "new image processes")
+    old = image_processes(stack)
+    kill(stack, "worker")
+    until(lambda: not any(alive(pid) for pid in old), 3, "their end")
+
+
+def test_a_file_the_database_wants_again_and_again_is_not_done_twice(client, stack):
+    """The lease is taken away while the work goes on: the late result counts for nothing."""
+    order = large_order(client, 2, 1800)
+    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
+    stack.sql(f"UPDATE jobs SET status = 'queued', lease_owner = NULL WHERE order_id = {order} AND status = 'leased'")
+    assert client.wait(order)["completedFileCount"] == 2
+    assert stack.sql(f"SELECT COUNT(*), COUNT(DISTINCT file_id) FROM results WHERE order_id = {order}") == [["2", "2"]]
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+
+
+def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jpeg):
+    pending = client.create(["one.jpg", "two.jpg"]).data
+    assert client.upload(pending["files"][0]["uploadUrl"], jpeg).status == 201
+    done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])
+    assert store_keys(stack, pending["orderId"]) and store_keys(stack, done["orderId"])
+    with stack.configured("test", "clock_offset_s", str(DAY_S + 60)):
+        failed = client.wait(pending["orderId"], 20)
+        assert failed["status"] == "failed"
+        assert [line.split(": ")[:2] for line in failed["errors"]] == [["one.jpg", "UPLOAD_EXPIRED"],
+                                                                      ["two.jpg", "UPLOAD_EXPIRED"]]
+        until(lambda: not store_keys(stack, pending["orderId"]), 10, "clearing the abandoned order")
+        assert client.detail(done["orderId"]).data["status"] == "complete"
+    with stack.configured("test", "clock_offset_s", str(7 * DAY_S + 60)):
+        until(lambda: client.detail(done["orderId"]).data["status"] == "expired", 20, "expiry")
+        assert not store_keys(stack, done["orderId"])
+        detail = client.detail(done["orderId"]).data
+        assert detail["fileCount"] == 2 and detail["thumbnailImageUrl"] is None
+        assert client.get(f"/api/v2/orders/{done['orderId']}/download").code == "ORDER_EXPIRED"
