@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum job_state {
-    JOB_NONE,    /* no state: an illegal step */
+    JOB_NONE,   /* no state: an illegal step */
     JOB_QUEUED, /* may be leased once its time has come */
-    JOB_LEASED,  /* belongs to a worker until its lease ends */
+    JOB_LEASED, /* belongs to a worker until its lease ends */
     JOB_DONE,
     JOB_FAILED,
     JOB_STATE_COUNT

@@ -87,8 +87,8 @@ enum iw_error accounts_plan_set(struct context *context, struct db *db, int64_t 
     enum iw_error error = plan_check(context, db, plan);
     if (error != IW_OK)
         return error;
-    return db_run(context, db, "UPDATE accounts SET plan = ?, requests_per_minute = ? WHERE id = ?", values, 3,
-                  NULL);
+    return db_run(context, db, "UPDATE accounts SET plan = ?, requests_per_minute = ? WHERE id = ?", values,
+                  3, NULL);
 }
 
 enum iw_error accounts_status_set(struct context *context, struct db *db, int64_t id, bool is_active)
@@ -133,12 +133,12 @@ enum iw_error accounts_key_list(struct context *context, struct db *db, int64_t 
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
-    enum iw_error error =
-        db_run(context, db,
-               "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
-               "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
-               "k.account_id = ? ORDER BY k.id",
-               values, 2, &rows);
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
+        "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
+        "k.account_id = ? ORDER BY k.id",
+        values, 2, &rows);
     if (error != IW_OK)
         return error;
     *keys = arena_array(context->arena, rows.count + 1, sizeof **keys);
@@ -158,8 +158,8 @@ enum iw_error accounts_key_revoke(struct context *context, struct db *db, int64_
         return context_fail(context, IW_NOT_FOUND, "There is no key with this id.");
     if (error != IW_OK)
         return error;
-    return db_run(context, db, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values,
-                  2, NULL);
+    return db_run(context, db, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?",
+                  values, 2, NULL);
 }
 
 enum iw_error accounts_key_find(struct context *context, struct db *db, const char *prefix, int64_t *id)

@@ -7,14 +7,13 @@
 #include "base/text.h"
 #include "store/script.h"
 
-static const char table_sql[] =
-    "CREATE TABLE IF NOT EXISTS schema_migrations ("
-    "version INT UNSIGNED NOT NULL PRIMARY KEY, "
-    "name VARCHAR(100) NOT NULL, "
-    "checksum BINARY(32) NOT NULL COMMENT 'SHA-256 of the file', "
-    "statements_done INT UNSIGNED NOT NULL DEFAULT 0, "
-    "applied_at DATETIME(3) NULL COMMENT 'NULL: begun and cut off'"
-    ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin";
+static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_migrations ("
+                                "version INT UNSIGNED NOT NULL PRIMARY KEY, "
+                                "name VARCHAR(100) NOT NULL, "
+                                "checksum BINARY(32) NOT NULL COMMENT 'SHA-256 of the file', "
+                                "statements_done INT UNSIGNED NOT NULL DEFAULT 0, "
+                                "applied_at DATETIME(3) NULL COMMENT 'NULL: begun and cut off'"
+                                ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin";
 
 /* "0001_init.sql" is version 1; 0 for a name of another form. */
 static int64_t version_of(const char *name)
@@ -43,7 +42,8 @@ static unsigned statements_count(const char *text, size_t length)
 enum iw_error migrate_init(struct context *context, const char *name, const char *text, size_t length,
                            struct migration *migration)
 {
-    *migration = (struct migration){.version = version_of(name), .name = name, .text = text, .length = length};
+    *migration =
+        (struct migration){.version = version_of(name), .name = name, .text = text, .length = length};
     if (migration->version == 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: a migration is named NNNN_words.sql.", name);
     migration->statement_count = statements_count(text, length);
@@ -153,8 +153,8 @@ static enum iw_error migration_begin(struct context *context, struct db *db,
     if (error != IW_OK)
         return error;
     return db_run(context, db,
-                  "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)", values, 3,
-                  NULL);
+                  "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)", values,
+                  3, NULL);
 }
 
 static enum iw_error migration_note(struct context *context, struct db *db, const struct migration *migration)

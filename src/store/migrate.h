@@ -50,7 +50,6 @@ enum iw_error migrate_compare(struct context *context, struct db *db, struct mig
                               unsigned count) IW_MUST_USE;
 
 /* Runs the statements that are not done and records each.  The sentence of a failure names file and line. */
-enum iw_error migrate_apply(struct context *context, struct db *db,
-                            struct migration *migration) IW_MUST_USE;
+enum iw_error migrate_apply(struct context *context, struct db *db, struct migration *migration) IW_MUST_USE;
 
 #endif
