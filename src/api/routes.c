@@ -4,6 +4,7 @@
 const struct route *const api_routes[] = {
     api_anti_ai,
     api_orders,
+    api_statistics,
     api_files,
     api_webhooks,
     NULL,

@@ -6,6 +6,7 @@
 
 extern const struct route api_anti_ai[];
 extern const struct route api_orders[];
+extern const struct route api_statistics[];
 extern const struct route api_files[];
 extern const struct route api_webhooks[];
 

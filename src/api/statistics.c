@@ -1,0 +1,59 @@
+/* GET /stats/recent (contract 6). */
+#include "api/tables.h"
+#include "base/clock.h"
+#include "domain/caller.h"
+#include "domain/statistics.h"
+#include "http/response.h"
+
+static int64_t largest_of(const struct statistics_day *days)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < statistics_days; i++)
+        largest = days[i].count > largest ? days[i].count : largest;
+    return largest;
+}
+
+static void scale_render(struct render *render, struct statistics_scale scale)
+{
+    render_array_begin(render, "domain");
+    render_integer(render, NULL, 0);
+    render_integer(render, NULL, scale.step * scale.steps);
+    render_array_end(render);
+    render_array_begin(render, "ticks");
+    for (unsigned i = 0; i <= scale.steps; i++)
+        render_integer(render, NULL, scale.step * i);
+    render_array_end(render);
+}
+
+static enum iw_error recent(struct request *request)
+{
+    struct statistics_day days[statistics_days];
+    int64_t last_ms = clock_now_ms();
+    request_query_read(request);
+    const char *date = request_query(request, "date");
+    if (date != NULL && !clock_day_read(date, &last_ms))
+        context_detail(request->context, "date", "must be a day such as 2026-03-12");
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error = statistics_recent(request->domain, request->caller->id, last_ms, days);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_array_begin(render, "dailyStats");
+    for (int i = 0; i < statistics_days; i++) {
+        render_object_begin(render, NULL);
+        render_string(render, "usageDate", days[i].date);
+        render_integer(render, "usageCount", days[i].count);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    scale_render(render, statistics_scale_for(largest_of(days)));
+    render_object_end(render);
+    return IW_OK;
+}
+
+const struct route api_statistics[] = {
+    {METHOD_GET, "/api/v2/orders/stats/recent", recent, 0},
+    {.pattern = NULL},
+};

@@ -1,0 +1,29 @@
+/* What an account has had made, a day each, and a scale to draw it on (contract 6). */
+#ifndef DOMAIN_STATISTICS_H
+#define DOMAIN_STATISTICS_H
+
+#include <stdint.h>
+
+#include "domain/domain.h"
+
+enum { statistics_days = 7, statistics_steps_least = 4, statistics_steps_most = 6 };
+
+struct statistics_day {
+    char date[11]; /* YYYY-MM-DD, UTC */
+    int64_t count;
+};
+
+/* A chart's axis: 0 to step * steps. */
+struct statistics_scale {
+    int64_t step; /* 1, 2 or 5 times a power of ten */
+    unsigned steps;
+};
+
+/* The seven days that end with the one of last_ms, oldest first. */
+enum iw_error statistics_recent(struct domain *domain, int64_t account_id, int64_t last_ms,
+                                struct statistics_day days[statistics_days]) IW_MUST_USE;
+
+/* The smallest scale of round steps that holds the largest value. */
+struct statistics_scale statistics_scale_for(int64_t largest);
+
+#endif
