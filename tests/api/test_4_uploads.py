@@ -729,6 +729,12 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
         nobody.request("GET", url, key=False)
     os.unlink(result.path)
     nobody.request("GET", urls[1], key=False)
+    plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
+    connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=10)
+    connection.request("GET", urls[1][len(stack.url):])
+    moved = connection.getresponse()
+    assert moved.status == 308 and moved.headers["Location"] == urls[1] and moved.headers["X-Request-Id"]
+    connection.close()
     chunked(stack, urls[0], iter([b"\xff\xd8\xff" + b"\0" * (1 << 20)] * 52))
     stack.part("stop", "api")
     try:
@@ -744,7 +750,8 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
         assert not re.search(r"/files/[^\s\"]*\?", log), name
         assert not any(url.split("s=")[-1][:43] in log for url in urls), name
     with open(os.path.join(folder, "access.log"), encoding="utf-8") as file:
-        assert f"\"PUT /files/{order.key()}\"" in file.read()
+        log = file.read()
+    assert f"\"PUT /files/{order.key()}\"" in log and '"status":308' in log
 
 
 # ---- What an operator sets
