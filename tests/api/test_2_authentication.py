@@ -49,7 +49,7 @@ def test_only_the_hash_of_a_key_is_stored(client, stack):
                      for row in stack.sql(f"SELECT * FROM {table}"))
     assert client.key not in rows and client.key[len("iw_live_"):] not in rows
     columns = stack.sql("SELECT table_name, column_name FROM information_schema.columns "
-                        "WHERE table_schema = 'imgward' AND table_name LIKE '%key%' AND column_name LIKE '%hash%'")
+                        "WHERE table_schema = 'imgward' AND table_name = 'api_keys' AND column_name LIKE '%digest%'")
     digest = hashlib.sha256(client.key.encode()).hexdigest().upper()
     assert columns and any(stack.sql(f"SELECT 1 FROM {table} WHERE HEX({column}) = '{digest}'")
                            for table, column in columns)

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from client import ORDERS
 
 COUNT = 20000
 # 2024-01-01 UTC, which order ids count from; see include/imgward/order.h.
