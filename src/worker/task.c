@@ -92,6 +92,32 @@ static void record_later(struct task *task)
         clock_monotonic_ms() + (wait_ms < record_retry_longest_ms ? wait_ms : record_retry_longest_ms);
 }
 
+/*
+ * The record was refused: another attempt holds the job, or it was ours that
+ * went through, and only the word of its commit was lost with the connection.
+ * So what the rows name stays, and so does everything when they cannot be read:
+ * what nobody names goes with the order.
+ */
+static void refused_discard(struct worker *worker, struct task *task)
+{
+    struct storage_key *const own[] = {&task->result_key, &task->thumbnail_key};
+    const char **named;
+    unsigned count;
+    context_clear(&task->context);
+    bool is_known =
+        closing_keys(&task->context, worker->domain.db, task->job.order_id, &named, &count) == IW_OK;
+    for (int i = 0; i < 2; i++) {
+        const char *text = storage_key_text(task->arena, own[i]);
+        bool is_named = !is_known;
+        for (unsigned at = 0; !is_named && at < count; at++)
+            is_named = strcmp(named[at], text) == 0;
+        if (is_named)
+            own[i]->order_id = 0;
+    }
+    task_discard(worker, task);
+    worker->reclaim_at_ms = 0;
+}
+
 /* Records, or waits for the database; whoever lost the lease meanwhile throws the result away. */
 static void task_record(struct worker *worker, struct task *task)
 {
@@ -101,7 +127,7 @@ static void task_record(struct worker *worker, struct task *task)
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
     if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
         log_failure(&task->context, "outcome_refused");
-        task_discard(worker, task);
+        refused_discard(worker, task);
         task_free(worker, task);
     } else if (error != IW_OK) {
         record_later(task);

@@ -189,3 +189,45 @@ def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jp
         detail = client.detail(done["orderId"]).data
         assert detail["fileCount"] == 2 and detail["thumbnailImageUrl"] is None
         assert client.get(f"/api/v2/orders/{done['orderId']}/download").code == "ORDER_EXPIRED"
+
+
+def store_path(stack, order, kind, rest):
+    """Where the store keeps a key, by the folder of the order's other files of that kind."""
+    for folder, _, names in os.walk(os.path.join(stack.store, kind)):
+        if any(name.startswith(f"{order}.") for name in names):
+            return os.path.join(folder, f"{order}.{rest}")
+    raise LookupError(f"{kind}/{order} has no file")
+
+
+def test_a_result_whose_record_went_through_unheard_stays(client, stack):
+    """The word of a commit can be lost with the connection: the rows count, not what the worker believes."""
+    order = large_order(client, 1, 1800)
+    file = client.detail(order).data["files"][0]["fileId"]
+    until(lambda: job(stack, file)[0] == "leased")
+    key = f"out/{order}/{file}.1"
+    stack.sql(f"INSERT INTO results (order_id, file_id, name, store_key, format, size_bytes, digest, width_px, "
+              f"height_px, created_at) VALUES ({order}, {file}, '0.jpg', '{key}', 'jpeg', 1, REPEAT('x', 32), 1, 1, "
+              f"NOW(3)); UPDATE jobs SET status = 'done', lease_owner = NULL WHERE file_id = {file}")
+    until(lambda: key in store_keys(stack, order), 30, "the result")
+    time.sleep(1)
+    assert key in store_keys(stack, order)
+    stack.sql(f"DELETE FROM results WHERE order_id = {order}; "
+              f"UPDATE jobs SET status = 'queued', available_at = NOW(3) WHERE file_id = {file}")
+    assert client.wait(order)["status"] == "complete"
+
+
+def test_inputs_that_outlived_their_order_are_found_at_the_next_start(client, stack, jpeg):
+    created = client.create(["a.jpg"]).data
+    order = created["orderId"]
+    assert client.upload(created["files"][0]["uploadUrl"], jpeg).status == 201
+    stray = store_path(stack, order, "in", "1.7")
+    assert client.confirm(order).status == 200
+    assert client.wait(order)["status"] == "complete"
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+    with open(stray, "wb") as file:
+        file.write(jpeg)
+    os.utime(stray, (time.time() - 600, time.time() - 600))
+    kill(stack, "worker")
+    until(lambda: not os.path.exists(stray), 20, "the next start")
+    assert store_keys(stack, order) == named_keys(stack, order)
+    assert client.download(order).status == 200

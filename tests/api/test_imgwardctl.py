@@ -1,0 +1,166 @@
+"""imgwardctl against the running stack: accounts, keys, orders, the queue, doctor, migrations."""
+import json
+import os
+import shutil
+import subprocess
+import uuid
+
+import pytest
+
+from client import Client
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SQL = os.path.join(ROOT, "sql")
+
+
+def ctl(stack, *words, config=None):
+    return subprocess.run([stack.environment["IMGWARD_CTL"], "--config",
+                           config or stack.environment["IMGWARD_CONFIG"], *words],
+                          capture_output=True, text=True, timeout=60)
+
+
+def owner_config(stack):
+    """The configuration of the user that may change tables."""
+    return os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "owner.conf")
+
+
+@pytest.fixture
+def account(stack):
+    name = "ctl-" + uuid.uuid4().hex[:8]
+    return name, ctl(stack, "account", "create", "--plan", "pro", name).stdout.split()[-1]
+
+
+def test_an_account_is_made_once_listed_and_put_on_another_plan(stack, account):
+    name, number = account
+    twin = ctl(stack, "account", "create", name)
+    assert twin.returncode == 2 and name in twin.stderr
+    row = next(row for row in json.loads(ctl(stack, "account", "list", "--json").stdout) if row["name"] == name)
+    assert (row["id"], row["plan"], row["requestsPerMinute"], row["isOverridden"]) == (int(number), "pro", 300, False)
+    assert name in ctl(stack, "account", "list").stdout
+    assert ctl(stack, "account", "plan", name, "enterprise", "--requests-per-minute", "7").returncode == 0
+    row = next(row for row in json.loads(ctl(stack, "account", "list", "--json").stdout) if row["name"] == name)
+    assert (row["plan"], row["requestsPerMinute"], row["isOverridden"]) == ("enterprise", 7, True)
+    assert ctl(stack, "account", "plan", number, "free").returncode == 0
+    assert ctl(stack, "account", "plan", name, "golden").returncode == 2
+    assert ctl(stack, "account", "plan", "nobody-" + name, "free").returncode == 2
+
+
+def test_a_number_in_a_name_does_not_stand_for_another_account(stack, account):
+    _, number = account
+    bad = ctl(stack, "account", "create", "a\tb")
+    assert bad.returncode == 2 and "control" in bad.stderr
+    assert ctl(stack, "account", "create", "x" * 101).returncode == 2
+    assert ctl(stack, "key", "list", number).returncode == 0
+
+
+def test_a_key_is_shown_once_and_only_its_digest_is_kept(stack, account):
+    name, _ = account
+    made = ctl(stack, "key", "create", "--name", "first", name)
+    key = made.stdout.strip()
+    assert len(key) == 51 and key.startswith("iw_live_") and key[8:].isalnum()
+    listed = json.loads(ctl(stack, "key", "list", "--json", name).stdout)
+    assert [(row["name"], row["prefix"], row["state"]) for row in listed] == [("first", key[:16], "valid")]
+    assert key not in json.dumps(listed) and key not in ctl(stack, "key", "list").stdout
+    kept = stack.sql(f"SELECT LOWER(HEX(digest)) = SHA2('{key}', 256) FROM api_keys WHERE id = {listed[0]['id']}")
+    assert kept == [["1"]]
+    assert Client(stack, key).list().status == 200
+
+
+def test_two_keys_live_side_by_side_and_a_revoked_one_ends(stack, account):
+    name, _ = account
+    keys = [ctl(stack, "key", "create", name).stdout.strip() for _ in range(2)]
+    assert [Client(stack, key).list().status for key in keys] == [200, 200]
+    fresh = ctl(stack, "key", "create", name).stdout.strip()
+    assert ctl(stack, "key", "revoke", fresh[:16]).returncode == 0
+    assert Client(stack, fresh).list().code == "AUTH_TOKEN_INVALID"
+    assert Client(stack, keys[0]).list().status == 200
+    states = [row["state"] for row in json.loads(ctl(stack, "key", "list", "--json", name).stdout)]
+    assert states == ["valid", "valid", "revoked"]
+    assert ctl(stack, "key", "revoke", "iw_live_nothing1").returncode == 2
+    assert ctl(stack, "key", "create", "--expires-days", "0", name).returncode == 2
+
+
+def test_a_suspended_account_is_forbidden_until_it_is_resumed(stack, account):
+    name, _ = account
+    assert ctl(stack, "account", "suspend", name).returncode == 0
+    key = ctl(stack, "key", "create", name).stdout.strip()
+    assert Client(stack, key).list().code == "AUTH_FORBIDDEN"
+    assert ctl(stack, "account", "resume", name).returncode == 0
+    assert Client(stack, ctl(stack, "key", "create", name).stdout.strip()).list().status == 200
+
+
+def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
+    order = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg[:400])])["orderId"]
+    shown = json.loads(ctl(stack, "order", "show", order, "--json").stdout)
+    assert (shown["orderId"], shown["status"], shown["completed"], shown["failed"]) == (order, "complete", 1, 1)
+    assert [file["status"] for file in shown["files"]] == ["complete", "failed"]
+    assert [job["status"] for job in shown["jobs"]] == ["done", "failed"] and len(shown["results"]) == 1
+    times = [row["at"] for row in shown["history"]]
+    assert times == sorted(times) and shown["history"][0]["what"] == "created"
+    text = ctl(stack, "order", "show", order).stdout
+    assert "IMAGE_CORRUPT" in text and "protect of file" in text
+    assert ctl(stack, "order", "show", "12").returncode == 2
+    assert ctl(stack, "order", "show", "twelve").returncode == 2
+
+
+def test_the_queue_is_counted(client, stack, jpeg):
+    client.order_whole([("a.jpg", jpeg)])
+    status = json.loads(ctl(stack, "queue", "status", "--json").stdout)
+    done = next(row for row in status["jobs"] if (row["kind"], row["state"]) == ("protect", "done"))
+    assert done["count"] >= 1 and status["bell"] is not None
+    assert "protect" in ctl(stack, "queue", "status").stdout
+
+
+def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
+    well = ctl(stack, "doctor", "--directory", SQL)
+    assert well.returncode == 0, well.stdout + well.stderr
+    assert all(line.split()[-1] and " ok " in line for line in well.stdout.splitlines()), well.stdout
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    sick = tmp_path / "sick.conf"
+    sick.write_text("\n".join("socket = /nowhere/redis.sock" if line.endswith("redis.sock") else
+                              "image_program = /nowhere/image" if line.startswith("image_program") else line
+                              for line in lines) + "\n")
+    found = ctl(stack, "doctor", "--directory", SQL, config=str(sick))
+    wrong = [line.split()[0] for line in found.stdout.splitlines() if " WRONG " in line]
+    assert found.returncode == 1 and wrong == ["redis", "image"], found.stdout
+
+
+def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_path):
+    config = owner_config(stack)
+    again = ctl(stack, "migrate", "--directory", SQL, config=config)
+    assert again.returncode == 0 and "0 applied" in again.stdout
+    dry = ctl(stack, "migrate", "--dry-run", "--directory", SQL, config=config)
+    assert dry.returncode == 0 and "0001_init.sql: applied" in dry.stdout
+    for name in sorted(os.listdir(SQL)):
+        shutil.copy(os.path.join(SQL, name), tmp_path)
+    last = tmp_path / "9998_way.sql"
+    last.write_text("CREATE TABLE way_one (id INT); -- one; two\nINSERT INTO way_one VALUES (1);\nNOT SQL AT ALL;\n"
+                    "CREATE TABLE way_two (id INT);\n")
+    dry = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
+    assert "9998_way.sql: to be applied, 4 statements" in dry.stdout
+    assert stack.sql("SHOW TABLES LIKE 'way_one'") == []
+    failed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
+    assert failed.returncode == 2 and "9998_way.sql, line 3" in failed.stderr
+    begun = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
+    assert "9998_way.sql: begun, 2 of 4 statements done" in begun.stdout
+    last.write_text("SELECT 1;\n")
+    changed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
+    assert changed.returncode == 2 and "changed" in changed.stderr
+    assert stack.sql("SELECT COUNT(*) FROM way_one") == [["1"]]
+    gone = ctl(stack, "migrate", "--directory", SQL, config=config)
+    assert gone.returncode == 2 and "older" in gone.stderr
+    stack.sql("DELETE FROM schema_migrations WHERE version = 9998; DROP TABLE way_one")
+
+
+def test_two_migrators_at_once_do_it_once(stack, tmp_path):
+    config = owner_config(stack)
+    for name in sorted(os.listdir(SQL)):
+        shutil.copy(os.path.join(SQL, name), tmp_path)
+    (tmp_path / "9999_twins.sql").write_text("CREATE TABLE twins (id INT);\nDO SLEEP(1);\n")
+    command = [stack.environment["IMGWARD_CTL"], "--config", config, "migrate", "--directory", str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = sorted(process.communicate(timeout=60)[0].splitlines()[-1] for process in both)
+    stack.sql("DELETE FROM schema_migrations WHERE version = 9999; DROP TABLE twins")
+    assert [process.returncode for process in both] == [0, 0]
+    assert said[0].startswith("migrate: 0 applied") and said[1].startswith("migrate: 1 applied")
