@@ -424,6 +424,29 @@ def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, nobody, or
     refused(nobody.upload(signer.put(order.key()), jpeg), 404, "ORDER_NOT_FOUND")
 
 
+def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, jpeg):
+    """More of them than there are processes; meanwhile another upload goes through at once."""
+    url = signer.put(order.key())
+    processes = len(child_pids(stack.pid("api")))
+    slow = []
+    for _ in range(processes * 3):
+        connection, place = connection_of(stack, url)
+        connection.putrequest("PUT", place)
+        connection.putheader("Content-Length", str(len(jpeg)))
+        connection.endheaders()
+        connection.send(jpeg[:50])
+        slow.append(connection)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    assert nobody.upload(url, jpeg).status == 201
+    assert time.monotonic() - begin < 2
+    for connection in slow[:3]:
+        connection.send(jpeg[50:])
+        assert connection.getresponse().status == 200
+    for connection in slow:
+        connection.close()
+
+
 # ---- Getting
 
 class Result:
