@@ -11,12 +11,33 @@ import uuid
 
 import pytest
 
+import client as client_module
 from client import ORDERS
 from receiver import Receiver
 
 WEBHOOKS = ORDERS + "/webhooks"
 SCHEDULE_S = [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
 BROKEN = b"\xff\xd8\xff\xe0" + b"broken" * 40
+
+
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "openapi", "webhooks.yaml")
+ANSWERS = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def answers_kept():
+    """Keeps every answer about webhooks: the last tests hold them against the document."""
+    request = client_module.Client.request
+
+    def keep(self, method, path, *words, **names):
+        answer = request(self, method, path, *words, **names)
+        if path.startswith(WEBHOOKS):
+            ANSWERS.append((method, path.split("?")[0], answer))
+        return answer
+
+    client_module.Client.request = keep
+    yield
+    client_module.Client.request = request
 
 
 @pytest.fixture(scope="module")
@@ -783,3 +804,75 @@ def test_the_published_library_verifies_deliveries(hook_of, account, library):
                           for secret, delivery, more, _ in cases]))
     verdicts = json.loads(done.stdout)
     assert [verdict == "ok" for verdict in verdicts] == [is_good for _, _, _, is_good in cases], verdicts
+
+
+# ---- the document ----
+
+
+@pytest.fixture(scope="module")
+def document():
+    yaml = pytest.importorskip("yaml", reason="python3-yaml is not installed")
+    with open(DOCUMENT, encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def faults_of(document, schema, instance):
+    jsonschema = pytest.importorskip("jsonschema", reason="python3-jsonschema is not installed")
+    resolver = jsonschema.RefResolver("", document)
+    validator = jsonschema.Draft202012Validator(schema, resolver=resolver)
+    return [f"{list(error.absolute_path)}: {error.message}" for error in validator.iter_errors(instance)]
+
+
+def template_of(document, path):
+    """The documented path that a path is one of: of several the one with the fewest captures."""
+    parts = path.removeprefix(ORDERS).rstrip("/").split("/")
+    fitting = [template for template in document["paths"]
+               if len(template.split("/")) == len(parts)
+               and all(a == b or a.startswith("{") for a, b in zip(template.split("/"), parts))]
+    return min(fitting, key=lambda template: template.count("{")) if fitting else None
+
+
+def response_of(document, template, method, status):
+    response = document["paths"][template][method.lower()]["responses"][str(status)]
+    if "$ref" in response:
+        response = document["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+    return response
+
+
+def test_every_answer_is_as_documented(document):
+    checked = 0
+    for method, path, answer in ANSWERS:
+        template = template_of(document, path)
+        if answer.status == 405 or template is None:
+            continue
+        response = response_of(document, template, method, answer.status)
+        schema = response["content"]["application/json"]["schema"]
+        assert faults_of(document, schema, answer.json) == [], (method, path, answer)
+        for name in response.get("headers", {}):
+            assert answer.headers[name] is not None, (name, method, path, answer)
+        checked += 1
+    assert checked > 200
+
+
+def test_every_documented_answer_was_seen(document):
+    seen = {(template_of(document, path), method, answer.status) for method, path, answer in ANSWERS}
+    # Those of every endpoint alike are the business of sections 1 and 2.
+    common = ("401", "413", "415", "429", "503")
+    missing = [(template, method, status) for template, operations in document["paths"].items()
+               for method, operation in operations.items() if method != "parameters"
+               for status in operation["responses"]
+               if status not in common and (template, method.upper(), int(status)) not in seen]
+    assert missing == []
+
+
+def test_every_delivery_is_as_documented(document, receiver):
+    headers = [document["components"]["parameters"][name]
+               for name in ("webhook-id", "webhook-timestamp", "webhook-signature")]
+    assert len(receiver.deliveries) > 50
+    for delivery in receiver.deliveries:
+        body = delivery.json
+        event = "test" if body["eventType"] == "webhook.test" else "order"
+        content = document["webhooks"][event]["post"]["requestBody"]["content"]["application/json"]
+        assert faults_of(document, content["schema"], body) == [], body
+        for header in headers:
+            assert faults_of(document, header["schema"], delivery.headers[header["name"]]) == []
