@@ -116,13 +116,11 @@ CREATE TABLE watermark_texts (
 -- Which texts an embedding order marks its files with, each its own copy.
 CREATE TABLE order_watermarks (
     order_id BIGINT NOT NULL,
-    position SMALLINT UNSIGNED NOT NULL,
-    file_id BIGINT NOT NULL,
+    file_position SMALLINT UNSIGNED NOT NULL,
+    copy SMALLINT UNSIGNED NOT NULL COMMENT '1-based among the texts of the file',
     text_id BIGINT NOT NULL,
-    PRIMARY KEY (file_id, position),
-    KEY order_watermarks_order (order_id),
+    PRIMARY KEY (order_id, file_position, copy),
     CONSTRAINT order_watermarks_order FOREIGN KEY (order_id) REFERENCES orders (id),
-    CONSTRAINT order_watermarks_file FOREIGN KEY (file_id) REFERENCES files (id),
     CONSTRAINT order_watermarks_text FOREIGN KEY (text_id) REFERENCES watermark_texts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
@@ -152,7 +150,8 @@ CREATE TABLE jobs (
     account_id BIGINT NOT NULL,
     order_id BIGINT NOT NULL,
     file_id BIGINT NOT NULL DEFAULT 0 COMMENT '0 for jobs on the order as a whole',
-    kind ENUM('protect', 'embed', 'extract', 'archive') NOT NULL,
+    copy SMALLINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'which watermark text; 0 where there is none',
+    kind ENUM('protect', 'embed', 'extract', 'archive', 'fetch', 'push') NOT NULL,
     status ENUM('queued', 'leased', 'done', 'failed') NOT NULL DEFAULT 'queued',
     attempt INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'grows with every lease; fences late results',
     failure_count INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'transient troubles',
@@ -164,7 +163,7 @@ CREATE TABLE jobs (
     request_id VARCHAR(64) CHARACTER SET ascii NOT NULL DEFAULT '' COMMENT 'of the request that caused it',
     created_at DATETIME(3) NOT NULL,
     updated_at DATETIME(3) NOT NULL,
-    UNIQUE KEY jobs_place (order_id, kind, file_id),
+    UNIQUE KEY jobs_place (order_id, kind, file_id, copy),
     KEY jobs_next (status, available_at, id),
     KEY jobs_leases (status, lease_until),
     KEY jobs_account (account_id, status),

@@ -22,8 +22,12 @@ enum job_state {
     JOB_STATE_COUNT
 };
 
-/* What there is to do.  An archive is a job on the order as a whole; the others are on one file. */
-enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_KIND_COUNT };
+/*
+ * What there is to do.  An archive is a job on the order as a whole; the others
+ * are on one file.  A fetch brings a file by its URL and queues the job on it; a
+ * push takes a result of a zero-copy order to its target.
+ */
+enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_FETCH, JOB_PUSH, JOB_KIND_COUNT };
 
 enum job_event {
     JOB_EVENT_LEASE,     /* a worker takes it */

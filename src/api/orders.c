@@ -34,21 +34,37 @@ static void files_render(struct render *render, const struct order_view *view)
     render_array_end(render);
 }
 
+static void texts_render(struct render *render, const struct order_text *texts, size_t count)
+{
+    render_array_begin(render, "watermarks");
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(render, NULL);
+        render_id(render, "fileId", texts[i].file_id);
+        render_string(render, "fileName", texts[i].file_name);
+        render_string_n(render, "text", texts[i].text, texts[i].length);
+        render_object_end(render);
+    }
+    render_array_end(render);
+}
+
 static enum iw_error detail(struct request *request)
 {
     int64_t id;
     struct order_view view;
+    struct order_text *texts = NULL;
+    size_t text_count = 0;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
         error = order_find(request->domain, request->caller->id, id, &view);
+    if (error == IW_OK)
+        error = order_texts(request->domain, &view.order, &texts, &text_count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     shape_order(render, request->domain, request->arena, &view.order);
     shape_errors(render, request->arena, &view);
-    render_array_begin(render, "watermarks");
-    render_array_end(render);
+    texts_render(render, texts, text_count);
     render_string(render, "watermarkText", view.order.watermark_text);
     files_render(render, &view);
     render_object_end(render);
@@ -68,7 +84,9 @@ static enum iw_error refresh(struct request *request)
     render_object_begin(render, "data");
     render_id(render, "orderId", id);
     render_array_begin(render, "files");
-    for (unsigned i = 0; i < view.order.file_count; i++) {
+    for (unsigned i = 0; i < view.order.file_rows; i++) {
+        if (view.files[i].source_url != NULL)
+            continue;
         render_object_begin(render, NULL);
         render_id(render, "fileId", view.files[i].id);
         render_string(render, "fileName", view.files[i].name);

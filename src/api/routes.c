@@ -3,6 +3,7 @@
 
 const struct route *const api_routes[] = {
     api_anti_ai,
+    api_watermark,
     api_orders,
     api_statistics,
     api_files,

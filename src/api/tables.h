@@ -5,6 +5,7 @@
 #include "http/route.h"
 
 extern const struct route api_anti_ai[];
+extern const struct route api_watermark[];
 extern const struct route api_orders[];
 extern const struct route api_statistics[];
 extern const struct route api_files[];

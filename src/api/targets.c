@@ -3,34 +3,38 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "domain/order.h"
 #include "service/fetch.h"
 
 enum { target_key_code_points_max = 1024 };
 
-void targets_check_url(const struct field_place *place, const char *name, bool is_required,
-                       const struct config *config)
+const char *targets_url(const struct field_place *place, const char *name, bool is_required,
+                        const struct config *config)
 {
     const char *why = NULL;
     const struct json *url = field_string(place, name, is_required, 1, fetch_url_bytes_max);
-    if (url != NULL && !fetch_url_is_valid(url->string, config->outgoing_allow_http, &why))
-        field_bad(place, name, "%s", why);
+    if (url == NULL)
+        return NULL;
+    if (fetch_url_is_valid(url->string, config->outgoing_allow_http, &why))
+        return url->string;
+    field_bad(place, name, "%s", why);
+    return NULL;
 }
 
-static void expiry_check(const struct field_place *target)
+static int64_t expiry_read(const struct field_place *target)
 {
     int64_t expires_ms = 0;
     const struct json *time = field_string(target, "presignedUrlExpiresAt", true, 1, 40);
     if (time == NULL)
-        return;
+        return 0;
     if (!clock_iso_read(time->string, &expires_ms))
         field_bad(target, "presignedUrlExpiresAt", "must be a time such as 2026-03-12T10:00:00.000Z");
     else if (expires_ms <= clock_now_ms())
         field_bad(target, "presignedUrlExpiresAt", "must lie in the future");
+    return expires_ms;
 }
 
-static void target_check(const struct field_place *body, const struct config *config, const struct json *item,
-                         unsigned index)
+static void target_read(const struct field_place *body, const struct config *config, const struct json *item,
+                        unsigned index, struct order_wish_file *file)
 {
     struct arena *arena = body->context->arena;
     struct field_place target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
@@ -38,20 +42,22 @@ static void target_check(const struct field_place *body, const struct config *co
         field_bad(body, arena_printf(arena, "outputTargets[%u]", index), "must be an object");
         return;
     }
-    field_string(&target, "fileKey", true, 1, target_key_code_points_max);
-    targets_check_url(&target, "url", true, config);
-    expiry_check(&target);
+    const struct json *key = field_string(&target, "fileKey", true, 1, target_key_code_points_max);
+    file->target_key = key != NULL ? key->string : NULL;
+    file->target_url = targets_url(&target, "url", true, config);
+    file->target_expires_ms = expiry_read(&target);
 }
 
-void targets_check(const struct field_place *body, const struct config *config, unsigned file_count)
+void targets_read(const struct field_place *body, const struct config *config, struct order_wish *wish)
 {
     unsigned index = 0;
+    struct order_wish_file unpaired;
     const struct json *targets = field_array(body, "outputTargets", true, 1, order_files_max);
     if (targets == NULL)
         return;
-    if (file_count > 0 && targets->length != file_count)
+    if (wish->file_count > 0 && targets->length != wish->file_count)
         field_bad(body, "outputTargets", "has %zu items for %u files; each file needs one", targets->length,
-                  file_count);
-    for (const struct json *item = targets->first; item != NULL; item = item->next)
-        target_check(body, config, item, index++);
+                  wish->file_count);
+    for (const struct json *item = targets->first; item != NULL; item = item->next, index++)
+        target_read(body, config, item, index, index < wish->file_count ? &wish->files[index] : &unpaired);
 }

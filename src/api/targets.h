@@ -4,15 +4,18 @@
 
 #include "api/field.h"
 #include "base/config.h"
+#include "domain/order.h"
 
 /*
- * Checks body's outputTargets, which an order with zero copy needs, one for each
- * of file_count files.  What is wrong becomes details.
+ * Reads body's outputTargets, which an order with zero copy needs, one for each
+ * of the wish's files, and pairs them with the files by position.  What is wrong
+ * becomes details.
  */
-void targets_check(const struct field_place *body, const struct config *config, unsigned file_count);
+void targets_read(const struct field_place *body, const struct config *config, struct order_wish *wish);
 
-/* A URL that the service is to fetch from or push to; adds a detail when it is not acceptable. */
-void targets_check_url(const struct field_place *place, const char *name, bool is_required,
-                       const struct config *config);
+/* A URL that the service is to fetch from or push to; NULL when it is absent or not acceptable (a detail
+ * then). */
+const char *targets_url(const struct field_place *place, const char *name, bool is_required,
+                        const struct config *config);
 
 #endif

@@ -11,10 +11,8 @@ static const char *const names[JOB_STATE_COUNT] = {
 };
 
 static const char *const kinds[JOB_KIND_COUNT] = {
-    [JOB_PROTECT] = "protect",
-    [JOB_EMBED] = "embed",
-    [JOB_EXTRACT] = "extract",
-    [JOB_ARCHIVE] = "archive",
+    [JOB_PROTECT] = "protect", [JOB_EMBED] = "embed", [JOB_EXTRACT] = "extract",
+    [JOB_ARCHIVE] = "archive", [JOB_FETCH] = "fetch", [JOB_PUSH] = "push",
 };
 
 /* What is not in the table may not happen. */

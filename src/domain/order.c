@@ -11,6 +11,7 @@
 #include "service/presign.h"
 #include "service/queue.h"
 #include "store/jobs.h"
+#include "store/texts.h"
 
 enum {
     /* A new id is taken already once in a million at a thousand orders a second; twice is enough. */
@@ -60,16 +61,63 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
 {
     *view = (struct order_view){.order = {.id = row->id,
                                           .type = row->type,
-                                          .status = ORDER_PENDING,
+                                          .status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING,
                                           .name = row->name,
+                                          .is_zero_copy = row->is_zero_copy,
                                           .file_count = row->file_count,
+                                          .file_rows = row->file_rows,
                                           .created_ms = row->created_ms,
                                           .updated_ms = row->created_ms,
-                                          .expires_ms = row->expires_ms}};
-    view->files = arena_array(arena, row->file_count + 1, sizeof *view->files);
-    for (unsigned i = 0; i < row->file_count; i++)
-        view->files[i] = (struct order_file){
-            .id = file_ids[i], .position = i + 1, .name = row->file_names[i], .status = "pending"};
+                                          .expires_ms = row->is_started ? 0 : row->expires_ms}};
+    view->files = arena_array(arena, row->file_rows + 1, sizeof *view->files);
+    for (unsigned i = 0; i < row->file_rows; i++)
+        view->files[i] = (struct order_file){.id = file_ids[i],
+                                             .position = row->files[i].position,
+                                             .is_original = row->files[i].is_original,
+                                             .name = row->files[i].name,
+                                             .status = "pending",
+                                             .source_url = row->files[i].source_url};
+}
+
+/* The registry's numbers for the texts of one file. */
+static enum iw_error texts_resolve(struct domain *domain, int64_t account_id,
+                                   const struct order_wish_file *file, const int64_t **ids)
+{
+    enum iw_error error = IW_OK;
+    int64_t now_ms = clock_now_ms();
+    int64_t *found = arena_array(domain->context->arena, file->text_count + 1, sizeof *found);
+    for (unsigned i = 0; i < file->text_count && error == IW_OK; i++)
+        error = texts_register(domain->context, domain->db, account_id, file->texts[i].text,
+                               file->texts[i].length, now_ms, &found[i]);
+    *ids = found;
+    return error;
+}
+
+/* The rows of the files, the original of an extraction last. */
+static enum iw_error rows_make(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                               struct order_row *row)
+{
+    enum iw_error error = IW_OK;
+    struct order_row_file *files = arena_array(domain->context->arena, wish->file_count + 1, sizeof *files);
+    row->is_started = true;
+    for (unsigned i = 0; i < wish->file_count && error == IW_OK; i++) {
+        const struct order_wish_file *file = &wish->files[i];
+        files[i] = (struct order_row_file){.position = i + 1,
+                                           .name = file->name,
+                                           .source_url = file->source_url,
+                                           .target_url = file->target_url,
+                                           .target_key = file->target_key,
+                                           .target_expires_ms = file->target_expires_ms,
+                                           .text_count = file->text_count};
+        row->is_started = row->is_started && file->source_url != NULL;
+        error = texts_resolve(domain, account_id, file, &files[i].text_ids);
+    }
+    row->file_count = row->file_rows = wish->file_count;
+    if (wish->original_name != NULL)
+        files[row->file_rows++] =
+            (struct order_row_file){.position = 1, .is_original = true, .name = wish->original_name};
+    row->files = files;
+    return error;
 }
 
 /* One try to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
@@ -86,12 +134,14 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
                             .key_length = wish->key_length,
                             .body_digest = wish->body_digest,
                             .strength = wish->strength,
-                            .file_names = wish->file_names,
-                            .file_count = wish->file_count,
+                            .is_zero_copy = wish->is_zero_copy,
                             .created_ms = now_ms,
                             .expires_ms = now_ms + domain->config->orders_pending_s * 1000};
-    int64_t *file_ids = arena_array(arena, wish->file_count, sizeof *file_ids);
-    enum iw_error error = orders_insert(domain->context, domain->db, &row, file_ids);
+    enum iw_error error = rows_make(domain, account_id, wish, &row);
+    if (error != IW_OK)
+        return error;
+    int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
+    error = orders_insert(domain->context, domain->db, &row, file_ids);
     if (error == IW_OK) {
         domain->context->order_id = row.id;
         view_fill(arena, &row, file_ids, view);
@@ -159,6 +209,9 @@ enum iw_error order_create(struct domain *domain, int64_t account_id, const stru
         idempotency_lock_release(domain->redis, domain->context, domain->config->redis_prefix, lock);
     else
         domain->context->order_id = view->order.id;
+    /* An order of URLs alone has begun: somebody should look. */
+    if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
+        queue_ring(domain->redis, domain->config, domain->context, view->order.id);
     return error;
 }
 
@@ -173,26 +226,33 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
 
 bool order_file_is_missing(const struct order_file *file)
 {
-    return strcmp(file->status, "pending") == 0;
+    return strcmp(file->status, "pending") == 0 && file->source_url == NULL;
+}
+
+static const char *missing_field(struct arena *arena, const struct order_view *view,
+                                 const struct order_file *file)
+{
+    if (view->order.type == ORDER_WATERMARK_EXTRACT)
+        return file->is_original ? "file.originalFile.fileName" : "file.fileName";
+    return arena_printf(arena, "files[%u].fileName", file->position - 1);
 }
 
 /* A detail for each file that waits for its upload. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)
 {
     unsigned missing = 0;
-    for (unsigned i = 0; i < view->order.file_count; i++) {
+    for (unsigned i = 0; i < view->order.file_rows; i++) {
         const struct order_file *file = &view->files[i];
         if (!order_file_is_missing(file))
             continue;
         missing++;
-        context_detail(domain->context,
-                       arena_printf(domain->context->arena, "files[%u].fileName", file->position - 1),
+        context_detail(domain->context, missing_field(domain->context->arena, view, file),
                        "%s has not been uploaded.", file->name);
     }
     if (missing == 0)
         return IW_OK;
     return context_fail(domain->context, IW_ORDER_FILE_NOT_UPLOADED, "%u of %u files have not been uploaded.",
-                        missing, view->order.file_count);
+                        missing, view->order.file_rows);
 }
 
 /* What a confirmation is about and what came of it. */
@@ -204,21 +264,16 @@ struct confirmation {
     bool is_started; /* by this confirmation */
 };
 
-/* Inside the transaction, with the order's row locked. */
-static enum iw_error start(struct confirmation *confirmation, const struct order_view *view)
+enum iw_error order_start(struct context *context, struct db *db, const struct order *order,
+                          enum order_status *status)
 {
-    struct domain *domain = confirmation->domain;
     enum order_status next;
-    if (!order_next(view->order.type, view->order.status, ORDER_EVENT_START, &next))
-        return context_fail(domain->context, IW_ORDER_NOT_PENDING, NULL);
-    enum iw_error error = uploads_check(domain, view);
+    if (!order_next(order->type, order->status, ORDER_EVENT_START, &next))
+        return context_fail(context, IW_ORDER_NOT_PENDING, NULL);
+    enum iw_error error = orders_start(context, db, order->id, order->status, next, clock_now_ms());
     if (error == IW_OK)
-        error = orders_start(domain->context, domain->db, confirmation->id, view->order.status, next,
-                             clock_now_ms());
-    if (error == IW_OK)
-        error = jobs_insert_for_order(domain->context, domain->db, confirmation->id);
-    confirmation->status = next;
-    confirmation->is_started = error == IW_OK;
+        error = jobs_insert_for_order(context, db, order->id);
+    *status = next;
     return error;
 }
 
@@ -237,10 +292,13 @@ static enum iw_error confirm_work(struct context *context, struct db *db, void *
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
         return context_fail(context, IW_ORDER_NOT_PENDING, "The order is %s.",
                             order_status_name(view.order.status));
-    /* Orders of the other types start by themselves when their last upload is in. */
-    if (view.order.status != ORDER_PENDING || view.order.type != ORDER_ANTI_AI)
+    if (view.order.status != ORDER_PENDING)
         return IW_OK;
-    return start(confirmation, &view);
+    error = uploads_check(confirmation->domain, &view);
+    if (error == IW_OK)
+        error = order_start(context, db, &view.order, &confirmation->status);
+    confirmation->is_started = error == IW_OK;
+    return error;
 }
 
 enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id, enum order_status *status)
@@ -261,6 +319,15 @@ enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t i
         return context_fail(domain->context, IW_ORDER_NOT_PENDING, "The order is %s.",
                             order_status_name(view->order.status));
     return error;
+}
+
+enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
+                          size_t *count)
+{
+    *count = 0;
+    if (order->type != ORDER_WATERMARK_EMBED)
+        return IW_OK;
+    return orders_texts(domain->context, domain->db, order->id, texts, count);
 }
 
 /* The contract's order of checks: kind, expiry, completion. */

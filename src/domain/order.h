@@ -18,7 +18,30 @@
 #include "service/ratelimit.h"
 #include "store/orders.h"
 
-enum { order_files_max = 100, order_name_code_points_max = 64, order_key_code_points_max = 255 };
+enum {
+    order_files_max = 100,
+    order_texts_max = 10, /* a file */
+    order_text_code_points_max = 1000,
+    order_name_code_points_max = 64,
+    order_key_code_points_max = 255
+};
+
+/* A watermark text that a client wants; its bytes are kept as they are. */
+struct order_wish_text {
+    const char *text;
+    size_t length;
+};
+
+/* A file that a client wants worked on. */
+struct order_wish_file {
+    const char *name;
+    const char *source_url; /* NULL: it will be uploaded */
+    const char *target_url; /* zero copy alone, with the next two */
+    const char *target_key;
+    int64_t target_expires_ms;
+    const struct order_wish_text *texts; /* embedding alone */
+    unsigned text_count;
+};
 
 /* What a client wants.  The texts are borrowed until the order is created. */
 struct order_wish {
@@ -28,14 +51,16 @@ struct order_wish {
     size_t key_length;
     uint8_t body_digest[32];
     enum order_strength strength;
-    const char *const *file_names;
+    bool is_zero_copy;
+    struct order_wish_file *files;
     unsigned file_count;
+    const char *original_name; /* extraction: of the unmarked original; NULL: there is none */
 };
 
 /* An order as a client is shown it. */
 struct order_view {
     struct order order;
-    struct order_file *files; /* order.file_count of them, and the originals behind */
+    struct order_file *files; /* order.file_count of them, the originals behind; order.file_rows in all */
     bool is_replay;           /* it was there before */
 };
 
@@ -80,6 +105,17 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
 
 /* The archive's name: that of the order. */
 const char *order_archive_name(struct arena *arena, const struct order *order);
+
+/*
+ * Starts a pending order whose row is locked, inside that transaction: its status
+ * and its jobs.  ORDER_NOT_PENDING when it is not pending.
+ */
+enum iw_error order_start(struct context *context, struct db *db, const struct order *order,
+                          enum order_status *status) IW_MUST_USE;
+
+/* The texts of an embedding order; none for any other. */
+enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
+                          size_t *count) IW_MUST_USE;
 
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/order.h"
+#include "service/queue.h"
 #include "store/uploads.h"
 
 enum { piece_bytes = 65536 };
@@ -130,7 +132,27 @@ struct record {
     const struct filekey *key;
     struct upload_facts facts;
     struct upload_place place;
+    bool is_started; /* this was the last file that the order waited for */
 };
+
+/* Embedding and extraction start by themselves with their last upload; protection waits to be confirmed. */
+static enum iw_error last_start(struct context *context, struct db *db, struct record *record)
+{
+    struct order_view view;
+    enum order_status status;
+    if (record->place.order_type == ORDER_ANTI_AI)
+        return IW_OK;
+    enum iw_error error =
+        orders_find(context, db, record->place.account_id, record->key->order_id, &view.order, &view.files);
+    if (error != IW_OK)
+        return error;
+    for (unsigned i = 0; i < view.order.file_rows; i++)
+        if (order_file_is_missing(&view.files[i]))
+            return IW_OK;
+    error = order_start(context, db, &view.order, &status);
+    record->is_started = error == IW_OK;
+    return error;
+}
 
 /* The transaction: the order's row locked, still pending, then the file's row. */
 static enum iw_error record_work(struct context *context, struct db *db, void *user)
@@ -139,7 +161,9 @@ static enum iw_error record_work(struct context *context, struct db *db, void *u
     enum iw_error error = place_find(record->domain, db, record->key, true, &record->place);
     if (error != IW_OK)
         return error;
-    return uploads_mark(context, db, record->place.file_id, clock_now_ms(), &record->facts);
+    record->is_started = false;
+    error = uploads_mark(context, db, record->place.file_id, clock_now_ms(), &record->facts);
+    return error == IW_OK ? last_start(context, db, record) : error;
 }
 
 /* Best effort: what stays is found by the reclaim of what no row names. */
@@ -172,6 +196,8 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
     if (error != IW_OK)
         return error;
     outcome->is_replacement = record.place.is_uploaded;
+    if (record.is_started)
+        queue_ring(domain->redis, domain->config, context, filekey->order_id);
     if (record.place.store_key != NULL && storage_key_read(record.place.store_key, &before))
         bytes_forget(domain, &before);
     return IW_OK;

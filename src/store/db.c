@@ -15,7 +15,7 @@
 enum {
     statements_max = 96,
     columns_max = 64,
-    parameters_max = 1024,
+    parameters_max = 8192,
     transaction_tries = 3,
     retry_after_s = 5
 };

@@ -11,17 +11,32 @@
 /* As many question marks as jobs_lease_max; unused ones are 0, which no job has. */
 #define LEASE_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
 
+/*
+ * A file that is still to come by its URL gets a fetch.  Any other gets the job of
+ * its order's type, one for each of its watermark texts where it has some.
+ */
+#define INSERT_JOBS                                                                                          \
+    "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "    \
+    "updated_at) SELECT o.account_id, o.id, f.id, COALESCE(w.copy, 0), CASE WHEN f.source_url IS NOT NULL "  \
+    "AND f.store_key IS NULL THEN 'fetch' WHEN o.type = 'antiAi' THEN 'protect' WHEN o.type = "              \
+    "'watermarkEmbed' THEN 'embed' ELSE 'extract' END, UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "              \
+    "UTC_TIMESTAMP(3) FROM orders o JOIN files f ON f.order_id = o.id AND f.role = 'main' LEFT JOIN "        \
+    "order_watermarks w ON w.order_id = o.id AND w.file_position = f.position AND (f.source_url IS NULL OR " \
+    "f.store_key IS NOT NULL) WHERE o.id = ?"
+
+const char jobs_insert_for_order_sql[] = INSERT_JOBS " ORDER BY f.position, w.copy";
+
 enum iw_error jobs_insert_for_order(struct context *context, struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_text(context->request_id), db_integer(order_id)};
-    return db_run(
-        context, db,
-        "INSERT INTO jobs (account_id, order_id, file_id, kind, available_at, request_id, created_at, "
-        "updated_at) SELECT o.account_id, o.id, f.id, CASE o.type WHEN 'antiAi' THEN 'protect' WHEN "
-        "'watermarkEmbed' THEN 'embed' ELSE 'extract' END, UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "
-        "UTC_TIMESTAMP(3) FROM orders o JOIN files f ON f.order_id = o.id AND f.role = 'main' WHERE "
-        "o.id = ? ORDER BY f.position",
-        values, 2, NULL);
+    return db_run(context, db, jobs_insert_for_order_sql, values, 2, NULL);
+}
+
+enum iw_error jobs_insert_for_file(struct context *context, struct db *db, int64_t order_id, int64_t file_id)
+{
+    const struct db_value values[] = {db_text(context->request_id), db_integer(order_id),
+                                      db_integer(file_id)};
+    return db_run(context, db, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
 }
 
 enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id)

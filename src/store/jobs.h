@@ -44,10 +44,18 @@ struct job {
 enum { jobs_lease_max = 8 };
 
 /*
- * Writes the jobs of an order that starts, one a file, inside the transaction
- * that makes it inProgress.  They carry context->request_id.
+ * Writes the jobs of an order that starts inside the transaction that makes it
+ * inProgress: a fetch for a file that comes by URL, otherwise one for each file,
+ * and for each watermark text of it.  They carry context->request_id.
  */
 enum iw_error jobs_insert_for_order(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
+/* The statement of the above, for a compound one; question marks: request id, order id. */
+extern const char jobs_insert_for_order_sql[];
+
+/* The same for one file that has just been fetched. */
+enum iw_error jobs_insert_for_file(struct context *context, struct db *db, int64_t order_id,
+                                   int64_t file_id) IW_MUST_USE;
 
 /* Writes the archive job of an order; there is never more than one. */
 enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;

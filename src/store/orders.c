@@ -5,6 +5,7 @@
 #include <imgward/arena.h>
 
 #include "base/text.h"
+#include "store/jobs.h"
 
 /* The columns that order_read takes, in its order. */
 #define ORDER_COLUMNS                                                                                        \
@@ -13,7 +14,8 @@
     "o.updated_at, o.expires_at"
 
 /* The columns that file_read takes, in its order. */
-#define FILE_COLUMNS "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence"
+#define FILE_COLUMNS                                                                                         \
+    "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, f.source_url"
 
 enum { order_columns = 16 };
 
@@ -55,69 +57,154 @@ static void file_read(const struct db_value *columns, struct order_file *file)
         .status = db_text_of(&columns[4]),
         .error_code = db_text_of(&columns[5]),
         .error_sentence = db_text_of(&columns[6]),
+        .source_url = db_text_of(&columns[7]),
     };
 }
 
-/* "BEGIN ... VALUES (?, ...), (?, ...) ... END" for that many files. */
-static const char *insert_text(struct arena *arena, unsigned file_count)
+/* ---- writing ---- */
+
+/* Files that are uploaded and nothing else: most orders are of these alone. */
+static bool is_plain(const struct order_row_file *file)
+{
+    return file->source_url == NULL && file->target_url == NULL && !file->is_original;
+}
+
+static bool is_all_plain(const struct order_row *row)
+{
+    for (unsigned i = 0; i < row->file_rows; i++)
+        if (!is_plain(&row->files[i]))
+            return false;
+    return true;
+}
+
+static unsigned text_count(const struct order_row *row)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < row->file_rows; i++)
+        count += row->files[i].text_count;
+    return count;
+}
+
+/* "group, group, group" */
+static void groups_add(struct text *sql, const char *group, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        text_printf(sql, "%s%s", i == 0 ? "" : ", ", group);
+}
+
+/* The compound statement for an order of that shape: one round trip, all or nothing. */
+static const char *insert_text(struct arena *arena, const struct order_row *row)
 {
     struct text sql;
     text_init(&sql, arena);
-    text_add_string(&sql, "BEGIN NOT ATOMIC "
+    text_add_string(&sql, "BEGIN NOT ATOMIC DECLARE first BIGINT; "
                           "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
                           "START TRANSACTION; "
                           "INSERT INTO orders (id, account_id, type, status, name, idempotency_key, "
-                          "body_digest, strength, file_count, request_id, created_at, updated_at, "
-                          "expires_at) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?); "
-                          "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
-    for (unsigned i = 0; i < file_count; i++)
-        text_add_string(&sql, i == 0 ? "(?, ?, ?, ?)" : ", (?, ?, ?, ?)");
-    text_add_string(&sql, "; COMMIT; SELECT LAST_INSERT_ID(), @@auto_increment_increment; END");
+                          "body_digest, strength, zero_copy, include_original, file_count, request_id, "
+                          "created_at, updated_at, started_at, expires_at) VALUES "
+                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
+    if (is_all_plain(row)) {
+        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?)", row->file_rows);
+    } else {
+        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
+                              "target_url, target_key, target_expires_at) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", row->file_rows);
+    }
+    text_add_string(&sql, "; SET first = LAST_INSERT_ID(); ");
+    if (text_count(row) > 0) {
+        text_add_string(&sql,
+                        "INSERT INTO order_watermarks (order_id, file_position, copy, text_id) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?)", text_count(row));
+        text_add_string(&sql, "; ");
+    }
+    if (row->is_started)
+        text_printf(&sql, "%s; ", jobs_insert_for_order_sql);
+    text_add_string(&sql, "COMMIT; SELECT first, @@auto_increment_increment; END");
     return sql.data;
 }
 
-static unsigned insert_parameters(struct context *context, const struct order_row *row,
-                                  struct db_value *parameters)
+static struct db_value *order_parameters(struct context *context, const struct order_row *row,
+                                         struct db_value *next)
 {
-    struct db_value *next = parameters;
+    enum order_status status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING;
     *next++ = db_integer(row->id);
     *next++ = db_integer(row->account_id);
     *next++ = db_text(order_type_name(row->type));
+    *next++ = db_text(order_status_name(status));
     *next++ = db_text(row->name);
     *next++ = db_bytes(row->key, row->key_length);
     *next++ = db_bytes(row->body_digest, 32);
     *next++ = row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null();
+    *next++ = db_integer(row->is_zero_copy);
+    *next++ = db_integer(row->file_rows > row->file_count);
     *next++ = db_integer(row->file_count);
     *next++ = db_text(context->request_id);
     *next++ = db_time(row->created_ms);
     *next++ = db_time(row->created_ms);
-    *next++ = db_time(row->expires_ms);
-    for (unsigned i = 0; i < row->file_count; i++) {
+    *next++ = db_time(row->is_started ? row->created_ms : 0);
+    *next++ = db_time(row->is_started ? 0 : row->expires_ms);
+    return next;
+}
+
+static struct db_value *file_parameters(const struct order_row *row, bool is_plain_form,
+                                        struct db_value *next)
+{
+    for (unsigned i = 0; i < row->file_rows; i++) {
+        const struct order_row_file *file = &row->files[i];
         *next++ = db_integer(row->id);
-        *next++ = db_integer(i + 1);
-        *next++ = db_text(row->file_names[i]);
+        *next++ = db_integer(file->position);
+        *next++ = db_text(file->name);
         *next++ = db_time(row->created_ms);
+        if (is_plain_form)
+            continue;
+        *next++ = db_text(file->is_original ? "original" : "main");
+        *next++ = db_text(file->source_url);
+        *next++ = db_text(file->target_url);
+        *next++ = db_text(file->target_key);
+        *next++ = db_time(file->target_expires_ms);
     }
-    return (unsigned)(next - parameters);
+    return next;
+}
+
+static struct db_value *text_parameters(const struct order_row *row, struct db_value *next)
+{
+    for (unsigned i = 0; i < row->file_rows; i++)
+        for (unsigned copy = 1; copy <= row->files[i].text_count; copy++) {
+            *next++ = db_integer(row->id);
+            *next++ = db_integer(row->files[i].position);
+            *next++ = db_integer(copy);
+            *next++ = db_integer(row->files[i].text_ids[copy - 1]);
+        }
+    return next;
 }
 
 enum iw_error orders_insert(struct context *context, struct db *db, const struct order_row *row,
                             int64_t *file_ids)
 {
     struct db_rows rows;
-    struct db_value *parameters =
-        arena_array(context->arena, 12 + 4 * (size_t)row->file_count, sizeof *parameters);
-    unsigned count = insert_parameters(context, row, parameters);
-    enum iw_error error =
-        db_run(context, db, insert_text(context->arena, row->file_count), parameters, count, &rows);
+    size_t room = 18 + 9 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    struct db_value *parameters = arena_array(context->arena, room, sizeof *parameters);
+    struct db_value *next = order_parameters(context, row, parameters);
+    next = file_parameters(row, is_all_plain(row), next);
+    next = text_parameters(row, next);
+    if (row->is_started) {
+        *next++ = db_text(context->request_id);
+        *next++ = db_integer(row->id);
+    }
+    enum iw_error error = db_run(context, db, insert_text(context->arena, row), parameters,
+                                 (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
         return error;
     /* A plain multi-row INSERT gets numbers that follow each other by the server's step. */
     int64_t first = db_integer_of(db_at(&rows, 0, 0)), step = db_integer_of(db_at(&rows, 0, 1));
-    for (unsigned i = 0; i < row->file_count; i++)
+    for (unsigned i = 0; i < row->file_rows; i++)
         file_ids[i] = first + step * i;
     return IW_OK;
 }
+
+/* ---- reading ---- */
 
 static enum iw_error order_fetch(struct context *context, struct db *db, const char *sql,
                                  const struct db_value *parameters, unsigned count, struct order *order,
@@ -130,6 +217,7 @@ static enum iw_error order_fetch(struct context *context, struct db *db, const c
     if (rows.count == 0)
         return IW_NOT_FOUND;
     order_read(db_at(&rows, 0, 0), order);
+    order->file_rows = (unsigned)rows.count;
     *files = arena_array(context->arena, rows.count + 1, sizeof **files);
     for (size_t i = 0; i < rows.count; i++)
         file_read(db_at(&rows, i, order_columns), &(*files)[i]);
@@ -180,6 +268,29 @@ enum iw_error orders_start(struct context *context, struct db *db, int64_t id, e
                                  "WHERE id = ? AND status = ?",
                                  parameters, 5, &rows);
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
+}
+
+enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, struct order_text **texts,
+                           size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(id)};
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT f.id, f.name, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
+        "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
+        "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
+        parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *texts = arena_array(context->arena, rows.count + 1, sizeof **texts);
+    for (size_t i = 0; i < rows.count; i++)
+        (*texts)[i] = (struct order_text){.file_id = db_integer_of(db_at(&rows, i, 0)),
+                                          .file_name = db_text_of(db_at(&rows, i, 1)),
+                                          .text = db_text_of(db_at(&rows, i, 2)),
+                                          .length = db_at(&rows, i, 2)->length};
+    return IW_OK;
 }
 
 enum iw_error orders_results(struct context *context, struct db *db, int64_t id,

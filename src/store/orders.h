@@ -27,6 +27,7 @@ struct order {
     bool has_thumbnail;
     const char *zip_store_key; /* NULL: there is no archive */
     unsigned file_count;
+    unsigned file_rows; /* the files read along, originals too; 0 where none were */
     unsigned completed_file_count;
     const char *watermark_text; /* NULL: none */
     const char *error_code;     /* of the order as a whole; NULL: none */
@@ -43,12 +44,26 @@ struct order_file {
     const char *status;         /* "pending", "uploaded", "processing", "complete", "failed" */
     const char *error_code;     /* NULL: none */
     const char *error_sentence; /* NULL: none */
+    const char *source_url;     /* fetched instead of uploaded; NULL: uploaded */
 };
 
 struct order_result {
     int64_t id;
     const char *name;
     const char *format; /* "jpeg", "png", "webp" */
+};
+
+/* One file of a new order. */
+struct order_row_file {
+    unsigned position; /* from 1 */
+    bool is_original;
+    const char *name;
+    const char *source_url; /* NULL: it will be uploaded */
+    const char *target_url; /* zero copy: where the result is pushed to; NULL otherwise */
+    const char *target_key;
+    int64_t target_expires_ms;
+    const int64_t *text_ids; /* of its watermark texts, in order */
+    unsigned text_count;
 };
 
 /* What a new order is made of. */
@@ -61,8 +76,11 @@ struct order_row {
     size_t key_length;
     const uint8_t *body_digest; /* 32 bytes */
     enum order_strength strength;
-    const char *const *file_names;
-    unsigned file_count;
+    bool is_zero_copy;
+    bool is_started;     /* nothing is to be uploaded: inProgress at once, with its jobs */
+    unsigned file_count; /* without originals */
+    const struct order_row_file *files;
+    unsigned file_rows; /* with them */
     int64_t created_ms;
     int64_t expires_ms;
 };
@@ -79,7 +97,7 @@ struct order_filter {
 
 /*
  * Writes an order and its files in one statement and one transaction.
- * file_ids[0..file_count) are set.  TWIN_EXISTS when the id or the idempotency
+ * file_ids[0..file_rows) are set.  TWIN_EXISTS when the id or the idempotency
  * key is taken, with nothing written.
  */
 enum iw_error orders_insert(struct context *context, struct db *db, const struct order_row *row,
@@ -101,6 +119,18 @@ enum iw_error orders_lock(struct context *context, struct db *db, int64_t accoun
 /* Starts a pending order: compare and set.  NOT_FOUND when it is no longer in status from. */
 enum iw_error orders_start(struct context *context, struct db *db, int64_t id, enum order_status from,
                            enum order_status to, int64_t now_ms) IW_MUST_USE;
+
+/* A watermark text and the file that it marks. */
+struct order_text {
+    int64_t file_id;
+    const char *file_name;
+    const char *text;
+    size_t length;
+};
+
+/* The texts of an embedding order, file by file; the array is the arena's. */
+enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, struct order_text **texts,
+                           size_t *count) IW_MUST_USE;
 
 /* What can be downloaded, in the order of the files and of their copies. */
 enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
