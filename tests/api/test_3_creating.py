@@ -162,23 +162,15 @@ def test_strength_is_one_of_three(client, strength, good):
         validation(answer, "options.strength")
 
 
-def created_or_skipped(client, *files, **fields):
-    """Zero copy comes with the orders by URL; until then the service says that it is not there."""
-    answer = client.create(*files, **fields)
-    if answer.status == 400 and "not available yet" in answer.json["message"]:
-        pytest.skip("zero copy is not built yet")
-    return answer
-
-
 def target(key="k", url="https://bucket.example/put", expiry=EXPIRY):
     return {"fileKey": key, "url": url, "presignedUrlExpiresAt": expiry}
 
 
 def test_zero_copy_needs_as_many_targets_as_files(client):
     mode = {"zeroCopy": True}
-    validation(created_or_skipped(client, ["a.jpg", "b.jpg"], mode=mode), "outputTargets")
+    validation(client.create(["a.jpg", "b.jpg"], mode=mode), "outputTargets")
     validation(client.create(["a.jpg", "b.jpg"], mode=mode, outputTargets=[target()]), "outputTargets")
-    assert created_or_skipped(client, ["a.jpg", "b.jpg"], mode=mode, outputTargets=[target("k1"), target("k2")]).status == 201
+    assert client.create(["a.jpg", "b.jpg"], mode=mode, outputTargets=[target("k1"), target("k2")]).status == 201
 
 
 @pytest.mark.parametrize("wrong, field", [
@@ -188,7 +180,7 @@ def test_zero_copy_needs_as_many_targets_as_files(client):
     (target(url="https://b.example/" + "x" * 2048), "url"), (target(url="https://"), "url"), (target(key=""), "fileKey"),
     ({"url": "https://b.example/", "presignedUrlExpiresAt": EXPIRY}, "fileKey")])
 def test_output_targets_are_checked_whole(client, wrong, field):
-    answer = created_or_skipped(client, mode={"zeroCopy": True}, outputTargets=[wrong])
+    answer = client.create(mode={"zeroCopy": True}, outputTargets=[wrong])
     validation(answer, f"outputTargets[0].{field}")
 
 

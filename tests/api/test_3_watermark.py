@@ -1,0 +1,132 @@
+"""Contract 3.2, 3.4 and 3.5, up to the start of an order: what is created and what is refused."""
+import uuid
+
+import pytest
+
+import pictures
+from client import ORDERS
+
+
+def embed(client, files=None, **fields):
+    files = files or [{"fileName": "a.jpg", "watermarks": [{"text": "for Ada"}]}]
+    return client.create(files, kind="wtr-embed", **fields)
+
+
+def extract(client, key=None, **file):
+    return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file})
+
+
+def test_an_embedding_order_answers_the_fields_of_the_contract(client):
+    answer = embed(client, [{"fileName": "a.JPEG", "watermarks": [{"text": "x"}]},
+                            {"fileName": "b.webp", "watermarks": [{"text": "y"}]}])
+    assert answer.status == 201 and answer.data["status"] == "pending"
+    first, second = answer.data["files"]
+    assert isinstance(first["fileId"], str) and first["fileName"] == "a.JPEG"
+    assert (first["fileFormat"], first["fileType"], second["fileFormat"]) == ("JPG", "IMG", "WEBP")
+    assert first["uploadUrl"].startswith(client.stack.url) and first["fileKey"].startswith("in/")
+    assert answer.data["orderName"].startswith("wtr_embed_2")
+
+
+def test_the_texts_of_an_order_are_shown_byte_for_byte(client):
+    text = "Zoë — \"quoted\" \\ 𝄞"
+    order = embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": text}, {"text": "two"}]}]).data["orderId"]
+    shown = client.detail(order).data["watermarks"]
+    assert [mark["text"] for mark in shown] == [text, "two"]
+    assert {mark["fileName"] for mark in shown} == {"a.jpg"}
+
+
+def test_texts_beside_the_files_are_for_every_file_without_its_own(client):
+    order = embed(client, [{"fileName": "a.jpg"}, {"fileName": "b.jpg", "watermarks": [{"text": "own"}]}],
+                  watermarks=[{"text": "common"}]).data["orderId"]
+    shown = [(mark["fileName"], mark["text"]) for mark in client.detail(order).data["watermarks"]]
+    assert shown == [("a.jpg", "common"), ("b.jpg", "own")]
+
+
+@pytest.mark.parametrize("marks, field", [
+    (None, "files[0].watermarks"), ([], "files[0].watermarks"), ([{"text": "x"}] * 11, "files[0].watermarks"),
+    ("x", "files[0].watermarks"), (["x"], "files[0].watermarks[0]"), ([{}], "files[0].watermarks[0].text"),
+    ([{"text": ""}], "files[0].watermarks[0].text"), ([{"text": "x" * 1001}], "files[0].watermarks[0].text"),
+    ([{"text": "ok"}, {"text": "a\nb"}], "files[0].watermarks[1].text"), ([{"text": 7}], "files[0].watermarks[0].text")])
+def test_watermarks_are_one_to_ten_texts_without_control_characters(client, marks, field):
+    answer = embed(client, [{"fileName": "a.jpg", "watermarks": marks}])
+    assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == [field], answer
+
+
+def test_every_bad_field_of_an_embedding_order_is_named(client):
+    answer = embed(client, [{"fileName": "a.gif"}, {"fileName": "b.jpg", "watermarks": [{"text": ""}]}, 7])
+    assert set(answer.fields()) == {"files[0].fileName", "files[0].watermarks",
+                                     "files[1].watermarks[0].text", "files[2].fileName", "files[2].watermarks"}
+
+
+def test_a_thousand_characters_are_allowed_whatever_their_bytes(client):
+    assert embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": "𝄞" * 1000}]}]).status == 201
+
+
+def test_the_key_of_another_order_type_is_another_key(client):
+    key = uuid.uuid4().hex
+    assert client.create(["a.jpg"], key=key).status == 201
+    assert embed(client, key=key).status == 201
+    replay = embed(client, key=key)
+    assert replay.status == 200 and replay.headers["Idempotent-Replayed"] == "true"
+
+
+def test_an_extraction_order_answers_one_file(client):
+    answer = extract(client, fileName="suspect.png")
+    assert answer.status == 201 and answer.data["status"] == "pending"
+    file = answer.data["file"]
+    assert file["fileFormat"] == "PNG" and "originalFile" not in file and isinstance(file["fileId"], str)
+    assert answer.data["orderName"].startswith("wtr_extract_2")
+
+
+def test_an_extraction_with_its_original_gets_a_second_upload(client):
+    answer = extract(client, fileName="suspect.png", includeOriginal=True, originalFile={"fileName": "first.jpg"})
+    original = answer.data["file"]["originalFile"]
+    assert original["fileName"] == "first.jpg" and original["fileFormat"] == "JPG"
+    assert original["uploadUrl"] != answer.data["file"]["uploadUrl"]
+
+
+@pytest.mark.parametrize("body, fields", [
+    ({}, ["file"]), ({"file": 3}, ["file"]), ({"file": {}}, ["file.fileName"]),
+    ({"file": {"fileName": "a.jpg", "includeOriginal": True}}, ["file.originalFile"]),
+    ({"file": {"fileName": "a.jpg", "includeOriginal": 1}}, ["file.includeOriginal"]),
+    ({"file": {"fileName": "a.jpg", "includeOriginal": True, "originalFile": {"fileName": "x.exe"}}},
+     ["file.originalFile.fileName"])])
+def test_bad_fields_of_an_extraction_are_named(client, body, fields):
+    answer = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, **body})
+    assert answer.status == 400 and answer.fields() == fields, answer
+
+
+def test_confirming_before_the_uploads_names_each_missing_file(client):
+    order = extract(client, fileName="s.png", includeOriginal=True, originalFile={"fileName": "o.jpg"}).data["orderId"]
+    answer = client.confirm(order)
+    assert answer.code == "ORDER_FILE_NOT_UPLOADED"
+    assert set(answer.fields()) == {"file.fileName", "file.originalFile.fileName"}
+
+
+def test_with_urls_needs_a_url_for_every_file(client):
+    answer = client.create([{"fileName": "a.jpg"}, {"fileName": "b.jpg", "imageUrl": "ftp://h/x"}], kind="anti-ai/with-urls")
+    assert answer.status == 400 and answer.fields() == ["files[0].imageUrl", "files[1].imageUrl"]
+
+
+@pytest.mark.parametrize("url", ["https://user@h.example/a", "h.example/a", "https://h.example/" + "a" * 2048,
+                                 "https://h.example/ a", "javascript:alert(1)", "https://", 7])
+def test_a_source_url_is_absolute_short_and_without_userinfo(client, url):
+    answer = client.create([{"fileName": "a.jpg", "originalFileUrl": url}])
+    assert answer.status == 400 and answer.fields() == ["files[0].originalFileUrl"], answer
+
+
+def test_refresh_lists_the_original_of_an_extraction_too(client):
+    order = extract(client, fileName="s.png", includeOriginal=True, originalFile={"fileName": "o.jpg"}).data["orderId"]
+    names = [file["fileName"] for file in client.post(f"{ORDERS}/{order}/refresh-urls").data["files"]]
+    assert names == ["s.png", "o.jpg"]
+
+
+def test_embedding_starts_by_itself_when_its_last_upload_is_in(client):
+    marks = [{"text": "x"}]
+    answer = embed(client, [{"fileName": "a.png", "watermarks": marks}, {"fileName": "b.png", "watermarks": marks}])
+    first, second = answer.data["files"]
+    assert client.upload(first["uploadUrl"], pictures.png(300, 300)).status == 201
+    assert client.detail(answer.data["orderId"]).data["status"] == "pending"
+    assert client.upload(second["uploadUrl"], pictures.png(300, 300)).status == 201
+    assert client.detail(answer.data["orderId"]).data["status"] != "pending"
+    assert client.upload(first["uploadUrl"], pictures.png(300, 300)).code == "ORDER_ALREADY_STARTED"
