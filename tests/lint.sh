@@ -12,7 +12,7 @@ rules=(
     "sql_in_store#SQL text stands only under src/store/"
     "driver_headers#a driver's header is included only by its driver file"
     "image_headers#image libraries are included only by the codecs and the thumbnails of src/worker/"
-    "engine_includes#engines include libc, libm, FFTW, oneDNN and their own headers"
+    "engine_includes#engines include libc, libm, FFTW and their own headers"
     "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
     "http_words#the domain knows no HTTP, no JSON, no SQL driver"
     "api_links#imgward-api links no image library"
@@ -74,7 +74,7 @@ rule_image_headers() {
 
 rule_engine_includes() {
     find src/engine include/imgward -name '*.[ch]' | xargs grep -nE '^#include' |
-        grep -vE '<(assert|complex|ctype|errno|float|inttypes|limits|math|stdalign|stdbool|stddef|stdint|stdlib|string|fftw3|dnnl[a-z_]*|immintrin|emmintrin|tgmath)\.h>|"engine/|<imgward/|<stdarg\.h>|<std(atomic|noreturn)\.h>|<oneapi/dnnl/.*>'
+        grep -vE '<(assert|complex|ctype|errno|float|inttypes|limits|math|stdalign|stdbool|stddef|stdint|stdlib|string|fftw3|immintrin|emmintrin|tgmath)\.h>|"engine/|<imgward/|<stdarg\.h>|<std(atomic|noreturn)\.h>'
 }
 
 rule_engine_pure() {

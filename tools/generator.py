@@ -133,8 +133,8 @@ def shipped_perturbation(net, x, seed):
 def apply_at_psnr(x, unit, psnr_db, steps=14):
     """x + scale * unit on 8 bits, the scale bisected so that the rounded result has the PSNR."""
     target = 10 ** (-psnr_db / 10)
-    low = torch.zeros(x.shape[0])
-    high = torch.full((x.shape[0],), 4.0)
+    low = torch.zeros(x.shape[0], device=x.device)
+    high = torch.full((x.shape[0],), 4.0, device=x.device)
     for _ in range(steps):
         middle = (low + high) / 2
         y = ((x + middle.view(-1, 1, 1, 1) * unit).clamp(0, 1) * 255).round() / 255

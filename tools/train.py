@@ -63,11 +63,11 @@ def batch_of(pictures, count, side, rng):
 def jpeg(x, quality, subsampling):
     """A real JPEG round trip, its gradient taken as one."""
     out = []
-    for one in (x.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy():
+    for one in (x.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy():
         buffer = io.BytesIO()
         Image.fromarray(one).save(buffer, "JPEG", quality=quality, subsampling=subsampling)
         out.append(numpy.array(Image.open(buffer)))
-    result = torch.from_numpy(numpy.stack(out)).permute(0, 3, 1, 2).float() / 255
+    result = torch.from_numpy(numpy.stack(out)).permute(0, 3, 1, 2).float().to(x.device) / 255
     return x + (result - x.detach())
 
 
@@ -97,7 +97,7 @@ def attack(x, y, rng, generator):
     elif draw < 0.85:
         both = blur(both, rng.uniform(0.5, 1.3))
     else:
-        noise = torch.randn(x.shape, generator=generator) * rng.uniform(0.004, 0.02)
+        noise = torch.randn(x.shape, generator=generator).to(x.device) * rng.uniform(0.004, 0.02)
         both = jpeg(both + torch.cat([noise, noise]), rng.randint(60, 92), 2)
     return both.chunk(2)
 
@@ -181,7 +181,7 @@ def step_loss(net, encoders, x, options, rng, generator):
     psnr = rng.uniform(34, 39)
     scale = 10 ** (-psnr / 20) * torch.rsqrt(power + 1e-12)
     y = (x + scale.view(-1, 1, 1, 1) * unit).clamp(0, 1)
-    y = y + torch.rand(y.shape, generator=generator).sub(0.5) / 255
+    y = y + torch.rand(y.shape, generator=generator).to(x.device).sub(0.5) / 255
     top, left = rng.randint(0, MARGIN - 1), rng.randint(0, MARGIN - 1)
     side = CROP - MARGIN + options.grow
     cut = (slice(None), slice(None), slice(top, top + side), slice(left, left + side))
@@ -260,7 +260,7 @@ def resume(net, optimiser, path):
     """Weights, optimiser and the share of the run that is done; the rest starts new."""
     if not os.path.exists(path):
         return 0, 0.0
-    state = torch.load(path)
+    state = torch.load(path, map_location="cpu")
     net.load_state_dict(state["net"])
     optimiser.load_state_dict(state["optimiser"])
     return state["step"], state["done"]
@@ -276,13 +276,15 @@ def main():
         train = train[::max(1, len(train) // options.limit)]
     pictures = [load_picture(os.path.join(options.images, name)) for name in train]
     held_pictures = [load_picture(os.path.join(options.images, name)) for name in held]
-    encoders = {name: load_encoder(name, os.path.join(options.encoders, FILES[name])) for name in FILES}
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    encoders = {name: load_encoder(name, os.path.join(options.encoders, FILES[name])).to(device) for name in FILES}
     used = {name: encoders[name] for name in options.use.split(",")}
 
     torch.manual_seed(options.seed)
     net = Generator()
     if options.start:
-        net.load_state_dict(torch.load(options.start)["net"])
+        net.load_state_dict(torch.load(options.start, map_location="cpu")["net"])
+    net.to(device)
     optimiser = torch.optim.Adam(net.parameters(), lr=options.rate)
     checkpoint = os.path.join(options.out, "checkpoint.pt")
     step, offset = resume(net, optimiser, checkpoint)
@@ -293,10 +295,10 @@ def main():
     held_crops = torch.cat([torch.from_numpy(numpy.ascontiguousarray(picture[
         (top := held_rng.randint(0, picture.shape[0] - 256)):top + 256,
         (left := held_rng.randint(0, picture.shape[1] - 256)):left + 256])).permute(2, 0, 1)[None].float() / 255
-        for picture in held_pictures[:24]])
+        for picture in held_pictures[:24]]).to(device)
 
     log = open(os.path.join(options.out, "log.jsonl"), "a")
-    note(log, event="start", step=step, options=vars(options), train=len(train), held=held,
+    note(log, event="start", step=step, options=vars(options), train=len(train), held=held, device=device.type,
          parameters=sum(p.numel() for p in net.parameters()))
     began = time.monotonic()
     sums, count = {}, 0
@@ -308,7 +310,7 @@ def main():
             done = (step + 1) / options.steps
         for group in optimiser.param_groups:
             group["lr"] = rate_at(done, options)
-        x = batch_of(pictures, options.batch, CROP + options.grow, rng)
+        x = batch_of(pictures, options.batch, CROP + options.grow, rng).to(device)
         loss, figures = step_loss(net, used, x, options, rng, generator)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
