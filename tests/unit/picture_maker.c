@@ -8,6 +8,7 @@
 #include <string.h>
 #include <webp/encode.h>
 #include <webp/mux.h>
+#include <zlib.h>
 
 const char made_xmp[] =
     "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>"
@@ -78,21 +79,26 @@ static unsigned char *samples_8(const struct made_spec *spec, uint32_t channels)
     return samples;
 }
 
+static const char *spec_xmp(const struct made_spec *spec)
+{
+    return spec->xmp != NULL ? spec->xmp : made_xmp;
+}
+
 /* ---- JPEG ---- */
 
-static void jpeg_metadata(struct jpeg_compress_struct *out)
+static void jpeg_metadata(struct jpeg_compress_struct *out, const char *xmp)
 {
     size_t size = 0;
     unsigned char *icc = made_icc(&size);
-    unsigned char segment[4096 + 64];
+    static unsigned char segment[65536];
     size_t half = size / 2;
     memcpy(segment, "Exif\0", 6);
     memcpy(segment + 6, made_exif, made_exif_bytes);
     jpeg_write_marker(out, JPEG_APP0 + 1, segment, (unsigned)(6 + made_exif_bytes));
     size_t head = sizeof "http://ns.adobe.com/xap/1.0/";
     memcpy(segment, "http://ns.adobe.com/xap/1.0/", head);
-    memcpy(segment + head, made_xmp, strlen(made_xmp));
-    jpeg_write_marker(out, JPEG_APP0 + 1, segment, (unsigned)(head + strlen(made_xmp)));
+    memcpy(segment + head, xmp, strlen(xmp));
+    jpeg_write_marker(out, JPEG_APP0 + 1, segment, (unsigned)(head + strlen(xmp)));
     /* 80 bytes: signature, digest, lengths and the text. */
     jpeg_write_marker(out, JPEG_APP0 + 1, (const JOCTET *)made_extended_xmp, 35 + 32 + 8 + 11);
     for (unsigned part = 1; part <= 2; part++) {
@@ -107,6 +113,19 @@ static void jpeg_metadata(struct jpeg_compress_struct *out)
     jpeg_write_marker(out, JPEG_APP0 + 13, (const JOCTET *)made_photoshop, sizeof made_photoshop - 1);
     jpeg_write_marker(out, JPEG_COM, (const JOCTET *)made_comment, (unsigned)strlen(made_comment));
     free(icc);
+}
+
+/* Every coefficient of a grey picture in two scans of its own: allowed by the standard, done by nobody. */
+static void scans_many(struct jpeg_compress_struct *out)
+{
+    static jpeg_scan_info scans[127];
+    scans[0] = (jpeg_scan_info){1, {0}, 0, 0, 0, 0};
+    for (int k = 1; k < 64; k++) {
+        scans[2 * k - 1] = (jpeg_scan_info){1, {0}, k, k, 0, 1};
+        scans[2 * k] = (jpeg_scan_info){1, {0}, k, k, 1, 0};
+    }
+    out->scan_info = scans;
+    out->num_scans = 127;
 }
 
 static struct codec_bytes make_jpeg(const struct made_spec *spec)
@@ -133,9 +152,11 @@ static struct codec_bytes make_jpeg(const struct made_spec *spec)
     out.density_unit = 1;
     if (spec->is_progressive)
         jpeg_simple_progression(&out);
+    if (spec->has_many_scans)
+        scans_many(&out);
     jpeg_start_compress(&out, TRUE);
     if (spec->has_metadata)
-        jpeg_metadata(&out);
+        jpeg_metadata(&out, spec_xmp(spec));
     unsigned char *samples = samples_8(spec, spec->channels);
     while (out.next_scanline < out.image_height) {
         JSAMPROW row = samples + (size_t)out.next_scanline * spec->width_px * spec->channels;
@@ -165,23 +186,48 @@ static void png_chunk_add(png_structp png, const char *name, const void *data, s
     png_write_chunk(png, (png_const_bytep)name, data, size);
 }
 
-static void png_metadata(png_structp png, png_infop info, bool is_color)
+/* iTXt: keyword, whether compressed, method, no language, no translated keyword, text. */
+static void png_xmp(png_structp png, const struct made_spec *spec)
+{
+    const char *xmp = spec_xmp(spec);
+    uLongf size = compressBound((uLong)strlen(xmp));
+    unsigned char *itxt = calloc(1, 22 + size + strlen(xmp));
+    memcpy(itxt, "XML:com.adobe.xmp", 17);
+    if (spec->is_xmp_compressed) {
+        itxt[18] = 1;
+        made_check(compress(itxt + 22, &size, (const Bytef *)xmp, (uLong)strlen(xmp)) == Z_OK, "compress");
+    } else {
+        size = (uLongf)strlen(xmp);
+        memcpy(itxt + 22, xmp, size);
+    }
+    png_chunk_add(png, "iTXt", itxt, 22 + size);
+    free(itxt);
+}
+
+static void png_metadata(png_structp png, png_infop info, const struct made_spec *spec, bool is_color)
 {
     size_t size = 0;
     unsigned char *icc = made_icc(&size);
-    char itxt[1024] = "XML:com.adobe.xmp\0\0\0\0";
     if (is_color)
         png_set_iCCP(png, info, "made", PNG_COMPRESSION_TYPE_BASE, icc, (png_uint_32)size);
     png_set_pHYs(png, info, 11811, 11811, PNG_RESOLUTION_METER);
     png_set_gAMA_fixed(png, info, 45455);
     png_write_info(png, info);
-    memcpy(itxt + 22, made_xmp, strlen(made_xmp));
-    png_chunk_add(png, "iTXt", itxt, 22 + strlen(made_xmp));
+    png_xmp(png, spec);
     png_chunk_add(png, "eXIf", made_exif, made_exif_bytes);
     png_chunk_add(png, "tEXt", "Comment\0a comment of the maker", 8 + strlen(made_comment));
     png_chunk_add(png, "prVs", made_private, strlen(made_private));
     png_chunk_add(png, "prVS", made_unsafe, strlen(made_unsafe));
     free(icc);
+}
+
+static void png_text_add(png_structp png, size_t size)
+{
+    char *text = malloc(size);
+    memset(text, 'x', size);
+    memcpy(text, "Comment", 8);
+    png_chunk_add(png, "tEXt", text, size);
+    free(text);
 }
 
 static void png_colors(png_structp png, png_infop info, const struct made_spec *spec, int color_type)
@@ -233,9 +279,11 @@ static struct codec_bytes make_png(const struct made_spec *spec)
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_colors(png, info, spec, color_type);
     if (spec->has_metadata)
-        png_metadata(png, info, color_type != PNG_COLOR_TYPE_GRAY);
+        png_metadata(png, info, spec, color_type != PNG_COLOR_TYPE_GRAY);
     else
         png_write_info(png, info);
+    if (spec->text_bytes > 8)
+        png_text_add(png, spec->text_bytes);
     if (spec->is_animated)
         png_chunk_add(png, "acTL", "\0\0\0\2\0\0\0", 8);
     int passes = png_set_interlace_handling(png);

@@ -19,6 +19,11 @@ struct made_spec {
     uint32_t channels; /* of the file; JPEG: 1, 3 or 4 (CMYK); WebP: 3, 4 */
     bool has_metadata;
 
+    const char *xmp;        /* NULL: made_xmp; with has_metadata */
+    bool is_xmp_compressed; /* PNG */
+    size_t text_bytes;      /* PNG: a text chunk of so many bytes more */
+    bool has_many_scans;    /* JPEG, grey: 127 scans */
+
     int sampling;        /* JPEG: luma sampling factors as 11, 21, 22 */
     bool is_progressive; /* JPEG scans, PNG interlacing */
     bool is_arithmetic;  /* JPEG */

@@ -6,6 +6,7 @@
 
 #include <CUnit/Basic.h>
 #include <webp/decode.h>
+#include <zlib.h>
 
 #include "picture_maker.h"
 #include "service/sniff.h"
@@ -363,6 +364,62 @@ static void test_kinds_refused(void)
     CU_ASSERT_EQUAL(decode_error("", 0, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
 }
 
+/* Small files that ask for much are refused before anything is given to them. */
+static void test_bombs(void)
+{
+    static const struct made_spec scans = {
+        "scans", CODEC_JPEG, 97, 71, 1, false, .quality = 85, .has_many_scans = true};
+    static const struct made_spec text = {
+        "text", CODEC_PNG, 97, 71, 3, false, .depth_bits = 8, .text_bytes = codec_metadata_max_bytes};
+    static const unsigned char huge[] =
+        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x10\6\0\0\0"
+        "\0\0\0\0\0\0\0\0IDAT\x35\xaf\x06\x1e\0\0\0\0IEND\xae\x42\x60\x82";
+    unsigned char png[sizeof huge - 1];
+    const struct codec_limits limits = {.memory_max_bytes = (uint64_t)1 << 30};
+    struct codec_bytes file = make_picture(&scans);
+    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &no_limits), IW_IMAGE_TOO_LARGE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "100 scans"));
+    codec_bytes_free(&file);
+    file = make_picture(&text);
+    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &no_limits), IW_IMAGE_TOO_LARGE);
+    codec_bytes_free(&file);
+    memcpy(png, huge, sizeof png);
+    uint32_t sum = (uint32_t)crc32(0, png + 12, 17);
+    for (int i = 0; i < 4; i++)
+        png[29 + i] = (unsigned char)(sum >> (24 - 8 * i));
+    CU_ASSERT_EQUAL(decode_error(png, sizeof png, &limits), IW_IMAGE_TOO_LARGE);
+}
+
+/* A JPEG segment that is full says so; PNG texts have room, compressed or not. */
+static void test_opt_out_room(void)
+{
+    struct made_spec spec = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
+    char *xmp = malloc(65600);
+    int size = snprintf(xmp, 65600,
+                        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><!--%065300d-->"
+                        "</rdf:RDF>",
+                        0);
+    CU_ASSERT(size > 65300 && size < 65504);
+    struct codec_picture picture;
+    spec.xmp = xmp;
+    struct codec_bytes file = make_picture(&spec);
+    fresh();
+    CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file.data, file.size, &no_limits, &picture), IW_OK);
+    CU_ASSERT_EQUAL(codec_opt_out(&context, &picture), IW_IMAGE_TOO_LARGE);
+    codec_picture_free(&picture);
+    codec_bytes_free(&file);
+    spec = (struct made_spec){
+        "PNG", CODEC_PNG, 97, 71, 3, true, .xmp = xmp, .depth_bits = 8, .is_xmp_compressed = true};
+    file = make_picture(&spec);
+    fresh();
+    struct codec_bytes again = recode(&file, true);
+    CU_ASSERT(holds(&again, "DMI-PROHIBITED-AIMLTRAINING", 27));
+    CU_ASSERT(holds(&again, xmp, (size_t)size - strlen("</rdf:RDF>")));
+    codec_bytes_free(&file);
+    codec_bytes_free(&again);
+    free(xmp);
+}
+
 static void test_truncation(void)
 {
     for (size_t i = 0; i < case_count; i++) {
@@ -456,6 +513,8 @@ int main(void)
         {"thumbnails are small and upright", test_thumbnail},
         {"rows are those of the picture", test_rows},
         {"kinds refused", test_kinds_refused},
+        {"bombs are refused", test_bombs},
+        {"the opt-out needs room", test_opt_out_room},
         {"truncated files are refused", test_truncation},
         {"limits name actual and allowed", test_limits},
         CU_TEST_INFO_NULL,
