@@ -163,41 +163,76 @@ enum iw_error upkeep_expire(const struct domain *domain, struct storage *storage
     return orders_age(domain, storage, ORDER_COMPLETE, most, expire_work, count);
 }
 
-/* The orders that have inputs, each once where the store lists an order's keys side by side. */
-enum { reclaim_max = 1000, reclaim_age_ms = 60 * 1000 };
+enum {
+    reclaim_max = 1000,
+    reclaim_rows = 200,
+    reclaim_grace_ms = 60 * 60 * 1000,
+    day_ms = 24 * 60 * 60 * 1000
+};
 
+/* Orders that have inputs and are too old to be pending, each once where the store lists an order's keys side
+ * by side. */
 struct reclaim {
     int64_t order_ids[reclaim_max];
     unsigned count;
-    int64_t now_ms;
+    int64_t before_ms;
 };
 
 static bool order_note(void *user, const struct storage_key *key, const struct storage_facts *facts)
 {
     struct reclaim *reclaim = user;
     bool is_new = reclaim->count == 0 || reclaim->order_ids[reclaim->count - 1] != key->order_id;
-    if (is_new && facts->modified_ms < reclaim->now_ms - reclaim_age_ms)
+    (void)facts;
+    if (is_new && order_id_time_ms(key->order_id) < reclaim->before_ms)
         reclaim->order_ids[reclaim->count++] = key->order_id;
     return reclaim->count < reclaim_max;
 }
 
-enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage, unsigned *count)
+/* Inputs that rows of ended orders still name: somebody died between the end and the clearing. */
+static enum iw_error named_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
+                                   unsigned *count)
 {
-    struct context *context = domain->context;
-    struct reclaim *reclaim = arena_alloc(context->arena, sizeof *reclaim);
-    reclaim->now_ms = clock_now_ms();
-    *count = 0;
-    enum iw_error error = storage_list(storage, context, STORAGE_UPLOAD, 0, order_note, reclaim);
-    for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
-        enum order_status status;
-        error = closing_order_status(context, domain->db, reclaim->order_ids[i], &status);
-        if (error == IW_ORDER_NOT_FOUND) {
-            context_clear(context);
-            error = IW_OK;
-        } else if (error == IW_OK && order_is_ended(status)) {
-            error = upkeep_order_clear(domain, storage, reclaim->order_ids[i]);
+    int64_t *order_ids;
+    unsigned found = reclaim_rows;
+    int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
+    enum iw_error error = IW_OK;
+    while (error == IW_OK && found == reclaim_rows) {
+        error = closing_uncleared(domain->context, domain->db, from, reclaim_rows, &order_ids, &found);
+        for (unsigned i = 0; error == IW_OK && i < found; i++) {
+            error = upkeep_order_clear(domain, storage, order_ids[i]);
             (*count)++;
         }
     }
     return error;
+}
+
+/* Inputs that no row names, of orders that ended long ago or never were. */
+static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
+                                     unsigned *count)
+{
+    struct context *context = domain->context;
+    struct reclaim *reclaim = arena_alloc(context->arena, sizeof *reclaim);
+    reclaim->before_ms = clock_now_ms() - pending_ms - reclaim_grace_ms;
+    enum iw_error error = storage_list(storage, context, STORAGE_UPLOAD, 0, order_note, reclaim);
+    for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
+        enum order_status status = ORDER_FAILED;
+        error = closing_order_status(context, domain->db, reclaim->order_ids[i], &status);
+        if (error == IW_ORDER_NOT_FOUND) {
+            context_clear(context);
+            error = IW_OK;
+        }
+        if (error != IW_OK || !order_is_ended(status))
+            continue;
+        error = upkeep_order_clear(domain, storage, reclaim->order_ids[i]);
+        (*count)++;
+    }
+    return error;
+}
+
+enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage, unsigned *count)
+{
+    int64_t pending_ms = domain->config->orders_pending_s * 1000;
+    *count = 0;
+    enum iw_error error = named_reclaim(domain, storage, pending_ms, count);
+    return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
 }

@@ -27,8 +27,10 @@ enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *st
                                  int64_t order_id) IW_MUST_USE;
 
 /*
- * Looks for inputs that outlived their order, because somebody died between its
- * end and upkeep_order_clear, and clears them; walks all inputs of the store.
+ * Looks for inputs that outlived their order and clears them: at once those that
+ * its rows still name, because somebody died between its end and
+ * upkeep_order_clear; those that no row names once the order is too old to be
+ * pending.  Walks all inputs of the store.
  */
 enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage,
                              unsigned *count) IW_MUST_USE;

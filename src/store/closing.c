@@ -228,21 +228,39 @@ enum iw_error closing_usage_add(struct context *context, struct db *db, int64_t 
                   values, 3, NULL);
 }
 
+static enum iw_error ids_read(struct context *context, struct db *db, const char *sql,
+                              const struct db_value *values, unsigned value_count, int64_t **ids,
+                              unsigned *count)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, sql, values, value_count, &rows);
+    if (error != IW_OK)
+        return error;
+    *ids = arena_array(context->arena, rows.count + 1, sizeof **ids);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*ids)[i] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error closing_uncleared(struct context *context, struct db *db, int64_t id_from, unsigned most,
+                                int64_t **order_ids, unsigned *count)
+{
+    const struct db_value values[] = {db_integer(id_from), db_integer(most)};
+    return ids_read(context, db,
+                    "SELECT o.id FROM orders o WHERE o.id >= ? AND o.status NOT IN ('pending', 'inProgress') "
+                    "AND EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+                    "LIMIT ?",
+                    values, 2, order_ids, count);
+}
+
 enum iw_error closing_overdue(struct context *context, struct db *db, enum order_status status,
                               int64_t now_ms, unsigned most, int64_t **order_ids, unsigned *count)
 {
-    struct db_rows rows;
     const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most)};
-    enum iw_error error = db_run(
-        context, db, "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
-        values, 3, &rows);
-    if (error != IW_OK)
-        return error;
-    *order_ids = arena_array(context->arena, rows.count + 1, sizeof **order_ids);
-    *count = (unsigned)rows.count;
-    for (unsigned i = 0; i < *count; i++)
-        (*order_ids)[i] = db_integer_of(db_at(&rows, i, 0));
-    return IW_OK;
+    return ids_read(context, db,
+                    "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+                    values, 3, order_ids, count);
 }
 
 enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,

@@ -104,6 +104,13 @@ enum iw_error closing_overdue(struct context *context, struct db *db, enum order
                               int64_t now_ms, unsigned most, int64_t **order_ids,
                               unsigned *count) IW_MUST_USE;
 
+/*
+ * Ended orders with ids from id_from on whose inputs are still in the store, at
+ * most most of them; the array is the arena's.
+ */
+enum iw_error closing_uncleared(struct context *context, struct db *db, int64_t id_from, unsigned most,
+                                int64_t **order_ids, unsigned *count) IW_MUST_USE;
+
 /* What of an order in the store still counts: the keys of results, archive and thumbnail; the arena's. */
 enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,
                            unsigned *count) IW_MUST_USE;
