@@ -17,6 +17,9 @@ enum {
     scale_steps = 40    /* of the bisection */
 };
 
+/* Where nothing hides anything, no more than the strength low. */
+static const double bare_psnr_db = 40;
+
 struct protect {
     struct net net;
 };
@@ -25,6 +28,7 @@ struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
+    bool is_bare; /* nowhere any texture that would hide something */
     double scale; /* of the last protect_render; 0: none */
     uint64_t histogram[room_count][unit_peak + 1];
     int8_t units[]; /* row by row, colors a pixel */
@@ -233,6 +237,19 @@ static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, ui
     }
 }
 
+/*
+ * True when all but one in two hundred blocks, and their neighbours, spread by
+ * less than about half a level: a picture of one colour, or of none to speak of.
+ */
+static bool mask_is_bare(const float *mask, size_t count)
+{
+    static const float bare = 0.42f;
+    size_t textured = 0;
+    for (size_t i = 0; i < count; i++)
+        textured += mask[i] > bare;
+    return textured * 200 < count;
+}
+
 static bool image_is_plain8(const struct image *image)
 {
     return image->depth_bits == 8 && !image_has_alpha(image);
@@ -270,6 +287,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
         new->height_px = image->height_px;
         new->colors = colors;
         new->depth_bits = image->depth_bits;
+        new->is_bare = mask_is_bare(mask, (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2));
         error = net_run(&protect->net, job.canvas.rows, job.canvas.columns, job_source, job_sink, &job);
     }
     free(job.pixels);
@@ -326,7 +344,8 @@ double protect_plan_psnr(const struct protect_plan *plan, double scale)
 
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited)
 {
-    double wanted = 255.0 * 255.0 / pow(10, psnr_db / 10);
+    double given_db = plan->is_bare ? fmax(psnr_db, bare_psnr_db) : psnr_db;
+    double wanted = 255.0 * 255.0 / pow(10, given_db / 10);
     double low = 0, high = delta_peak;
     for (unsigned step = 0; step < scale_steps; step++) {
         double middle = (low + high) / 2;

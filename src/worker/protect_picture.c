@@ -132,9 +132,10 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
 {
     bool is_limited = false;
     double first = protect_plan_scale(plan, report->target_db, &is_limited), scale = first;
+    double aim_db = is_limited ? protect_plan_psnr(plan, first) : report->target_db;
     enum iw_error error = encode_at(context, plan, picture, scale, bytes, report);
     for (unsigned try = 1; error == IW_OK && picture->header.is_lossy && try < tries_max; try++) {
-        double missed_db = report->psnr_db - report->target_db;
+        double missed_db = report->psnr_db - aim_db;
         double next = scale * pow(10, missed_db / 20);
         next = fmin(fmax(next, first / scale_correction_max), first * scale_correction_max);
         if (fabs(missed_db) <= near_enough_db || fabs(next / scale - 1) < 0.005)
