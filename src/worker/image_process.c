@@ -207,8 +207,24 @@ static enum iw_error kind_watermark_embed(struct image_work *work)
     return work_change(work, embed_in);
 }
 
+/* With the unmarked original at hand, which any format and size may hold. */
+static enum iw_error extract_informed(struct image_work *work, const struct codec_picture *suspect)
+{
+    struct codec_picture original;
+    work->limits.memory_max_bytes -= suspect->image.stride_bytes * suspect->image.height_px;
+    enum iw_error error = work_decode(work, &work->original, &original);
+    if (error != IW_OK)
+        return error;
+    error = watermark_extract_informed(&suspect->image, &original.image, work->process->watermark_key,
+                                       &work->answer->watermark_number, NULL);
+    codec_picture_free(&original);
+    return work_engine_end(work, error);
+}
+
 static enum iw_error extract_from(struct image_work *work, const struct codec_picture *suspect)
 {
+    if (work->request->flags & IMAGE_HAS_ORIGINAL)
+        return extract_informed(work, suspect);
     return work_engine_end(work, watermark_extract(&suspect->image, work->process->watermark_key,
                                                    &work->answer->watermark_number, NULL));
 }
@@ -257,7 +273,7 @@ static const struct image_kind_row {
                                .need = NEEDS_WATERMARK_KEY},
     [IMAGE_WATERMARK_EXTRACT] = {.run = kind_watermark_extract,
                                  .files_needed = file_input,
-                                 .files_allowed = files_all & ~file_output & ~file_original,
+                                 .files_allowed = files_all & ~file_output,
                                  .engine_bytes_px = 1,
                                  .need = NEEDS_WATERMARK_KEY},
 };
@@ -307,6 +323,7 @@ static enum iw_error work_run(struct image_work *work)
         return error;
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
     work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
+    work->limits.is_read_only = !(kinds[work->request->kind].files_needed & file_output);
     return kinds[work->request->kind].run(work);
 }
 

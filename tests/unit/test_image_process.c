@@ -317,6 +317,12 @@ static void test_embed_and_extract(void)
     CU_ASSERT_EQUAL(answer.error, IW_OK);
     CU_ASSERT_EQUAL(answer.watermark_number, 0x0123456789abcdefU);
 
+    int informed[] = {files[IMAGE_OUTPUT], files[IMAGE_INPUT], -1, -1};
+    request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_HAS_ORIGINAL);
+    answer = ask(&client, &request, informed);
+    CU_ASSERT_EQUAL(answer.error, IW_OK);
+    CU_ASSERT_EQUAL(answer.watermark_number, 0x0123456789abcdefU);
+
     int unmarked[] = {files[IMAGE_INPUT], -1, -1, files[IMAGE_THUMBNAIL]};
     request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_WANTS_THUMBNAIL);
     answer = ask(&client, &request, unmarked);
