@@ -110,7 +110,7 @@ static const struct config_key keys[] = {
     TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/sealing.key", false,
          "File of the key that the secrets of webhooks are encrypted with: 64 hex digits, mode 0600."),
     INTEGER(webhooks, timeout_s, "15", 1, 300, true, "Seconds a receiver has to answer."),
-    INTEGER(webhooks, deliveries_max, "64", 1, 200, true, "Most deliveries that one worker has under way."),
+    INTEGER(webhooks, deliveries_max, "128", 1, 200, true, "Most deliveries that one worker has under way."),
     INTEGER(webhooks, events_kept_days, "30", 1, 3650, true,
             "Days after which an event that is delivered or given up is forgotten."),
     TEXT(log, level, "info", true, "debug, info, warn or error."),

@@ -21,7 +21,7 @@
 
 #include "base/config.h"
 
-enum { fetch_url_bytes_max = 2048, fetch_headers_max = 8, fetch_descriptors_max = 256 };
+enum { fetch_url_bytes_max = 2048, fetch_headers_max = 8, fetch_descriptors_max = 512 };
 
 struct fetch;
 

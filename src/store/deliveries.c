@@ -17,26 +17,43 @@ static const char *state_after(enum delivery_state state, enum delivery_event ev
     return name;
 }
 
-/* The first part walks the index from webhook to webhook and reads one row of each. */
-enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned most,
-                             int64_t **webhook_ids, unsigned *count)
+/*
+ * The innermost part reads one index entry of each webhook that waits or sends,
+ * whatever the number of its deliveries ("Using index for group-by"); asking for
+ * the one status alone makes MariaDB read them all.
+ */
+#define DUE_SQL                                                                                              \
+    "(SELECT webhook_id, MIN(IF(status = 'PENDING', available_at, NULL)) AS available_at FROM (SELECT "      \
+    "status, webhook_id, MIN(available_at) AS available_at FROM webhook_deliveries WHERE status IN "         \
+    "('PENDING', 'SENDING') GROUP BY status, webhook_id) firsts GROUP BY webhook_id) due "
+
+#define BUSY_SQL                                                                                             \
+    "(SELECT webhook_id, COUNT(*) AS number FROM webhook_deliveries WHERE status = 'SENDING' GROUP BY "      \
+    "webhook_id) busy "
+
+enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned account_most,
+                             unsigned most, struct deliveries_receiver **receivers, unsigned *count)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_time(now_ms), db_integer(deliveries_receiver_max), db_integer(most)};
+    const struct db_value values[] = {db_time(now_ms), db_integer(deliveries_receiver_max),
+                                      db_integer(account_most), db_integer(most)};
     enum iw_error error = db_run(
         context, db,
-        "SELECT due.webhook_id FROM (SELECT webhook_id, MIN(available_at) AS available_at FROM "
-        "webhook_deliveries WHERE status = 'PENDING' GROUP BY webhook_id) due LEFT JOIN (SELECT webhook_id, "
-        "COUNT(*) AS number FROM webhook_deliveries WHERE status = 'SENDING' GROUP BY webhook_id) busy ON "
-        "busy.webhook_id = due.webhook_id WHERE due.available_at <= ? AND COALESCE(busy.number, 0) < ? ORDER "
-        "BY due.available_at, due.webhook_id LIMIT ?",
-        values, 3, &rows);
+        "SELECT webhook_id, account_id, is_failing FROM (SELECT due.webhook_id, w.account_id, "
+        "w.first_failure_at IS NOT NULL AS is_failing, due.available_at, ROW_NUMBER() OVER (PARTITION BY "
+        "w.account_id ORDER BY w.first_failure_at IS NOT NULL, due.available_at, due.webhook_id) AS place "
+        "FROM " DUE_SQL "JOIN webhooks w ON w.id = due.webhook_id LEFT JOIN " BUSY_SQL
+        "ON busy.webhook_id = due.webhook_id WHERE due.available_at <= ? AND COALESCE(busy.number, 0) < ?) "
+        "ranked WHERE place <= ? ORDER BY is_failing, place, available_at, webhook_id LIMIT ?",
+        values, 4, &rows);
     if (error != IW_OK)
         return error;
-    *webhook_ids = arena_array(context->arena, rows.count + 1, sizeof **webhook_ids);
+    *receivers = arena_array(context->arena, rows.count + 1, sizeof **receivers);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
-        (*webhook_ids)[i] = db_integer_of(db_at(&rows, i, 0));
+        (*receivers)[i] = (struct deliveries_receiver){.webhook_id = db_integer_of(db_at(&rows, i, 0)),
+                                                       .account_id = db_integer_of(db_at(&rows, i, 1)),
+                                                       .is_failing = db_integer_of(db_at(&rows, i, 2)) != 0};
     return IW_OK;
 }
 

@@ -53,12 +53,21 @@ struct delivery_subject {
     int64_t order_id; /* 0: a test */
 };
 
+/* A webhook that has something due and room for it. */
+struct deliveries_receiver {
+    int64_t webhook_id;
+    int64_t account_id;
+    bool is_failing; /* its last try failed */
+};
+
 /*
- * The webhooks that have something due and room for it, the ones that waited
- * longest first; at most most of them.  The array is the arena's.
+ * Whom something can be sent to now, at most account_most of one account and
+ * most in all; the array is the arena's.  Healthy receivers come before failing
+ * ones, then accounts take turns, then whoever has waited longest.
  */
-enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned most,
-                             int64_t **webhook_ids, unsigned *count) IW_MUST_USE;
+enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned account_most,
+                             unsigned most, struct deliveries_receiver **receivers,
+                             unsigned *count) IW_MUST_USE;
 
 /*
  * Leases up to most due deliveries of one webhook; count is 0 when another

@@ -33,6 +33,7 @@ struct transfer {
     struct arena *arena;
     struct context context;
     int64_t webhook_id;
+    bool is_failing; /* the receiver's try before failed */
     struct delivery delivery;
     int64_t begun_ms; /* monotonic */
 
@@ -84,7 +85,7 @@ static bool database_said(struct deliver *deliver, struct context *context, enum
 /* ---- one transfer ---- */
 
 static struct transfer *transfer_new(struct deliver *deliver, const struct deliveries_lease *lease,
-                                     const struct delivery *delivery)
+                                     const struct delivery *delivery, bool is_failing)
 {
     struct transfer *transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL)
@@ -94,6 +95,7 @@ static struct transfer *transfer_new(struct deliver *deliver, const struct deliv
     context_init(&transfer->context, transfer->arena, NULL);
     transfer->context.account_id = lease->account_id;
     transfer->webhook_id = lease->webhook_id;
+    transfer->is_failing = is_failing;
     transfer->delivery = *delivery;
     transfer->begun_ms = clock_monotonic_ms();
     transfer->give_up_at_ms =
@@ -160,9 +162,9 @@ static enum iw_error transfer_start(struct transfer *transfer, const struct deli
 
 /* What we cannot even send is our trouble, not the receiver's: later, and no try of the schedule. */
 static void transfer_begin(struct deliver *deliver, const struct deliveries_lease *lease,
-                           const struct delivery *delivery)
+                           const struct delivery *delivery, bool is_failing)
 {
-    struct transfer *transfer = transfer_new(deliver, lease, delivery);
+    struct transfer *transfer = transfer_new(deliver, lease, delivery, is_failing);
     if (transfer_start(transfer, lease) == IW_OK)
         return;
     const char *reason = transfer->context.reason != NULL ? transfer->context.reason : "not_sent";
@@ -229,26 +231,43 @@ static void ended_record(struct deliver *deliver, int64_t now_ms)
 
 /* ---- looking for what is due ---- */
 
-static enum iw_error receiver_lease(struct deliver *deliver, int64_t webhook_id)
+/* How many more may be under way to a receiver like this one: others must find room as well. */
+static unsigned room_for(const struct deliver *deliver, const struct deliveries_receiver *receiver)
+{
+    unsigned most = (unsigned)deliver->config->webhooks_deliveries_max;
+    unsigned share = (most + 1) / 2, own = 0, failing = 0;
+    for (const struct transfer *transfer = deliver->transfers; transfer != NULL; transfer = transfer->next) {
+        own += transfer->context.account_id == receiver->account_id;
+        failing += transfer->is_failing;
+    }
+    unsigned taken = receiver->is_failing && failing > own ? failing : own;
+    unsigned room = most > deliver->count ? most - deliver->count : 0;
+    unsigned shared = share > taken ? share - taken : 0;
+    return room < shared ? room : shared;
+}
+
+static enum iw_error receiver_lease(struct deliver *deliver, const struct deliveries_receiver *receiver)
 {
     struct deliveries_lease lease;
     int64_t lease_s = deliver->config->webhooks_timeout_s + lease_margin_s;
-    unsigned room = (unsigned)deliver->config->webhooks_deliveries_max - deliver->count;
-    enum iw_error error = deliveries_lease(&deliver->context, deliver->db, webhook_id, deliver->owner,
-                                           lease_s, clock_now_ms(), room, &lease);
+    unsigned room = room_for(deliver, receiver);
+    if (room == 0)
+        return IW_OK;
+    enum iw_error error = deliveries_lease(&deliver->context, deliver->db, receiver->webhook_id,
+                                           deliver->owner, lease_s, clock_now_ms(), room, &lease);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
-        transfer_begin(deliver, &lease, &lease.deliveries[i]);
+        transfer_begin(deliver, &lease, &lease.deliveries[i], receiver->is_failing);
     return error;
 }
 
 static enum iw_error look(struct deliver *deliver)
 {
-    int64_t *webhook_ids;
+    struct deliveries_receiver *receivers;
     unsigned count, most = (unsigned)deliver->config->webhooks_deliveries_max;
-    enum iw_error error = deliveries_due(&deliver->context, deliver->db, clock_now_ms(),
-                                         most - deliver->count, &webhook_ids, &count);
-    for (unsigned i = 0; error == IW_OK && i < count && deliver->count < most; i++)
-        error = receiver_lease(deliver, webhook_ids[i]);
+    enum iw_error error = deliveries_due(&deliver->context, deliver->db, clock_now_ms(), (most + 1) / 2,
+                                         2 * most, &receivers, &count);
+    for (unsigned i = 0; error == IW_OK && i < count; i++)
+        error = receiver_lease(deliver, &receivers[i]);
     return error;
 }
 

@@ -3,7 +3,8 @@
  *
  * Leases what is due, sends it through fetch.h, and records what the receiver
  * answered.  Many receivers are served side by side and few deliveries of one
- * at a time, so that one that hangs holds up nobody but itself.  The database
+ * at a time, so that one that hangs holds up nobody but itself; one account, and
+ * all receivers that failed last time, get half of the room at most.  The database
  * is the truth: dying at any line costs at most a delivery that comes twice.
  * Knows nothing of jobs and pictures.
  */

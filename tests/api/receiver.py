@@ -36,8 +36,8 @@ class Delivery:
 
 class Receiver:
     """
-    Each path behaves as answers[path] says: a status, a (status, headers, body),
-    a list of these to be used up (the last one stays), or "hang".
+    Each path behaves as answers[path] says: a status, a (status, headers, body) or
+    (status, headers, body, seconds until it answers), a list of these to be used up (the last one stays), or "hang".
     """
 
     def __init__(self):
@@ -86,7 +86,8 @@ class Receiver:
             if answer == "hang":
                 self.released.wait(60)
                 return
-            status, headers, body = answer
+            status, headers, body, *pause = answer
+            time.sleep(*pause or (0,))
             handler.send_response(status)
             for name, value in headers.items():
                 handler.send_header(name, value)

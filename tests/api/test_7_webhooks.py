@@ -687,6 +687,50 @@ def test_many_receivers_are_served_side_by_side(account, receiver):
         account.request("DELETE", hook.place)
 
 
+def test_one_account_does_not_fill_all_the_room(account, stranger, receiver):
+    hooks = [Hook(account, receiver, "hang") for _ in range(80)]
+    for hook in hooks:
+        hook.test()
+    receiver.wait(hooks[0].path)
+    good = Hook(stranger, receiver)
+    begin = time.monotonic()
+    good.test()
+    good.got(seconds=5)
+    assert time.monotonic() - begin < 5
+    for hook in [*hooks, good]:
+        hook.client.request("DELETE", hook.place)
+
+
+@pytest.fixture
+def second_worker(stack, tmp_path):
+    """Another supervisor beside the stack's own."""
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        text = file.read()
+    config = tmp_path / "imgward.conf"
+    config.write_text(text.replace("/worker.pid", "/worker-2.pid"), encoding="utf-8")
+    with open(tmp_path / "log", "wb") as log:
+        worker = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-worker"), "--config",
+                                   str(config)], stderr=log)
+    yield tmp_path / "log"
+    worker.terminate()
+    assert worker.wait(30) == 0
+
+
+def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, second_worker, stack):
+    hook = hook_of((200, {}, b"", 0.3))
+    stack.sql(f"""
+        INSERT INTO webhook_events (id, account_id, type, occurred_at)
+            SELECT 1000000 + seq, {hook.client.account}, 'webhook.test', UTC_TIMESTAMP(3) FROM seq_1_to_60;
+        INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, updated_at)
+            SELECT {hook.id}, 1000000 + seq, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_60""")
+    hook.got(60, seconds=40)
+    time.sleep(2)
+    ids = [delivery.id for delivery in receiver.at(hook.path)]
+    assert sorted(ids) == sorted(set(ids)) and len(ids) == 60
+    assert receiver.open_most[hook.path] <= 3
+    assert second_worker.read_text(encoding="utf-8").count('"event":"delivered"') > 0
+
+
 # ---- it outlives restarts ----
 
 
