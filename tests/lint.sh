@@ -24,7 +24,6 @@ rules=(
     "headers_alone#every header compiles alone"
     "no_machine_paths#no file names a path of the machine it was written on"
     "packages_used#every Debian package of ./dev is one that something here needs"
-    "config_documented#every configuration key stands in the manual"
 )
 
 sources() { find src include tests/unit -name '*.[ch]' | sort; }
@@ -133,15 +132,6 @@ rule_no_machine_paths() {
 }
 
 rule_packages_used() { "$root/dev" deps --verify; }
-
-rule_config_documented() {
-    local manual=doc/imgward.conf.5
-    [ -f $manual ] || { echo "skip: there is no $manual yet"; return; }
-    [ -x "$build/imgwardctl" ] || { echo "skip: imgwardctl is not built"; return; }
-    "$build/imgwardctl" config sample | sed -n 's/^#\([a-z_]*\) =.*/\1/p' | while read -r key; do
-        grep -q "$key" $manual || echo "$key is not in $manual"
-    done
-}
 
 rules_list() {
     local line
