@@ -255,7 +255,10 @@ static void options_bounds(struct transfer *transfer)
     const struct fetch_request *request = &transfer->request;
     curl_easy_setopt(handle, CURLOPT_TIMEOUT, (long)request->timeout_s);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, (long)connect_timeout_s);
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, (long)low_speed_bytes);
+    /* A receiver of a POST answers a few bytes after some thought: that is not slow, only its timeout counts.
+     */
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT,
+                     request->method == FETCH_POST ? 0L : (long)low_speed_bytes);
     curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)low_speed_s);
     curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, request->redirects_max > 0 ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_MAXREDIRS, (long)request->redirects_max);

@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "api"))
 
 import client as client_module  # noqa: E402
+import receiver as receiver_module  # noqa: E402
 import samples  # noqa: E402
 
 AMPLIFIED = 8
@@ -122,6 +123,27 @@ def sheet_draw(rows, path):
     sheet.save(path)
 
 
+def webhook_make(client, receiver):
+    """A webhook that a receiver of ours stands behind; its place and its secret."""
+    path = client_module.ORDERS + "/webhooks"
+    created = check(client.post(path, {"url": receiver.url("/demo"), "name": "demo"}), 201)
+    told("POST", path, created, f"webhook {created.data['id']}")
+    return f"{path}/{created.data['id']}", created.data["secret"]
+
+
+def webhook_show(client, receiver, place, secret):
+    """What the receiver was told of the order, and whether the signature is right."""
+    delivery = receiver.wait("/demo")[0]
+    body = delivery.json
+    good = delivery.is_signed_with(secret)
+    print(f"  {body['eventType']} of order {body['data']['orderId']} came to the receiver, "
+          f"signature {'right' if good else 'WRONG'}", flush=True)
+    check(client.request("DELETE", place), 200)
+    receiver.close()
+    if not good:
+        sys.exit("demo: the webhook's signature is wrong")
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -129,7 +151,10 @@ def main():
     stack = client_module.Stack(client_module.environment_read(os.environ["IMGWARD_ENV"]))
     client = client_module.Client(stack, stack.key("enterprise"))
     rows, lines = [], []
+    receiver = receiver_module.Receiver()
+    hook = webhook_make(client, receiver)
     _, results = order_send(client, paths)
+    webhook_show(client, receiver, *hook)
     for path, result in zip(paths, results):
         if result is None:
             lines.append(f"  {path.name:<24} no result")
