@@ -165,11 +165,16 @@ processes_signal() {
     for pid in "$@"; do kill "-$signal" "$pid" 2>/dev/null || true; done
 }
 
-# Asks the leader and the pid of the pid file; what is left after the wait is killed.
+# Asks once, for a second TERM means at once: the keeper, which passes it on, or the pid of the
+# pid file where there is none.  What is left after the wait is killed.
 part_stop() {
     local name=$1 session
     session=$(session_of "$name")
-    processes_signal TERM ${session:+"$session"} $(pid_of "$name")
+    if [ -n "$session" ] && kill -0 "$session" 2>/dev/null; then
+        processes_signal TERM "$session"
+    else
+        processes_signal TERM $(pid_of "$name")
+    fi
     if ! wait_for "${2:-200}" part_is_gone "$name"; then
         say "$name: does not end by itself, killed"
         part_kill "$name"
