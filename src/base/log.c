@@ -34,16 +34,24 @@ __attribute__((format(printf, 2, 3))) static void line_printf(struct line *line,
         line->length += (size_t)length;
 }
 
+/* Most bytes of most lines are plain: they are copied, not printed. */
+static void line_byte(struct line *line, char byte)
+{
+    if (line->length + 8 < line_size)
+        line->bytes[line->length++] = byte;
+}
+
 static void line_escape(struct line *line, const char *text)
 {
     for (size_t i = 0; text[i] != '\0' && i < value_bytes_max; i++) {
         unsigned char byte = (unsigned char)text[i];
-        if (byte == '"' || byte == '\\')
-            line_printf(line, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7F)
+        if (byte < 0x20 || byte == 0x7F) {
             line_printf(line, "\\u%04x", byte);
-        else
-            line_printf(line, "%c", byte);
+            continue;
+        }
+        if (byte == '"' || byte == '\\')
+            line_byte(line, '\\');
+        line_byte(line, text[i]);
     }
 }
 

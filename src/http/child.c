@@ -72,6 +72,14 @@ static void child_close(struct child *child)
     arena_free(child->arena_process);
 }
 
+enum iw_error child_check(struct context *context, const struct config *config)
+{
+    struct child child = {.config = config};
+    enum iw_error error = child_open(&child, context);
+    child_close(&child);
+    return error;
+}
+
 /* nginx names the request; where it does not (another web server), we do. */
 static void request_name(struct request *request)
 {
@@ -84,7 +92,8 @@ static void request_name(struct request *request)
     context_init(request->context, request->arena, given);
 }
 
-static void child_serve_one(struct child *child)
+/* False when there was no request: a signal, or another process was faster. */
+static bool child_serve_one(struct child *child)
 {
     struct context context;
     struct request request = {.context = &context,
@@ -93,7 +102,7 @@ static void child_serve_one(struct child *child)
                               .domain = &child->domain};
     char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, &request.wire);
     if (parameters == NULL)
-        return;
+        return false;
     context_init(&context, child->arena_request, NULL);
     request_init(&request, parameters);
     request_name(&request);
@@ -101,6 +110,7 @@ static void child_serve_one(struct child *child)
     serve(&request, api_routes);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
+    return true;
 }
 
 int child_run(const struct config *config, int listener)
@@ -118,11 +128,9 @@ int child_run(const struct config *config, int listener)
     }
     child.fastcgi = fastcgi_new(listener);
     int64_t left = config->api_requests_per_process;
-    while (process_stop_count == 0) {
-        child_serve_one(&child);
-        if (left > 0 && --left == 0)
+    while (process_stop_count == 0)
+        if (child_serve_one(&child) && left > 0 && --left == 0)
             break;
-    }
     child_close(&child);
     return EXIT_SUCCESS;
 }

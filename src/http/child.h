@@ -2,7 +2,15 @@
 #ifndef HTTP_CHILD_H
 #define HTTP_CHILD_H
 
+#include <imgward/context.h>
+
 #include "base/config.h"
+
+/*
+ * Reads all that a process needs beside the configuration: secrets, signing
+ * keys.  CONFIG_INVALID with a sentence that names the file.  Connects to nothing.
+ */
+enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /*
  * Serves requests of the listener; answers the exit code.  config is borrowed.

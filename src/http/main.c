@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "http/child.h"
 #include "http/pool.h"
-#include "service/presign.h"
-#include "service/sealing.h"
 
 static int complain(const struct context *context)
 {
@@ -16,23 +15,13 @@ static int complain(const struct context *context)
     return EXIT_FAILURE;
 }
 
-/* -t: the file, the secrets and the signing keys that it names. */
+/* -t: the file, and the secrets and signing keys that it names. */
 static int check(struct context *context, const char *file)
 {
     struct config config;
-    struct presign *presign = NULL;
-    struct sealing sealing;
-    const char *secret;
     enum iw_error error = config_read(context, file, &config);
     if (error == IW_OK)
-        error = config_secret(context, config.database_password_file, &secret);
-    if (error == IW_OK)
-        error = config_secret(context, config.redis_password_file, &secret);
-    if (error == IW_OK)
-        error = presign_new(context, &config, &presign);
-    if (error == IW_OK)
-        error = sealing_read(context, config.webhooks_secret_key_file, &sealing);
-    presign_free(presign);
+        error = child_check(context, &config);
     if (error != IW_OK)
         return complain(context);
     printf("%s: ok\n", file);

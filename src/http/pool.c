@@ -151,28 +151,42 @@ static void pool_signal(struct pool *pool, int number)
         }
 }
 
-/* A bad file keeps the old configuration; keys that need a restart wait for one. */
+static void config_swap(struct pool *pool, const struct config *fresh, struct arena *arena)
+{
+    arena_free(pool->arena);
+    pool->arena = arena;
+    pool->config = *fresh;
+    level_apply(&pool->config);
+}
+
+/*
+ * A bad file, or one whose secrets cannot be read, keeps the configuration in
+ * force; keys that need a restart wait for one.  While two generations of
+ * processes still leave, the reload waits.
+ */
 static void pool_reload(struct pool *pool)
 {
     struct context context;
     struct config fresh;
-    struct arena *arena = arena_new(0);
+    if (pool_count(pool, true) > pool->wanted)
+        return;
     process_reload_asked = 0;
+    process_notify("RELOADING=1");
+    struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
-    if (pool_count(pool, true) > pool->wanted || config_read(&context, pool->config_file, &fresh) != IW_OK) {
-        context.reason = context.error == IW_OK ? "still_reloading" : "config_invalid";
+    enum iw_error error = config_read(&context, pool->config_file, &fresh);
+    if (error == IW_OK) {
+        config_keep_fixed(&fresh, &pool->config, arena);
+        error = child_check(&context, &fresh);
+    }
+    if (error == IW_OK) {
+        config_swap(pool, &fresh, arena);
+        pool_signal(pool, SIGTERM);
+        log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
+    } else {
         log_failure(&context, "reload_refused");
         arena_free(arena);
-        return;
     }
-    process_notify("RELOADING=1");
-    config_keep_fixed(&fresh, &pool->config, arena);
-    arena_free(pool->arena);
-    pool->arena = arena;
-    pool->config = fresh;
-    level_apply(&pool->config);
-    pool_signal(pool, SIGTERM);
-    log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
     process_notify("READY=1");
 }
 
@@ -213,6 +227,8 @@ static void pool_drain(struct pool *pool)
 static enum iw_error pool_open(struct pool *pool, struct context *context)
 {
     enum iw_error error = config_read(context, pool->config_file, &pool->config);
+    if (error == IW_OK)
+        error = child_check(context, &pool->config);
     if (error != IW_OK)
         return error;
     level_apply(&pool->config);
