@@ -15,7 +15,7 @@ NOISE = 8
 BLOCKS = 3
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
-MASK_FLOOR = 0.02
+MASK_FLOOR = 0.01
 MASK_KNEE = 0.05
 
 
@@ -71,7 +71,7 @@ def luma_of(x):
 
 
 def texture_mask(x):
-    """How much each place hides, 0.4 (flat) .. 1: from the spread of luma in 4x4 blocks.
+    """How much each place hides, 0.2 (flat) .. 1: from the spread of luma in 4x4 blocks.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there.

@@ -243,7 +243,7 @@ static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, ui
  */
 static bool mask_is_bare(const float *mask, size_t count)
 {
-    static const float bare = 0.42f;
+    static const float bare = 0.227f;
     size_t textured = 0;
     for (size_t i = 0; i < count; i++)
         textured += mask[i] > bare;

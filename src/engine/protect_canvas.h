@@ -30,7 +30,7 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8]);
 
 /*
- * The texture mask, 0.4 (flat) .. 1, for every block and one more on each side:
+ * The texture mask, 0.2 (flat) .. 1, for every block and one more on each side:
  * (rows + 2) * (columns + 2) values, malloc'ed.  NULL: no memory.
  */
 float *canvas_mask(const struct canvas *canvas);
