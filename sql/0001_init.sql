@@ -186,9 +186,6 @@ CREATE TABLE webhooks (
     url TEXT CHARACTER SET ascii NOT NULL,
     is_active BOOLEAN NOT NULL DEFAULT TRUE,
     inactive_reason VARCHAR(40) CHARACTER SET ascii NULL COMMENT 'RECEIVER_GONE, RECEIVER_FAILING, BY_CLIENT',
-    secret VARBINARY(255) NOT NULL COMMENT 'encrypted',
-    secret_before VARBINARY(255) NULL COMMENT 'encrypted; signs as well until secret_before_until',
-    secret_before_until DATETIME(3) NULL,
     first_failure_at DATETIME(3) NULL COMMENT 'of the failures since the last success',
     created_at DATETIME(3) NOT NULL,
     updated_at DATETIME(3) NOT NULL,
@@ -197,6 +194,17 @@ CREATE TABLE webhooks (
     KEY webhooks_upkeep (deleted_at),
     CONSTRAINT webhooks_owner FOREIGN KEY (account_id) REFERENCES accounts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
+
+-- What a webhook signs with: the current secret, and after a rotation the ones before for a while.
+CREATE TABLE webhook_secrets (
+    id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    webhook_id BIGINT NOT NULL,
+    sealed VARBINARY(255) NOT NULL COMMENT 'encrypted',
+    signs_until DATETIME(3) NULL COMMENT 'NULL: the current one',
+    created_at DATETIME(3) NOT NULL,
+    KEY webhook_secrets_webhook (webhook_id, id),
+    CONSTRAINT webhook_secrets_owner FOREIGN KEY (webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- What happened, once an order's end, written in the transaction that ends it.
 CREATE TABLE webhook_events (

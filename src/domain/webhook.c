@@ -171,22 +171,6 @@ static enum iw_error room_check(struct domain *domain, int64_t account_id)
     return context_validated(domain->context);
 }
 
-enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
-                             struct webhook *webhook, const char **secret)
-{
-    int64_t id;
-    uint8_t sealed[webhook_secret_sealed_bytes];
-    enum iw_error error = context_validated(domain->context);
-    if (error == IW_OK)
-        error = room_check(domain, account_id);
-    if (error != IW_OK)
-        return error;
-    *secret = secret_new(domain, account_id, sealed);
-    error = webhooks_insert(domain->context, domain->db, account_id, fields->name != NULL ? fields->name : "",
-                            fields->url, sealed, sizeof sealed, clock_now_ms(), &id);
-    return error == IW_OK ? webhook_find(domain, account_id, id, webhook) : error;
-}
-
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook)
 {
     return found(domain->context, webhooks_find(domain->context, domain->db, account_id, id, webhook));
@@ -222,6 +206,34 @@ static enum iw_error work_lock(struct context *context, struct db *db, struct wo
                                struct webhook *webhook)
 {
     return found(context, webhooks_lock(context, db, work->account_id, work->id, webhook));
+}
+
+static enum iw_error create_run(struct context *context, struct db *db, void *user)
+{
+    struct work *work = user;
+    uint8_t sealed[webhook_secret_sealed_bytes];
+    const struct webhook_fields *fields = work->fields;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error =
+        webhooks_insert(context, db, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
+                        now_ms, &work->id);
+    if (error != IW_OK)
+        return error;
+    work->secret = secret_new(work->domain, work->account_id, sealed);
+    return webhooks_secret_add(context, db, work->id, sealed, sizeof sealed, now_ms, now_ms);
+}
+
+enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
+                             struct webhook *webhook, const char **secret)
+{
+    struct work work = {.domain = domain, .account_id = account_id, .fields = fields};
+    enum iw_error error = context_validated(domain->context);
+    if (error == IW_OK)
+        error = room_check(domain, account_id);
+    if (error == IW_OK)
+        error = db_transaction(domain->context, domain->db, create_run, &work);
+    *secret = work.secret;
+    return error == IW_OK ? webhook_find(domain, account_id, work.id, webhook) : error;
 }
 
 static void fields_apply(const struct webhook_fields *fields, struct webhook *webhook)
@@ -290,7 +302,7 @@ static enum iw_error rotate_run(struct context *context, struct db *db, void *us
     work->secret = secret_new(work->domain, work->account_id, sealed);
     work->webhook->updated_ms = now_ms;
     work->webhook->secret_before_until_ms = now_ms + webhook_overlap_ms;
-    return webhooks_secret_set(context, db, work->id, sealed, sizeof sealed,
+    return webhooks_secret_add(context, db, work->id, sealed, sizeof sealed,
                                work->webhook->secret_before_until_ms, now_ms);
 }
 

@@ -91,7 +91,7 @@ enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t 
 
 enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id) IW_MUST_USE;
 
-/* A new secret; the one before signs beside it for 24 hours. */
+/* A new secret; each one before signs beside it for 24 hours from its own replacement. */
 enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
                              const char **secret) IW_MUST_USE;
 

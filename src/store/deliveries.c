@@ -67,35 +67,44 @@ struct lease_work {
     struct deliveries_lease *lease;
 };
 
-static const char *bytes_of(const struct db_value *value, size_t *size)
-{
-    const char *bytes = db_text_of(value);
-    *size = bytes != NULL ? value->length : 0;
-    return bytes;
-}
-
 /* The row is locked: workers take turns, so that together they keep to deliveries_receiver_max. */
 static enum iw_error lease_receiver(struct context *context, struct db *db, const struct lease_work *work,
                                     bool *is_there, bool *is_active)
 {
     struct db_rows rows;
     struct deliveries_lease *lease = work->lease;
-    const struct db_value values[] = {db_time(work->now_ms), db_integer(work->webhook_id)};
+    const struct db_value values[] = {db_integer(work->webhook_id)};
     enum iw_error error = db_run(context, db,
-                                 "SELECT account_id, url, secret, IF(secret_before_until > ?, secret_before, "
-                                 "NULL), is_active AND deleted_at IS NULL FROM webhooks WHERE id = ? FOR "
-                                 "UPDATE SKIP LOCKED",
-                                 values, 2, &rows);
+                                 "SELECT account_id, url, is_active AND deleted_at IS NULL FROM webhooks "
+                                 "WHERE id = ? FOR UPDATE SKIP LOCKED",
+                                 values, 1, &rows);
     *is_there = error == IW_OK && rows.count > 0;
     if (!*is_there)
         return error;
     lease->webhook_id = work->webhook_id;
     lease->account_id = db_integer_of(db_at(&rows, 0, 0));
     lease->url = db_text_of(db_at(&rows, 0, 1));
-    lease->secret = bytes_of(db_at(&rows, 0, 2), &lease->secret_size);
-    lease->secret_before = bytes_of(db_at(&rows, 0, 3), &lease->secret_before_size);
-    *is_active = db_integer_of(db_at(&rows, 0, 4)) != 0;
+    *is_active = db_integer_of(db_at(&rows, 0, 2)) != 0;
     return IW_OK;
+}
+
+static enum iw_error lease_secrets(struct context *context, struct db *db, const struct lease_work *work)
+{
+    struct db_rows rows;
+    struct deliveries_lease *lease = work->lease;
+    const struct db_value values[] = {db_integer(work->webhook_id), db_time(work->now_ms),
+                                      db_integer(deliveries_secrets_max)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT sealed FROM webhook_secrets WHERE webhook_id = ? AND (signs_until IS "
+               "NULL OR signs_until > ?) ORDER BY id DESC LIMIT ?",
+               values, 3, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
+        const struct db_value *sealed = db_at(&rows, row, 0);
+        lease->secrets[lease->secret_count++] =
+            (struct delivery_secret){.sealed = db_text_of(sealed), .size = sealed->length};
+    }
+    return error;
 }
 
 static enum iw_error lease_choose(struct context *context, struct db *db, const struct lease_work *work)
@@ -155,7 +164,8 @@ static enum iw_error lease_run(struct context *context, struct db *db, void *use
     error = lease_choose(context, db, work);
     if (error != IW_OK || work->lease->count == 0)
         return error;
-    return lease_write(context, db, work);
+    error = lease_secrets(context, db, work);
+    return error == IW_OK ? lease_write(context, db, work) : error;
 }
 
 enum iw_error deliveries_lease(struct context *context, struct db *db, int64_t webhook_id, const char *owner,

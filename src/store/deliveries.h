@@ -22,6 +22,15 @@
 /* Most deliveries of one webhook that are under way at once, over all workers. */
 enum { deliveries_receiver_max = 3 };
 
+/* Most secrets that sign at once: the newest, when a client rotates more often in a day. */
+enum { deliveries_secrets_max = 5 };
+
+/* A secret as the database keeps it. */
+struct delivery_secret {
+    const char *sealed;
+    size_t size;
+};
+
 /* A leased delivery. */
 struct delivery {
     int64_t id;
@@ -35,10 +44,8 @@ struct deliveries_lease {
     int64_t webhook_id;
     int64_t account_id;
     const char *url;
-    const char *secret; /* sealed */
-    size_t secret_size;
-    const char *secret_before; /* sealed; NULL when there is none that still signs */
-    size_t secret_before_size;
+    struct delivery_secret secrets[deliveries_secrets_max]; /* all that sign, the newest first */
+    unsigned secret_count;
     struct delivery deliveries[deliveries_receiver_max];
     unsigned count;
 };

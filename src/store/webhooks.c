@@ -5,7 +5,8 @@
 #include "base/text.h"
 
 #define WEBHOOK_COLUMNS                                                                                      \
-    "SELECT id, name, url, is_active, inactive_reason, secret_before_until, created_at, updated_at FROM "    \
+    "SELECT id, name, url, is_active, inactive_reason, (SELECT MAX(s.signs_until) FROM webhook_secrets s "   \
+    "WHERE s.webhook_id = webhooks.id), created_at, updated_at FROM "                                        \
     "webhooks WHERE account_id = ? AND deleted_at IS NULL "
 
 /* A keyword as LIKE wants it, its wildcards taken literally; names compare without regard to case. */
@@ -21,16 +22,15 @@
 #define EVENT_KEYWORD "AND (? IS NULL OR e.type LIKE ? OR e.id = ? OR e.order_id = ?) "
 
 enum iw_error webhooks_insert(struct context *context, struct db *db, int64_t account_id, const char *name,
-                              const char *url, const void *sealed, size_t sealed_size, int64_t now_ms,
-                              int64_t *id)
+                              const char *url, int64_t now_ms, int64_t *id)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(account_id),        db_text(name),   db_text(url),
-                                      db_bytes(sealed, sealed_size), db_time(now_ms), db_time(now_ms)};
-    enum iw_error error = db_run(context, db,
-                                 "INSERT INTO webhooks (account_id, name, url, secret, created_at, "
-                                 "updated_at) VALUES (?, ?, ?, ?, ?, ?)",
-                                 values, 6, &rows);
+    const struct db_value values[] = {db_integer(account_id), db_text(name), db_text(url), db_time(now_ms),
+                                      db_time(now_ms)};
+    enum iw_error error =
+        db_run(context, db,
+               "INSERT INTO webhooks (account_id, name, url, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+               values, 5, &rows);
     if (error == IW_OK)
         *id = rows.inserted_id;
     return error;
@@ -167,15 +167,33 @@ enum iw_error webhooks_delete(struct context *context, struct db *db, int64_t id
                   values, 3, NULL);
 }
 
-enum iw_error webhooks_secret_set(struct context *context, struct db *db, int64_t id, const void *sealed,
+static enum iw_error secrets_age(struct context *context, struct db *db, int64_t id, int64_t until_ms,
+                                 int64_t now_ms)
+{
+    const struct db_value over[] = {db_integer(id), db_time(now_ms)};
+    const struct db_value values[] = {db_time(until_ms), db_integer(id)};
+    enum iw_error error = db_run(
+        context, db, "DELETE FROM webhook_secrets WHERE webhook_id = ? AND signs_until <= ?", over, 2, NULL);
+    if (error != IW_OK)
+        return error;
+    return db_run(context, db,
+                  "UPDATE webhook_secrets SET signs_until = ? WHERE webhook_id = ? AND signs_until IS NULL",
+                  values, 2, NULL);
+}
+
+enum iw_error webhooks_secret_add(struct context *context, struct db *db, int64_t id, const void *sealed,
                                   size_t sealed_size, int64_t before_until_ms, int64_t now_ms)
 {
-    const struct db_value values[] = {db_time(before_until_ms), db_bytes(sealed, sealed_size),
-                                      db_time(now_ms), db_integer(id)};
-    return db_run(context, db,
-                  "UPDATE webhooks SET secret_before = secret, secret_before_until = ?, secret = ?, "
-                  "updated_at = ? WHERE id = ?",
-                  values, 4, NULL);
+    const struct db_value secret[] = {db_integer(id), db_bytes(sealed, sealed_size), db_time(now_ms)};
+    const struct db_value values[] = {db_time(now_ms), db_integer(id)};
+    enum iw_error error = secrets_age(context, db, id, before_until_ms, now_ms);
+    if (error == IW_OK)
+        error = db_run(context, db,
+                       "INSERT INTO webhook_secrets (webhook_id, sealed, created_at) VALUES (?, ?, ?)",
+                       secret, 3, NULL);
+    if (error != IW_OK)
+        return error;
+    return db_run(context, db, "UPDATE webhooks SET updated_at = ? WHERE id = ?", values, 2, NULL);
 }
 
 enum iw_error webhooks_event_insert(struct context *context, struct db *db, int64_t id, int64_t account_id,

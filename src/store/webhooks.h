@@ -22,7 +22,7 @@ struct webhook {
     const char *url;
     bool is_active;
     const char *inactive_reason;    /* NULL while active */
-    int64_t secret_before_until_ms; /* until then the secret before signs as well; 0: there is none */
+    int64_t secret_before_until_ms; /* until then a secret before signs as well; 0: there is none */
     int64_t created_ms;
     int64_t updated_ms;
 };
@@ -48,9 +48,9 @@ struct webhooks_page {
     int64_t offset;
 };
 
+/* Without a secret yet: webhooks_secret_add follows in the same transaction. */
 enum iw_error webhooks_insert(struct context *context, struct db *db, int64_t account_id, const char *name,
-                              const char *url, const void *sealed, size_t sealed_size, int64_t now_ms,
-                              int64_t *id) IW_MUST_USE;
+                              const char *url, int64_t now_ms, int64_t *id) IW_MUST_USE;
 
 enum iw_error webhooks_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
                             struct webhook *webhook) IW_MUST_USE;
@@ -74,8 +74,11 @@ enum iw_error webhooks_update(struct context *context, struct db *db, const stru
 /* Marks it deleted. */
 enum iw_error webhooks_delete(struct context *context, struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
-/* A new secret; the one that signed until now signs as well until then. */
-enum iw_error webhooks_secret_set(struct context *context, struct db *db, int64_t id, const void *sealed,
+/*
+ * A new current secret; the one that was it until now signs as well until then.
+ * Forgets those whose time is over.
+ */
+enum iw_error webhooks_secret_add(struct context *context, struct db *db, int64_t id, const void *sealed,
                                   size_t sealed_size, int64_t before_until_ms, int64_t now_ms) IW_MUST_USE;
 
 /*

@@ -90,32 +90,34 @@ static enum iw_error body_render(struct text *body, struct domain *domain,
     return error;
 }
 
-static const char *signature(struct domain *domain, const struct deliveries_lease *receiver,
-                             const char *sealed, size_t sealed_size, const char *id, int64_t timestamp_s,
-                             const struct text *body)
+/* One signature of each secret, with blanks in between; false when a secret does not open. */
+static bool signatures_add(struct text *signatures, struct domain *domain,
+                           const struct deliveries_lease *receiver, const char *id, int64_t timestamp_s,
+                           const struct text *body)
 {
-    struct webhook_secret secret;
-    if (!webhook_secret_open(&secret, domain->sealing, receiver->account_id, sealed, sealed_size))
-        return NULL;
-    const char *text = webhook_secret_sign(domain->context->arena, secret.bytes, sizeof secret.bytes, id,
-                                           timestamp_s, body->data, body->length);
-    crypto_wipe(&secret, sizeof secret);
-    return text;
+    for (unsigned i = 0; i < receiver->secret_count; i++) {
+        struct webhook_secret secret;
+        if (!webhook_secret_open(&secret, domain->sealing, receiver->account_id, receiver->secrets[i].sealed,
+                                 receiver->secrets[i].size))
+            return false;
+        text_printf(signatures, " %s",
+                    webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s,
+                                        body->data, body->length));
+        crypto_wipe(&secret, sizeof secret);
+    }
+    return receiver->secret_count > 0;
 }
 
-/* During a rotation both secrets sign, the new one first, with a blank between the signatures. */
 static enum iw_error notice_sign(struct domain *domain, const struct deliveries_lease *receiver,
                                  int64_t event_id, const struct text *body, struct notice *notice)
 {
     struct arena *arena = domain->context->arena;
+    struct text signatures;
     int64_t now_s = clock_now_ms() / 1000;
     const char *id = arena_printf(arena, "%" PRId64, event_id);
-    const char *now = signature(domain, receiver, receiver->secret, receiver->secret_size, id, now_s, body);
-    const char *before = receiver->secret_before == NULL
-                             ? ""
-                             : signature(domain, receiver, receiver->secret_before,
-                                         receiver->secret_before_size, id, now_s, body);
-    if (now == NULL || before == NULL) {
+    text_init(&signatures, arena);
+    text_add_string(&signatures, "webhook-signature:");
+    if (!signatures_add(&signatures, domain, receiver, id, now_s, body)) {
         domain->context->reason = "secret_unreadable";
         context_cause(domain->context, "a secret of webhook %" PRId64 " was sealed with another key",
                       receiver->webhook_id);
@@ -124,8 +126,7 @@ static enum iw_error notice_sign(struct domain *domain, const struct deliveries_
     notice->headers[0] = "Content-Type: application/json";
     notice->headers[1] = arena_printf(arena, "webhook-id: %s", id);
     notice->headers[2] = arena_printf(arena, "webhook-timestamp: %" PRId64, now_s);
-    notice->headers[3] =
-        arena_printf(arena, "webhook-signature: %s%s%s", now, before[0] != '\0' ? " " : "", before);
+    notice->headers[3] = signatures.data;
     return IW_OK;
 }
 

@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import datetime
+import email.utils
 import json
 import os
 import shutil
@@ -160,7 +161,7 @@ def test_two_webhooks_have_two_secrets(hook_of):
 
 def test_secrets_are_stored_encrypted(hook_of, stack):
     hook = hook_of()
-    stored = bytes.fromhex(stack.sql(f"SELECT HEX(secret) FROM webhooks WHERE id = {hook.id}")[0][0])
+    stored = bytes.fromhex(stack.sql(f"SELECT HEX(sealed) FROM webhook_secrets WHERE webhook_id = {hook.id}")[0][0])
     key = base64.b64decode(hook.secret.removeprefix("whsec_"))
     assert len(stored) == len(key) + 28
     assert key not in stored and hook.secret.encode() not in stored
@@ -526,6 +527,14 @@ def test_retry_after_is_honoured(hook_of):
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 30
 
 
+def test_retry_after_may_be_a_date(hook_of):
+    date = email.utils.formatdate(time.time() + 60, usegmt=True)
+    hook = hook_of((503, {"Retry-After": date}, b""))
+    event = hook.test()
+    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    assert 50 <= (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() <= 61
+
+
 def test_retry_after_counts_up_to_a_day(hook_of):
     hook = hook_of((429, {"Retry-After": "999999"}, b""))
     event = hook.test()
@@ -606,6 +615,32 @@ def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
         one = hook.got(2)[1]
         assert hook.data()["previousSecretExpiresAt"] is None
     assert len(one.signatures()) == 1 and one.is_signed_with(fresh) and not one.is_signed_with(hook.secret)
+
+
+def test_two_rotations_in_a_day_leave_every_secret_its_24_hours(hook_of, stack):
+    hook = hook_of()
+    second = hook.client.post(hook.place + "/rotate-secret").data["secret"]
+    with clock_ahead(stack, 12 * 3600):
+        third = hook.client.post(hook.place + "/rotate-secret").data["secret"]
+        hook.test()
+        all_three = hook.got(1)[0]
+    assert [all_three.is_signed_with(secret) for secret in (hook.secret, second, third)] == [True] * 3
+    with clock_ahead(stack, 25 * 3600):
+        hook.test()
+        two = hook.got(2)[1]
+    assert [two.is_signed_with(secret) for secret in (hook.secret, second, third)] == [False, True, True]
+    with clock_ahead(stack, 37 * 3600):
+        hook.client.post(hook.place + "/rotate-secret")
+        assert stack.sql(f"SELECT COUNT(*) FROM webhook_secrets WHERE webhook_id = {hook.id}") == [["2"]]
+
+
+def test_at_most_five_secrets_sign(hook_of):
+    hook = hook_of()
+    for _ in range(8):
+        newest = hook.client.post(hook.place + "/rotate-secret").data["secret"]
+    hook.test()
+    delivery = hook.got()[0]
+    assert len(delivery.signatures()) == 5 and delivery.is_signed_with(newest)
 
 
 def test_a_delivered_event_can_be_sent_again(hook_of):
