@@ -10,6 +10,8 @@
 #define BLUE_OF_CB  1.772f
 #define GREEN_OF_CB (-0.344136f)
 
+#define PART_PX 4096u
+
 static int within(int value, int most)
 {
     return value < 0 ? 0 : value > most ? most : value;
@@ -64,28 +66,37 @@ static void row_pattern(const struct marker *marker, const float *mask, const fl
                     to + left);
 }
 
-/* Adds a row of changes to one channel of 8 bits. */
+/* Adds a row of changes to one channel of 8 bits; so few that the errors' sum stays in 32 bits. */
 ENGINE_CLONES
-static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
-                        const float *change)
+static int32_t channel_part_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
+                              const float *change)
 {
     int32_t errors = 0;
-    double sum = 0;
     uint32_t x;
 
     for (x = 0; x < width; x++) {
-        size_t at = (size_t)x * channels;
-        int old = from[at];
+        int old = from[x * channels];
         int new = within((int)((float)old + change[x] + 256.5f) - 256, 255);
 
         errors += (new - old) * (new - old);
-        to[at] = (uint8_t) new;
-        if ((x & 0xfff) == 0xfff) {
-            sum += errors;
-            errors = 0;
-        }
+        to[x * channels] = (uint8_t) new;
     }
-    return sum + errors;
+    return errors;
+}
+
+static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
+                        const float *change)
+{
+    double sum = 0;
+    uint32_t x;
+
+    for (x = 0; x < width; x += PART_PX) {
+        uint32_t count = width - x < PART_PX ? width - x : PART_PX;
+
+        sum += channel_part_8(from + (size_t)x * channels, to + (size_t)x * channels, channels, count,
+                              change + x);
+    }
+    return sum;
 }
 
 static double channel_16(const uint16_t *from, uint16_t *to, unsigned channels, uint32_t width,

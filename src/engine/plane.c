@@ -234,28 +234,45 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Along a row by a running sum, kept in double so that it does not drift. */
+/* The mean over what of a row lies within radius of x. */
+static float row_mean(const float *from, int x, int width, int radius)
+{
+    int first = x > radius ? x - radius : 0;
+    int last = least(x + radius, width - 1);
+    float sum = 0;
+    int i;
+
+    for (i = first; i <= last; i++)
+        sum += from[i];
+    return sum / (float)(last - first + 1);
+}
+
+ENGINE_CLONES
+static void row_blur_inside(const float *from, float *to, int count, int taps)
+{
+    float factor = 1 / (float)taps;
+    int x;
+    int i;
+
+    for (x = 0; x < count; x++)
+        to[x] = from[x];
+    for (i = 1; i < taps; i++)
+        for (x = 0; x < count; x++)
+            to[x] += from[x + i];
+    for (x = 0; x < count; x++)
+        to[x] *= factor;
+}
+
 static void row_blur(const float *from, float *to, int width, int radius)
 {
-    double sum = 0;
-    int count = 0;
     int x;
 
-    for (x = 0; x < least(radius, width); x++) {
-        sum += (double)from[x];
-        count++;
-    }
-    for (x = 0; x < width; x++) {
-        if (x + radius < width) {
-            sum += (double)from[x + radius];
-            count++;
-        }
-        if (x - radius > 0) {
-            sum -= (double)from[x - radius - 1];
-            count--;
-        }
-        to[x] = (float)(sum / count);
-    }
+    for (x = 0; x < least(radius, width); x++)
+        to[x] = row_mean(from, x, width, radius);
+    if (width > 2 * radius)
+        row_blur_inside(from, to + radius, width - 2 * radius, 2 * radius + 1);
+    for (x = width - radius > radius ? width - radius : radius; x < width; x++)
+        to[x] = row_mean(from, x, width, radius);
 }
 
 ENGINE_CLONES

@@ -8,7 +8,6 @@
 #define BLUE_RADIUS     5
 #define ACTIVITY_RADIUS 4
 #define FLOOR           0.8f  /* texture that even flat areas are taken to have */
-#define GAMMA           0.5f  /* how the strength grows with texture */
 #define LUMA_CAP_FLAT   1.15f /* standard deviation, grey levels */
 #define LUMA_CAP_SLOPE  0.55f
 #define BLUE_CAP_FLAT   0.8f
@@ -69,9 +68,10 @@ static float headroom(float luma)
     return room >= 1 ? 1.0f : fmaxf(room, HEADROOM_LEAST);
 }
 
-static float strength(float activity)
+/* The pattern grows with the square root of the texture. */
+static inline float strength(float activity)
 {
-    return powf(activity + FLOOR, GAMMA);
+    return sqrtf(activity + FLOOR);
 }
 
 static void mask_fill(const float *activity, const struct plane *plane, const float cap[2], float *shape,

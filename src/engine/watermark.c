@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/clones.h"
 #include "engine/image.h"
 #include "engine/informed.h"
 #include "engine/jpegsim.h"
@@ -14,11 +15,12 @@
 #define PSNR_DB             42.2
 #define PSNR_LEAST_DB       40.4
 #define PSNR_STEP_DB        0.45
-#define BLUE_SHARE          0.25     /* the amplitude of Cb to that of luma */
-#define TONE_SHARE          0.25     /* of luma's energy */
-#define BLUE_ENERGY         3.2584   /* of red, green and blue together for one of Cb */
-#define SUSPECT_SIDE_MIN_PX 48       /* nothing smaller can be read */
-#define SAMPLED_PX          1500000u /* pixels that are enough to measure the distortion */
+#define BLUE_SHARE          0.25    /* the amplitude of Cb to that of luma */
+#define TONE_SHARE          0.25    /* of luma's energy */
+#define BLUE_ENERGY         3.2584  /* of red, green and blue together for one of Cb */
+#define SUSPECT_SIDE_MIN_PX 48      /* nothing smaller can be read */
+#define SAMPLED_PX          400000u /* pixels that are enough to measure the distortion */
+#define PREDICTED_PX 10000   /* and to predict it */
 
 /* An embedding under way. */
 struct embedding {
@@ -29,7 +31,6 @@ struct embedding {
     struct plane plane;
     struct texture_mask shape;
     struct texture_mask mask; /* shape at the gain in hand */
-    double gain;
     int period_px;
     const float *luma_tile; /* of LATTICE_PERIOD, for looking ahead */
     const float *blue_tile;
@@ -61,35 +62,57 @@ static bool tiles_make(struct embedding *embedding, int side_px, const float **l
     return !embedding->workspace->failed;
 }
 
-static void masks_fill(struct embedding *embedding, double gain)
+ENGINE_CLONES
+static void mask_scale(const float *shape, const float *cap, float gain, float *mask, size_t count)
 {
-    size_t count = plane_count(&embedding->plane);
-    float luma_gain = (float)gain;
-    float blue_gain = (float)(gain * BLUE_SHARE);
     size_t i;
 
-    embedding->gain = gain;
-    for (i = 0; i < count; i++)
-        embedding->mask.luma_shape[i] =
-            fminf(luma_gain * embedding->shape.luma_shape[i], embedding->shape.luma_cap[i]);
-    for (i = 0; embedding->plane.blue != NULL && i < count; i++)
-        embedding->mask.blue_shape[i] =
-            fminf(blue_gain * embedding->shape.blue_shape[i], embedding->shape.blue_cap[i]);
+    for (i = 0; i < count; i++) {
+        float value = gain * shape[i];
+
+        mask[i] = value < cap[i] ? value : cap[i];
+    }
+}
+
+static void masks_fill(struct embedding *embedding, double gain)
+{
+    const struct texture_mask *shape = &embedding->shape;
+    size_t count = plane_count(&embedding->plane);
+
+    mask_scale(shape->luma_shape, shape->luma_cap, (float)gain, embedding->mask.luma_shape, count);
+    if (embedding->plane.blue != NULL)
+        mask_scale(shape->blue_shape, shape->blue_cap, (float)(gain * BLUE_SHARE), embedding->mask.blue_shape,
+                   count);
+}
+
+/* The mean square of a mask at a gain, from every so many pixels. */
+static double mask_energy(const float *shape, const float *cap, float gain, size_t count, size_t every)
+{
+    double sum = 0;
+    size_t samples = 0;
+    size_t i;
+
+    for (i = 0; i < count; i += every) {
+        float value = fminf(gain * shape[i], cap[i]);
+
+        sum += (double)(value * value);
+        samples++;
+    }
+    return sum / (double)samples;
 }
 
 /* The distortion that a gain gives, as the masks predict it, per sample. */
-static double error_predicted(struct embedding *embedding, double gain)
+static double error_predicted(const struct embedding *embedding, double gain)
 {
+    const struct texture_mask *shape = &embedding->shape;
     size_t count = plane_count(&embedding->plane);
-    double sum = 0;
-    size_t i;
+    size_t every = count / PREDICTED_PX + 1;
+    double error = mask_energy(shape->luma_shape, shape->luma_cap, (float)gain, count, every);
 
-    masks_fill(embedding, gain);
-    for (i = 0; i < count; i++)
-        sum += (double)(embedding->mask.luma_shape[i] * embedding->mask.luma_shape[i]);
-    for (i = 0; embedding->plane.blue != NULL && i < count; i++)
-        sum += BLUE_ENERGY / 3 * (double)(embedding->mask.blue_shape[i] * embedding->mask.blue_shape[i]);
-    return sum / (double)count;
+    if (embedding->plane.blue != NULL)
+        error += BLUE_ENERGY / 3 *
+                 mask_energy(shape->blue_shape, shape->blue_cap, (float)(gain * BLUE_SHARE), count, every);
+    return error;
 }
 
 static double error_of_psnr(double psnr_db)
@@ -98,7 +121,7 @@ static double error_of_psnr(double psnr_db)
 }
 
 /* The gain whose predicted error is the one wanted, by bisection; the caps may keep it lower. */
-static double gain_find(struct embedding *embedding, double error)
+static double gain_find(const struct embedding *embedding, double error)
 {
     double low = 0.01;
     double high = 20;
@@ -151,19 +174,32 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
 }
 
+ENGINE_CLONES
+static void line_add(const float *from, const float *mask, const float *tile, int width, float *to)
+{
+    int x;
+
+    for (x = 0; x < width; x++)
+        to[x] = from[x] + mask[x] * tile[x];
+}
+
 static void pattern_add(const struct embedding *embedding, const float *from, const float *mask,
                         const float *tile, float *to)
 {
     int width = embedding->plane.width;
-    int x;
+    int left;
     int y;
 
     for (y = 0; y < embedding->plane.height; y++) {
         size_t row = (size_t)y * (size_t)width;
         const float *line = tile + (size_t)(y % LATTICE_PERIOD) * LATTICE_PERIOD;
 
-        for (x = 0; x < width; x++)
-            to[row + (size_t)x] = from[row + (size_t)x] + mask[row + (size_t)x] * line[x % LATTICE_PERIOD];
+        for (left = 0; left < width; left += LATTICE_PERIOD) {
+            size_t at = row + (size_t)left;
+
+            line_add(from + at, mask + at, line,
+                     width - left < LATTICE_PERIOD ? width - left : LATTICE_PERIOD, to + at);
+        }
     }
 }
 
