@@ -8,10 +8,12 @@
 #define BLUE_RADIUS     5
 #define ACTIVITY_RADIUS 4
 #define FLOOR           0.8f  /* texture that even flat areas are taken to have */
-#define LUMA_CAP_FLAT   1.15f /* standard deviation, grey levels */
+#define LUMA_CAP_FLAT   0.75f /* standard deviation, grey levels */
 #define LUMA_CAP_SLOPE  0.55f
-#define BLUE_CAP_FLAT   0.8f
+#define LUMA_CAP_MOST   4.0f
+#define BLUE_CAP_FLAT   0.45f
 #define BLUE_CAP_SLOPE  0.5f
+#define BLUE_CAP_MOST   1.2f
 #define HEADROOM        6.0f /* grey levels from black or white under which the strength fades */
 #define HEADROOM_LEAST  0.25f
 
@@ -74,7 +76,7 @@ static inline float strength(float activity)
     return sqrtf(activity + FLOOR);
 }
 
-static void mask_fill(const float *activity, const struct plane *plane, const float cap[2], float *shape,
+static void mask_fill(const float *activity, const struct plane *plane, const float cap[3], float *shape,
                       float *limit)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
@@ -86,14 +88,14 @@ static void mask_fill(const float *activity, const struct plane *plane, const fl
         if (plane->weight != NULL)
             share *= plane->weight[i];
         shape[i] = strength(activity[i]) * share;
-        limit[i] = (cap[0] + cap[1] * activity[i]) * share;
+        limit[i] = fminf(cap[0] + cap[1] * activity[i], cap[2]) * share;
     }
 }
 
 bool texture_mask(const struct plane *plane, struct workspace *workspace, struct texture_mask *mask)
 {
-    static const float luma_cap[2] = {LUMA_CAP_FLAT, LUMA_CAP_SLOPE};
-    static const float blue_cap[2] = {BLUE_CAP_FLAT, BLUE_CAP_SLOPE};
+    static const float luma_cap[3] = {LUMA_CAP_FLAT, LUMA_CAP_SLOPE, LUMA_CAP_MOST};
+    static const float blue_cap[3] = {BLUE_CAP_FLAT, BLUE_CAP_SLOPE, BLUE_CAP_MOST};
     size_t count = (size_t)plane->width * (size_t)plane->height;
     struct texture texture;
     unsigned mark;

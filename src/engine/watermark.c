@@ -14,18 +14,22 @@
 
 #define PSNR_DB             42.2
 #define PSNR_LEAST_DB       40.4
-#define PSNR_STEP_DB        0.45
-#define BLUE_SHARE          0.25    /* the amplitude of Cb to that of luma */
-#define TONE_SHARE          0.25    /* of luma's energy */
-#define BLUE_ENERGY         3.2584  /* of red, green and blue together for one of Cb */
+#define REMARK_DB           1.8 /* taking an old mark away costs as much again, and is no loss of quality */
+#define PSNR_STEP_DB        0.6
+#define BLUE_SHARE          0.25   /* the amplitude of Cb to that of luma */
+#define TONE_SHARE          0.25   /* of luma's energy */
+#define BLUE_ENERGY         3.2584 /* of red, green and blue together for one of Cb */
+#define GAIN_MOST           1.6 /* where more texture than this is needed for the distortion aimed at, less will do */
 #define SUSPECT_SIDE_MIN_PX 48      /* nothing smaller can be read */
 #define SAMPLED_PX          400000u /* pixels that are enough to measure the distortion */
-#define PREDICTED_PX 10000   /* and to predict it */
+#define PREDICTED_PX        10000   /* and to predict it */
 
 /* An embedding under way. */
 struct embedding {
     struct image *image;
     uint64_t number;
+    bool is_marked; /* the picture bears old_number already */
+    uint64_t old_number;
     struct workspace *workspace;
     struct reader reader;
     struct plane plane;
@@ -44,15 +48,33 @@ static size_t plane_count(const struct plane *plane)
     return (size_t)plane->width * (size_t)plane->height;
 }
 
+/*
+ * The word to be laid on.  Over a mark of the same key it is the difference to
+ * the old word: that takes the old mark away, and the tones are there already.
+ */
+static void word_make(const struct embedding *embedding, int8_t word[POLAR_LENGTH])
+{
+    uint64_t mask = embedding->reader.lattice->number_mask;
+    int8_t old[POLAR_LENGTH];
+    unsigned i;
+
+    polar_encode(embedding->reader.polar, embedding->number ^ mask, word);
+    if (!embedding->is_marked)
+        return;
+    polar_encode(embedding->reader.polar, embedding->old_number ^ mask, old);
+    for (i = 0; i < POLAR_LENGTH; i++)
+        word[i] = (int8_t)(word[i] - old[i]);
+}
+
 static bool tiles_make(struct embedding *embedding, int side_px, const float **luma, const float **blue)
 {
     const struct lattice *lattice = embedding->reader.lattice;
     int8_t word[POLAR_LENGTH];
     struct lattice_content content = {.band = &lattice->luma, .word = word};
 
-    polar_encode(embedding->reader.polar, embedding->number ^ lattice->number_mask, word);
+    word_make(embedding, word);
     content.band_weight = (float)sqrt(1 - TONE_SHARE);
-    content.tone_weight = (float)sqrt(TONE_SHARE);
+    content.tone_weight = embedding->is_marked ? 0 : (float)sqrt(TONE_SHARE);
     *luma = lattice_tile(lattice, &content, side_px, embedding->workspace);
     *blue = NULL;
     if (embedding->plane.blue != NULL) {
@@ -124,7 +146,7 @@ static double error_of_psnr(double psnr_db)
 static double gain_find(const struct embedding *embedding, double error)
 {
     double low = 0.01;
-    double high = 20;
+    double high = GAIN_MOST;
     int i;
 
     for (i = 0; i < 14; i++) {
@@ -167,7 +189,7 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     for (i = 0; i < 3; i++) {
         masks_fill(embedding, gain_find(embedding, predicted));
         measured = error_measure(embedding);
-        if (measured <= wanted && (measured > 0.985 * wanted || i == 1))
+        if (measured <= 0 || (measured <= wanted && (measured > 0.985 * wanted || i == 1)))
             break;
         predicted *= wanted / measured;
     }
@@ -203,6 +225,16 @@ static void pattern_add(const struct embedding *embedding, const float *from, co
     }
 }
 
+/* As the samples of the marked picture will be: within black and white. */
+ENGINE_CLONES
+static void luma_clip(float *luma, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        luma[i] = luma[i] < 0 ? 0 : luma[i] > 255 ? 255 : luma[i];
+}
+
 /* Whether the number is read from the marked plane, as it is or after JPEG at quality 50. */
 static bool reads_back(struct embedding *embedding, bool is_compressed)
 {
@@ -221,8 +253,10 @@ static bool reads_back(struct embedding *embedding, bool is_compressed)
     if (marked.blue != NULL)
         pattern_add(embedding, embedding->plane.blue, embedding->mask.blue_shape, embedding->blue_tile,
                     marked.blue);
+    luma_clip(marked.luma, count);
     if (is_compressed) {
         jpegsim_luma(marked.luma, marked.width, marked.height);
+        luma_clip(marked.luma, count);
         if (marked.blue != NULL)
             jpegsim_chroma(marked.blue, marked.width, marked.height, marked.blue + count);
     }
@@ -249,6 +283,23 @@ static bool strength_choose(struct embedding *embedding, double psnr_db, double 
     return reads_back(embedding, false);
 }
 
+/* Looks whether the picture bears a mark of this key, where a new one would lie too. */
+static bool old_mark_read(struct embedding *embedding)
+{
+    unsigned mark = workspace_mark(embedding->workspace);
+    const struct plane *plane = &embedding->plane;
+    struct whitened whitened;
+
+    if (!reader_whiten(&embedding->reader, plane, &whitened))
+        return false;
+    embedding->is_marked = reader_read_untouched(&embedding->reader, &whitened, plane->width, plane->height);
+    embedding->old_number = embedding->reader.number;
+    if (embedding->workspace->failed)
+        return false;
+    workspace_rewind(embedding->workspace, mark);
+    return true;
+}
+
 static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32])
 {
     struct workspace *workspace = embedding->workspace;
@@ -260,7 +311,7 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
     embedding->period_px = reader_period_px(image->width_px, image->height_px);
     step = embedding->period_px == LATTICE_PERIOD ? 1 : (double)embedding->period_px / LATTICE_PERIOD;
     if (!reader_init(&embedding->reader, key, workspace) ||
-        !plane_read(image, step, workspace, &embedding->plane) ||
+        !plane_read(image, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
         !texture_mask(&embedding->plane, workspace, &embedding->shape) ||
         !tiles_make(embedding, LATTICE_PERIOD, &embedding->luma_tile, &embedding->blue_tile))
         return false;
@@ -294,6 +345,10 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
 
     if (!embedding_prepare(embedding, key))
         return IW_NO_MEMORY;
+    if (embedding->is_marked) {
+        psnr_db -= REMARK_DB;
+        psnr_least_db -= REMARK_DB;
+    }
     reads = strength_choose(embedding, psnr_db, psnr_least_db);
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;

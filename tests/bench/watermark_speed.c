@@ -42,7 +42,9 @@ static double cpu_ms(void)
 static void line_print(const char *what, double ms, double bound, double aim)
 {
     printf("%-46s %8.0f %8.0f %8.0f   %s\n", what, ms, bound, aim,
-           ms <= aim ? "aim" : ms <= bound ? "bar" : "MISSED");
+           ms <= aim     ? "aim"
+           : ms <= bound ? "bar"
+                         : "MISSED");
 }
 
 /* The least of some runs: what the machine can do while nobody else is at it. */
