@@ -11,6 +11,7 @@
 #define PI            3.14159265358979323846
 #define LUMA_RADIUS   34.0 /* lattice units: the ends of the bands */
 #define BLUE_RADIUS   22.0
+#define CHIPS_LEAST   256.0     /* along the shorter side, however long the picture */
 #define CHIP_AREA     1000000.0 /* pixels: larger pictures get larger chips */
 #define LUMA_BLUR     2
 #define BLUE_BLUR     5
@@ -42,7 +43,8 @@ void reader_fini(struct reader *reader)
 
 int reader_period_px(uint32_t width_px, uint32_t height_px)
 {
-    double chip = sqrt((double)width_px * height_px / CHIP_AREA);
+    double shorter = width_px < height_px ? width_px : height_px;
+    double chip = fmin(sqrt((double)width_px * height_px / CHIP_AREA), shorter / CHIPS_LEAST);
     int side = chip <= 1 ? LATTICE_PERIOD : (int)lround(chip * LATTICE_PERIOD);
 
     return side % 8 == 0 ? side + 1 : side;

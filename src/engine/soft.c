@@ -6,7 +6,7 @@
 #define NOISE_RADIUS 3
 #define SHRINK       300.0 /* how many points' worth of the band's mean goes into a ring's estimate */
 #define CLIP         3.0f  /* standard deviations of the noise at most from one part */
-#define PARTS_MAX    (8 * LATTICE_POINTS_MAX)
+#define PARTS_MAX    (4 * LATTICE_POINTS_MAX)
 /*
  * A picture without the mark knows nothing of the keyed signs, so the chance
  * that a given word correlates above t is at most exp(-t^2 / 2) (Hoeffding);
@@ -99,22 +99,27 @@ static float clipped(float value)
     return value > CLIP ? CLIP : value < -CLIP ? -CLIP : value;
 }
 
-/* With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x. */
-static void band_add(struct soft_reader *reader, const struct lattice_band *band, const struct rings *rings)
+/*
+ * With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x.
+ * What the classes of texture say of one part adds up in one place: it hangs on
+ * one keyed sign, and the bound on false answers counts signs.
+ */
+static void band_add(struct soft_reader *reader, const struct lattice_band *band, const struct rings *rings,
+                     unsigned first)
 {
     unsigned i;
 
     for (i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
         float factor = (float)(2 * sqrt(2 * rings->excess[point->ring]));
-        struct part *part = &reader->parts[reader->count];
+        struct part *part = &reader->parts[first + 2 * i];
 
-        part[0].ratio = factor * (float)point->sign[0] * clipped(reader->scaled[i].real);
+        part[0].ratio += factor * (float)point->sign[0] * clipped(reader->scaled[i].real);
         part[0].bit = point->bit[0];
-        part[1].ratio = factor * (float)point->sign[1] * clipped(reader->scaled[i].imaginary);
+        part[1].ratio += factor * (float)point->sign[1] * clipped(reader->scaled[i].imaginary);
         part[1].bit = point->bit[1];
-        reader->count += 2;
     }
+    reader->count = first + 2 * band->count;
 }
 
 /* The correlation of a word with the parts, in standard deviations of chance. */
@@ -142,14 +147,14 @@ bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct
     uint64_t masked;
     unsigned i;
 
-    reader->count = 0;
+    memset(reader->parts, 0, sizeof reader->parts);
     for (i = 0; i < luma_count; i++) {
         rings = band_scale(reader, &lattice->luma, &luma[i]);
-        band_add(reader, &lattice->luma, &rings);
+        band_add(reader, &lattice->luma, &rings, 0);
     }
     if (blue != NULL) {
         rings = band_scale(reader, &lattice->chroma, blue);
-        band_add(reader, &lattice->chroma, &rings);
+        band_add(reader, &lattice->chroma, &rings, reader->count);
     }
     memset(reader->ratios, 0, sizeof reader->ratios);
     for (i = 0; i < reader->count; i++)
