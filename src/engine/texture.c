@@ -63,11 +63,11 @@ bool texture_measure(const float *plane, int width, int height, int radius, stru
 }
 
 /* Near black and near white the pattern would be clipped on one side. */
-static float headroom(float luma)
+static inline float headroom(float luma)
 {
-    float room = fminf(luma, 255.0f - luma) / HEADROOM;
+    float room = (luma < 255.0f - luma ? luma : 255.0f - luma) * (1 / HEADROOM);
 
-    return room >= 1 ? 1.0f : fmaxf(room, HEADROOM_LEAST);
+    return room >= 1 ? 1.0f : room > HEADROOM_LEAST ? room : HEADROOM_LEAST;
 }
 
 /* The pattern grows with the square root of the texture. */
@@ -76,20 +76,31 @@ static inline float strength(float activity)
     return sqrtf(activity + FLOOR);
 }
 
-static void mask_fill(const float *activity, const struct plane *plane, const float cap[3], float *shape,
-                      float *limit)
+ENGINE_CLONES
+static void mask_fill(const float *activity, const float *luma, const float cap[3], float *shape,
+                      float *limit, size_t count)
 {
-    size_t count = (size_t)plane->width * (size_t)plane->height;
+    float flat = cap[0];
+    float slope = cap[1];
+    float most = cap[2];
     size_t i;
 
     for (i = 0; i < count; i++) {
-        float share = headroom(plane->luma[i]);
+        float share = headroom(luma[i]);
+        float bound = flat + slope * activity[i];
 
-        if (plane->weight != NULL)
-            share *= plane->weight[i];
         shape[i] = strength(activity[i]) * share;
-        limit[i] = fminf(cap[0] + cap[1] * activity[i], cap[2]) * share;
+        limit[i] = (bound < most ? bound : most) * share;
     }
+}
+
+ENGINE_CLONES
+static void weight_apply(float *values, const float *weight, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        values[i] *= weight[i];
 }
 
 bool texture_mask(const struct plane *plane, struct workspace *workspace, struct texture_mask *mask)
@@ -107,32 +118,43 @@ bool texture_mask(const struct plane *plane, struct workspace *workspace, struct
     mark = workspace_mark(workspace);
     if (!texture_measure(plane->luma, plane->width, plane->height, LUMA_RADIUS, workspace, &texture))
         return false;
-    mask_fill(texture.activity, plane, luma_cap, mask->luma_shape, mask->luma_cap);
-    if (plane->blue != NULL)
-        mask_fill(texture.activity, plane, blue_cap, mask->blue_shape, mask->blue_cap);
+    mask_fill(texture.activity, plane->luma, luma_cap, mask->luma_shape, mask->luma_cap, count);
+    if (plane->weight != NULL)
+        weight_apply(mask->luma_shape, plane->weight, count);
+    if (plane->blue != NULL) {
+        mask_fill(texture.activity, plane->luma, blue_cap, mask->blue_shape, mask->blue_cap, count);
+        if (plane->weight != NULL)
+            weight_apply(mask->blue_shape, plane->weight, count);
+    }
     workspace_rewind(workspace, mark);
     return true;
 }
 
-static float within(float value, float most)
+static inline float within(float value, float most)
 {
     return value > most ? most : value < -most ? -most : value;
+}
+
+ENGINE_CLONES
+static void whiten(float *detail, const float *activity, const float *luma, float noise, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        float a = activity[i];
+        float weight = headroom(luma[i]) * strength(a) / (a * a + noise);
+
+        detail[i] = within(detail[i], 3.0f * (a + 1.0f)) * weight;
+    }
 }
 
 void texture_whiten(struct texture *texture, const struct plane *plane, bool is_blue)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
-    float noise = is_blue ? 1.0f : 3.0f;
-    size_t i;
 
-    for (i = 0; i < count; i++) {
-        float a = texture->activity[i];
-        float weight = headroom(plane->luma[i]) * strength(a) / (a * a + noise);
-        float most = 3.0f * (a + 1.0f);
-
-        texture->detail[i] =
-            within(texture->detail[i], most) * weight * (plane->weight == NULL ? 1.0f : plane->weight[i]);
-    }
+    whiten(texture->detail, texture->activity, plane->luma, is_blue ? 1.0f : 3.0f, count);
+    if (plane->weight != NULL)
+        weight_apply(texture->detail, plane->weight, count);
 }
 
 void texture_whiten_residual(struct texture *damage, const struct texture *host,

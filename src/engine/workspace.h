@@ -11,9 +11,18 @@
 
 #define WORKSPACE_PIECES 64
 
+/* A piece that was given back is kept for the next that fits: the kernel's pages cost as much as the work on
+ * them. */
+struct workspace_piece {
+    void *memory;
+    size_t size;
+};
+
 struct workspace {
-    void *pieces[WORKSPACE_PIECES];
+    struct workspace_piece pieces[WORKSPACE_PIECES];
+    struct workspace_piece spares[WORKSPACE_PIECES];
     unsigned count;
+    unsigned spare_count;
     bool failed;
 };
 
