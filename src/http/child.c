@@ -16,6 +16,8 @@
 #include "service/storage.h"
 #include "store/db.h"
 
+enum { rest_most = 64 };
+
 /* What one process keeps open from its first request to its last. */
 struct child {
     const struct config *config;
@@ -93,14 +95,14 @@ static void request_name(struct request *request)
 }
 
 /* False when there was no request: a signal, or another process was faster. */
-static bool child_serve_one(struct child *child)
+static bool child_serve_one(struct child *child, int timeout_ms)
 {
     struct context context;
     struct request request = {.context = &context,
                               .arena = child->arena_request,
                               .config = child->config,
                               .domain = &child->domain};
-    char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, &request.wire);
+    char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, timeout_ms, &request.wire);
     if (parameters == NULL)
         return false;
     context_init(&context, child->arena_request, NULL);
@@ -111,6 +113,16 @@ static bool child_serve_one(struct child *child)
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
+}
+
+/*
+ * Who has connected already is served before the process goes, but not without
+ * end: after a reload others take the new ones, after a stop there are none.
+ */
+static void child_serve_rest(struct child *child)
+{
+    for (int served = 0; served < rest_most && child_serve_one(child, 0); served++)
+        continue;
 }
 
 int child_run(const struct config *config, int listener)
@@ -129,8 +141,9 @@ int child_run(const struct config *config, int listener)
     child.fastcgi = fastcgi_new(listener);
     int64_t left = config->api_requests_per_process;
     while (process_stop_count == 0)
-        if (child_serve_one(&child) && left > 0 && --left == 0)
+        if (child_serve_one(&child, -1) && left > 0 && --left == 0)
             break;
+    child_serve_rest(&child);
     child_close(&child);
     return EXIT_SUCCESS;
 }

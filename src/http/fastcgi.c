@@ -114,10 +114,10 @@ static bool answer_write(void *handle, const void *bytes, size_t size)
     return true;
 }
 
-char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, struct wire *wire)
+char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int timeout_ms, struct wire *wire)
 {
     struct epoll_event event;
-    if (epoll_pwait(fastcgi->poll, &event, 1, -1, mask) != 1 || FCGX_Accept_r(&fastcgi->request) != 0)
+    if (epoll_pwait(fastcgi->poll, &event, 1, timeout_ms, mask) != 1 || FCGX_Accept_r(&fastcgi->request) != 0)
         return NULL;
     *wire = (struct wire){.read = body_read, .write = answer_write, .handle = fastcgi};
     return fastcgi->request.envp;

@@ -23,11 +23,12 @@ struct fastcgi *fastcgi_new(int listener);
 void fastcgi_free(struct fastcgi *fastcgi);
 
 /*
- * Waits for a request with mask in force: only here does a signal interrupt.  NULL when one did, or when the
- * peer was not FastCGI or another process was faster; otherwise the parameters, which are lent until
- * fastcgi_finish, and wire.
+ * Waits for a request, timeout_ms long at most (-1: for ever), with mask in
+ * force: only here does a signal interrupt.  NULL when one did, when the time
+ * was up, when the peer was not FastCGI or another process was faster;
+ * otherwise the parameters, lent until fastcgi_finish, and wire.
  */
-char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, struct wire *wire);
+char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int timeout_ms, struct wire *wire);
 
 /* Ends the request; is_cut drops the connection so that the client sees a broken answer. */
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut);
