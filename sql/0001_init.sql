@@ -152,6 +152,8 @@ CREATE TABLE jobs (
     file_id BIGINT NOT NULL DEFAULT 0 COMMENT '0 for jobs on the order as a whole',
     copy SMALLINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'which watermark text; 0 where there is none',
     kind ENUM('protect', 'embed', 'extract', 'archive', 'fetch', 'push') NOT NULL,
+    class ENUM('image', 'transfer') AS (IF(kind IN ('fetch', 'push'), 'transfer', 'image')) STORED
+        COMMENT 'what it waits for: a place at an image process, or one on the network',
     status ENUM('queued', 'leased', 'done', 'failed') NOT NULL DEFAULT 'queued',
     attempt INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'grows with every lease; fences late results',
     failure_count INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'transient troubles',
@@ -164,10 +166,18 @@ CREATE TABLE jobs (
     created_at DATETIME(3) NOT NULL,
     updated_at DATETIME(3) NOT NULL,
     UNIQUE KEY jobs_place (order_id, kind, file_id, copy),
-    KEY jobs_next (status, available_at, id),
+    KEY jobs_next (status, class, account_id, available_at, id),
     KEY jobs_leases (status, lease_until),
-    KEY jobs_account (account_id, status),
     CONSTRAINT jobs_order FOREIGN KEY (order_id) REFERENCES orders (id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- When an account was last given a place: among those with as few jobs in work, whoever waited longest is next.
+CREATE TABLE job_turns (
+    account_id BIGINT NOT NULL,
+    class ENUM('image', 'transfer') NOT NULL,
+    leased_at DATETIME(6) NOT NULL,
+    PRIMARY KEY (account_id, class),
+    CONSTRAINT job_turns_account FOREIGN KEY (account_id) REFERENCES accounts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- Results a day and account, counted in the transaction that makes them.

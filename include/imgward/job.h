@@ -29,6 +29,9 @@ enum job_state {
  */
 enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_FETCH, JOB_PUSH, JOB_KIND_COUNT };
 
+/* What a job waits for: a place at an image process, or one on the network. */
+enum job_class { JOB_CLASS_IMAGE, JOB_CLASS_TRANSFER, JOB_CLASS_COUNT };
+
 enum job_event {
     JOB_EVENT_LEASE,     /* a worker takes it */
     JOB_EVENT_FINISH,    /* its result is recorded */
@@ -73,6 +76,12 @@ struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t
 
 /* "protect" and so on, as the database has it; static text. */
 const char *job_kind_name(enum job_kind kind);
+
+/* "image", "transfer", as the database has it; static text. */
+const char *job_class_name(enum job_class class);
+
+/* The class of a kind. */
+enum job_class job_kind_class(enum job_kind kind);
 
 /* False when there is no such kind. */
 bool job_kind_read(const char *name, enum job_kind *kind);

@@ -81,6 +81,16 @@ const char *job_kind_name(enum job_kind kind)
     return (unsigned)kind < JOB_KIND_COUNT ? kinds[kind] : NULL;
 }
 
+const char *job_class_name(enum job_class class)
+{
+    return class == JOB_CLASS_TRANSFER ? "transfer" : "image";
+}
+
+enum job_class job_kind_class(enum job_kind kind)
+{
+    return kind == JOB_FETCH || kind == JOB_PUSH ? JOB_CLASS_TRANSFER : JOB_CLASS_IMAGE;
+}
+
 bool job_kind_read(const char *name, enum job_kind *kind)
 {
     for (int i = 0; i < JOB_KIND_COUNT; i++)

@@ -1,8 +1,11 @@
 #include "domain/outcome.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "domain/webhook.h"
 #include "service/zip.h"
+#include "store/texts.h"
 
 /* What goes through the transaction; all but the first two is filled anew with every run of it. */
 struct record {
@@ -10,6 +13,7 @@ struct record {
     const struct outcome *outcome;
     struct closing_order order;
     struct outcome_effect effect;
+    enum order_event order_event; /* of a reading; ORDER_EVENT_COUNT: the results decide */
     int64_t now_ms;
 };
 
@@ -29,46 +33,102 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
 }
 
-/* The name a result is given: its file's, unique among those of the order. */
+/* "photo-2.jpg" for the second of several copies of "photo.jpg"; one copy keeps the name. */
+static const char *place_name(struct arena *arena, const struct closing_place *place)
+{
+    const char *name = place->file_name, *dot = strrchr(name, '.');
+    if (place->copy_count < 2)
+        return name;
+    size_t length = dot != NULL ? (size_t)(dot - name) : strlen(name);
+    return arena_printf(arena, "%.*s-%lld%s", (int)length, name, (long long)place->copy, name + length);
+}
+
+/* The name a result is given: its file's and copy's, unique among those that the order may have. */
 static enum iw_error result_name(struct context *context, struct db *db, const struct job *job,
                                  const char **name)
 {
-    const char **names;
+    struct closing_place *places;
     unsigned count, own = 0;
-    enum iw_error error = closing_file_names(context, db, job->order_id, &names, &count);
+    enum iw_error error = closing_places(context, db, job->order_id, &places, &count);
     if (error != IW_OK)
         return error;
+    while (own < count && (places[own].position != job->position || places[own].copy != job->copy))
+        own++;
     struct zip_entry *entries = arena_array(context->arena, count + 1, sizeof *entries);
-    for (unsigned i = 0; i < count; i++)
-        entries[i].name = names[i];
-    if (job->position >= 1 && job->position <= count)
-        own = (unsigned)job->position - 1;
-    *name = count > 0 ? zip_names(context->arena, entries, count)[own] : job->file_name;
+    for (unsigned i = 0; i <= own && i < count; i++)
+        entries[i].name = place_name(context->arena, &places[i]);
+    *name = own < count ? zip_names(context->arena, entries, own + 1)[own] : job->file_name;
     return IW_OK;
 }
 
-static enum iw_error result_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error usage_add(struct context *context, struct db *db, const struct record *record)
 {
     char day[11];
+    clock_day(record->now_ms, day);
+    return closing_usage_add(context, db, record->order.account_id, day, 1);
+}
+
+/* A picture to be downloaded; of a zero-copy order one that is still to be pushed. */
+static enum iw_error result_write(struct context *context, struct db *db, struct record *record)
+{
     const struct job *job = record->outcome->job;
     struct closing_result result = record->outcome->result;
     result.order_id = job->order_id;
     result.file_id = job->file_id;
-    clock_day(record->now_ms, day);
+    result.copy = job->copy;
     enum iw_error error = result_name(context, db, job, &result.name);
     if (error == IW_OK)
         error = closing_result_put(context, db, &result, record->now_ms);
-    if (error == IW_OK)
-        error = closing_file_end(context, db, job->file_id, IW_OK, NULL, record->now_ms);
-    if (error == IW_OK)
-        error = closing_usage_add(context, db, job->account_id, day, 1);
-    record->order.completed_count++;
+    if (error != IW_OK)
+        return error;
+    if (record->order.is_zero_copy) {
+        record->effect.is_job_queued = true;
+        return jobs_insert_push(context, db, job);
+    }
     record->order.result_count++;
     if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
         record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
         record->effect.is_thumbnail_used = true;
     }
-    return error;
+    return usage_add(context, db, record);
+}
+
+static enum iw_error pushed_write(struct context *context, struct db *db, struct record *record)
+{
+    record->order.result_count++;
+    return usage_add(context, db, record);
+}
+
+/* A number means something only to the account whose text it stands for. */
+static enum iw_error reading_write(struct context *context, struct db *db, struct record *record)
+{
+    const char *text;
+    size_t length;
+    const struct outcome *outcome = record->outcome;
+    enum iw_error error = usage_add(context, db, record);
+    record->order_event = ORDER_EVENT_UNDETECT;
+    if (error != IW_OK || !outcome->is_found)
+        return error;
+    error = texts_find(context, db, record->order.account_id, outcome->watermark_number, &text, &length);
+    if (error == IW_NOT_FOUND)
+        return IW_OK;
+    record->order_event = ORDER_EVENT_DETECT;
+    return error == IW_OK ? closing_watermark_put(context, db, record->order.id, text, length) : error;
+}
+
+/* The bytes are in the store: the job on them is written with the row that names them. */
+static enum iw_error fetched_write(struct context *context, struct db *db, struct record *record)
+{
+    const struct job *job = record->outcome->job;
+    record->effect.is_job_queued = true;
+    enum iw_error error = uploads_mark(context, db, job->file_id, record->now_ms, &record->outcome->fetched);
+    return error == IW_OK ? jobs_insert_for_file(context, db, job->order_id, job->file_id) : error;
+}
+
+static enum iw_error trouble_write(struct context *context, struct db *db, struct record *record)
+{
+    const struct outcome *outcome = record->outcome;
+    return closing_file_error(context, db, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
 /* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
@@ -91,17 +151,19 @@ static enum iw_error order_end(struct context *context, struct db *db, struct re
                           : error;
 }
 
-/* After the last file: nothing, one or several results. */
+/* After the last file: what was read, or nothing, one or several results. */
 static enum iw_error files_done(struct context *context, struct db *db, struct record *record)
 {
     const struct closing_order *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
         return IW_OK;
+    if (record->order_event != ORDER_EVENT_COUNT)
+        return order_end(context, db, record, record->order_event);
     if (order->result_count == 0)
         return order_end(context, db, record, ORDER_EVENT_FAIL);
     if (order->result_count == 1 || order->is_zero_copy)
         return order_end(context, db, record, ORDER_EVENT_SUCCEED);
-    record->effect.is_archive_queued = true;
+    record->effect.is_job_queued = true;
     return jobs_insert_archive(context, db, order->id);
 }
 
@@ -113,17 +175,36 @@ static enum iw_error archive_write(struct context *context, struct db *db, struc
     return error == IW_OK ? order_end(context, db, record, ORDER_EVENT_SUCCEED) : error;
 }
 
+/* Once no job on it is left a file has ended. */
+static enum iw_error file_end(struct context *context, struct db *db, struct record *record)
+{
+    int64_t left;
+    bool is_failed;
+    const struct job *job = record->outcome->job;
+    enum iw_error error = jobs_left(context, db, job->order_id, job->file_id, &left);
+    if (error != IW_OK || left > 0)
+        return error;
+    error = closing_file_end(context, db, job->file_id, record->now_ms, &is_failed);
+    if (error == IW_OK && is_failed)
+        record->order.failed_count++;
+    else if (error == IW_OK)
+        record->order.completed_count++;
+    return error;
+}
+
 static enum iw_error file_write(struct context *context, struct db *db, struct record *record)
 {
-    const struct outcome *outcome = record->outcome;
-    enum iw_error error;
-    if (outcome->kind == OUTCOME_RESULT) {
-        error = result_write(context, db, record);
-    } else {
-        error = closing_file_end(context, db, outcome->job->file_id, outcome->error, outcome->sentence,
-                                 record->now_ms);
-        record->order.failed_count++;
-    }
+    static enum iw_error (*const writers[])(struct context *, struct db *, struct record *) = {
+        [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
+        [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
+    };
+    const struct job *job = record->outcome->job;
+    enum iw_error error = writers[record->outcome->kind](context, db, record);
+    /* Of what was pushed, or could not be, nothing stays. */
+    if (error == IW_OK && job->kind == JOB_PUSH)
+        error = closing_results_forget(context, db, job->order_id, job->file_id, job->copy);
+    if (error == IW_OK)
+        error = file_end(context, db, record);
     if (error == IW_OK)
         error = closing_order_count(context, db, &record->order, record->now_ms);
     return error == IW_OK ? files_done(context, db, record) : error;
@@ -134,6 +215,7 @@ static enum iw_error record_work(struct context *context, struct db *db, void *u
     struct record *record = user;
     const struct outcome *outcome = record->outcome;
     record->now_ms = clock_now_ms();
+    record->order_event = ORDER_EVENT_COUNT;
     record->effect = (struct outcome_effect){.verdict = verdict_of(record->domain, outcome)};
     enum iw_error error = closing_order_lock(context, db, outcome->job->order_id, &record->order);
     if (error != IW_OK)

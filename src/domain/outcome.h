@@ -18,8 +18,16 @@
 #include "domain/domain.h"
 #include "store/closing.h"
 #include "store/jobs.h"
+#include "store/uploads.h"
 
-enum outcome_kind { OUTCOME_RESULT, OUTCOME_ARCHIVE, OUTCOME_TROUBLE };
+enum outcome_kind {
+    OUTCOME_RESULT,  /* a picture was made */
+    OUTCOME_READING, /* an extraction has looked */
+    OUTCOME_ARCHIVE,
+    OUTCOME_FETCHED, /* a source is in the store */
+    OUTCOME_PUSHED,  /* a result is at its target */
+    OUTCOME_TROUBLE
+};
 
 struct outcome {
     const struct job *job;
@@ -28,6 +36,13 @@ struct outcome {
     /* OUTCOME_RESULT: its order, file and name are filled in here. */
     struct closing_result result;
     const char *thumbnail_store_key; /* NULL: none was made */
+
+    /* OUTCOME_READING */
+    bool is_found;
+    uint64_t watermark_number; /* valid when is_found */
+
+    /* OUTCOME_FETCHED */
+    struct upload_facts fetched;
 
     /* OUTCOME_ARCHIVE */
     const char *archive_store_key;
@@ -44,7 +59,7 @@ struct outcome {
 struct outcome_effect {
     struct job_verdict verdict;
     bool is_thumbnail_used;   /* false: the order had one; the caller deletes the one it made */
-    bool is_archive_queued;   /* there is a job for whoever looks now */
+    bool is_job_queued;       /* there is a job for whoever looks now */
     bool is_order_ended;      /* the caller clears its inputs away */
     bool is_order_gone;       /* the order had ended without this job; its file is of no use */
     enum order_status status; /* of the order now; valid when is_order_ended */

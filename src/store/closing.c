@@ -153,17 +153,48 @@ enum iw_error closing_results(struct context *context, struct db *db, int64_t or
     return IW_OK;
 }
 
-enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
-                               const char *sentence, int64_t now_ms)
+enum iw_error closing_file_error(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
+                                 const char *sentence)
 {
-    const struct db_value values[] = {
-        db_text(code == IW_OK ? "complete" : "failed"), db_text(code == IW_OK ? NULL : iw_error_code(code)),
-        db_text(code == IW_OK ? NULL : sentence), db_time(now_ms), db_integer(file_id)};
-    return db_run(
-        context, db,
-        "UPDATE files SET status = ?, error_code = ?, error_sentence = LEFT(?, 500), updated_at = ? "
-        "WHERE id = ?",
-        values, 5, NULL);
+    const struct db_value values[] = {db_text(sentence), db_text(iw_error_code(code)), db_integer(file_id)};
+    return db_run(context, db,
+                  "UPDATE files SET error_sentence = IF(error_code IS NULL, LEFT(?, 500), error_sentence), "
+                  "error_code = COALESCE(error_code, ?) WHERE id = ?",
+                  values, 3, NULL);
+}
+
+enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, int64_t now_ms,
+                               bool *is_failed)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_integer(file_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "UPDATE files SET status = IF(error_code IS NULL, 'complete', 'failed'), updated_at = ? WHERE "
+               "id = ?",
+               values, 2, NULL);
+    if (error == IW_OK)
+        error = db_run(context, db, "SELECT status = 'failed' FROM files WHERE id = ?", values + 1, 1, &rows);
+    if (error == IW_OK)
+        *is_failed = rows.count == 0 || db_integer_of(db_at(&rows, 0, 0)) != 0;
+    return error;
+}
+
+enum iw_error closing_watermark_put(struct context *context, struct db *db, int64_t order_id,
+                                    const char *text, size_t length)
+{
+    const struct db_value values[] = {db_bytes(text, length), db_integer(order_id)};
+    return db_run(context, db, "UPDATE orders SET watermark_text = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error closing_results_forget(struct context *context, struct db *db, int64_t order_id,
+                                     int64_t file_id, int64_t copy)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(file_id), db_integer(copy)};
+    if (copy < 0)
+        return db_run(context, db, "DELETE FROM results WHERE order_id = ?", values, 1, NULL);
+    return db_run(context, db, "DELETE FROM results WHERE order_id = ? AND file_id = ? AND copy = ?", values,
+                  3, NULL);
 }
 
 enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t order_id, enum iw_error code,
@@ -193,13 +224,27 @@ static enum iw_error texts_read(struct context *context, struct db *db, const ch
     return IW_OK;
 }
 
-enum iw_error closing_file_names(struct context *context, struct db *db, int64_t order_id,
-                                 const char ***names, unsigned *count)
+enum iw_error closing_places(struct context *context, struct db *db, int64_t order_id,
+                             struct closing_place **places, unsigned *count)
 {
+    struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    return texts_read(context, db,
-                      "SELECT name FROM files WHERE order_id = ? AND role = 'main' ORDER BY position", values,
-                      1, names, count);
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT f.position, COALESCE(w.copy, 0), f.name, COUNT(w.copy) OVER (PARTITION BY f.position) "
+               "FROM files f LEFT JOIN order_watermarks w ON w.order_id = f.order_id AND w.file_position = "
+               "f.position WHERE f.order_id = ? AND f.role = 'main' ORDER BY f.position, w.copy",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *places = arena_array(context->arena, rows.count + 1, sizeof **places);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*places)[i] = (struct closing_place){.position = db_integer_of(db_at(&rows, i, 0)),
+                                              .copy = db_integer_of(db_at(&rows, i, 1)),
+                                              .file_name = db_text_of(db_at(&rows, i, 2)),
+                                              .copy_count = db_integer_of(db_at(&rows, i, 3))};
+    return IW_OK;
 }
 
 enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id)
@@ -266,13 +311,15 @@ enum iw_error closing_overdue(struct context *context, struct db *db, enum order
 enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,
                            unsigned *count)
 {
-    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id)};
+    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
+                                      db_integer(order_id)};
     return texts_read(
         context, db,
         "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
         "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
-        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL",
-        values, 3, keys, count);
+        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM files "
+        "WHERE order_id = ? AND store_key IS NOT NULL",
+        values, 4, keys, count);
 }
 
 enum iw_error closing_order_status(struct context *context, struct db *db, int64_t order_id,

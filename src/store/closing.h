@@ -76,17 +76,37 @@ enum iw_error closing_result_put(struct context *context, struct db *db, const s
 enum iw_error closing_results(struct context *context, struct db *db, int64_t order_id,
                               struct closing_result **results, unsigned *count) IW_MUST_USE;
 
-/* Ends a file: complete when code is IW_OK, failed otherwise. */
-enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
-                               const char *sentence, int64_t now_ms) IW_MUST_USE;
+/* Notes why a file fails; what was noted first stays. */
+enum iw_error closing_file_error(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
+                                 const char *sentence) IW_MUST_USE;
+
+/* Ends a file of which no job is left: failed when an error was noted, complete otherwise. */
+enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, int64_t now_ms,
+                               bool *is_failed) IW_MUST_USE;
+
+/* What an extraction read. */
+enum iw_error closing_watermark_put(struct context *context, struct db *db, int64_t order_id,
+                                    const char *text, size_t length) IW_MUST_USE;
+
+/* Forgets the results of one copy of a file (copy -1: of the whole order), whose bytes the caller deletes. */
+enum iw_error closing_results_forget(struct context *context, struct db *db, int64_t order_id,
+                                     int64_t file_id, int64_t copy) IW_MUST_USE;
 
 /* Fails every file of an order that has not ended. */
 enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t order_id, enum iw_error code,
                                  int64_t now_ms) IW_MUST_USE;
 
-/* The names of an order's main files by position; the array is the arena's. */
-enum iw_error closing_file_names(struct context *context, struct db *db, int64_t order_id,
-                                 const char ***names, unsigned *count) IW_MUST_USE;
+/* One result that there may be of an order. */
+struct closing_place {
+    int64_t position;
+    int64_t copy;
+    const char *file_name;
+    int64_t copy_count; /* of its file */
+};
+
+/* All results that an order may have, by file and copy; the array is the arena's. */
+enum iw_error closing_places(struct context *context, struct db *db, int64_t order_id,
+                             struct closing_place **places, unsigned *count) IW_MUST_USE;
 
 /* The inputs of an order are gone from the store. */
 enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
@@ -111,7 +131,8 @@ enum iw_error closing_overdue(struct context *context, struct db *db, enum order
 enum iw_error closing_uncleared(struct context *context, struct db *db, int64_t id_from, unsigned most,
                                 int64_t **order_ids, unsigned *count) IW_MUST_USE;
 
-/* What of an order in the store still counts: the keys of results, archive and thumbnail; the arena's. */
+/* What of an order in the store still counts: the keys of inputs, results, archive and thumbnail; the
+ * arena's. */
 enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,
                            unsigned *count) IW_MUST_USE;
 

@@ -50,31 +50,141 @@ enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_
         values, 2, NULL);
 }
 
+enum iw_error jobs_insert_push(struct context *context, struct db *db, const struct job *job)
+{
+    const struct db_value values[] = {db_integer(job->account_id), db_integer(job->order_id),
+                                      db_integer(job->file_id), db_integer(job->copy),
+                                      db_text(context->request_id)};
+    return db_run(
+        context, db,
+        "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "
+        "updated_at) VALUES (?, ?, ?, ?, 'push', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
+        values, 5, NULL);
+}
+
+enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id, int64_t file_id,
+                        int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id), db_integer(file_id)};
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
+        values, 2, &rows);
+    if (error == IW_OK)
+        *count = db_integer_of(db_at(&rows, 0, 0));
+    return error;
+}
+
+/* An account that waits for a place. */
+struct turn {
+    int64_t account_id;
+    int64_t busy_count; /* jobs of the class in work, those just given included */
+    unsigned given;
+};
+
 /* What jobs_lease hands through its transaction. */
 struct lease {
     const char *owner;
+    enum job_class class;
     int64_t lease_s;
     unsigned most;
     struct job *jobs;
     unsigned count;
+    struct turn turns[jobs_lease_max];
+    unsigned turn_count;
     struct db_value ids[jobs_lease_max];
 };
 
-static enum iw_error lease_choose(struct context *context, struct db *db, struct lease *lease)
+/*
+ * The accounts that are next, as many as there are places.  The inner SELECT reads
+ * one entry of the index for each account, however many jobs are queued.
+ */
+static enum iw_error turns_read(struct context *context, struct db *db, struct lease *lease)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(lease->most)};
-    enum iw_error error =
-        db_run(context, db,
-               "SELECT id FROM jobs WHERE status = 'queued' AND available_at <= UTC_TIMESTAMP(3) ORDER BY "
-               "available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
-               values, 1, &rows);
+    const char *class = job_class_name(lease->class);
+    const struct db_value values[] = {db_text(class), db_text(class), db_text(class),
+                                      db_integer(lease->most)};
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT w.account_id, COALESCE(l.busy, 0) FROM (SELECT account_id, MIN(available_at) AS first FROM "
+        "jobs WHERE status = 'queued' AND class = ? GROUP BY account_id) w LEFT JOIN (SELECT account_id, "
+        "COUNT(*) AS busy FROM jobs WHERE status = 'leased' AND class = ? GROUP BY account_id) l ON "
+        "l.account_id = w.account_id LEFT JOIN job_turns t ON t.account_id = w.account_id AND t.class = ? "
+        "WHERE w.first <= UTC_TIMESTAMP(3) ORDER BY COALESCE(l.busy, 0), t.leased_at, w.first LIMIT ?",
+        values, 4, &rows);
     if (error != IW_OK)
         return error;
-    for (unsigned i = 0; i < jobs_lease_max; i++)
-        lease->ids[i] = db_integer(i < rows.count ? db_integer_of(db_at(&rows, i, 0)) : 0);
-    lease->count = (unsigned)rows.count;
+    lease->turn_count = (unsigned)rows.count;
+    for (unsigned i = 0; i < lease->turn_count; i++)
+        lease->turns[i] = (struct turn){.account_id = db_integer_of(db_at(&rows, i, 0)),
+                                        .busy_count = db_integer_of(db_at(&rows, i, 1))};
     return IW_OK;
+}
+
+/* Gives the places one by one to whoever has the fewest jobs in work; the first of equals. */
+static void turns_give(struct lease *lease)
+{
+    for (unsigned place = 0; lease->turn_count > 0 && place < lease->most; place++) {
+        struct turn *next = &lease->turns[0];
+        for (unsigned i = 1; i < lease->turn_count; i++)
+            if (lease->turns[i].busy_count < next->busy_count)
+                next = &lease->turns[i];
+        next->busy_count++;
+        next->given++;
+    }
+}
+
+/* The jobs that an account's places go to. */
+static enum iw_error turn_choose(struct context *context, struct db *db, struct lease *lease,
+                                 const struct turn *turn)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(job_class_name(lease->class)), db_integer(turn->account_id),
+                                      db_integer(turn->given)};
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
+        "<= UTC_TIMESTAMP(3) ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
+        values, 3, &rows);
+    for (unsigned i = 0; error == IW_OK && i < rows.count && lease->count < jobs_lease_max; i++)
+        lease->ids[lease->count++] = db_integer(db_integer_of(db_at(&rows, i, 0)));
+    return error;
+}
+
+static enum iw_error turn_write(struct context *context, struct db *db, const struct lease *lease,
+                                const struct turn *turn)
+{
+    const struct db_value values[] = {db_integer(turn->account_id), db_text(job_class_name(lease->class))};
+    return db_run(context, db,
+                  "INSERT INTO job_turns (account_id, class, leased_at) VALUES (?, ?, UTC_TIMESTAMP(6)) ON "
+                  "DUPLICATE KEY UPDATE leased_at = VALUES(leased_at)",
+                  values, 2, NULL);
+}
+
+static int turn_compare(const void *one, const void *other)
+{
+    const struct turn *a = one, *b = other;
+    return (a->account_id > b->account_id) - (a->account_id < b->account_id);
+}
+
+/* By number of the account, so that two workers never wait for each other's rows crosswise. */
+static enum iw_error lease_choose(struct context *context, struct db *db, struct lease *lease)
+{
+    lease->count = 0;
+    for (unsigned i = 0; i < jobs_lease_max; i++)
+        lease->ids[i] = db_integer(0);
+    enum iw_error error = turns_read(context, db, lease);
+    turns_give(lease);
+    qsort(lease->turns, lease->turn_count, sizeof lease->turns[0], turn_compare);
+    for (unsigned i = 0; error == IW_OK && i < lease->turn_count; i++) {
+        unsigned before = lease->count;
+        error = turn_choose(context, db, lease, &lease->turns[i]);
+        if (error == IW_OK && lease->count > before)
+            error = turn_write(context, db, lease, &lease->turns[i]);
+    }
+    return error;
 }
 
 static enum iw_error lease_write(struct context *context, struct db *db, const struct lease *lease)
@@ -114,6 +224,14 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
         .store_key = db_text_of(db_at(rows, row, 13)),
         .position = db_integer_of(db_at(rows, row, 14)),
         .request_id = db_text_of(db_at(rows, row, 15)),
+        .copy = db_integer_of(db_at(rows, row, 16)),
+        .has_original = db_integer_of(db_at(rows, row, 17)) != 0,
+        .original_key = db_text_of(db_at(rows, row, 18)),
+        .source_url = db_text_of(db_at(rows, row, 19)),
+        .target_url = db_text_of(db_at(rows, row, 20)),
+        .target_expires_ms = db_integer_of(db_at(rows, row, 21)),
+        .result_key = db_text_of(db_at(rows, row, 22)),
+        .result_format = db_text_of(db_at(rows, row, 23)),
         .strength = ORDER_STRENGTH_HIGH,
     };
     if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
@@ -129,13 +247,16 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
 static enum iw_error lease_read(struct context *context, struct db *db, struct lease *lease)
 {
     struct db_rows rows;
-    enum iw_error error =
-        db_run(context, db,
-               "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
-               "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
-               "f.position, j.request_id FROM jobs j JOIN orders o ON o.id = j.order_id LEFT JOIN files f ON "
-               "f.id = j.file_id WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
-               lease->ids, jobs_lease_max, &rows);
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
+        "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
+        "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
+        "f.target_expires_at, r.store_key, r.format FROM jobs j JOIN orders o ON o.id = j.order_id LEFT "
+        "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
+        "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy = "
+        "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
+        lease->ids, jobs_lease_max, &rows);
     lease->count = 0;
     for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
         error = job_take(context, &rows, row, &lease->jobs[lease->count++]);
@@ -152,10 +273,11 @@ static enum iw_error lease_work(struct context *context, struct db *db, void *us
     return error == IW_OK ? lease_read(context, db, lease) : error;
 }
 
-enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, int64_t lease_s,
-                         unsigned most, struct job *jobs, unsigned *count)
+enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, enum job_class class,
+                         int64_t lease_s, unsigned most, struct job *jobs, unsigned *count)
 {
     struct lease lease = {.owner = owner,
+                          .class = class,
                           .lease_s = lease_s,
                           .most = most < jobs_lease_max ? most : jobs_lease_max,
                           .jobs = jobs};

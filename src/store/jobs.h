@@ -33,11 +33,20 @@ struct job {
     enum order_type order_type;
     enum order_strength strength; /* valid for ORDER_ANTI_AI */
     bool is_zero_copy;
+    bool has_original;  /* an extraction with its unmarked original */
     bool has_thumbnail; /* the order has one already */
 
     const char *file_name;
-    const char *store_key; /* of the input; NULL when it is gone */
+    const char *store_key;    /* of the input; NULL when it is gone */
+    const char *original_key; /* of the unmarked original; NULL when there is none */
     int64_t position;
+    int64_t copy; /* which watermark text; 0 where there is none */
+
+    const char *source_url;    /* JOB_FETCH */
+    const char *target_url;    /* JOB_PUSH */
+    int64_t target_expires_ms; /* JOB_PUSH */
+    const char *result_key;    /* JOB_PUSH: what is pushed, NULL when it is gone, */
+    const char *result_format; /* and of which format: "jpeg", "png", "webp" */
 };
 
 /* Most jobs that one call leases. */
@@ -60,13 +69,25 @@ enum iw_error jobs_insert_for_file(struct context *context, struct db *db, int64
 /* Writes the archive job of an order; there is never more than one. */
 enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
 
+/* Writes the job that pushes the result of a file to its target. */
+enum iw_error jobs_insert_push(struct context *context, struct db *db, const struct job *job) IW_MUST_USE;
+
+/* How many jobs of a file are not done yet.  Lock the order's row first. */
+enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id, int64_t file_id,
+                        int64_t *count) IW_MUST_USE;
+
 /*
- * Leases up to most jobs (at most jobs_lease_max) whose time has come, the ones
- * that waited longest first, passing over those that another worker is just
- * leasing.  Marks their files as in processing.
+ * Leases up to most jobs (at most jobs_lease_max) of a class whose time has come,
+ * passing over those that another worker is just leasing.  Marks their files as
+ * in processing.
+ *
+ * Fair between accounts: each place goes to the account with the fewest jobs of
+ * the class in work; among equals to the one that was given none for the longest;
+ * and of an account the job that waited longest comes first.  So an order of a
+ * hundred files holds back nobody else's single one.
  */
-enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, int64_t lease_s,
-                         unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
+enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, enum job_class class,
+                         int64_t lease_s, unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
 
 /* Renews every lease of the owner; count gets how many there are. */
 enum iw_error jobs_renew(struct context *context, struct db *db, const char *owner, int64_t lease_s,

@@ -213,8 +213,11 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
     struct codec_picture original;
     work->limits.memory_max_bytes -= suspect->image.stride_bytes * suspect->image.height_px;
     enum iw_error error = work_decode(work, &work->original, &original);
-    if (error != IW_OK)
+    if (error != IW_OK) {
+        work->context.sentence =
+            arena_printf(work->context.arena, "The original: %s", work->context.sentence);
         return error;
+    }
     error = watermark_extract_informed(&suspect->image, &original.image, work->process->watermark_key,
                                        &work->answer->watermark_number, NULL);
     codec_picture_free(&original);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "service/sniff.h"
+#include "store/texts.h"
 #include "worker/worker.h"
 
 enum {
@@ -27,7 +28,8 @@ enum {
 
 /* The picture is at fault: another try would say the same. */
 static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
-                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL};
+                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL,
+                                             IW_WATERMARK_NOT_EMBEDDED};
 
 static bool is_final(enum iw_error error)
 {
@@ -142,8 +144,20 @@ static uint64_t seed_of(const struct job *job)
     return seed;
 }
 
-static enum iw_error request_send(struct task *task, int input)
+/* What a job needs of the outside: descriptors, -1 where there is none, and the number to embed. */
+struct supply {
+    int input;
+    int original;
+    uint64_t watermark_number;
+};
+
+static enum iw_error request_send(struct task *task, const struct supply *supply)
 {
+    static const enum image_kind kinds[JOB_KIND_COUNT] = {
+        [JOB_PROTECT] = IMAGE_ANTI_AI,
+        [JOB_EMBED] = IMAGE_WATERMARK_EMBED,
+        [JOB_EXTRACT] = IMAGE_WATERMARK_EXTRACT,
+    };
     static const enum protect_strength strengths[ORDER_STRENGTH_COUNT] = {
         [ORDER_STRENGTH_LOW] = PROTECT_LOW,
         [ORDER_STRENGTH_STANDARD] = PROTECT_STANDARD,
@@ -151,48 +165,74 @@ static enum iw_error request_send(struct task *task, int input)
     };
     const struct image_request request = {
         .version = image_protocol_version,
-        .kind = IMAGE_ANTI_AI,
-        .flags = task->thumbnail_file >= 0 ? IMAGE_WANTS_THUMBNAIL : 0,
+        .kind = kinds[task->job.kind],
+        .flags = (task->thumbnail_file >= 0 ? (uint32_t)IMAGE_WANTS_THUMBNAIL : 0) |
+                 (supply->original >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0),
         .strength = (uint32_t)strengths[task->job.strength],
         .ticket = (uint64_t)task->job.id,
         .seed = seed_of(&task->job),
+        .watermark_number = supply->watermark_number,
     };
-    const int files[image_file_count] = {[IMAGE_INPUT] = input,
-                                         [IMAGE_ORIGINAL] = -1,
+    const int files[image_file_count] = {[IMAGE_INPUT] = supply->input,
+                                         [IMAGE_ORIGINAL] = supply->original,
                                          [IMAGE_OUTPUT] = task->result_file,
                                          [IMAGE_THUMBNAIL] = task->thumbnail_file};
     return image_client_send(&task->context, &task->helper, &request, files);
 }
 
-/* The input's descriptor, or what there is to say against it. */
-static enum iw_error input_open(struct worker *worker, struct task *task, int *input)
+/* The descriptor of an input, or what there is to say against it. */
+static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, int *input)
 {
     struct storage_key key;
-    if (task->job.store_key == NULL || !storage_key_read(task->job.store_key, &key)) {
+    if (text == NULL || !storage_key_read(text, &key)) {
         task->context.reason = "input_missing";
         return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
     }
     return storage_get(worker->storage, &task->context, &key, input, NULL);
 }
 
+static enum iw_error supply_open(struct worker *worker, struct task *task, struct supply *supply)
+{
+    const struct job *job = &task->job;
+    enum iw_error error = input_open(worker, task, job->store_key, &supply->input);
+    if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
+        error = input_open(worker, task, job->original_key, &supply->original);
+    if (error == IW_OK && job->kind == JOB_EMBED)
+        error = texts_number(&task->context, worker->domain.db, job->order_id, job->position, job->copy,
+                             &supply->watermark_number);
+    return error;
+}
+
+static void supply_close(const struct supply *supply)
+{
+    if (supply->input >= 0)
+        close(supply->input);
+    if (supply->original >= 0)
+        close(supply->original);
+}
+
+/* Anonymous files for what the process is to write. */
+static enum iw_error scratch_make(struct task *task)
+{
+    if (task->job.kind == JOB_EXTRACT)
+        return IW_OK;
+    task->result_file = scratch_open("result");
+    if (wants_thumbnail(&task->job))
+        task->thumbnail_file = scratch_open("thumbnail");
+    if (task->result_file >= 0)
+        return IW_OK;
+    return context_fail(&task->context, IW_IO_FAILED, "memfd_create: %s.", strerror(errno));
+}
+
 void image_task_begin(struct worker *worker, struct task *task)
 {
-    int input = -1;
-    if (task->job.kind != JOB_PROTECT) {
-        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
-                     "This kind of work is not done here yet.", "kind_unknown");
-        return;
-    }
-    enum iw_error error = input_open(worker, task, &input);
-    if (error == IW_OK) {
-        task->result_file = scratch_open("result");
-        if (wants_thumbnail(&task->job))
-            task->thumbnail_file = scratch_open("thumbnail");
-        error = task->result_file >= 0
-                    ? request_send(task, input)
-                    : context_fail(&task->context, IW_IO_FAILED, "memfd_create: %s.", strerror(errno));
-        close(input);
-    }
+    struct supply supply = {.input = -1, .original = -1};
+    enum iw_error error = supply_open(worker, task, &supply);
+    if (error == IW_OK)
+        error = scratch_make(task);
+    if (error == IW_OK)
+        error = request_send(task, &supply);
+    supply_close(&supply);
     if (error == IW_OK) {
         task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
         return;
@@ -261,7 +301,8 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     const struct storage_key key = {.kind = STORAGE_RESULT,
                                     .order_id = task->job.order_id,
                                     .number = task->job.file_id,
-                                    .version = task->job.attempt};
+                                    .version = task->job.attempt,
+                                    .part = task->job.copy};
     *outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_RESULT};
     outcome->result.format = "";
     outcome->result.width_px = answer->width_px;
@@ -294,14 +335,31 @@ static void refusal_take(struct worker *worker, struct task *task, const struct 
               LOG_TEXT("cause", answer->cause));
     if (is_final(error))
         task_trouble(worker, task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer), reason);
+    else if (error == IW_CONFIG_INVALID)
+        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
+                     "The service is not set up for this kind of work.", "image_process_not_set_up");
     else if (error == IW_NO_MEMORY)
         task_trouble(worker, task, JOB_TROUBLE_DEATH, IW_PROCESSING_CRASHED, NULL, "memory");
     else
         task_trouble(worker, task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, reason);
 }
 
+static void reading_take(struct worker *worker, struct task *task, const struct image_answer *answer)
+{
+    task->outcome = (struct outcome){.job = &task->job,
+                                     .kind = OUTCOME_READING,
+                                     .is_found = answer->error == IW_OK,
+                                     .watermark_number = answer->watermark_number};
+    task_end(worker, task);
+}
+
 static void answer_take(struct worker *worker, struct task *task, const struct image_answer *answer)
 {
+    bool is_reading = answer->error == IW_OK || answer->error == IW_WATERMARK_NOT_FOUND;
+    if (task->job.kind == JOB_EXTRACT && is_reading) {
+        reading_take(worker, task, answer);
+        return;
+    }
     if (answer->error != IW_OK) {
         scratch_close(task);
         refusal_take(worker, task, answer);

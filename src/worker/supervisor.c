@@ -85,7 +85,7 @@ static void worker_look(struct worker *worker)
     if (!worker->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0)
         return;
     worker->is_look_asked = false;
-    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, worker->owner,
+    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, worker->owner, JOB_CLASS_IMAGE,
                                      worker->config.worker_lease_s, able, jobs, &count);
     if (!database_said(worker, error, "lease_failed")) {
         worker->is_look_asked = true;

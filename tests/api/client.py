@@ -125,6 +125,20 @@ class Stack:
              "-e", statement], capture_output=True, text=True, errors="replace", timeout=60, check=True)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
+    def stored(self, order):
+        """What the file store holds of an order: the first folder of each file."""
+        return sorted(os.path.relpath(folder, self.store).split(os.sep)[0]
+                      for folder, _, names in os.walk(self.store) for name in names
+                      if str(order) in os.path.join(folder, name))
+
+    def settled(self, order, seconds=15):
+        """Waits until an ended order's inputs are cleared away, which comes right after its end."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and (
+                self.sql(f"SELECT 1 FROM files WHERE order_id = {order} AND store_key IS NOT NULL")
+                or {"in", "original"} & set(self.stored(order))):
+            time.sleep(0.1)
+
     def redis(self, *words):
         done = subprocess.run(["redis-cli", "-s", self.environment["IMGWARD_REDIS_SOCKET"], *words],
                               capture_output=True, text=True, timeout=20, check=True)

@@ -1,0 +1,44 @@
+"""Watermark orders for tests: embedding, extracting, and what came of it."""
+import uuid
+
+from client import ORDERS
+
+
+def embed(client, files, **fields):
+    """Creates an embedding order of (name, data, texts)."""
+    return client.create([{"fileName": name, "watermarks": [{"text": text} for text in texts]}
+                          for name, _, texts in files], kind="wtr-embed", **fields)
+
+
+def embedded(client, files, seconds=240, **fields):
+    """The same, uploaded and waited for; the order's data."""
+    created = embed(client, files, **fields)
+    assert created.status == 201, created
+    for file, (_, data, _) in zip(created.data["files"], files):
+        answer = client.upload(file["uploadUrl"], data)
+        assert answer.status == 201, answer
+    return client.wait(created.data["orderId"], seconds)
+
+
+def extract(client, data, original=None, name="suspect.jpg", seconds=240):
+    """An extraction of a picture, with its unmarked original or without; the order's data."""
+    file = {"fileName": name}
+    if original is not None:
+        file.update(includeOriginal=True, originalFile={"fileName": "original.jpg"})
+    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": file})
+    assert created.status == 201, created
+    place = created.data["file"]
+    if original is not None:
+        assert client.upload(place["originalFile"]["uploadUrl"], original).status == 201
+    assert client.upload(place["uploadUrl"], data).status == 201
+    return client.wait(created.data["orderId"], seconds)
+
+
+def results(client, order):
+    """Names and bytes of an order's results."""
+    files = client.get(f"{ORDERS}/{order}/download").data["files"]
+    return [(file["fileName"], client.request("GET", file["downloadUrl"], key=False).body) for file in files]
+
+
+def detail_files(order):
+    return [(file["fileName"], file["status"]) for file in order["files"]]
