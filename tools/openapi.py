@@ -153,9 +153,10 @@ class Page:
         for one in operations:
             self.operation(*one)
         self.add("<h2>Webhooks</h2>")
-        hook = self.document["webhooks"]["order"]["post"]
-        self.add(f"<p><b>{text(hook['summary'])}</b></p>{paragraphs(hook['description'])}")
-        self.table(hook["requestBody"]["content"]["application/json"]["schema"])
+        for name, item in self.document["webhooks"].items():
+            hook = item["post"]
+            self.add(f"<h3 id=\"webhook-{name}\">{text(hook['summary'])}</h3>{paragraphs(hook.get('description'))}")
+            self.table(self.resolve(hook["requestBody"]["content"]["application/json"]["schema"]))
         self.add("<h2>Schemas</h2>")
         for name, schema in self.document["components"]["schemas"].items():
             self.add(f'<h3 id="schema-{name}">{name}</h3>{paragraphs(schema.get("description"))}')

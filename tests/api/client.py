@@ -17,6 +17,8 @@ import time
 import urllib.parse
 import uuid
 
+import openapi
+
 ORDERS = "/api/v2/orders"
 ENDED = ("complete", "failed", "expired", "detected", "undetected")
 
@@ -183,9 +185,11 @@ class Client:
         try:
             connection.request(method, place, body=body, headers=sent)
             answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
+            given = Answer(answer.status, answer.headers, answer.read())
         finally:
             connection.close()
+        openapi.check(method, place, given)
+        return given
 
     def get(self, path, **more):
         return self.request("GET", path, **more)

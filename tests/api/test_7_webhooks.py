@@ -21,7 +21,7 @@ SCHEDULE_S = [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
 BROKEN = b"\xff\xd8\xff\xe0" + b"broken" * 40
 
 
-DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "openapi", "webhooks.yaml")
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "openapi.yaml")
 ANSWERS = []
 
 
@@ -904,7 +904,7 @@ def faults_of(document, schema, instance):
 
 def template_of(document, path):
     """The documented path that a path is one of: of several the one with the fewest captures."""
-    parts = path.removeprefix(ORDERS).rstrip("/").split("/")
+    parts = path.rstrip("/").split("/")
     fitting = [template for template in document["paths"]
                if len(template.split("/")) == len(parts)
                and all(a == b or a.startswith("{") for a, b in zip(template.split("/"), parts))]
@@ -938,7 +938,7 @@ def test_every_documented_answer_was_seen(document):
     # Those of every endpoint alike are the business of sections 1 and 2.
     common = ("401", "413", "415", "429", "503")
     missing = [(template, method, status) for template, operations in document["paths"].items()
-               for method, operation in operations.items() if method != "parameters"
+               for method, operation in operations.items() if method != "parameters" and "/webhooks" in template
                for status in operation["responses"]
                if status not in common and (template, method.upper(), int(status)) not in seen]
     assert missing == []

@@ -14,6 +14,7 @@ mkdir -p "$etc/imgward" "$var/tmp/nginx"
 for file in "$root"/nginx/*.conf; do
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
         -e "s|/var/lib/imgward/store|$var/store|g" \
+        -e "s|/usr/share/imgward/api/|$root/doc/|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
         -e "s|/etc/ssl/imgward.example/privkey.pem|$var/tls/server.key|" \

@@ -1,0 +1,86 @@
+"""Holds every answer that the tests see against doc/openapi.yaml.
+
+client.Client calls check() on each answer; an answer that the document does not
+allow is an assertion that fails where it happened.  Without python3-yaml and
+python3-jsonschema nothing is checked, and test_openapi.py says so.
+"""
+import os
+import re
+
+try:
+    import jsonschema
+    import yaml
+except ImportError:
+    jsonschema = None
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "openapi.yaml")
+# What nginx and the frame answer to requests that are no requests of an endpoint.
+OUTSIDE = {400, 404, 405, 408, 411, 414, 416, 431, 494, 500, 501, 502, 503, 504}
+METHODS = ("get", "post", "put", "delete")
+
+seen = set()
+_document = None
+
+
+def document():
+    global _document
+    if _document is None:
+        with open(PATH, encoding="utf-8") as file:
+            _document = yaml.safe_load(file)
+    return _document
+
+
+def resolve(thing):
+    while "$ref" in thing:
+        at = document()
+        for name in thing["$ref"][2:].split("/"):
+            at = at[name]
+        thing = at
+    return thing
+
+
+def template_of(path):
+    """The documented path that this path is one of: of several the one with the fewest captures."""
+    fitting = []
+    for template in document()["paths"]:
+        pattern = re.escape(template).replace(r"\{fileKey\}", ".+")
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", pattern)
+        if re.fullmatch(pattern + "/?", path):
+            fitting.append(template)
+    return min(fitting, key=lambda template: template.count("{")) if fitting else None
+
+
+def faults_of(schema, instance):
+    resolver = jsonschema.RefResolver("", document())
+    validator = jsonschema.Draft202012Validator(schema, resolver=resolver)
+    return [f"{list(error.absolute_path)}: {error.message}" for error in validator.iter_errors(instance)]
+
+
+def faults(method, path, answer):
+    template = template_of(path)
+    verb = "get" if method == "HEAD" else method.lower()
+    operation = document()["paths"].get(template, {}).get(verb) if template else None
+    if operation is None:
+        return []
+    described = operation["responses"].get(str(answer.status))
+    if described is None:
+        return [] if answer.status in OUTSIDE or answer.status == 204 else [f"status {answer.status} is not documented"]
+    seen.add((template, verb, answer.status))
+    content = resolve(described).get("content", {})
+    kind = (answer.headers.get("Content-Type") or "").split(";")[0]
+    if method == "HEAD" or not answer.body or kind not in content or "json" not in kind:
+        return []
+    return faults_of(content[kind]["schema"], answer.json)
+
+
+def check(method, path, answer):
+    if jsonschema is None:
+        return
+    found = faults(method, path.split("?")[0], answer)
+    assert not found, f"{method} {path.split('?')[0]} answered what doc/openapi.yaml does not allow: {found} {answer}"
+
+
+def unseen():
+    """Documented answers that no test saw."""
+    return sorted((template, verb, int(status)) for template, item in document()["paths"].items() for verb in METHODS
+                  if verb in item for status in item[verb]["responses"] if (template, verb, int(status)) not in seen)
