@@ -126,9 +126,11 @@ def test_term_finishes_the_pictures_under_way(client, stack):
     order = large_order(client, 12, 1200)
     wait_for_progress(client, order, 1)
     stack.part("stop", "worker")
-    states = dict(stack.sql(f"SELECT status, COUNT(*) FROM jobs WHERE order_id = {order} GROUP BY status"))
+    try:
+        states = dict(stack.sql(f"SELECT status, COUNT(*) FROM jobs WHERE order_id = {order} GROUP BY status"))
+    finally:
+        stack.part("start", "worker")
     assert "leased" not in states and int(states["done"]) >= 1 and int(states.get("queued", 0)) >= 1, states
-    stack.part("start", "worker")
     assert client.wait(order)["completedFileCount"] == 12
     assert stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}") == [["1"]]
 
