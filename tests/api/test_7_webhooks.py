@@ -803,6 +803,32 @@ def test_a_delivery_outlives_the_database_and_redis(hook_of, stack):
     stack.part("start", "redis")
 
 
+def test_an_answer_is_recorded_once_the_database_is_back(hook_of, stack):
+    hook = hook_of((200, {}, b"", 3))
+    event = hook.test()
+    hook.got()
+    stack.part("stop", "mariadbd")
+    time.sleep(4)
+    stack.part("start", "mariadbd")
+    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    assert len(hook.receiver.at(hook.path)) == 1
+
+
+def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(hook_of, stack):
+    hook = hook_of((200, {}, b"", 0.2))
+    events = {hook.test() for _ in range(40)}
+    for number in range(3):
+        hook.got(5 * (number + 1))
+        stack.part("kill", "worker")
+        stack.part("start", "worker")
+    end = time.monotonic() + 40
+    while {item["eventId"] for item in hook.events(limit=-1).data if item["status"] == "DELIVERED"} != events:
+        assert time.monotonic() < end, hook.events(limit=-1).data
+        time.sleep(0.3)
+    sent = [delivery.id for delivery in hook.receiver.at(hook.path)]
+    assert set(sent) == events and len(sent) <= 40 + 3 * 3, "only what was under way comes twice"
+
+
 def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(hook_of, account, stack):
     hook = hook_of()
     order = account.create(["a.jpg"]).data
