@@ -26,6 +26,13 @@ rules=(
     "packages_used#every Debian package of ./dev is one that something here needs"
 )
 
+# Minutes long, and run only when named.
+slow_rules=(
+    "analyzer#gcc -fanalyzer finds nothing"
+    "tidy#clang-tidy finds nothing (clang-analyzer and bugprone checks)"
+    "valgrind#the unit tests run clean under valgrind"
+)
+
 sources() { find src include tests/unit -name '*.[ch]' | sort; }
 production() { find src include -name '*.[ch]' | sort; }
 
@@ -133,9 +140,42 @@ rule_no_machine_paths() {
 
 rule_packages_used() { "$root/dev" deps --verify; }
 
+# ---------------------------------------------------------------- the slow ones
+rule_analyzer() {
+    local tree=$root/build-analyzer
+    mkdir -p "$tree"
+    (cd "$tree" && { [ -f Makefile ] || "$root/configure" -q CFLAGS='-g -O1 -fanalyzer'; } && make -s -k -j"$(nproc)" all) 2>&1 |
+        grep -E 'warning: .*\[-Wanalyzer' | sort -u
+}
+
+tidy_checks='-*,clang-analyzer-*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling,bugprone-*'
+for name in easily-swappable-parameters reserved-identifier narrowing-conversions branch-clone \
+    implicit-widening-of-multiplication-result macro-parentheses assignment-in-if-condition; do
+    tidy_checks+=",-bugprone-$name"
+done
+
+rule_tidy() {
+    command -v clang-tidy >/dev/null || { echo "skip: clang-tidy is missing"; return; }
+    local flags
+    flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
+    flags+=' -std=gnu11 -D_GNU_SOURCE -DPACKAGE_VERSION="" -DIW_SYSCONFDIR="" -DIW_DATADIR="" -DIW_LOCALSTATEDIR="" -DIW_LIBEXECDIR=""'
+    export tidy_checks flags
+    production | grep '\.c$' | xargs -P "$(nproc)" -n 4 sh -c 'clang-tidy --quiet "--checks=$tidy_checks" "$@" -- -Iinclude -Isrc $flags' sh 2>/dev/null |
+        grep -E '(warning|error): ' | sort -u
+}
+
+rule_valgrind() {
+    command -v valgrind >/dev/null || { echo "skip: valgrind is missing"; return; }
+    [ -f "$build/Makefile" ] || { echo "skip: nothing is built"; return; }
+    make -s -k -C "$build" check LOG_COMPILER=valgrind \
+        LOG_FLAGS='-q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' 2>&1 | grep -E '^(FAIL|ERROR):'
+}
+
 rules_list() {
     local line
     for line in "${rules[@]}"; do printf '  %-20s %s\n' "${line%%#*}" "${line#*#}"; done
+    echo "Only when named, for they take minutes:"
+    for line in "${slow_rules[@]}"; do printf '  %-20s %s\n' "${line%%#*}" "${line#*#}"; done
 }
 
 rule_run() {
@@ -159,6 +199,7 @@ main() {
         rules_list
         return
     fi
+    [ $# -eq 0 ] || rules+=("${slow_rules[@]}")
     for line in "${rules[@]}"; do
         if [ $# -eq 0 ] || [[ " $* " == *" ${line%%#*} "* ]]; then
             rule_run "${line%%#*}" "${line#*#}" || code=1
