@@ -61,6 +61,7 @@ struct config {
     int64_t worker_failures_max; /* transient failures before a job fails */
     int64_t worker_deaths_max;   /* process deaths before a file fails alone (first try included) */
     int64_t worker_retry_first_ms;
+    int64_t worker_transfers; /* fetches and pushes at once */
     bool worker_allow_unsealed;
     const char *worker_pid_file;
     const char *worker_image_program;
@@ -78,6 +79,7 @@ struct config {
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* blank-separated CIDR blocks beside the public ones */
     int64_t outgoing_fetch_timeout_s;
+    int64_t outgoing_push_timeout_s;
     /* [webhooks] */
     const char *webhooks_secret_key_file;
     int64_t webhooks_timeout_s;

@@ -14,6 +14,7 @@
 #include "service/netguard.h"
 
 enum { dropped_bytes_max = 65536, low_speed_bytes = 1024, low_speed_s = 15, connect_timeout_s = 10 };
+enum { status_success = 200, status_success_last = 299 };
 
 struct transfer {
     struct fetch *fetch;
@@ -23,6 +24,8 @@ struct transfer {
     int64_t received;
     bool is_too_large;
     bool is_refused;
+    bool is_stopped;
+    bool is_body_unread; /* of an answer that is no success */
     char message[CURL_ERROR_SIZE];
     struct transfer *next;
 };
@@ -115,6 +118,17 @@ static bool target_write(int target, const char *bytes, size_t size)
     return true;
 }
 
+/* A body is worth its bytes only to who asked for it, and only when it is what was asked for. */
+static bool body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
+{
+    long status = 0;
+    curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &status);
+    transfer->is_body_unread = status < status_success || status > status_success_last;
+    if (!transfer->is_body_unread)
+        transfer->is_stopped = !transfer->request.receive(transfer->request.user, bytes, size);
+    return !transfer->is_body_unread && !transfer->is_stopped;
+}
+
 /* Answering less than it was given makes libcurl end the transfer. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
@@ -127,6 +141,8 @@ static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
         transfer->is_too_large = true;
         return 0;
     }
+    if (transfer->request.receive != NULL)
+        return body_hand_over(transfer, bytes, size) ? size : 0;
     if (transfer->request.target >= 0 && !target_write(transfer->request.target, bytes, size))
         return 0;
     return size;
@@ -375,13 +391,17 @@ static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
             result.message = endings[i].message;
         }
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &result.status);
-    if (code == CURLE_OK) {
+    if (code == CURLE_OK || transfer->is_body_unread) {
         curl_off_t retry_after_s = 0;
         curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
         result.retry_after_s = (int64_t)retry_after_s;
         result.outcome = FETCH_ANSWERED;
         result.reason = "answered";
         result.message = "the server answered";
+    } else if (transfer->is_stopped) {
+        result.outcome = FETCH_STOPPED;
+        result.reason = "stopped";
+        result.message = "the file was not wanted";
     } else if (transfer->is_too_large) {
         result.outcome = FETCH_TOO_LARGE;
         result.reason = "too_large";

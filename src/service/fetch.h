@@ -32,7 +32,8 @@ enum fetch_outcome {
     FETCH_ANSWERED,    /* there is a status */
     FETCH_UNREACHABLE, /* DNS, connection, TLS, time, a broken answer: may go better later */
     FETCH_REFUSED,     /* an address or scheme we do not go to, too many redirects: will not go better */
-    FETCH_TOO_LARGE    /* the body passed its limit */
+    FETCH_TOO_LARGE,   /* the body passed its limit */
+    FETCH_STOPPED      /* receive wanted no more */
 };
 
 struct fetch_result {
@@ -51,7 +52,10 @@ struct fetch_request {
     int source;       /* FETCH_PUT: a descriptor whose bytes are sent from its start; -1 otherwise */
     const void *body; /* FETCH_POST: bytes, borrowed until done */
     size_t body_bytes;
-    int target;             /* a descriptor the answer's body is written to; -1 drops it */
+    int target; /* a descriptor the answer's body is written to; -1 drops it */
+    /* Instead of target: takes the body of a 2xx answer, false ends the transfer.  Other bodies are not read.
+     */
+    bool (*receive)(void *user, const void *bytes, size_t size);
     int64_t body_max_bytes; /* of the answer; 0: none is kept and 64 KiB are read at most */
     int64_t timeout_s;      /* for all of it */
     unsigned redirects_max;

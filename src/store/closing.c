@@ -250,7 +250,8 @@ enum iw_error closing_places(struct context *context, struct db *db, int64_t ord
 enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(context, db, "UPDATE files SET store_key = NULL WHERE order_id = ?", values, 1, NULL);
+    return db_run(context, db, "UPDATE files SET store_key = NULL, target_url = NULL WHERE order_id = ?",
+                  values, 1, NULL);
 }
 
 enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id, int64_t now_ms)

@@ -108,7 +108,7 @@ struct closing_place {
 enum iw_error closing_places(struct context *context, struct db *db, int64_t order_id,
                              struct closing_place **places, unsigned *count) IW_MUST_USE;
 
-/* The inputs of an order are gone from the store. */
+/* The inputs of an order are gone from the store; the URLs of its targets, which let write, are forgotten. */
 enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Everything of an order is gone from the store. */

@@ -80,14 +80,13 @@ enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id
 struct turn {
     int64_t account_id;
     int64_t busy_count; /* jobs of the class in work, those just given included */
+    int64_t own_count;  /* of these at this owner */
     unsigned given;
 };
 
 /* What jobs_lease hands through its transaction. */
 struct lease {
-    const char *owner;
-    enum job_class class;
-    int64_t lease_s;
+    const struct jobs_place *place;
     unsigned most;
     struct job *jobs;
     unsigned count;
@@ -103,36 +102,51 @@ struct lease {
 static enum iw_error turns_read(struct context *context, struct db *db, struct lease *lease)
 {
     struct db_rows rows;
-    const char *class = job_class_name(lease->class);
-    const struct db_value values[] = {db_text(class), db_text(class), db_text(class),
-                                      db_integer(lease->most)};
+    const char *class = job_class_name(lease->place->class);
+    const struct db_value values[] = {
+        db_text(class), db_text(lease->place->owner),           db_text(class),
+        db_text(class), db_integer(lease->place->account_most), db_integer(lease->most)};
     enum iw_error error = db_run(
         context, db,
-        "SELECT w.account_id, COALESCE(l.busy, 0) FROM (SELECT account_id, MIN(available_at) AS first FROM "
+        "SELECT w.account_id, COALESCE(l.busy, 0), COALESCE(l.own, 0) FROM (SELECT account_id, "
+        "MIN(available_at) AS first FROM "
         "jobs WHERE status = 'queued' AND class = ? GROUP BY account_id) w LEFT JOIN (SELECT account_id, "
-        "COUNT(*) AS busy FROM jobs WHERE status = 'leased' AND class = ? GROUP BY account_id) l ON "
+        "COUNT(*) AS busy, SUM(lease_owner = ?) AS own FROM jobs WHERE status = 'leased' AND class = ? GROUP "
+        "BY account_id) l ON "
         "l.account_id = w.account_id LEFT JOIN job_turns t ON t.account_id = w.account_id AND t.class = ? "
-        "WHERE w.first <= UTC_TIMESTAMP(3) ORDER BY COALESCE(l.busy, 0), t.leased_at, w.first LIMIT ?",
-        values, 4, &rows);
+        "WHERE w.first <= UTC_TIMESTAMP(3) AND COALESCE(l.own, 0) < ? ORDER BY COALESCE(l.busy, 0), "
+        "t.leased_at, w.first LIMIT ?",
+        values, 6, &rows);
     if (error != IW_OK)
         return error;
     lease->turn_count = (unsigned)rows.count;
     for (unsigned i = 0; i < lease->turn_count; i++)
         lease->turns[i] = (struct turn){.account_id = db_integer_of(db_at(&rows, i, 0)),
-                                        .busy_count = db_integer_of(db_at(&rows, i, 1))};
+                                        .busy_count = db_integer_of(db_at(&rows, i, 1)),
+                                        .own_count = db_integer_of(db_at(&rows, i, 2))};
     return IW_OK;
 }
 
-/* Gives the places one by one to whoever has the fewest jobs in work; the first of equals. */
+/* Whoever has the fewest jobs in work, the first of equals; NULL when each has its share. */
+static struct turn *turn_next(struct lease *lease)
+{
+    struct turn *next = NULL;
+    for (unsigned i = 0; i < lease->turn_count; i++) {
+        struct turn *turn = &lease->turns[i];
+        bool has_share = turn->own_count >= lease->place->account_most;
+        if (!has_share && (next == NULL || turn->busy_count < next->busy_count))
+            next = turn;
+    }
+    return next;
+}
+
 static void turns_give(struct lease *lease)
 {
-    for (unsigned place = 0; lease->turn_count > 0 && place < lease->most; place++) {
-        struct turn *next = &lease->turns[0];
-        for (unsigned i = 1; i < lease->turn_count; i++)
-            if (lease->turns[i].busy_count < next->busy_count)
-                next = &lease->turns[i];
-        next->busy_count++;
-        next->given++;
+    struct turn *turn;
+    for (unsigned place = 0; place < lease->most && (turn = turn_next(lease)) != NULL; place++) {
+        turn->busy_count++;
+        turn->own_count++;
+        turn->given++;
     }
 }
 
@@ -141,8 +155,8 @@ static enum iw_error turn_choose(struct context *context, struct db *db, struct 
                                  const struct turn *turn)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_text(job_class_name(lease->class)), db_integer(turn->account_id),
-                                      db_integer(turn->given)};
+    const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
+                                      db_integer(turn->account_id), db_integer(turn->given)};
     enum iw_error error = db_run(
         context, db,
         "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
@@ -156,7 +170,8 @@ static enum iw_error turn_choose(struct context *context, struct db *db, struct 
 static enum iw_error turn_write(struct context *context, struct db *db, const struct lease *lease,
                                 const struct turn *turn)
 {
-    const struct db_value values[] = {db_integer(turn->account_id), db_text(job_class_name(lease->class))};
+    const struct db_value values[] = {db_integer(turn->account_id),
+                                      db_text(job_class_name(lease->place->class))};
     return db_run(context, db,
                   "INSERT INTO job_turns (account_id, class, leased_at) VALUES (?, ?, UTC_TIMESTAMP(6)) ON "
                   "DUPLICATE KEY UPDATE leased_at = VALUES(leased_at)",
@@ -189,7 +204,8 @@ static enum iw_error lease_choose(struct context *context, struct db *db, struct
 
 static enum iw_error lease_write(struct context *context, struct db *db, const struct lease *lease)
 {
-    struct db_value values[2 + jobs_lease_max] = {db_text(lease->owner), db_integer(lease->lease_s)};
+    struct db_value values[2 + jobs_lease_max] = {db_text(lease->place->owner),
+                                                  db_integer(lease->place->lease_s)};
     memcpy(values + 2, lease->ids, sizeof lease->ids);
     enum iw_error error =
         db_run(context, db,
@@ -273,14 +289,11 @@ static enum iw_error lease_work(struct context *context, struct db *db, void *us
     return error == IW_OK ? lease_read(context, db, lease) : error;
 }
 
-enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, enum job_class class,
-                         int64_t lease_s, unsigned most, struct job *jobs, unsigned *count)
+enum iw_error jobs_lease(struct context *context, struct db *db, const struct jobs_place *place,
+                         unsigned most, struct job *jobs, unsigned *count)
 {
-    struct lease lease = {.owner = owner,
-                          .class = class,
-                          .lease_s = lease_s,
-                          .most = most < jobs_lease_max ? most : jobs_lease_max,
-                          .jobs = jobs};
+    struct lease lease = {
+        .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
     enum iw_error error = db_transaction(context, db, lease_work, &lease);
     if (error == IW_OK)

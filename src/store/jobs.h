@@ -76,6 +76,14 @@ enum iw_error jobs_insert_push(struct context *context, struct db *db, const str
 enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id, int64_t file_id,
                         int64_t *count) IW_MUST_USE;
 
+/* For whom and how jobs are leased. */
+struct jobs_place {
+    const char *owner;
+    enum job_class class;
+    int64_t lease_s;
+    unsigned account_most; /* jobs of the class that one account has at this owner */
+};
+
 /*
  * Leases up to most jobs (at most jobs_lease_max) of a class whose time has come,
  * passing over those that another worker is just leasing.  Marks their files as
@@ -84,10 +92,11 @@ enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id
  * Fair between accounts: each place goes to the account with the fewest jobs of
  * the class in work; among equals to the one that was given none for the longest;
  * and of an account the job that waited longest comes first.  So an order of a
- * hundred files holds back nobody else's single one.
+ * hundred files holds back nobody else's single one.  account_most keeps room for
+ * others where jobs may take long.
  */
-enum iw_error jobs_lease(struct context *context, struct db *db, const char *owner, enum job_class class,
-                         int64_t lease_s, unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
+enum iw_error jobs_lease(struct context *context, struct db *db, const struct jobs_place *place,
+                         unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
 
 /* Renews every lease of the owner; count gets how many there are. */
 enum iw_error jobs_renew(struct context *context, struct db *db, const char *owner, int64_t lease_s,

@@ -98,7 +98,7 @@ static void helper_ready(struct worker *worker, struct task *task, const struct 
         task->helper_state = HELPER_READY;
         task->helper_failures = 0;
         task->helper_at_ms = 0;
-        worker->is_look_asked = true;
+        worker_look_ask(worker);
         if (answer->is_unsealed)
             log_event(LOG_WARN, NULL, "image_process_unsealed", LOG_NUMBER("process", task->helper.pid));
         return;

@@ -51,51 +51,67 @@ static bool database_said(struct worker *worker, enum iw_error error, const char
 
 /* ---- leases ---- */
 
-static unsigned tasks_able(const struct worker *worker)
+void worker_look_ask(struct worker *worker)
+{
+    for (int class = 0; class < JOB_CLASS_COUNT; class ++)
+        worker->pools[class].is_look_asked = true;
+}
+
+static unsigned tasks_able(const struct pool *pool)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < worker->task_count; i++)
-        count += task_is_able(&worker->tasks[i]);
+    for (unsigned i = 0; i < pool->count; i++)
+        count += task_is_able(&pool->tasks[i]);
     return count;
 }
 
 static unsigned tasks_busy(const struct worker *worker)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < worker->task_count; i++)
-        count += worker->tasks[i].state != TASK_FREE;
+    for (const struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
+        for (unsigned i = 0; i < pool->count; i++)
+            count += pool->tasks[i].state != TASK_FREE;
     return count;
 }
 
-static void job_hand_out(struct worker *worker, const struct job *job)
+static bool is_any_able(const struct worker *worker)
 {
-    for (unsigned i = 0; i < worker->task_count; i++)
-        if (task_is_able(&worker->tasks[i])) {
-            task_begin(worker, &worker->tasks[i], job);
+    return tasks_able(&worker->pools[JOB_CLASS_IMAGE]) + tasks_able(&worker->pools[JOB_CLASS_TRANSFER]) > 0;
+}
+
+static void job_hand_out(struct worker *worker, struct pool *pool, const struct job *job)
+{
+    for (unsigned i = 0; i < pool->count; i++)
+        if (task_is_able(&pool->tasks[i])) {
+            task_begin(worker, &pool->tasks[i], job);
             return;
         }
 }
 
 /* Leases as many jobs as can begin at once; what is left is for whoever hears the bell next. */
-static void worker_look(struct worker *worker)
+static void worker_look(struct worker *worker, enum job_class class)
 {
     struct job jobs[jobs_lease_max];
-    unsigned able = tasks_able(worker), count = 0;
+    struct pool *pool = &worker->pools[class];
+    unsigned able = tasks_able(pool), count = 0;
     int64_t now_ms = clock_monotonic_ms();
-    if (!worker->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0)
+    const struct jobs_place place = {.owner = worker->owner,
+                                     .class = class,
+                                     .lease_s = worker->config.worker_lease_s,
+                                     .account_most = pool->account_most};
+    if (!pool->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0)
         return;
-    worker->is_look_asked = false;
-    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, worker->owner, JOB_CLASS_IMAGE,
-                                     worker->config.worker_lease_s, able, jobs, &count);
+    pool->is_look_asked = false;
+    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, &place, able, jobs, &count);
     if (!database_said(worker, error, "lease_failed")) {
-        worker->is_look_asked = true;
+        pool->is_look_asked = true;
         worker->look_at_ms = now_ms + database_retry_ms;
         return;
     }
     for (unsigned i = 0; i < count; i++)
-        job_hand_out(worker, &jobs[i]);
+        job_hand_out(worker, pool, &jobs[i]);
     if (count == able || count == jobs_lease_max) {
-        worker->is_look_asked = true;
+        pool->is_look_asked = true;
         queue_ring(worker->domain.redis, &worker->start, &worker->context, jobs[count - 1].order_id);
     }
 }
@@ -144,7 +160,7 @@ static void worker_sweep(struct worker *worker, int64_t now_ms)
     if (taken > 0)
         log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("jobs", taken));
-    worker->is_look_asked = true;
+    worker_look_ask(worker);
 }
 
 /* ---- what time asks of orders ---- */
@@ -182,8 +198,9 @@ static void timers_run(struct worker *worker)
     int64_t now_ms = clock_monotonic_ms();
     if (now_ms >= worker->heartbeat_at_ms)
         worker_heartbeat(worker, now_ms);
-    for (unsigned i = 0; i < worker->task_count; i++)
-        task_tick(worker, &worker->tasks[i], now_ms);
+    for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
+        for (unsigned i = 0; i < pool->count; i++)
+            task_tick(worker, &pool->tasks[i], now_ms);
     if (worker->stop_at_ms != 0)
         return;
     if (now_ms >= worker->sweep_at_ms)
@@ -194,16 +211,30 @@ static void timers_run(struct worker *worker)
         worker_reclaim(worker, now_ms);
 }
 
+/* When a place of the pool has something to do, or is to look for it. */
+static int64_t pool_next_ms(const struct worker *worker, const struct pool *pool)
+{
+    int64_t next_ms = INT64_MAX;
+    for (unsigned i = 0; i < pool->count; i++)
+        next_ms = task_next_ms(&pool->tasks[i]) < next_ms ? task_next_ms(&pool->tasks[i]) : next_ms;
+    if (pool->is_look_asked && tasks_able(pool) > 0 && worker->look_at_ms < next_ms)
+        next_ms = worker->look_at_ms;
+    return next_ms;
+}
+
 static int wait_ms(const struct worker *worker)
 {
     int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
     const int64_t at_ms[] = {worker->heartbeat_at_ms, worker->sweep_at_ms, worker->upkeep_at_ms};
     for (size_t i = 0; i < sizeof at_ms / sizeof at_ms[0]; i++)
         next_ms = at_ms[i] < next_ms ? at_ms[i] : next_ms;
-    for (unsigned i = 0; i < worker->task_count; i++)
-        next_ms = task_next_ms(&worker->tasks[i]) < next_ms ? task_next_ms(&worker->tasks[i]) : next_ms;
-    if (worker->is_look_asked && tasks_able(worker) > 0 && worker->look_at_ms < next_ms)
-        next_ms = worker->look_at_ms;
+    for (int class = 0; class < JOB_CLASS_COUNT; class ++) {
+        int64_t pool_ms = pool_next_ms(worker, &worker->pools[class]);
+        next_ms = pool_ms < next_ms ? pool_ms : next_ms;
+    }
+    int fetch_ms = fetch_wait_ms(worker->fetch);
+    if (fetch_ms >= 0 && now_ms + fetch_ms < next_ms)
+        next_ms = now_ms + fetch_ms;
     if (deliver_next_ms(worker->deliver) < next_ms)
         next_ms = deliver_next_ms(worker->deliver);
     return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
@@ -212,22 +243,26 @@ static int wait_ms(const struct worker *worker)
 /* Waits for a signal, the bell, an image process or a child, and takes what they say. */
 static void events_take(struct worker *worker, int timeout_ms)
 {
-    struct pollfd places[processes_max + 2 + deliver_descriptors_max];
-    unsigned count = worker->task_count;
+    struct pollfd places[processes_max + 2 + deliver_descriptors_max + fetch_descriptors_max];
+    struct task *tasks = worker->pools[JOB_CLASS_IMAGE].tasks;
+    unsigned count = worker->pools[JOB_CLASS_IMAGE].count;
     for (unsigned i = 0; i < count; i++)
-        places[i] = (struct pollfd){.fd = task_descriptor(&worker->tasks[i]), .events = POLLIN};
+        places[i] = (struct pollfd){.fd = task_descriptor(&tasks[i]), .events = POLLIN};
     places[count] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
     places[count + 1] = (struct pollfd){.fd = queue_descriptor(&worker->queue), .events = POLLIN};
     struct pollfd *sockets = places + count + 2;
     unsigned socket_count = deliver_poll(worker->deliver, sockets, deliver_descriptors_max);
-    if (poll(places, count + 2 + socket_count, timeout_ms) < 0)
+    struct pollfd *transfers = sockets + socket_count;
+    unsigned transfer_count = fetch_poll(worker->fetch, transfers, fetch_descriptors_max);
+    if (poll(places, count + 2 + socket_count + transfer_count, timeout_ms) < 0)
         return;
     process_signal_drain();
     for (unsigned i = 0; i < count; i++)
         if (places[i].revents != 0)
-            task_poll(worker, &worker->tasks[i]);
+            task_poll(worker, &tasks[i]);
+    transfer_step(worker, transfers, transfer_count);
     if (queue_heard(&worker->queue, &worker->context)) {
-        worker->is_look_asked = true;
+        worker_look_ask(worker);
         deliver_wake(worker->deliver);
     }
     deliver_step(worker->deliver, sockets, socket_count, worker->stop_at_ms != 0);
@@ -257,6 +292,7 @@ static void worker_reload(struct worker *worker)
         log_failure(&worker->context, "reload_refused");
         context_clear(&worker->context);
     }
+    transfer_reload(worker);
     log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
     process_notify("READY=1");
 }
@@ -284,8 +320,9 @@ static void worker_serve(struct worker *worker)
         if (process_reload_asked)
             worker_reload(worker);
         timers_run(worker);
-        worker_look(worker);
-        if (tasks_able(worker) > 0 && worker->stop_at_ms == 0)
+        for (int class = 0; class < JOB_CLASS_COUNT; class ++)
+            worker_look(worker, (enum job_class) class);
+        if (is_any_able(worker) && worker->stop_at_ms == 0)
             queue_listen(&worker->queue, &worker->context);
         events_take(worker, wait_ms(worker));
     }
@@ -293,21 +330,34 @@ static void worker_serve(struct worker *worker)
 
 /* ---- begin and end ---- */
 
-static void tasks_make(struct worker *worker)
+static void pool_make(struct worker *worker, enum job_class class, unsigned count, unsigned account_most)
+{
+    struct pool *pool = &worker->pools[class];
+    *pool = (struct pool){.tasks = calloc(count, sizeof *pool->tasks),
+                          .count = count,
+                          .account_most = account_most,
+                          .is_look_asked = true};
+    if (pool->tasks == NULL)
+        abort();
+    for (unsigned i = 0; i < count; i++)
+        pool->tasks[i] = (struct task){.worker = worker,
+                                       .class = class,
+                                       .arena = arena_new(0),
+                                       .helper = {.pid = 0, .socket = -1},
+                                       .child_pipe = -1,
+                                       .result_file = -1,
+                                       .thumbnail_file = -1,
+                                       .source_file = -1};
+}
+
+/* A source may hang for as long as it is given; a picture does not, so that nothing is kept free there. */
+static void pools_make(struct worker *worker)
 {
     int64_t wanted = worker->config.worker_processes;
-    worker->task_count = (unsigned)(wanted > 0 ? wanted : process_core_count());
-    if (worker->task_count > processes_max)
-        worker->task_count = processes_max;
-    worker->tasks = calloc(worker->task_count, sizeof *worker->tasks);
-    if (worker->tasks == NULL)
-        abort();
-    for (unsigned i = 0; i < worker->task_count; i++)
-        worker->tasks[i] = (struct task){.arena = arena_new(0),
-                                         .helper = {.pid = 0, .socket = -1},
-                                         .child_pipe = -1,
-                                         .result_file = -1,
-                                         .thumbnail_file = -1};
+    unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
+    unsigned transfers = (unsigned)worker->config.worker_transfers;
+    pool_make(worker, JOB_CLASS_IMAGE, processes < processes_max ? processes : processes_max, processes_max);
+    pool_make(worker, JOB_CLASS_TRANSFER, transfers, transfers / 2);
 }
 
 static enum iw_error secrets_read(struct context *context, const struct config *config,
@@ -354,16 +404,21 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     queue_init(&worker->queue, redis_new(&worker->start, redis_password), &worker->start);
     owner_self(worker->owner);
     owner_machine(worker->machine);
-    tasks_make(worker);
+    pools_make(worker);
     error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, &worker->deliver);
+    if (error == IW_OK)
+        error = transfer_open(worker, context);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
 }
 
 static void worker_close(struct worker *worker)
 {
-    for (unsigned i = 0; i < worker->task_count; i++)
-        task_drop(&worker->tasks[i]);
-    free(worker->tasks);
+    transfer_close(worker);
+    for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
+        for (unsigned i = 0; i < pool->count; i++)
+            task_drop(&pool->tasks[i]);
+        free(pool->tasks);
+    }
     deliver_free(worker->deliver);
     redis_free(worker->queue.redis);
     redis_free(worker->domain.redis);
@@ -387,15 +442,13 @@ enum iw_error supervisor_check(struct context *context, const char *config_file)
 int supervisor_run(struct context *context, const char *config_file)
 {
     static struct worker worker;
-    worker = (struct worker){.config_file = config_file,
-                             .start_arena = context->arena,
-                             .arena = arena_new(pool_arena_bytes),
-                             .is_look_asked = true};
+    worker = (struct worker){
+        .config_file = config_file, .start_arena = context->arena, .arena = arena_new(pool_arena_bytes)};
     if (worker_open(&worker, context) != IW_OK) {
         arena_free(worker.arena);
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.task_count),
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.pools[JOB_CLASS_IMAGE].count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
     worker_serve(&worker);

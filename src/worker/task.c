@@ -31,7 +31,7 @@ static void task_free(struct worker *worker, struct task *task)
 {
     task->state = TASK_FREE;
     task->result_key.order_id = task->thumbnail_key.order_id = 0;
-    worker->is_look_asked = true;
+    worker_look_ask(worker);
 }
 
 void task_discard(struct worker *worker, struct task *task)
@@ -57,6 +57,11 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
         task->result_key.order_id = 0;
         task_discard(worker, task);
     }
+    bool is_pushed = task->job.kind == JOB_PUSH && effect->verdict.event != JOB_EVENT_RETRY;
+    if (is_pushed && storage_key_read(task->job.result_key, &task->result_key))
+        task_discard(worker, task);
+    if (effect->is_job_queued)
+        queue_ring(domain.redis, &worker->start, &task->context, task->job.order_id);
     if (!effect->is_order_ended)
         return;
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
@@ -188,13 +193,17 @@ void task_begin(struct worker *worker, struct task *task, const struct job *job)
         archive_task_begin(worker, task);
     else if (job->attempt > attempts_max)
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED, NULL, "attempts");
+    else if (task->class == JOB_CLASS_TRANSFER)
+        transfer_begin(worker, task);
     else
         image_task_begin(worker, task);
 }
 
 bool task_is_able(const struct task *task)
 {
-    return task->state == TASK_FREE && task->helper_state == HELPER_READY;
+    bool is_ready = task->class == JOB_CLASS_TRANSFER ? !task->worker->is_fetch_stale
+                                                      : task->helper_state == HELPER_READY;
+    return task->state == TASK_FREE && is_ready;
 }
 
 int task_descriptor(const struct task *task)
@@ -227,6 +236,8 @@ void task_tick(struct worker *worker, struct task *task, int64_t now_ms)
         task_overdue(task);
     if (task->state == TASK_RECORDING && now_ms >= task->record_at_ms)
         task_record(worker, task);
+    if (task->class == JOB_CLASS_TRANSFER)
+        return;
     if (task->helper_state == HELPER_STARTING && now_ms >= task->helper_at_ms)
         image_client_kill(&task->helper);
     if (task->helper_state == HELPER_NONE && now_ms >= task->helper_at_ms && worker->stop_at_ms == 0)
@@ -240,7 +251,8 @@ int64_t task_next_ms(const struct task *task)
         next_ms = task->deadline_ms;
     if (task->state == TASK_RECORDING)
         next_ms = task->record_at_ms;
-    if (task->helper_state != HELPER_READY && task->helper_at_ms < next_ms)
+    bool has_helper = task->class == JOB_CLASS_IMAGE;
+    if (has_helper && task->helper_state != HELPER_READY && task->helper_at_ms < next_ms)
         next_ms = task->helper_at_ms;
     return next_ms;
 }
@@ -260,6 +272,7 @@ void task_drop(struct task *task)
             close(descriptors[i]);
     task->child = 0;
     task->child_pipe = task->result_file = task->thumbnail_file = -1;
+    transfer_drop(task);
     arena_free(task->arena);
     task->arena = NULL;
     task->state = TASK_FREE;

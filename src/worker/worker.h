@@ -1,7 +1,7 @@
 /*
  * The supervisor's state, shared by the files of src/worker that make it up:
  * supervisor.c (loop and timers), task.c (a job from lease to record), and one
- * file for each way of doing one: image_task.c, archive_task.c.
+ * file for each way of doing one: image_task.c, archive_task.c, transfer.c.
  *
  * One thread, no pixel work, nothing that takes longer than copying a file: it
  * must get round to its heartbeat.
@@ -19,6 +19,8 @@
 #include "base/config.h"
 #include "domain/domain.h"
 #include "domain/outcome.h"
+#include "service/fetch.h"
+#include "service/intake.h"
 #include "service/queue.h"
 #include "service/storage.h"
 #include "store/jobs.h"
@@ -40,6 +42,8 @@ enum helper_state {
 
 /* One place where one job at a time is done, with the image process that belongs to it. */
 struct task {
+    struct worker *worker; /* it belongs to */
+    enum job_class class;  /* of the jobs that it takes; a transfer has no image process */
     enum task_state state;
     struct arena *arena;    /* of the job; reset with the next */
     struct context context; /* of the job; valid unless TASK_FREE */
@@ -57,6 +61,10 @@ struct task {
     int child_pipe;
     struct storage_key archive_key;
 
+    /* TASK_RUNNING on a transfer: where the bytes go and where they come from; NULL and -1: none. */
+    struct intake *intake;
+    int source_file;
+
     /* TASK_RECORDING */
     struct outcome outcome;
     struct storage_key result_key;    /* what was put into the store for the outcome; */
@@ -68,6 +76,14 @@ struct task {
     enum helper_state helper_state;
     int64_t helper_at_ms; /* when to start the next, after deaths before the first word */
     unsigned helper_failures;
+};
+
+/* The places for jobs of one class. */
+struct pool {
+    struct task *tasks;
+    unsigned count;
+    unsigned account_most; /* places that one account has at most */
+    bool is_look_asked;    /* there may be jobs */
 };
 
 struct worker {
@@ -85,10 +101,12 @@ struct worker {
     char owner[owner_size];
     char machine[owner_size];
 
-    struct task *tasks;
-    unsigned task_count;
+    struct pool pools[JOB_CLASS_COUNT];
+    struct fetch *fetch;   /* of transfers */
+    bool is_fetch_stale;   /* made with an older configuration: replaced when nothing is under way */
+    bool fetch_allow_http; /* what it was made with */
+    char *fetch_allow_addresses;
 
-    bool is_look_asked; /* there may be jobs */
     bool is_database_away;
     int64_t look_at_ms; /* all monotonic: not before */
     int64_t heartbeat_at_ms;
@@ -127,11 +145,25 @@ void task_trouble(struct worker *worker, struct task *task, enum job_trouble tro
 /* Deletes what the task put into the store. */
 void task_discard(struct worker *worker, struct task *task);
 
-/* The two ways of doing a job.  begin ends in TASK_RUNNING or TASK_RECORDING or TASK_FREE. */
+/* The ways of doing a job.  begin ends in TASK_RUNNING or TASK_RECORDING or TASK_FREE. */
 void image_task_begin(struct worker *worker, struct task *task);
 void image_task_poll(struct worker *worker, struct task *task);
 void archive_task_begin(struct worker *worker, struct task *task);
 void archive_task_poll(struct worker *worker, struct task *task);
+
+void transfer_begin(struct worker *worker, struct task *task);
+
+/* Transfers have one event loop of libcurl's together. */
+enum iw_error transfer_open(struct worker *worker, struct context *context) IW_MUST_USE;
+void transfer_close(struct worker *worker);
+void transfer_reload(struct worker *worker);
+void transfer_step(struct worker *worker, const struct pollfd *polls, unsigned count);
+
+/* Ends what the task has under way, without a word to anybody. */
+void transfer_drop(struct task *task);
+
+/* Looks for jobs of every class with the next turn of the loop. */
+void worker_look_ask(struct worker *worker);
 
 /* The image process of a task: started, killed and buried. */
 void image_task_helper_start(struct worker *worker, struct task *task);

@@ -1,0 +1,123 @@
+"""Sources and output targets on loopback, well-behaved and otherwise."""
+import http.server
+import threading
+import time
+
+
+class Places:
+    """
+    GET gives what gives[path] says, PUT is answered by what takes[path] says: a
+    status, bytes (200), a (status, headers, body), "hang", "slow" bytes as
+    ("slow", body), "endless", "cut"; or a list of these to be used up, of which the
+    last stays.  What was put is kept in put[path] as (headers, body).
+    """
+
+    def __init__(self):
+        self.gives = {}
+        self.takes = {}
+        self.put = {}
+        self.asked = []
+        self.open = 0
+        self.open_most = 0
+        self.lock = threading.Lock()
+        self.released = threading.Event()
+        places = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                places.serve(self, places.gives, 404)
+
+            def do_PUT(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if places.serve(self, places.takes, 200) in (200, 201, 204):
+                    places.put.setdefault(self.path, []).append((self.headers, body))
+
+            def log_message(self, *words):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 256
+            daemon_threads = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server.server_port}{path}"
+
+    def count(self, path):
+        with self.lock:
+            return sum(1 for asked, _, _ in self.asked if asked == path)
+
+    def times(self, path):
+        with self.lock:
+            return [at for asked, at, _ in self.asked if asked == path]
+
+    def headers(self, path):
+        with self.lock:
+            return next(headers for asked, _, headers in self.asked if asked == path)
+
+    def what(self, handler, table, default):
+        with self.lock:
+            self.asked.append((handler.path, time.monotonic(), dict(handler.headers)))
+            self.open += 1
+            self.open_most = max(self.open_most, self.open)
+            answer = table.get(handler.path, default)
+            if isinstance(answer, list):
+                answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if isinstance(answer, int):
+            return answer, {}, b""
+        return (200, {}, answer) if isinstance(answer, bytes) else answer
+
+    def serve(self, handler, table, default):
+        answer = self.what(handler, table, default)
+        try:
+            if answer == "hang":
+                self.released.wait(120)
+                return None
+            if answer == "endless":
+                return self.endless(handler)
+            if answer[0] == "slow":
+                return self.slow(handler, answer[1])
+            if answer[0] == "cut":
+                return self.send(handler, 200, {}, answer[1], cut=True)
+            return self.send(handler, *answer)
+        except OSError:
+            return None
+        finally:
+            with self.lock:
+                self.open -= 1
+
+    def send(self, handler, status, headers, body, cut=False):
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        if "Content-Length" not in headers:
+            handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body[:len(body) // 2] if cut else body)
+        return status
+
+    def endless(self, handler):
+        """The beginning of a JPEG and then no end, announced by nothing."""
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01")
+        while not self.released.is_set():
+            handler.wfile.write(bytes(65536))
+
+    def slow(self, handler, body):
+        """Over about three seconds."""
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        for at in range(30):
+            handler.wfile.write(body[at * len(body) // 30:(at + 1) * len(body) // 30])
+            handler.wfile.flush()
+            self.released.wait(0.1)
+        return 200

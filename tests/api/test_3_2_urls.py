@@ -1,0 +1,233 @@
+"""Contract 3.1, 3.2, 3.4 and 9: files that the service fetches itself."""
+import io
+import time
+import zipfile
+
+import pytest
+
+import pictures
+from client import ORDERS
+from marks import extract, results
+from places import Places
+
+
+@pytest.fixture(scope="module")
+def places():
+    made = Places()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def photo(places):
+    data = pictures.jpeg(320, 240, seed=61)
+    places.gives["/good.jpg"] = data
+    return data
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short(stack, photo):
+    """Times short enough for a test; how often and after what is the same."""
+    with stack.configured("outgoing", "fetch_timeout_s", "2"), \
+            stack.configured("worker", "retry_first_ms", "200"):
+        yield
+
+
+def by_url(client, places, paths, seconds=120, **fields):
+    """An order of with-urls, waited for; paths on the places or whole URLs."""
+    files = [{"fileName": f"{number}.jpg", "imageUrl": path if "://" in path else places.url(path)}
+             for number, path in enumerate(paths)]
+    created = client.create(files, kind="anti-ai/with-urls", **fields)
+    assert created.status == 201, created
+    return client.wait(created.data["orderId"], seconds)
+
+
+def failure(client, places, path):
+    """Code and sentence of an order of one file that fails."""
+    order = by_url(client, places, [path])
+    assert order["status"] == "failed", order
+    name, code, sentence = order["errors"][0].split(": ", 2)
+    return code, sentence
+
+
+def test_with_urls_answers_in_progress_and_no_files(client, places):
+    answer = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls")
+    assert answer.status == 201 and answer.data["status"] == "inProgress"
+    assert set(answer.data) == {"orderName", "orderId", "status"}
+    client.wait(answer.data["orderId"])
+
+
+def test_a_fetched_file_is_protected_and_needs_no_confirm(client, places, photo):
+    order = by_url(client, places, ["/good.jpg"])
+    assert order["status"] == "complete", order
+    [(name, data)] = results(client, order["orderId"])
+    assert name == "0.jpg" and pictures.decode(data).size == (320, 240) and data != photo
+
+
+def test_anti_ai_takes_uploads_and_urls_in_one_order(client, places, png):
+    created = client.create([{"fileName": "a.jpg", "originalFileUrl": places.url("/good.jpg")}, {"fileName": "b.png"}])
+    assert created.data["status"] == "pending"
+    first, second = created.data["files"]
+    assert "uploadUrl" not in first and first["originalFileUrl"] == places.url("/good.jpg")
+    assert client.upload(second["uploadUrl"], png).status == 201
+    assert client.confirm(created.data["orderId"]).status == 200
+    order = client.wait(created.data["orderId"])
+    assert order["status"] == "complete" and [name for name, _ in results(client, order["orderId"])] == ["a.jpg", "b.png"]
+
+
+def test_embedding_takes_urls_and_marks_every_copy(client, places):
+    places.gives["/large.jpg"] = pictures.jpeg(500, 400, seed=62)
+    created = client.create([{"fileName": "p.jpg", "originalFileUrl": places.url("/large.jpg"),
+                              "watermarks": [{"text": "one"}, {"text": "two"}]}], kind="wtr-embed")
+    assert created.data["status"] == "inProgress"
+    order = client.wait(created.data["orderId"])
+    found = results(client, order["orderId"])
+    assert [name for name, _ in found] == ["p-1.jpg", "p-2.jpg"]
+    assert [extract(client, data)["watermarkText"] for _, data in found] == ["one", "two"]
+    assert places.count("/large.jpg") == 1
+
+
+def test_a_mixed_embedding_order_starts_with_its_last_upload(client, places):
+    marks = [{"text": "m"}]
+    created = client.create([{"fileName": "p.jpg", "originalFileUrl": places.url("/large.jpg"), "watermarks": marks},
+                             {"fileName": "q.png", "watermarks": marks}], kind="wtr-embed")
+    assert created.data["status"] == "pending"
+    assert client.upload(created.data["files"][1]["uploadUrl"], pictures.png(300, 300)).status == 201
+    order = client.wait(created.data["orderId"])
+    assert order["status"] == "complete" and order["completedFileCount"] == 2
+
+
+@pytest.mark.parametrize("hops, is_good", [(3, True), (4, False)])
+def test_at_most_three_redirects_are_followed(client, places, hops, is_good):
+    for hop in range(hops):
+        places.gives[f"/hop{hops}-{hop}"] = (302, {"Location": f"/hop{hops}-{hop + 1}"}, b"moved")
+    places.gives[f"/hop{hops}-{hops}"] = places.gives["/good.jpg"]
+    order = by_url(client, places, [f"/hop{hops}-0"])
+    assert order["status"] == ("complete" if is_good else "failed")
+    assert is_good or order["errors"][0].startswith("0.jpg: SOURCE_REFUSED: ")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_a_client_error_of_the_source_is_refused_at_once(client, places, status):
+    places.gives[f"/status{status}"] = (status, {}, b"no " * 100)
+    code, sentence = failure(client, places, f"/status{status}")
+    assert code == "SOURCE_REFUSED" and str(status) in sentence
+    assert places.count(f"/status{status}") == 1
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_server_error_is_retried_with_backoff_until_it_goes(client, places, photo, status):
+    path = f"/flaky{status}"
+    places.gives[path] = [(status, {}, b"later"), (status, {}, b"later"), photo]
+    assert by_url(client, places, [path])["status"] == "complete"
+    at = places.times(path)
+    assert len(at) == 3 and at[2] - at[1] > at[1] - at[0] > 0.15
+
+
+def test_a_source_that_never_answers_well_is_unreachable_after_five_tries(client, places):
+    places.gives["/down"] = 503
+    code, sentence = failure(client, places, "/down")
+    assert code == "SOURCE_UNREACHABLE" and "503" in sentence and places.count("/down") == 5
+
+
+def test_a_source_that_hangs_is_unreachable(client, places):
+    places.gives["/hang"] = "hang"
+    begun = time.monotonic()
+    assert failure(client, places, "/hang")[0] == "SOURCE_UNREACHABLE"
+    assert places.count("/hang") == 5 and time.monotonic() - begun > 10
+
+
+def test_a_port_where_nobody_listens_is_unreachable(client, places):
+    assert failure(client, places, "http://127.0.0.1:1/a.jpg")[0] == "SOURCE_UNREACHABLE"
+
+
+def test_an_answer_that_is_cut_off_is_fetched_again(client, places, photo):
+    places.gives["/cut"] = [("cut", photo), photo]
+    assert by_url(client, places, ["/cut"])["status"] == "complete"
+    assert places.count("/cut") == 2
+
+
+def test_a_file_over_the_limit_is_cut_off_while_it_is_read(client, stack, places):
+    places.gives["/endless"] = "endless"
+    with stack.configured("store", "upload_max_bytes", "1000000"):
+        code, sentence = failure(client, places, "/endless")
+    assert code == "SOURCE_TOO_LARGE" and "1000000" in sentence and places.count("/endless") == 1
+
+
+def test_a_file_that_announces_too_much_is_not_read(client, places):
+    places.gives["/announced"] = (200, {"Content-Length": str(10 ** 12)}, b"\xff\xd8\xff")
+    assert failure(client, places, "/announced")[0] == "SOURCE_TOO_LARGE"
+
+
+@pytest.mark.parametrize("body", [b"<html>no picture</html>" * 50, b"", b"GIF89a" + bytes(200)], ids=["html", "empty", "gif"])
+def test_what_is_no_picture_is_refused_by_its_first_bytes(client, places, body):
+    places.gives["/nopicture"] = body
+    before = places.count("/nopicture")
+    assert failure(client, places, "/nopicture")[0] == "IMAGE_FORMAT_UNSUPPORTED"
+    assert places.count("/nopicture") == before + 1
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/a.jpg", "http://169.254.169.254/latest/meta-data/", "http://[::1]/a.jpg",
+                                 "http://[::ffff:10.0.0.1]/a.jpg", "http://[64:ff9b::a00:1]/a.jpg", "http://0xa000001/a.jpg"])
+def test_addresses_that_are_not_public_are_refused(client, places, url):
+    assert failure(client, places, url)[0] == "SOURCE_REFUSED"
+
+
+def test_a_redirect_to_an_address_that_is_not_public_is_refused(client, places):
+    places.gives["/inwards"] = (302, {"Location": "http://10.0.0.1/a.jpg"}, b"")
+    assert failure(client, places, "/inwards")[0] == "SOURCE_REFUSED"
+
+
+def test_a_redirect_to_another_scheme_is_refused(client, places):
+    places.gives["/file"] = (302, {"Location": "file:///etc/passwd"}, b"")
+    assert failure(client, places, "/file")[0] == "SOURCE_REFUSED"
+
+
+def test_without_the_operators_word_loopback_is_refused(client, stack, places):
+    with stack.configured("outgoing", "allow_addresses", ""):
+        assert failure(client, places, "/good.jpg")[0] == "SOURCE_REFUSED"
+
+
+def test_no_credentials_and_no_cookies_go_out(client, places, photo):
+    places.gives["/cookie"] = (302, {"Location": "/cookie-after", "Set-Cookie": "a=b"}, b"")
+    places.gives["/cookie-after"] = photo
+    assert by_url(client, places, ["/cookie"])["status"] == "complete"
+    sent = {name.lower() for path in ("/cookie", "/cookie-after") for name in places.headers(path)}
+    assert sent <= {"host", "user-agent", "accept"}, sent
+
+
+def test_fetched_inputs_are_deleted_at_the_end(client, stack, places):
+    order = by_url(client, places, ["/good.jpg", "/status404"])["orderId"]
+    stack.settled(order)
+    assert stack.stored(order) == ["out", "thumb"]
+
+
+def test_a_url_of_a_source_is_in_no_log(client, stack, places, photo):
+    import os
+    places.gives["/secret-path-of-a-source?signature=abcdef"] = photo
+    by_url(client, places, ["/secret-path-of-a-source?signature=abcdef"])
+    with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as log:
+        assert "secret-path-of-a-source" not in log.read()
+
+
+def test_a_hundred_files_by_url_end_right_whatever_their_sources(client, stack, places, photo):
+    kinds = {"/good.jpg": None, "/status404": "SOURCE_REFUSED", "/hang": "SOURCE_UNREACHABLE", "/endless": "SOURCE_TOO_LARGE",
+             "/broken.jpg": "IMAGE_CORRUPT", "/flaky": None}
+    places.gives["/broken.jpg"] = photo[:900] + bytes(100)
+    paths = []
+    for number in range(100):
+        kind = list(kinds)[number % 20] if number % 20 < len(kinds) else "/good.jpg"
+        if kind == "/flaky":
+            kind = f"/flaky-{number}"
+            places.gives[kind] = [503, photo]
+        paths.append(kind)
+    with stack.configured("store", "upload_max_bytes", "1000000"), stack.configured("outgoing", "fetch_timeout_s", "1"):
+        order = by_url(client, places, paths, 300)
+    wanted = {f"{number}.jpg": kinds.get(path) for number, path in enumerate(paths)}
+    failed = dict(line.split(": ")[:2] for line in order["errors"])
+    assert failed == {name: code for name, code in wanted.items() if code}
+    assert order["status"] == "complete" and order["completedFileCount"] == 80
+    answer = client.get(f"{ORDERS}/{order['orderId']}/download").data
+    archive = zipfile.ZipFile(io.BytesIO(client.request("GET", answer["downloadUrl"], key=False).body))
+    assert archive.testzip() is None and archive.namelist() == [name for name, code in wanted.items() if not code]
+    assert places.open_most > 4

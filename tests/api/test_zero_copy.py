@@ -1,0 +1,164 @@
+"""Zero copy (contract 3.1, 5 and 9): results go to the client's own targets and nothing stays."""
+import datetime
+import time
+import uuid
+
+import pytest
+
+import pictures
+from client import ORDERS
+from places import Places
+
+
+@pytest.fixture(scope="module")
+def places():
+    made = Places()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short(stack, places):
+    places.gives["/good.jpg"] = pictures.jpeg(300, 200, seed=71)
+    with stack.configured("outgoing", "push_timeout_s", "2"), \
+            stack.configured("worker", "retry_first_ms", "200"):
+        yield
+
+
+def later(seconds=3600):
+    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def pushed(client, places, targets, source="/good.jpg", seconds=120):
+    """A zero-copy order of one source for each target (path, lifetime in seconds), waited for."""
+    created = client.create(
+        [{"fileName": f"{number}.jpg", "imageUrl": places.url(source)} for number in range(len(targets))],
+        kind="anti-ai/with-urls", mode={"zeroCopy": True},
+        outputTargets=[{"fileKey": f"key/{number}", "url": places.url(path), "presignedUrlExpiresAt": later(lifetime)}
+                       for number, (path, lifetime) in enumerate(targets)])
+    assert created.status == 201, created
+    return client.wait(created.data["orderId"], seconds)
+
+
+def nothing_is_left(stack, order):
+    end = time.monotonic() + 10
+    while stack.stored(order) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert stack.stored(order) == []
+    assert stack.sql(f"SELECT id FROM results WHERE order_id = {order}") == []
+    assert stack.sql(f"SELECT store_key, target_url FROM files WHERE order_id = {order} AND "
+                     "(store_key IS NOT NULL OR target_url IS NOT NULL)") == []
+
+
+def test_each_result_is_put_to_its_own_target_with_its_content_type(client, stack, places):
+    places.gives["/good.png"] = pictures.png(200, 200)
+    created = client.create(
+        [{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}, {"fileName": "b.png", "imageUrl": places.url("/good.png")}],
+        kind="anti-ai/with-urls", mode={"zeroCopy": True},
+        outputTargets=[{"fileKey": "k", "url": places.url(path), "presignedUrlExpiresAt": later()} for path in ("/out/a?s=1", "/out/b")])
+    order = client.wait(created.data["orderId"])
+    assert order["status"] == "complete" and order["completedFileCount"] == 2
+    [(headers, body)] = places.put["/out/a?s=1"]
+    assert headers["Content-Type"] == "image/jpeg" and pictures.decode(body).size == (300, 200)
+    assert body != places.gives["/good.jpg"] and headers["Content-Length"] == str(len(body))
+    [(headers, body)] = places.put["/out/b"]
+    assert headers["Content-Type"] == "image/png" and pictures.decode(body).format == "PNG"
+    assert "Authorization" not in headers and "Transfer-Encoding" not in headers
+    nothing_is_left(stack, order["orderId"])
+
+
+def test_nothing_is_kept_not_even_a_thumbnail_and_nothing_can_be_downloaded(client, stack, places):
+    order = pushed(client, places, [("/out/one", 600)])
+    assert order["status"] == "complete" and order["thumbnailImageUrl"] is None and order["errors"] is None
+    nothing_is_left(stack, order["orderId"])
+    answer = client.get(f"{ORDERS}/{order['orderId']}/download")
+    assert answer.status == 400 and answer.code == "ORDER_TYPE_CANT_DOWNLOAD"
+
+
+def test_uploads_can_be_zero_copy_too(client, stack, places, jpeg):
+    created = client.create(["a.jpg"], mode={"zeroCopy": True}, outputTargets=[
+        {"fileKey": "k", "url": places.url("/out/upload"), "presignedUrlExpiresAt": later()}])
+    assert client.upload(created.data["files"][0]["uploadUrl"], jpeg).status == 201
+    assert client.confirm(created.data["orderId"]).status == 200
+    order = client.wait(created.data["orderId"])
+    assert order["status"] == "complete" and len(places.put["/out/upload"]) == 1
+    nothing_is_left(stack, order["orderId"])
+
+
+@pytest.mark.parametrize("status", [403, 404, 411])
+def test_a_target_that_refuses_fails_that_file_alone(client, stack, places, status):
+    places.takes[f"/refuses{status}"] = status
+    order = pushed(client, places, [(f"/refuses{status}", 600), ("/out/good", 600)])
+    assert order["status"] == "complete" and order["completedFileCount"] == 1
+    [error] = order["errors"]
+    assert error.startswith("0.jpg: OUTPUT_TARGET_REFUSED: ") and str(status) in error
+    assert places.count(f"/refuses{status}") == 1
+    nothing_is_left(stack, order["orderId"])
+
+
+def test_an_expired_target_fails_and_is_not_asked(client, stack, places):
+    order = pushed(client, places, [("/out/expired", 2)], source="/late")
+    assert order["status"] == "failed" and order["errors"][0].startswith("0.jpg: OUTPUT_TARGET_REFUSED: ")
+    assert "expired" in order["errors"][0] and places.count("/out/expired") == 0
+    nothing_is_left(stack, order["orderId"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def late(places):
+    places.gives["/late"] = ("slow", pictures.jpeg(300, 200, seed=72))
+
+
+def test_a_target_that_redirects_is_refused(client, places):
+    places.takes["/moved"] = (307, {"Location": "/out/moved"}, b"")
+    order = pushed(client, places, [("/moved", 600)])
+    assert order["status"] == "failed" and "OUTPUT_TARGET_REFUSED" in order["errors"][0]
+    assert places.count("/out/moved") == 0
+
+
+@pytest.mark.parametrize("first", [500, 503, "hang"])
+def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, places, first):
+    path = f"/flaky/{first}"
+    places.takes[path] = [first, 200]
+    order = pushed(client, places, [(path, 600)])
+    assert order["status"] == "complete" and places.count(path) == 2 and len(places.put[path]) == 1
+    nothing_is_left(stack, order["orderId"])
+
+
+def test_a_target_that_stays_away_fails_after_five_tries(client, stack, places):
+    places.takes["/away"] = 503
+    order = pushed(client, places, [("/away", 600)])
+    assert order["status"] == "failed" and "503" in order["errors"][0] and places.count("/away") == 5
+    nothing_is_left(stack, order["orderId"])
+
+
+def test_retries_end_with_the_targets_time(client, places):
+    places.takes["/brief"] = 503
+    order = pushed(client, places, [("/brief", 4)], source="/late")
+    assert order["status"] == "failed" and "expired" in order["errors"][0]
+    assert 1 <= places.count("/brief") < 5
+
+
+def test_a_push_to_an_address_that_is_not_public_is_refused(client, places):
+    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls",
+                            mode={"zeroCopy": True}, outputTargets=[
+                                {"fileKey": "k", "url": "http://10.0.0.1/x", "presignedUrlExpiresAt": later()}])
+    order = client.wait(created.data["orderId"])
+    assert order["status"] == "failed" and order["errors"][0].startswith("a.jpg: OUTPUT_TARGET_REFUSED: ")
+
+
+def test_pushed_results_count_as_usage(client, stack, places):
+    def count():
+        rows = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
+        return int(rows[0][0])
+    pushed(client, places, [("/out/u", 600)])
+    before = count()
+    pushed(client, places, [("/out/u1", 600), ("/out/u2", 600), ("/refuses403", 600)])
+    assert count() == before + 2
+
+
+def test_a_bad_source_of_a_zero_copy_order_pushes_nothing(client, stack, places):
+    order = pushed(client, places, [("/out/never", 600)], source="/not-there")
+    assert order["status"] == "failed" and "SOURCE_REFUSED" in order["errors"][0]
+    assert "/out/never" not in places.put
+    nothing_is_left(stack, order["orderId"])
