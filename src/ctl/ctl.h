@@ -80,6 +80,7 @@ enum iw_error ctl_file_write(struct context *context, const char *path, const vo
 extern const struct ctl_command *const ctl_families[]; /* all of them, closed by NULL (main.c) */
 extern const struct ctl_command ctl_commands_general[];
 extern const struct ctl_command ctl_commands_manual[];
+extern const struct ctl_command ctl_commands_init[];
 extern const struct ctl_command ctl_commands_migrate[];
 extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];

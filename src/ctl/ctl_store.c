@@ -1,6 +1,40 @@
 #include "ctl/ctl_store.h"
 
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "base/clock.h"
+
+bool ctl_is_socket_user(const struct config *config)
+{
+    return config->database_password_file[0] == '\0' && config->database_socket[0] != '\0';
+}
+
+/* Root is not known to the database by the service's name; false after a line on stderr. */
+static bool user_become(const struct config *config)
+{
+    const struct passwd *user = getpwnam(config->database_user);
+    if (geteuid() != 0 || !ctl_is_socket_user(config) || user == NULL || user->pw_uid == 0)
+        return true;
+    if (initgroups(user->pw_name, user->pw_gid) == 0 &&
+        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) == 0 &&
+        setresuid(user->pw_uid, user->pw_uid, user->pw_uid) == 0)
+        return true;
+    fprintf(stderr, "imgwardctl: cannot become %s: %s.\n", user->pw_name, strerror(errno));
+    return false;
+}
+
+struct db *ctl_db_administrator(const struct config *config, const char *database, struct config *copy)
+{
+    *copy = *config;
+    copy->database_user = "root";
+    copy->database_name = database;
+    return db_new(copy, "");
+}
 
 struct db *ctl_db(struct ctl *ctl, struct config *config)
 {
@@ -8,6 +42,8 @@ struct db *ctl_db(struct ctl *ctl, struct config *config)
     if (!ctl_config(ctl, config))
         return NULL;
     clock_offset_set_s(config->test_clock_offset_s);
+    if (!user_become(config))
+        return NULL;
     if (config_secret(ctl->context, config->database_password_file, &password) == IW_OK)
         return db_new(config, password);
     ctl_failed(ctl);

@@ -7,6 +7,7 @@
 /* One line a family; each file of src/ctl brings its own table. */
 const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,
+    ctl_commands_init,
     ctl_commands_migrate,
     ctl_commands_account,
     ctl_commands_key,

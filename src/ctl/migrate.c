@@ -66,9 +66,8 @@ static void migration_print(const struct ctl *ctl, const struct migration *migra
 }
 
 static enum iw_error pending_apply(struct ctl *ctl, struct db *db, struct migration *migrations,
-                                   unsigned count)
+                                   unsigned count, unsigned *applied)
 {
-    unsigned fresh = 0;
     enum iw_error error = IW_OK;
     for (unsigned i = 0; i < count && error == IW_OK; i++) {
         if (migrations[i].is_applied)
@@ -77,53 +76,75 @@ static enum iw_error pending_apply(struct ctl *ctl, struct db *db, struct migrat
                migrations[i].statement_count - migrations[i].statements_done);
         fflush(stdout);
         error = migrate_apply(ctl->context, db, &migrations[i]);
-        fresh++;
+        (*applied)++;
     }
-    if (error == IW_OK)
-        printf("migrate: %u applied, %u in all\n", fresh, count);
     return error;
 }
 
-static enum iw_error migrate_work(struct ctl *ctl, struct db *db, struct migration *migrations,
-                                  unsigned count)
+/* What is done with the migrations while the lock is held. */
+static enum iw_error migrations_work(struct ctl *ctl, struct db *db, const char *directory, bool is_dry,
+                                     unsigned *applied, unsigned *count)
 {
-    bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
-    enum iw_error error = migrate_lock(ctl->context, db);
+    struct migration *migrations = NULL;
+    *applied = *count = 0;
+    enum iw_error error = migrate_read(
+        ctl->context, directory != NULL ? directory : migrate_directory_default, &migrations, count);
+    if (error == IW_OK)
+        error = migrate_lock(ctl->context, db);
     if (error != IW_OK)
         return error;
-    error = migrate_compare(ctl->context, db, migrations, count);
-    for (unsigned i = 0; i < count && error == IW_OK && is_dry; i++)
+    error = migrate_compare(ctl->context, db, migrations, *count);
+    for (unsigned i = 0; i < *count && error == IW_OK && is_dry; i++)
         migration_print(ctl, &migrations[i]);
     if (error == IW_OK && !is_dry)
-        error = pending_apply(ctl, db, migrations, count);
+        error = pending_apply(ctl, db, migrations, *count, applied);
     if (error == IW_OK)
         migrate_unlock(ctl->context, db);
     return error;
 }
 
+enum iw_error migrate_all(struct ctl *ctl, struct db *db, const char *directory, unsigned *applied)
+{
+    unsigned count;
+    return migrations_work(ctl, db, directory, false, applied, &count);
+}
+
+static struct db *database_open(struct ctl *ctl, struct config *config, struct config *administrator)
+{
+    if (ctl_option(ctl, "--administrator") == NULL)
+        return ctl_db(ctl, config);
+    if (!ctl_config(ctl, config))
+        return NULL;
+    return ctl_db_administrator(config, config->database_name, administrator);
+}
+
 static enum ctl_exit migrate_run(struct ctl *ctl)
 {
-    struct config config;
-    struct migration *migrations = NULL;
-    unsigned count = 0;
-    const char *directory = ctl_option(ctl, "--directory");
-    struct db *db = ctl_db(ctl, &config);
+    struct config config, administrator;
+    unsigned applied, count;
+    bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
+    struct db *db = database_open(ctl, &config, &administrator);
     if (db == NULL)
         return CTL_FAILED;
     if (config.database_timeout_s < statement_timeout_s)
         config.database_timeout_s = statement_timeout_s;
-    enum iw_error error = migrate_read(
-        ctl->context, directory != NULL ? directory : migrate_directory_default, &migrations, &count);
-    if (error == IW_OK)
-        error = migrate_work(ctl, db, migrations, count);
+    administrator.database_timeout_s = statement_timeout_s;
+    enum iw_error error = migrations_work(ctl, db, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
     db_free(db);
-    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    if (!is_dry)
+        printf("migrate: %u applied, %u in all\n", applied, count);
+    return CTL_DONE;
 }
 
 const struct ctl_command ctl_commands_migrate[] = {
     {.words = {"migrate"},
      .arguments = "",
      .options = {{"--dry-run", NULL, "lists what would be done and does nothing"},
+                 {"--administrator", NULL,
+                  "as the database's own root over its socket, where the service's user may not change "
+                  "tables; needs root"},
                  {"--directory", "DIR", "the migrations, instead of those that were installed"}},
      .help = "Brings the tables of the database up to date.",
      .run = migrate_run},

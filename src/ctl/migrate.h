@@ -1,8 +1,9 @@
-/* Reads the files of migrations; shared by migrate and doctor. */
+/* Reads the files of migrations; shared by migrate, init and doctor. */
 #ifndef CTL_MIGRATE_H
 #define CTL_MIGRATE_H
 
 #include "ctl/ctl.h"
+#include "store/db.h"
 #include "store/migrate.h"
 
 /* Where the installed migrations are. */
@@ -14,5 +15,10 @@ extern const char migrate_directory_default[];
  */
 enum iw_error migrate_read(struct context *context, const char *directory, struct migration **migrations,
                            unsigned *count) IW_MUST_USE;
+
+/* Applies what is not applied yet, printing a line each; applied gets how many.  directory NULL: the default.
+ */
+enum iw_error migrate_all(struct ctl *ctl, struct db *db, const char *directory,
+                          unsigned *applied) IW_MUST_USE;
 
 #endif

@@ -1,0 +1,380 @@
+/*
+ * imgwardctl init: the first run, from installed programs to a service that
+ * answers.  Each step is a row of a table and says what it made, that it was
+ * there already, or what is left to do; a second run changes nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "ctl/ctl_store.h"
+#include "ctl/migrate.h"
+#include "ctl/site.h"
+#include "domain/key.h"
+#include "service/presign.h"
+#include "service/redis.h"
+#include "service/sealing.h"
+#include "service/storage.h"
+#include "store/accounts.h"
+#include "store/provision.h"
+
+enum { watermark_key_bytes = 32, password_bytes = 24 };
+
+enum init_verdict { INIT_THERE, INIT_MADE, INIT_TO_DO };
+
+struct init {
+    struct ctl *ctl;
+    struct config config;
+    struct config administrator_config;
+    const char *password; /* of the service's user; "" for unix_socket authentication */
+    struct db *db;        /* of the administrator where that can be had, else the service's; NULL: neither */
+    char line[1024];
+};
+
+__attribute__((format(printf, 3, 4))) static enum init_verdict
+say(struct init *init, enum init_verdict verdict, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(init->line, sizeof init->line, format, arguments);
+    va_end(arguments);
+    return verdict;
+}
+
+/* The error that the context holds, told and forgotten. */
+static enum init_verdict say_error(struct init *init)
+{
+    struct context *context = init->ctl->context;
+    say(init, INIT_TO_DO, "%s%s%s%s", context->sentence, context->cause != NULL ? " (" : "",
+        context->cause != NULL ? context->cause : "", context->cause != NULL ? ")" : "");
+    context_clear(context);
+    return INIT_TO_DO;
+}
+
+/* ---- secrets ---- */
+
+/*
+ * Root makes a secret for the service: its group is that of the folder it lies
+ * in (root:imgward for /etc/imgward), which may read it and not write it.
+ */
+static bool secret_share(struct init *init, const char *path)
+{
+    struct stat folder;
+    if (geteuid() != 0)
+        return true;
+    if (stat(dirname(arena_text(init->ctl->context->arena, path)), &folder) == 0 &&
+        chown(path, 0, folder.st_gid) == 0 && chmod(path, folder.st_gid == 0 ? 0600 : 0640) == 0)
+        return true;
+    say(init, INIT_TO_DO, "%s: %s", path, strerror(errno));
+    return false;
+}
+
+/* What a step says of a secret that is there, or that making it ended with an error or well. */
+static enum init_verdict secret_say(struct init *init, const char *path, enum iw_error error)
+{
+    struct stat facts;
+    if (error == IW_TWIN_EXISTS) {
+        context_clear(init->ctl->context);
+        if (stat(path, &facts) == 0 && (facts.st_mode & 07) != 0)
+            return say(init, INIT_TO_DO, "%s can be read by everybody; chmod 0640 it", path);
+        return say(init, INIT_THERE, "%s", path);
+    }
+    if (error != IW_OK)
+        return say_error(init);
+    return secret_share(init, path) ? say(init, INIT_MADE, "%s", path) : INIT_TO_DO;
+}
+
+static enum init_verdict step_signing_keys(struct init *init)
+{
+    const char *path = init->config.store_signing_keys_file, *id;
+    return secret_say(init, path, presign_keys_generate(init->ctl->context, path, false, &id));
+}
+
+static enum init_verdict step_sealing_key(struct init *init)
+{
+    const char *path = init->config.webhooks_secret_key_file;
+    return secret_say(init, path, sealing_key_generate(init->ctl->context, path));
+}
+
+static enum init_verdict step_watermark_key(struct init *init)
+{
+    const char *path = init->config.image_watermark_key_file;
+    uint8_t key[watermark_key_bytes];
+    if (access(path, F_OK) == 0)
+        return secret_say(init, path, IW_TWIN_EXISTS);
+    crypto_random(key, sizeof key);
+    enum iw_error error = ctl_file_write(init->ctl->context, path, key, sizeof key, 0600);
+    crypto_wipe(key, sizeof key);
+    return secret_say(init, path, error);
+}
+
+static enum init_verdict step_password(struct init *init)
+{
+    struct context *context = init->ctl->context;
+    const char *path = init->config.database_password_file;
+    enum init_verdict verdict = INIT_THERE;
+    uint8_t random[password_bytes];
+    if (path[0] == '\0')
+        return say(init, INIT_THERE, "none needed: the database knows the system's user %s",
+                   init->config.database_user);
+    if (access(path, F_OK) == 0) {
+        verdict = secret_say(init, path, IW_TWIN_EXISTS);
+    } else {
+        crypto_random(random, sizeof random);
+        const char *line =
+            arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
+        verdict = secret_say(init, path, ctl_file_write(context, path, line, strlen(line), 0600));
+    }
+    if (verdict == INIT_TO_DO)
+        return verdict;
+    return config_secret(context, path, &init->password) == IW_OK ? verdict : say_error(init);
+}
+
+/* ---- the database ---- */
+
+/* Whether the service's user can connect; root takes the user's place for the moment where it must. */
+static enum iw_error service_ping(struct init *init, struct db *db)
+{
+    const struct passwd *user = getpwnam(init->config.database_user);
+    bool is_other = geteuid() == 0 && ctl_is_socket_user(&init->config) && user != NULL;
+    if (is_other && seteuid(user->pw_uid) != 0)
+        return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become %s.", user->pw_name);
+    enum iw_error error = provision_ping(init->ctl->context, db);
+    if (is_other && seteuid(0) != 0)
+        return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become root again.");
+    return error;
+}
+
+/* The administrator of a local database, who knows root by the socket; NULL when that does not work. */
+static struct db *administrator_open(struct init *init, const char *database)
+{
+    if (geteuid() != 0 || init->config.database_socket[0] == '\0')
+        return NULL;
+    struct db *db = ctl_db_administrator(&init->config, database, &init->administrator_config);
+    if (provision_ping(init->ctl->context, db) == IW_OK)
+        return db;
+    context_clear(init->ctl->context);
+    db_free(db);
+    return NULL;
+}
+
+/* Somebody else has to make the database; what he has to say is printed. */
+static enum init_verdict statements_say(struct init *init, const struct provision *provision)
+{
+    const char *statements[provision_statements_max];
+    const struct provision shown = {provision->database, provision->user,
+                                    provision->password[0] != '\0' ? "THE-PASSWORD" : ""};
+    provision_statements(init->ctl->context->arena, &shown, statements);
+    return say(init, INIT_TO_DO, "cannot be reached as %s; its administrator runs: %s; %s; %s",
+               provision->user, statements[0], statements[1], statements[2]);
+}
+
+/* Opens the database for the steps that follow: the administrator's way where there is one. */
+static enum iw_error database_open(struct init *init, bool has_administrator)
+{
+    struct db *service = db_new(&init->config, init->password);
+    enum iw_error error = service_ping(init, service);
+    if (has_administrator)
+        init->db = administrator_open(init, init->config.database_name);
+    else if (error == IW_OK)
+        init->db = service;
+    if (init->db != service)
+        db_free(service);
+    return error;
+}
+
+static enum init_verdict step_database(struct init *init)
+{
+    const struct config *config = &init->config;
+    const struct provision provision = {config->database_name, config->database_user, init->password};
+    unsigned made = 0;
+    if (!provision_is_sound(&provision))
+        return say(init, INIT_TO_DO,
+                   "database.name, database.user or the password holds letters that need quoting");
+    struct db *administrator = administrator_open(init, "mysql");
+    bool has_administrator = administrator != NULL;
+    enum iw_error error =
+        has_administrator ? provision_run(init->ctl->context, administrator, &provision, &made) : IW_OK;
+    db_free(administrator);
+    if (error != IW_OK)
+        return say_error(init);
+    if (database_open(init, has_administrator) == IW_OK)
+        return say(init, made > 0 ? INIT_MADE : INIT_THERE, "%s, for the user %s to read and write rows",
+                   config->database_name, config->database_user);
+    if (has_administrator && ctl_is_socket_user(config) && getpwnam(config->database_user) == NULL)
+        return say(init, INIT_TO_DO,
+                   "the system has no user %s; systemd-sysusers makes it from imgward.sysusers",
+                   config->database_user);
+    if (has_administrator)
+        return say_error(init);
+    context_clear(init->ctl->context);
+    return statements_say(init, &provision);
+}
+
+static enum init_verdict step_tables(struct init *init)
+{
+    unsigned applied = 0;
+    if (init->db == NULL)
+        return say(init, INIT_TO_DO, "not without the database");
+    if (migrate_all(init->ctl, init->db, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
+        return say_error(init);
+    return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
+                       : say(init, INIT_THERE, "up to date");
+}
+
+/* ---- Redis, the store ---- */
+
+static enum init_verdict step_redis(struct init *init)
+{
+    const char *password;
+    if (config_secret(init->ctl->context, init->config.redis_password_file, &password) != IW_OK)
+        return say_error(init);
+    struct redis *redis = redis_new(&init->config, password);
+    struct redis_reply reply = redis_call(redis, init->ctl->context, 1, (const char *const[]){"PING"}, NULL);
+    bool is_there = reply.kind == REDIS_TEXT;
+    redis_free(redis);
+    context_clear(init->ctl->context);
+    if (is_there)
+        return say(init, INIT_THERE, "answers");
+    return say(init, INIT_TO_DO,
+               "cannot be reached; start it, or see [redis] in %s (and whether %s may open "
+               "its socket: adduser %s redis)",
+               init->ctl->config_path, init->config.database_user, init->config.database_user);
+}
+
+static enum init_verdict step_store(struct init *init)
+{
+    struct stat facts;
+    const char *path = init->config.store_path;
+    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+        return say(init, INIT_TO_DO, "%s: %s; systemd-tmpfiles --create makes it from imgward.tmpfiles", path,
+                   strerror(errno != 0 ? errno : ENOTDIR));
+    return say(init, INIT_THERE, "%s", path);
+}
+
+/* ---- the first account ---- */
+
+static enum iw_error account_make(struct init *init, const char *name, char key[key_size])
+{
+    struct context *context = init->ctl->context;
+    const char *plan = ctl_option(init->ctl, "--plan");
+    uint8_t digest[32];
+    char prefix[key_prefix_size];
+    int64_t account = 0, id = 0, now_ms = clock_now_ms();
+    enum iw_error error =
+        accounts_create(context, init->db, name, plan != NULL ? plan : "free", now_ms, &account);
+    if (error != IW_OK)
+        return error;
+    key_make(key);
+    key_digest(key, digest);
+    key_prefix(key, prefix);
+    return accounts_key_add(context, init->db, account, "first", digest, prefix, now_ms, 0, &id);
+}
+
+static enum init_verdict step_account(struct init *init)
+{
+    const char *name =
+        ctl_option(init->ctl, "--account") != NULL ? ctl_option(init->ctl, "--account") : "first";
+    struct account *accounts = NULL;
+    size_t count = 0;
+    char key[key_size];
+    if (init->db == NULL)
+        return say(init, INIT_TO_DO, "not without the database");
+    if (accounts_list(init->ctl->context, init->db, &accounts, &count) != IW_OK)
+        return say_error(init);
+    if (count > 0)
+        return say(init, INIT_THERE, "%zu in all; imgwardctl account list shows them", count);
+    if (account_make(init, name, key) != IW_OK)
+        return say_error(init);
+    say(init, INIT_MADE, "\"%s\"; its key, shown this once: %s", name, key);
+    crypto_wipe(key, sizeof key);
+    return INIT_MADE;
+}
+
+/* ---- nginx ---- */
+
+static enum init_verdict step_nginx(struct init *init)
+{
+    const char *site = site_read(init->ctl->context);
+    if (site == NULL)
+        return say(init, INIT_TO_DO,
+                   "is not here, may not be asked, or its configuration is broken; nginx -T says");
+    bool has_http = strstr(site, "upstream imgward_api") != NULL;
+    bool has_server = strstr(site, "location ^~ /api/v2/") != NULL;
+    if (has_http && has_server)
+        return say(init, INIT_THERE, "passes /api/v2/ and /files/ to the pool");
+    return say(
+        init, INIT_TO_DO, "missing:%s%s", has_http ? "" : "\n    in http { }:    include imgward/http.conf;",
+        has_server ? ""
+                   : "\n    in server { }:  include imgward/locations.conf;   (or enable the site: ln -s "
+                     "../sites-available/imgward /etc/nginx/sites-enabled/, name and certificate set)");
+}
+
+static const struct {
+    const char *name;
+    enum init_verdict (*run)(struct init *init);
+} steps[] = {
+    {"signing keys", step_signing_keys},
+    {"sealing key", step_sealing_key},
+    {"watermark key", step_watermark_key},
+    {"password", step_password},
+    {"database", step_database},
+    {"tables", step_tables},
+    {"redis", step_redis},
+    {"file store", step_store},
+    {"account", step_account},
+    {"nginx", step_nginx},
+};
+
+static enum ctl_exit init_run(struct ctl *ctl)
+{
+    static const char *const words[] = {[INIT_THERE] = "there", [INIT_MADE] = "made", [INIT_TO_DO] = "TO DO"};
+    struct init init = {.ctl = ctl, .password = ""};
+    unsigned counts[INIT_TO_DO + 1] = {0};
+    if (!ctl_config(ctl, &init.config))
+        return CTL_FAILED;
+    clock_offset_set_s(init.config.test_clock_offset_s);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        context_clear(ctl->context);
+        init.line[0] = '\0';
+        enum init_verdict verdict = steps[i].run(&init);
+        counts[verdict]++;
+        printf("%-14s %-6s %s\n", steps[i].name, words[verdict], init.line);
+        fflush(stdout);
+    }
+    crypto_wipe(init.line, sizeof init.line);
+    db_free(init.db);
+    if (counts[INIT_TO_DO] > 0)
+        printf("%u made, %u left to do; then run imgwardctl init again\n", counts[INIT_MADE],
+               counts[INIT_TO_DO]);
+    else if (counts[INIT_MADE] > 0)
+        printf(
+            "%u made; imgwardctl doctor checks the whole, systemctl enable --now imgward-api imgward-worker "
+            "starts it\n",
+            counts[INIT_MADE]);
+    else
+        printf("nothing to do: all was there\n");
+    return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
+}
+
+const struct ctl_command ctl_commands_init[] = {
+    {.words = {"init"},
+     .arguments = "",
+     .options = {{"--account", "NAME", "of the first account; first when omitted"},
+                 {"--plan", "PLAN", "of the first account: free (when omitted), pro or enterprise"},
+                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
+     .help =
+         "Makes what a first run needs: secrets, database, tables, an account with its key; names what is "
+         "left to do. Doing it again changes nothing.",
+     .run = init_run},
+    {.words = {NULL}},
+};
