@@ -17,6 +17,7 @@ parts=(
     "lint#the walls, format, length of functions"
     "api#the contract over HTTPS, on a stack of its own"
     "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
+    "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
     "dist#make distcheck: the tarball builds, passes, installs and cleans up"
 )
 
@@ -95,6 +96,7 @@ pytest_run() {
 
 part_api() { pytest_run "$root/tests/api"; }
 part_fault() { pytest_run "$root/tests/fault"; }
+part_ops() { pytest_run "$root/tests/ops"; }
 
 part_dist() {
     check_one dist_check

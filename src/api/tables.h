@@ -10,5 +10,6 @@ extern const struct route api_orders[];
 extern const struct route api_statistics[];
 extern const struct route api_files[];
 extern const struct route api_webhooks[];
+extern const struct route api_watch[];
 
 #endif

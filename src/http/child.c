@@ -21,6 +21,7 @@ enum { rest_most = 64 };
 /* What one process keeps open from its first request to its last. */
 struct child {
     const struct config *config;
+    struct metrics *metrics;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
     struct domain domain;
@@ -101,6 +102,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     struct request request = {.context = &context,
                               .arena = child->arena_request,
                               .config = child->config,
+                              .metrics = child->metrics,
                               .domain = &child->domain};
     char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, timeout_ms, &request.wire);
     if (parameters == NULL)
@@ -125,9 +127,9 @@ static void child_serve_rest(struct child *child)
         continue;
 }
 
-int child_run(const struct config *config, int listener)
+int child_run(const struct config *config, int listener, struct metrics *metrics)
 {
-    struct child child = {.config = config};
+    struct child child = {.config = config, .metrics = metrics};
     struct context context;
     child.arena_process = arena_new(0);
     child.arena_request = arena_new(0);

@@ -5,6 +5,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
+#include "base/metrics.h"
 
 /*
  * Reads all that a process needs beside the configuration: secrets, signing
@@ -13,9 +14,9 @@
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /*
- * Serves requests of the listener; answers the exit code.  config is borrowed.
- * A TERM lets the request under way finish.
+ * Serves requests of the listener; answers the exit code.  config and
+ * metrics are borrowed.  A TERM lets the request under way finish.
  */
-int child_run(const struct config *config, int listener);
+int child_run(const struct config *config, int listener, struct metrics *metrics);
 
 #endif

@@ -1,5 +1,6 @@
 #include "http/limit.h"
 
+#include "base/metrics.h"
 #include "domain/caller.h"
 #include "domain/domain.h"
 
@@ -11,6 +12,8 @@ void limit_send(struct request *request)
     bool is_sent = ratelimit_send(request->domain->redis, request->context, request->config->redis_prefix,
                                   request->caller->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = is_sent ? LIMIT_ASKED : LIMIT_ANSWERED;
+    if (!is_sent)
+        metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
     /* Redis is away: nobody is refused, and the numbers are those of a fresh window. */
     request->limit_remaining = request->limit_per_minute;
     request->limit_reset_s = ratelimit_window_ms / 1000;
@@ -24,8 +27,10 @@ enum iw_error limit_receive(struct request *request)
         ratelimit_receive(request->domain->redis, request->context, request->config->redis_prefix,
                           request->caller->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = LIMIT_ANSWERED;
-    if (!answer.is_known)
+    if (!answer.is_known) {
+        metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
         return IW_OK;
+    }
     request->limit_remaining = answer.remaining;
     request->limit_reset_s = answer.reset_s;
     if (!answer.is_refused)

@@ -14,6 +14,7 @@
 #include "base/process.h"
 #include "http/child.h"
 #include "http/fastcgi.h"
+#include "http/meter.h"
 
 enum {
     processes_a_core = 8,
@@ -35,6 +36,7 @@ struct pool {
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
+    struct metrics *metrics; /* shared with the children */
     unsigned wanted;
     struct child_slot *slots; /* room for those that leave beside those that stay */
     unsigned slot_count;
@@ -74,7 +76,7 @@ static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    int code = child_run(&pool->config, pool->listener);
+    int code = child_run(&pool->config, pool->listener, pool->metrics);
     free(pool->slots);
     arena_free(pool->arena);
     exit(code);
@@ -123,6 +125,7 @@ static void death_note(struct pool *pool, const struct child_slot *slot, int sta
               LOG_NUMBER("signal", WIFSIGNALED(state) ? WTERMSIG(state) : 0),
               LOG_NUMBER("status", WIFEXITED(state) ? WEXITSTATUS(state) : 0),
               LOG_NUMBER("lived_ms", now_ms - slot->started_ms));
+    metrics_add(pool->metrics, METRIC_CHILD_DEATHS, 0, 0, 1);
     pool->short_lives = now_ms - slot->started_ms < short_life_ms ? pool->short_lives + 1 : 0;
     if (pool->short_lives < pool->wanted)
         return;
@@ -247,6 +250,7 @@ int pool_run(struct context *context, const char *config_file)
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
+    pool.metrics = meter_new(api_routes);
     pool_size(&pool);
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.wanted));

@@ -21,6 +21,7 @@
 
 struct caller;
 struct domain;
+struct metrics;
 struct ratelimit_lock;
 struct route;
 
@@ -70,7 +71,8 @@ struct request {
     struct context *context;
     struct arena *arena;
     const struct config *config;
-    struct domain *domain; /* the handles of this process; NULL in unit tests */
+    struct domain *domain;   /* the handles of this process; NULL in unit tests */
+    struct metrics *metrics; /* of the pool; NULL in unit tests */
     struct wire wire;
     char *const *parameters; /* FastCGI's "NAME=value" list, closed by NULL; borrowed */
 

@@ -5,6 +5,7 @@
 #include "http/auth.h"
 #include "http/failure.h"
 #include "http/limit.h"
+#include "http/meter.h"
 #include "http/response.h"
 
 /* Reads do their SQL while Redis thinks; writes must know first that they may. */
@@ -49,10 +50,9 @@ static void answer(struct request *request, enum iw_error error)
     response_send(request);
 }
 
-static void line_log(const struct request *request, enum iw_error error)
+static void line_log(const struct request *request, enum iw_error error, int64_t ms)
 {
     const struct context *context = request->context;
-    int64_t ms = clock_monotonic_ms() - request->started_ms;
     if (error == IW_SERVER_INTERNAL_ERROR || error == IW_SERVICE_UNAVAILABLE || context->cause != NULL)
         log_failure(context, "request_failed");
     log_event(LOG_INFO, context, "request", LOG_TEXT("method", request->method_name),
@@ -69,5 +69,7 @@ void serve(struct request *request, const struct route *const *tables)
         error = steps[i](request);
     error = limit_settle(request, error);
     answer(request, error);
-    line_log(request, error);
+    int64_t ms = clock_monotonic_ms() - request->started_ms;
+    line_log(request, error, ms);
+    meter_request(request, tables, error, ms);
 }

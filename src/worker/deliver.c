@@ -48,6 +48,7 @@ struct deliver {
     const struct config *config;
     struct db *db;
     const char *owner;
+    struct metrics *metrics;
     char machine[owner_size];
     struct presign *presign;
     struct sealing sealing;
@@ -182,6 +183,11 @@ static void record_log(const struct transfer *transfer, const struct delivery_ve
                        const char *inactive_reason)
 {
     bool is_delivered = verdict->event == DELIVERY_EVENT_SUCCEED;
+    metrics_add(transfer->deliver->metrics, METRIC_DELIVERIES,
+                is_delivered                             ? METRIC_DELIVERED
+                : verdict->event == DELIVERY_EVENT_RETRY ? METRIC_DELIVERY_RETRIED
+                                                         : METRIC_DELIVERY_FAILED,
+                0, 1);
     log_event(is_delivered ? LOG_INFO : LOG_WARN, &transfer->context,
               is_delivered                             ? "delivered"
               : verdict->event == DELIVERY_EVENT_RETRY ? "delivery_retried"
@@ -340,12 +346,13 @@ static enum iw_error fetch_make(struct deliver *deliver, struct context *context
 }
 
 enum iw_error deliver_new(struct context *context, const struct config *config, struct db *db,
-                          const char *owner, struct deliver **deliver)
+                          const char *owner, struct metrics *metrics, struct deliver **deliver)
 {
     struct deliver *fresh = calloc(1, sizeof *fresh);
     if (fresh == NULL)
         abort();
-    *fresh = (struct deliver){.config = config, .db = db, .owner = owner, .arena = arena_new(arena_bytes)};
+    *fresh = (struct deliver){
+        .config = config, .db = db, .owner = owner, .metrics = metrics, .arena = arena_new(arena_bytes)};
     owner_machine(fresh->machine);
     enum iw_error error = sealing_read(context, config->webhooks_secret_key_file, &fresh->sealing);
     if (error == IW_OK)
@@ -376,7 +383,7 @@ void deliver_free(struct deliver *deliver)
 enum iw_error deliver_check(struct context *context, const struct config *config)
 {
     struct deliver *deliver;
-    enum iw_error error = deliver_new(context, config, NULL, "", &deliver);
+    enum iw_error error = deliver_new(context, config, NULL, "", NULL, &deliver);
     if (error == IW_OK)
         deliver_free(deliver);
     return error;

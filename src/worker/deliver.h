@@ -19,6 +19,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
+#include "base/metrics.h"
 #include "service/fetch.h"
 #include "store/db.h"
 
@@ -32,7 +33,7 @@ enum { deliver_descriptors_max = fetch_descriptors_max };
  * file or the list of addresses is not what it must be.  The caller owns it.
  */
 enum iw_error deliver_new(struct context *context, const struct config *config, struct db *db,
-                          const char *owner, struct deliver **deliver) IW_MUST_USE;
+                          const char *owner, struct metrics *metrics, struct deliver **deliver) IW_MUST_USE;
 
 /* Checks the files and addresses that the configuration names. */
 enum iw_error deliver_check(struct context *context, const struct config *config) IW_MUST_USE;

@@ -356,6 +356,8 @@ static void reading_take(struct worker *worker, struct task *task, const struct 
 static void answer_take(struct worker *worker, struct task *task, const struct image_answer *answer)
 {
     bool is_reading = answer->error == IW_OK || answer->error == IW_WATERMARK_NOT_FOUND;
+    for (unsigned stage = 0; stage < image_stage_count; stage++)
+        metrics_add(worker->metrics, METRIC_STAGE_MS, stage, 0, answer->stage_ms[stage]);
     if (task->job.kind == JOB_EXTRACT && is_reading) {
         reading_take(worker, task, answer);
         return;
@@ -387,6 +389,8 @@ static void death_take(struct worker *worker, struct task *task, int wait_status
               LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
               LOG_NUMBER("attempt", task->job.attempt), LOG_NUMBER("deaths", task->job.deaths + 1));
     bool is_timeout = task->is_overdue || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
+    metrics_add(worker->metrics, METRIC_IMAGE_DEATHS, is_timeout ? METRIC_DEATH_TIMEOUT : METRIC_DEATH_CRASH,
+                0, 1);
     task_trouble(worker, task, JOB_TROUBLE_DEATH, is_timeout ? IW_PROCESSING_TIMEOUT : IW_PROCESSING_CRASHED,
                  NULL, is_timeout ? "timeout" : "crash");
 }

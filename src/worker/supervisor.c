@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "domain/upkeep.h"
+#include "store/workers.h"
 #include "worker/worker.h"
 
 enum {
@@ -99,7 +101,8 @@ static void worker_look(struct worker *worker, enum job_class class)
                                      .class = class,
                                      .lease_s = worker->config.worker_lease_s,
                                      .account_most = pool->account_most};
-    if (!pool->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0)
+    if (!pool->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0 ||
+        worker->is_paused)
         return;
     pool->is_look_asked = false;
     enum iw_error error = jobs_lease(&worker->context, worker->domain.db, &place, able, jobs, &count);
@@ -116,11 +119,47 @@ static void worker_look(struct worker *worker, enum job_class class)
     }
 }
 
+/* The row that tells of this worker, and the switch that an operator may have set. */
+static void worker_tell(struct worker *worker)
+{
+    struct context *context = &worker->context;
+    struct text text;
+    bool is_paused = worker->is_paused;
+    char host[256] = "", label[300];
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    snprintf(label, sizeof label, "worker=\"%s:%ld\"", host, (long)getpid());
+    text_init(&text, context->arena);
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (metrics_scope((enum metric)i) == METRIC_SCOPE_WORKER)
+            metrics_print(worker->metrics, (enum metric)i, label, &text);
+    const struct worker_row row = {.owner = worker->owner,
+                                   .host = host,
+                                   .pid = getpid(),
+                                   .version = PACKAGE_VERSION,
+                                   .places = worker->pools[JOB_CLASS_IMAGE].count,
+                                   .busy = tasks_busy(worker),
+                                   .metrics = text.data};
+    enum iw_error error = workers_note(context, worker->domain.db, &row);
+    if (error == IW_OK)
+        error = workers_paused(context, worker->domain.db, &is_paused);
+    /* An older schema has no such tables: the work goes on. */
+    if (error != IW_OK && error != IW_SERVICE_UNAVAILABLE && !worker->is_notice_refused)
+        log_failure(context, "worker_not_told");
+    worker->is_notice_refused = error != IW_OK && error != IW_SERVICE_UNAVAILABLE;
+    context_clear(context);
+    if (is_paused != worker->is_paused)
+        log_event(LOG_INFO, NULL, is_paused ? "queue_paused" : "queue_resumed");
+    worker->is_paused = is_paused;
+}
+
 static void worker_heartbeat(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
     process_notify("WATCHDOG=1");
     worker->heartbeat_at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
+    if (!worker->is_database_away)
+        worker_tell(worker);
     if (tasks_busy(worker) == 0)
         return;
     enum iw_error error =
@@ -157,6 +196,7 @@ static void worker_sweep(struct worker *worker, int64_t now_ms)
     worker->sweep_at_ms = now_ms + worker->config.worker_sweep_ms;
     if (!database_said(worker, leases_take_back(worker, &taken), "sweep_failed"))
         return;
+    metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)taken);
     if (taken > 0)
         log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("jobs", taken));
@@ -182,6 +222,8 @@ static void worker_reclaim(struct worker *worker, int64_t now_ms)
     unsigned orders = 0, unfinished = 0;
     worker->reclaim_at_ms = now_ms + reclaim_ms;
     enum iw_error error = upkeep_reclaim(&worker->domain, worker->storage, &orders);
+    if (error == IW_OK && workers_forget(&worker->context, worker->domain.db, "") != IW_OK)
+        context_clear(&worker->context);
     if (error == IW_OK)
         error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
     if (!database_said(worker, error, "reclaim_failed"))
@@ -217,7 +259,7 @@ static int64_t pool_next_ms(const struct worker *worker, const struct pool *pool
     int64_t next_ms = INT64_MAX;
     for (unsigned i = 0; i < pool->count; i++)
         next_ms = task_next_ms(&pool->tasks[i]) < next_ms ? task_next_ms(&pool->tasks[i]) : next_ms;
-    if (pool->is_look_asked && tasks_able(pool) > 0 && worker->look_at_ms < next_ms)
+    if (pool->is_look_asked && !worker->is_paused && tasks_able(pool) > 0 && worker->look_at_ms < next_ms)
         next_ms = worker->look_at_ms;
     return next_ms;
 }
@@ -405,7 +447,9 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     owner_self(worker->owner);
     owner_machine(worker->machine);
     pools_make(worker);
-    error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, &worker->deliver);
+    worker->metrics = metrics_new(NULL, 0);
+    error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, worker->metrics,
+                        &worker->deliver);
     if (error == IW_OK)
         error = transfer_open(worker, context);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
@@ -424,6 +468,7 @@ static void worker_close(struct worker *worker)
     redis_free(worker->domain.redis);
     db_free(worker->domain.db);
     storage_close(worker->storage);
+    metrics_free(worker->metrics);
     arena_free(worker->config_arena);
 }
 
@@ -453,6 +498,8 @@ int supervisor_run(struct context *context, const char *config_file)
     process_notify("READY=1");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
+    if (workers_forget(&worker.context, worker.domain.db, worker.owner) != IW_OK)
+        context_clear(&worker.context);
     worker_close(&worker);
     log_event(LOG_INFO, NULL, "stopped");
     arena_free(worker.arena);

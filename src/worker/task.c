@@ -72,13 +72,27 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
     worker->reclaim_at_ms = 0;
 }
 
-static void outcome_log(const struct task *task, const struct outcome_effect *effect)
+static void job_count(const struct worker *worker, const struct task *task, enum job_event event)
+{
+    static const enum metric_job_result results[JOB_EVENT_COUNT] = {[JOB_EVENT_FINISH] = METRIC_JOB_DONE,
+                                                                    [JOB_EVENT_RETRY] = METRIC_JOB_RETRIED,
+                                                                    [JOB_EVENT_FAIL] = METRIC_JOB_FAILED,
+                                                                    [JOB_EVENT_CANCEL] =
+                                                                        METRIC_JOB_CANCELLED};
+    metrics_add(worker->metrics, METRIC_JOBS, task->job.kind, results[event], 1);
+    metrics_observe(worker->metrics, METRIC_JOB_SECONDS, task->job.kind,
+                    clock_monotonic_ms() - task->begun_ms);
+}
+
+static void outcome_log(const struct worker *worker, const struct task *task,
+                        const struct outcome_effect *effect)
 {
     static const char *const words[JOB_EVENT_COUNT] = {[JOB_EVENT_FINISH] = "job_done",
                                                        [JOB_EVENT_RETRY] = "job_requeued",
                                                        [JOB_EVENT_FAIL] = "job_failed",
                                                        [JOB_EVENT_CANCEL] = "job_cancelled"};
     const struct outcome *outcome = &task->outcome;
+    job_count(worker, task, effect->verdict.event);
     log_event(outcome->kind == OUTCOME_TROUBLE ? LOG_WARN : LOG_INFO, &task->context,
               words[effect->verdict.event], LOG_TEXT("kind", job_kind_name(task->job.kind)),
               LOG_NUMBER("file_id", task->job.file_id), LOG_NUMBER("attempt", task->job.attempt),
@@ -137,7 +151,7 @@ static void task_record(struct worker *worker, struct task *task)
     } else if (error != IW_OK) {
         record_later(task);
     } else {
-        outcome_log(task, &effect);
+        outcome_log(worker, task, &effect);
         effect_apply(worker, task, &effect);
         task_free(worker, task);
     }

@@ -17,6 +17,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
+#include "base/metrics.h"
 #include "domain/domain.h"
 #include "domain/outcome.h"
 #include "service/fetch.h"
@@ -107,6 +108,10 @@ struct worker {
     bool fetch_allow_http; /* what it was made with */
     char *fetch_allow_addresses;
 
+    struct metrics *metrics;
+
+    bool is_paused;         /* an operator wants no new jobs begun */
+    bool is_notice_refused; /* the table of workers is not there yet: told once */
     bool is_database_away;
     int64_t look_at_ms; /* all monotonic: not before */
     int64_t heartbeat_at_ms;

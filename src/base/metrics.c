@@ -1,0 +1,293 @@
+#include "base/metrics.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <imgward/error.h>
+
+static const int64_t buckets_ms[] = {5,    10,   25,   50,    100,   250,   500,
+                                     1000, 2500, 5000, 10000, 30000, 60000, 300000};
+
+/* A histogram's cells: the buckets, those beyond the last, and the sum in milliseconds. */
+enum {
+    bucket_count = sizeof buckets_ms / sizeof buckets_ms[0],
+    histogram_cells = bucket_count + 2,
+    values_max = 8
+};
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+/* A label whose values are listed, or those of the program's endpoints, or the codes of errors. */
+enum metric_values { VALUES_NONE, VALUES_LISTED, VALUES_ENDPOINTS, VALUES_ERRORS };
+
+struct metric_label {
+    const char *name;
+    enum metric_values kind;
+    const char *values[values_max];
+};
+
+#define ENDPOINT                                                                                             \
+    {                                                                                                        \
+        "endpoint", VALUES_ENDPOINTS,                                                                        \
+        {                                                                                                    \
+            NULL                                                                                             \
+        }                                                                                                    \
+    }
+#define JOB_KIND                                                                                             \
+    {                                                                                                        \
+        "kind", VALUES_LISTED,                                                                               \
+        {                                                                                                    \
+            "protect", "embed", "extract", "archive", "fetch", "push"                                        \
+        }                                                                                                    \
+    }
+
+static const struct {
+    const char *name;
+    enum metric_type type;
+    enum metric_scope scope;
+    struct metric_label labels[2];
+    const char *help;
+} kinds[METRIC_COUNT] = {
+    [METRIC_REQUESTS] = {"imgward_requests_total",
+                         METRIC_COUNTER,
+                         METRIC_SCOPE_POOL,
+                         {ENDPOINT, {"class", VALUES_LISTED, {"none", "1xx", "2xx", "3xx", "4xx", "5xx"}}},
+                         "Requests answered, by endpoint and class of status."},
+    [METRIC_REQUEST_SECONDS] = {"imgward_request_seconds",
+                                METRIC_HISTOGRAM,
+                                METRIC_SCOPE_POOL,
+                                {ENDPOINT},
+                                "Time from the request's arrival in the pool to the end of its answer."},
+    [METRIC_ERRORS] = {"imgward_errors_total",
+                       METRIC_COUNTER,
+                       METRIC_SCOPE_POOL,
+                       {{"code", VALUES_ERRORS, {NULL}}},
+                       "Requests that were answered with an error, by its code."},
+    [METRIC_RATE_LIMITED] = {"imgward_rate_limited_total",
+                             METRIC_COUNTER,
+                             METRIC_SCOPE_POOL,
+                             {{NULL, VALUES_NONE, {NULL}}},
+                             "Requests that were refused for their number."},
+    [METRIC_REDIS_AWAY] = {"imgward_redis_away_total",
+                           METRIC_COUNTER,
+                           METRIC_SCOPE_POOL,
+                           {{NULL, VALUES_NONE, {NULL}}},
+                           "Requests that went on without limits, because Redis was away."},
+    [METRIC_CHILD_DEATHS] = {"imgward_pool_deaths_total",
+                             METRIC_COUNTER,
+                             METRIC_SCOPE_POOL,
+                             {{NULL, VALUES_NONE, {NULL}}},
+                             "Processes of the pool that died and were replaced."},
+    [METRIC_STORE_BYTES] = {"imgward_store_bytes",
+                            METRIC_GAUGE,
+                            METRIC_SCOPE_POOL,
+                            {{"of", VALUES_LISTED, {"inputs", "results", "archives"}}},
+                            "Bytes of files that the database names, read once in five minutes."},
+    [METRIC_JOBS] = {"imgward_jobs_total",
+                     METRIC_COUNTER,
+                     METRIC_SCOPE_WORKER,
+                     {JOB_KIND, {"result", VALUES_LISTED, {"done", "retried", "failed", "cancelled"}}},
+                     "Tries of jobs, by kind and what became of them."},
+    [METRIC_JOB_SECONDS] = {"imgward_job_seconds",
+                            METRIC_HISTOGRAM,
+                            METRIC_SCOPE_WORKER,
+                            {JOB_KIND},
+                            "Time of a try from its lease to its record."},
+    [METRIC_STAGE_MS] = {"imgward_image_stage_milliseconds_total",
+                         METRIC_COUNTER,
+                         METRIC_SCOPE_WORKER,
+                         {{"stage", VALUES_LISTED, {"decode", "engine", "encode", "thumbnail"}}},
+                         "CPU time of image processes, by stage."},
+    [METRIC_IMAGE_DEATHS] = {"imgward_image_deaths_total",
+                             METRIC_COUNTER,
+                             METRIC_SCOPE_WORKER,
+                             {{"reason", VALUES_LISTED, {"crash", "timeout"}}},
+                             "Image processes that died over a picture."},
+    [METRIC_LEASES_LOST] = {"imgward_leases_lost_total",
+                            METRIC_COUNTER,
+                            METRIC_SCOPE_WORKER,
+                            {{NULL, VALUES_NONE, {NULL}}},
+                            "Jobs taken back from workers that died or fell silent."},
+    [METRIC_DELIVERIES] = {"imgward_deliveries_total",
+                           METRIC_COUNTER,
+                           METRIC_SCOPE_WORKER,
+                           {{"result", VALUES_LISTED, {"delivered", "retried", "failed"}}},
+                           "Tries of webhook deliveries, by what became of them."},
+};
+
+struct metrics {
+    const char *const *endpoints;
+    unsigned endpoint_count;
+    _Atomic uint64_t *set_at_ms;   /* a gauge's last time, a cell for each metric */
+    unsigned begins[METRIC_COUNT]; /* where a metric's cells begin */
+    size_t block_bytes;
+    _Atomic uint64_t *cells; /* shared by the processes forked after it was made */
+};
+
+static unsigned label_count(const struct metrics *metrics, const struct metric_label *label)
+{
+    unsigned count = 0;
+    if (label->kind == VALUES_ENDPOINTS)
+        return metrics->endpoint_count;
+    if (label->kind == VALUES_ERRORS)
+        return IW_ERROR_COUNT;
+    while (count < values_max && label->values[count] != NULL)
+        count++;
+    return label->kind == VALUES_NONE ? 1 : count;
+}
+
+static const char *label_value(const struct metrics *metrics, const struct metric_label *label, unsigned at)
+{
+    if (label->kind == VALUES_ENDPOINTS)
+        return metrics->endpoints[at];
+    return label->kind == VALUES_ERRORS ? iw_error_code((enum iw_error)at) : label->values[at];
+}
+
+static unsigned series_cells(enum metric metric)
+{
+    return kinds[metric].type == METRIC_HISTOGRAM ? histogram_cells : 1;
+}
+
+struct metrics *metrics_new(const char *const *endpoints, unsigned endpoint_count)
+{
+    unsigned cells = 0;
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    if (metrics == NULL)
+        abort();
+    metrics->endpoints = endpoints;
+    metrics->endpoint_count = endpoint_count;
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        metrics->begins[i] = cells;
+        cells += label_count(metrics, &kinds[i].labels[0]) * label_count(metrics, &kinds[i].labels[1]) *
+                 series_cells((enum metric)i);
+    }
+    metrics->block_bytes = (cells + METRIC_COUNT) * sizeof *metrics->cells;
+    metrics->cells =
+        mmap(NULL, metrics->block_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (metrics->cells == MAP_FAILED)
+        abort();
+    metrics->set_at_ms = metrics->cells + cells;
+    return metrics;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    munmap(metrics->cells, metrics->block_bytes);
+    free(metrics);
+}
+
+/* The first cell of a series; NULL for labels that the table does not know. */
+static _Atomic uint64_t *series_at(const struct metrics *metrics, enum metric metric, unsigned a, unsigned b)
+{
+    unsigned wide = label_count(metrics, &kinds[metric].labels[1]);
+    if (a >= label_count(metrics, &kinds[metric].labels[0]) || b >= wide)
+        return NULL;
+    return metrics->cells + metrics->begins[metric] + (a * wide + b) * series_cells(metric);
+}
+
+void metrics_add(struct metrics *metrics, enum metric metric, unsigned a, unsigned b, uint64_t amount)
+{
+    _Atomic uint64_t *cell = metrics == NULL ? NULL : series_at(metrics, metric, a, b);
+    if (cell != NULL)
+        atomic_fetch_add_explicit(cell, amount, memory_order_relaxed);
+}
+
+void metrics_set(struct metrics *metrics, enum metric metric, unsigned a, uint64_t value)
+{
+    _Atomic uint64_t *cell = metrics == NULL ? NULL : series_at(metrics, metric, a, 0);
+    if (cell != NULL)
+        atomic_store_explicit(cell, value, memory_order_relaxed);
+}
+
+bool metrics_is_due(struct metrics *metrics, enum metric metric, int64_t now_ms, int64_t period_ms)
+{
+    if (metrics == NULL)
+        return false;
+    uint64_t before_ms = metrics->set_at_ms[metric];
+    if (before_ms != 0 && now_ms - (int64_t)before_ms < period_ms)
+        return false;
+    return atomic_compare_exchange_strong(&metrics->set_at_ms[metric], &before_ms, (uint64_t)now_ms);
+}
+
+void metrics_observe(struct metrics *metrics, enum metric metric, unsigned a, int64_t ms)
+{
+    unsigned bucket = 0;
+    _Atomic uint64_t *cells = metrics == NULL ? NULL : series_at(metrics, metric, a, 0);
+    if (cells == NULL)
+        return;
+    while (bucket < bucket_count && ms > buckets_ms[bucket])
+        bucket++;
+    atomic_fetch_add_explicit(&cells[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cells[bucket_count + 1], ms > 0 ? (uint64_t)ms : 0, memory_order_relaxed);
+}
+
+const char *metrics_name(enum metric metric)
+{
+    return kinds[metric].name;
+}
+
+enum metric_scope metrics_scope(enum metric metric)
+{
+    return kinds[metric].scope;
+}
+
+void metrics_print_head(enum metric metric, struct text *text)
+{
+    static const char *const types[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    text_printf(text, "# HELP %s %s\n# TYPE %s %s\n", kinds[metric].name, kinds[metric].help,
+                kinds[metric].name, types[kinds[metric].type]);
+}
+
+/* "a=\"x\",b=\"y\"" of a series. */
+static void labels_write(const struct metrics *metrics, enum metric metric, const char *label, unsigned a,
+                         unsigned b, char *line, size_t size)
+{
+    const unsigned at[] = {a, b};
+    int length = snprintf(line, size, "%s", label);
+    for (int i = 0; i < 2 && length >= 0 && (size_t)length < size; i++) {
+        const struct metric_label *one = &kinds[metric].labels[i];
+        if (one->kind != VALUES_NONE)
+            length += snprintf(line + length, size - (size_t)length, "%s%s=\"%s\"", length > 0 ? "," : "",
+                               one->name, label_value(metrics, one, at[i]));
+    }
+}
+
+static void histogram_print(const char *name, const char *labels, _Atomic uint64_t *cells, struct text *text)
+{
+    uint64_t count = 0;
+    const char *comma = labels[0] != '\0' ? "," : "";
+    for (unsigned i = 0; i <= bucket_count; i++)
+        count += cells[i];
+    if (count == 0)
+        return;
+    count = 0;
+    for (unsigned i = 0; i < bucket_count; i++)
+        text_printf(text, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
+                    (double)buckets_ms[i] / 1000, count += cells[i]);
+    count += cells[bucket_count];
+    text_printf(text, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, count);
+    text_printf(text, "%s_sum{%s} %.3f\n%s_count{%s} %" PRIu64 "\n", name, labels,
+                (double)cells[bucket_count + 1] / 1000, name, labels, count);
+}
+
+void metrics_print(const struct metrics *metrics, enum metric metric, const char *label, struct text *text)
+{
+    char labels[512];
+    for (unsigned a = 0; a < label_count(metrics, &kinds[metric].labels[0]); a++)
+        for (unsigned b = 0; b < label_count(metrics, &kinds[metric].labels[1]); b++) {
+            _Atomic uint64_t *cells = series_at(metrics, metric, a, b);
+            labels_write(metrics, metric, label, a, b, labels, sizeof labels);
+            if (kinds[metric].type == METRIC_HISTOGRAM)
+                histogram_print(kinds[metric].name, labels, cells, text);
+            else if (cells[0] > 0)
+                text_printf(text, "%s%s%s%s %" PRIu64 "\n", kinds[metric].name, labels[0] != '\0' ? "{" : "",
+                            labels, labels[0] != '\0' ? "}" : "", (uint64_t)cells[0]);
+        }
+}
