@@ -13,6 +13,8 @@ import uuid
 import pytest
 
 import client as client_module
+import marks
+import pictures
 from client import ORDERS
 from receiver import Receiver
 
@@ -433,6 +435,23 @@ def test_no_detection_is_told_without_a_text(hook_of, end_of_extraction):
     assert data["status"] == "undetected" and "watermarkText" not in data
 
 
+def test_an_embedding_and_its_extraction_are_told(hook_of, account):
+    hook = hook_of()
+    photo = pictures.jpeg(1024, 768, seed=7)
+    order = marks.embedded(account, [("a.jpg", photo, ["für Käthe"])])
+    assert order["status"] == "complete", order
+    embedded = hook.got(seconds=30)[0].json
+    assert embedded["eventType"] == "order.watermarkEmbed.completed"
+    assert embedded["data"]["type"] == "watermarkEmbed" and embedded["data"]["status"] == "complete"
+    marked = account.request("GET", embedded["data"]["downloadUrl"], key=False)
+    assert marked.status == 200
+    found = marks.extract(account, marked.body)
+    assert found["status"] == "detected", found
+    told = hook.got(2, seconds=30)[1].json
+    assert told["eventType"] == "order.watermarkExtract.completed" and told["data"]["status"] == "detected"
+    assert told["data"]["watermarkText"] == found["watermarkText"] == "für Käthe"
+
+
 # ---- how it is sent ----
 
 
@@ -738,17 +757,17 @@ def test_one_account_does_not_fill_all_the_room(account, stranger, receiver):
 
 @pytest.fixture
 def second_worker(stack, tmp_path):
-    """Another supervisor beside the stack's own."""
-    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
-        text = file.read()
+    """Another supervisor beside the stack's own; each has room for two deliveries of an account."""
     config = tmp_path / "imgward.conf"
-    config.write_text(text.replace("/worker.pid", "/worker-2.pid"), encoding="utf-8")
-    with open(tmp_path / "log", "wb") as log:
-        worker = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-worker"), "--config",
-                                   str(config)], stderr=log)
-    yield tmp_path / "log"
-    worker.terminate()
-    assert worker.wait(30) == 0
+    with stack.configured("webhooks", "deliveries_max", "4"):
+        with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+            config.write_text(file.read().replace("/worker.pid", "/worker-2.pid"), encoding="utf-8")
+        with open(tmp_path / "log", "wb") as log:
+            worker = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-worker"),
+                                       "--config", str(config)], stderr=log)
+        yield tmp_path / "log"
+        worker.terminate()
+        assert worker.wait(30) == 0
 
 
 def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, second_worker, stack):
