@@ -144,9 +144,8 @@ def cpu_seconds():
 
 
 def protect(options, source, result, strength, seed):
-    command = [options.ctl, "image", "protect", "--strength", strength, "--seed", str(seed)]
-    if options.weights:
-        command += ["--weights", options.weights]
+    command = [options.ctl, "image", "protect", "--strength", strength, "--seed", str(seed),
+               "--weights", options.weights]
     before = cpu_seconds()
     subprocess.run(command + [source, result], check=True, stdout=subprocess.DEVNULL)
     return cpu_seconds() - before
@@ -226,7 +225,7 @@ def bench_growth(photos, protected):
 
 
 def bench_cost(options, folder):
-    """CPU of the whole command on a picture of 4 MP, less that of a picture of 16 pixels' side."""
+    """CPU of the whole command on a picture of 4 MP, less that of a picture of 64 pixels' side."""
     rng = numpy.random.default_rng(3)
     big, small = os.path.join(folder, "big.png"), os.path.join(folder, "small.png")
     base = Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=numpy.uint8))
@@ -240,8 +239,9 @@ def bench_cost(options, folder):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ctl", default=os.path.join(TOP, "build", "imgwardctl"), help="imgwardctl to judge")
-    parser.add_argument("--weights", help="weights file, instead of the installed one")
+    parser.add_argument("--ctl", default=os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(TOP, "build")), "imgwardctl"),
+                        help="imgwardctl to judge")
+    parser.add_argument("--weights", default=os.path.join(TOP, "data", "protect.weights"))
     parser.add_argument("--images", default=os.path.join(TOP, "..", "shared", "images"))
     parser.add_argument("--held", default=os.path.join(TOP, "..", "shared", "training-images"),
                         help="training pictures, of which those kept from training are judged too")
