@@ -1,26 +1,31 @@
 #!/bin/bash
-# ./dev bench [PART...]: every part is a program of its own beside this one.
+# ./dev bench [PART [OPTIONS]]: every part is a program of its own beside this one.
 set -uo pipefail
 
 root=$IMGWARD_ROOT
 parts=(api watermark protect images)
 
-# A part's program: NAME.py or NAME.sh; one that is not there yet says so.
+# A part's program: NAME.sh or NAME.py; one that is not there says so.
 bench_run() {
-    local program=$root/tests/bench/$1
-    if [ -f "$program.py" ]; then
-        "$IMGWARD_PYTHON" "$program.py"
-    elif [ -f "$program.sh" ]; then
-        "$program.sh"
+    local name=$1 program=$root/tests/bench/$1
+    shift
+    echo "== bench $name"
+    if [ -f "$program.sh" ]; then
+        "$program.sh" "$@"
+    elif [ -f "$program.py" ]; then
+        (cd "$root" && "$IMGWARD_PYTHON" "$program.py" "$@")
     else
-        echo "bench $1: there is no such measurement yet"
+        echo "bench $name: there is no such measurement yet"
     fi
 }
 
 code=0
-[ $# -gt 0 ] || set -- "${parts[@]}"
-for part in "$@"; do
-    [[ " ${parts[*]} " == *" $part "* ]] || { echo "bench: there is no part \"$part\"; the parts are ${parts[*]}" >&2; exit 2; }
-    bench_run "$part" || code=1
-done
-exit $code
+if [ $# -eq 0 ]; then
+    for part in "${parts[@]}"; do bench_run "$part" || code=1; done
+    exit $code
+fi
+if [[ " ${parts[*]} " != *" $1 "* ]]; then
+    echo "bench: there is no part \"$1\"; the parts are ${parts[*]}" >&2
+    exit 2
+fi
+bench_run "$@"

@@ -1,0 +1,12 @@
+#!/bin/bash
+# Runs tests/bench/watermark on the built imgwardctl, where its programs and pictures are there.
+set -euo pipefail
+
+root=$IMGWARD_ROOT
+if ! "$IMGWARD_PYTHON" -c 'import cv2, skimage' 2>/dev/null; then
+    echo "bench watermark: skipped: python3-opencv or python3-skimage is missing (./dev deps bench)"
+elif [ ! -d "$root/../shared/images" ]; then
+    echo "bench watermark: skipped: there are no pictures in ../shared/images"
+else
+    exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark" --ctl "$IMGWARD_BUILD/imgwardctl" "$@"
+fi
