@@ -19,10 +19,9 @@
 #define POWER_CAP      10.0f
 #define BYTE_SCALE     25.0f
 #define NOISE_SHARE    0.02 /* half the side of the square over which noise is averaged, cycles a pixel */
-#define CANDIDATES     512
-#define CONFIRMED      96
-#define DECODED        40
-#define FIT_SIDE       64 /* of the FFT that finds the offset */
+#define CANDIDATES     384  /* of a league at most */
+#define UPRIGHT_ANGLE  1    /* angle steps that still count as upright */
+#define FIT_SIDE       64   /* of the FFT that finds the offset */
 
 /* A pose to be looked at: frequency = scale * rotation * stretch * mirror * lattice point. */
 struct candidate {
@@ -35,6 +34,32 @@ struct candidate {
     struct pose pose;
 };
 
+/*
+ * Poses compete within their league.  What happens to most pictures, a crop or a
+ * change of size, leaves few poses to choose from, and a weak true one stands
+ * out among few where it would drown among all.
+ */
+enum league { LEAGUE_UPRIGHT, LEAGUE_TURNED, LEAGUE_STRETCHED, LEAGUES };
+
+struct league_bounds {
+    unsigned candidates; /* kept by the map's scores */
+    unsigned confirmed;  /* of these, refined further and held against the phases */
+    unsigned decoded;
+};
+
+static const struct league_bounds league_bounds[LEAGUES] = {
+    [LEAGUE_UPRIGHT] = {96, 64, 16},
+    [LEAGUE_TURNED] = {256, 64, 20},
+    [LEAGUE_STRETCHED] = {CANDIDATES, 64, 20},
+};
+
+/* The best candidates of a league; a heap whose root is the least of them. */
+struct pool {
+    unsigned most;
+    unsigned count;
+    struct candidate heap[CANDIDATES];
+};
+
 struct search {
     struct reader *reader;
     struct spectrum luma;
@@ -45,8 +70,7 @@ struct search {
     int rho_count;
     int scale_count;
     uint16_t *scores; /* of one angle */
-    unsigned count;   /* candidates in the heap */
-    struct candidate heap[CANDIDATES];
+    struct pool pools[LEAGUES];
     fftwf_complex *fit;
     fftwf_plan fit_plan;
 };
@@ -192,18 +216,17 @@ static void scores_add(uint16_t *scores, const uint8_t *map, int count)
         scores[i] = (uint16_t)(scores[i] + map[i]);
 }
 
-/* The heap's root is its least; a better one takes its place. */
-static void heap_sift(struct search *search, unsigned at)
+static void pool_sift(struct pool *pool, unsigned at)
 {
-    struct candidate *heap = search->heap;
+    struct candidate *heap = pool->heap;
 
     for (;;) {
         unsigned child = 2 * at + 1;
         struct candidate swapped;
 
-        if (child >= search->count)
+        if (child >= pool->count)
             return;
-        if (child + 1 < search->count && heap[child + 1].score < heap[child].score)
+        if (child + 1 < pool->count && heap[child + 1].score < heap[child].score)
             child++;
         if (heap[at].score <= heap[child].score)
             return;
@@ -214,20 +237,20 @@ static void heap_sift(struct search *search, unsigned at)
     }
 }
 
-static void heap_offer(struct search *search, const struct candidate *candidate)
+static void pool_offer(struct pool *pool, const struct candidate *candidate)
 {
     unsigned i;
 
-    if (search->count < CANDIDATES) {
-        search->heap[search->count++] = *candidate;
-        for (i = CANDIDATES / 2; search->count == CANDIDATES && i-- > 0;)
-            heap_sift(search, i);
+    if (pool->count < pool->most) {
+        pool->heap[pool->count++] = *candidate;
+        for (i = pool->most / 2; pool->count == pool->most && i-- > 0;)
+            pool_sift(pool, i);
         return;
     }
-    if (candidate->score <= search->heap[0].score)
+    if (candidate->score <= pool->heap[0].score)
         return;
-    search->heap[0] = *candidate;
-    heap_sift(search, 0);
+    pool->heap[0] = *candidate;
+    pool_sift(pool, 0);
 }
 
 /* Where the tones of an upright pattern lie on the map, for a stretch and a mirror. */
@@ -253,10 +276,18 @@ static void template_fill(struct template *template, const struct lattice *latti
     }
 }
 
+static enum league league_of(const struct template *template, int angle)
+{
+    if (template->candidate.stretch < 0 || template->candidate.stretch > 0 || template->candidate.is_mirrored)
+        return LEAGUE_STRETCHED;
+    return angle <= UPRIGHT_ANGLE || angle >= ANGLES - UPRIGHT_ANGLE ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
+}
+
 /* Offers the peaks of the scores at one angle. */
 static void scores_offer(struct search *search, const struct template *template, int angle)
 {
     struct candidate candidate = template->candidate;
+    struct pool *pool = &search->pools[league_of(template, angle)];
     int i;
 
     candidate.angle = PI * angle / ANGLES;
@@ -266,10 +297,10 @@ static void scores_offer(struct search *search, const struct template *template,
         if (at[0] < at[-1] || at[0] < at[1])
             continue;
         candidate.score = at[0];
-        if (search->count == CANDIDATES && candidate.score <= search->heap[0].score)
+        if (pool->count == pool->most && candidate.score <= pool->heap[0].score)
             continue;
         candidate.scale = SCALE_LOW * exp(i * RHO_STEP);
-        heap_offer(search, &candidate);
+        pool_offer(pool, &candidate);
     }
 }
 
@@ -522,34 +553,47 @@ static void report_fill(struct watermark_report *report, const struct candidate 
     report->is_mirrored = candidate->is_mirrored;
 }
 
-/* Confirms the candidates by the phases of their tones, then decodes at the best. */
-static bool candidates_read(struct search *search, struct watermark_report *report)
+/* Refines the candidates of a league and leaves the best, each pose once, held against the phases. */
+static void pool_confirm(struct search *search, struct pool *pool, unsigned most)
 {
-    unsigned confirmed;
+    unsigned kept = 0;
     unsigned i;
     unsigned j;
 
-    for (i = 0; i < search->count; i++)
-        candidate_refine(search, &search->heap[i], 4);
-    qsort(search->heap, search->count, sizeof *search->heap, candidate_compare);
-    confirmed = 0;
-    for (i = 0; i < search->count && confirmed < CONFIRMED; i++) {
-        for (j = 0; j < confirmed && !is_same(&search->heap[i], &search->heap[j]); j++)
+    for (i = 0; i < pool->count; i++)
+        candidate_refine(search, &pool->heap[i], 4);
+    qsort(pool->heap, pool->count, sizeof *pool->heap, candidate_compare);
+    for (i = 0; i < pool->count && kept < most; i++) {
+        for (j = 0; j < kept && !is_same(&pool->heap[i], &pool->heap[j]); j++)
             continue;
-        if (j == confirmed)
-            search->heap[confirmed++] = search->heap[i];
+        if (j == kept)
+            pool->heap[kept++] = pool->heap[i];
     }
-    for (i = 0; i < confirmed; i++) {
-        candidate_refine(search, &search->heap[i], 12);
-        candidate_turn(search, &search->heap[i]);
+    pool->count = kept;
+    for (i = 0; i < kept; i++) {
+        candidate_refine(search, &pool->heap[i], 12);
+        candidate_turn(search, &pool->heap[i]);
     }
-    qsort(search->heap, confirmed, sizeof *search->heap, candidate_compare);
-    for (i = 0; i < confirmed && i < DECODED; i++) {
-        offset_refine(search, &search->heap[i].pose);
-        if (reader_read_posed(search->reader, &search->luma, search->has_blue ? &search->blue : NULL,
-                              &search->heap[i].pose)) {
-            report_fill(report, &search->heap[i]);
-            return true;
+    qsort(pool->heap, kept, sizeof *pool->heap, candidate_compare);
+}
+
+/* Decodes at the best poses of every league. */
+static bool pools_read(struct search *search, struct watermark_report *report)
+{
+    const struct spectrum *blue = search->has_blue ? &search->blue : NULL;
+    unsigned league;
+    unsigned i;
+
+    for (league = 0; league < LEAGUES; league++) {
+        struct pool *pool = &search->pools[league];
+
+        pool_confirm(search, pool, league_bounds[league].confirmed);
+        for (i = 0; i < pool->count && i < league_bounds[league].decoded; i++) {
+            offset_refine(search, &pool->heap[i].pose);
+            if (reader_read_posed(search->reader, &search->luma, blue, &pool->heap[i].pose)) {
+                report_fill(report, &pool->heap[i]);
+                return true;
+            }
         }
     }
     return false;
@@ -590,15 +634,18 @@ enum iw_error search_read(struct reader *reader, struct whitened *whitened, cons
                           struct watermark_report *report)
 {
     struct search *search = workspace_take(reader->workspace, 1, sizeof *search);
+    unsigned league;
     bool is_read;
 
     if (search == NULL)
         return IW_NO_MEMORY;
     search->reader = reader;
+    for (league = 0; league < LEAGUES; league++)
+        search->pools[league].most = league_bounds[league].candidates;
     if (!search_prepare(search, whitened, plane))
         return IW_NO_MEMORY;
     poses_rank(search);
-    is_read = candidates_read(search, report);
+    is_read = pools_read(search, report);
     fftwf_destroy_plan(search->fit_plan);
     return is_read ? IW_OK : IW_WATERMARK_NOT_FOUND;
 }
