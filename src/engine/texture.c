@@ -166,7 +166,7 @@ void texture_whiten_residual(struct texture *damage, const struct texture *host,
     for (i = 0; i < count; i++) {
         float a = damage->activity[i];
         float kept = fminf((suspect->activity[i] + 0.1f) / (host->activity[i] + 0.5f), 1.0f);
-        float weight = kept * kept * strength(host->activity[i]) / (a * a + 1.0f);
+        float weight = kept * kept * strength(host->activity[i]) / (a * a + 6.0f);
         float most = 3.0f * (a + 1.0f);
 
         damage->detail[i] = within(damage->detail[i], most) * weight * inside[i] *
