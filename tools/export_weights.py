@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Turns a checkpoint into the weights file that is shipped, and back.
+"""Turns a checkpoint, or the mean of several of one run, into the weights file that is shipped.
 
 The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
@@ -54,11 +54,12 @@ def load(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint")
+    parser.add_argument("checkpoint", nargs="+")
     parser.add_argument("weights")
     options = parser.parse_args()
     net = Generator()
-    net.load_state_dict(torch.load(options.checkpoint)["net"])
+    states = [torch.load(name, map_location="cpu")["net"] for name in options.checkpoint]
+    net.load_state_dict({key: sum(state[key] for state in states) / len(states) for key in states[0]})
     blob = pack(net)
     with open(options.weights, "wb") as out:
         out.write(blob)
