@@ -8,7 +8,9 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/x509v3.h>
 
 static void crypto_require(bool worked, const char *what)
 {
@@ -271,4 +273,21 @@ bool crypto_base64url_read(const char *text, void *bytes, size_t size)
 void crypto_wipe(void *bytes, size_t size)
 {
     OPENSSL_cleanse(bytes, size);
+}
+
+enum crypto_certificate crypto_certificate_check(const char *path, const char *host, int64_t *days)
+{
+    int day_count = 0, second_count = 0;
+    *days = 0;
+    BIO *file = BIO_new_file(path, "r");
+    X509 *certificate = file == NULL ? NULL : PEM_read_bio_X509(file, NULL, NULL, NULL);
+    BIO_free(file);
+    if (certificate == NULL)
+        return CRYPTO_CERTIFICATE_UNREADABLE;
+    if (ASN1_TIME_diff(&day_count, &second_count, NULL, X509_get0_notAfter(certificate)) == 1)
+        *days = day_count;
+    bool is_for_host =
+        X509_check_host(certificate, host, 0, 0, NULL) == 1 || X509_check_ip_asc(certificate, host, 0) == 1;
+    X509_free(certificate);
+    return is_for_host ? CRYPTO_CERTIFICATE_OK : CRYPTO_CERTIFICATE_OTHER_NAME;
 }

@@ -79,4 +79,14 @@ struct crypto_md5 *crypto_md5_begin(void);
 void crypto_md5_add(struct crypto_md5 *md5, const void *data, size_t size);
 void crypto_md5_end(struct crypto_md5 *md5, uint8_t digest[16]);
 
+/* What is to be said of a server's certificate. */
+enum crypto_certificate {
+    CRYPTO_CERTIFICATE_UNREADABLE,
+    CRYPTO_CERTIFICATE_OTHER_NAME,
+    CRYPTO_CERTIFICATE_OK
+};
+
+/* Reads the first certificate of a PEM file: is it for this host (RFC 6125), how many days does it last? */
+enum crypto_certificate crypto_certificate_check(const char *path, const char *host, int64_t *days);
+
 #endif

@@ -114,6 +114,33 @@ static enum ctl_exit plan_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+static enum ctl_exit limit_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account account;
+    int64_t requests = 0;
+    const char *given = ctl->arguments[1];
+    if (strcmp(given, "plan") != 0 && !text_integer(given, 1, requests_per_minute_max, &requests)) {
+        fprintf(stderr, "imgwardctl: the limit is 1 to %d requests a minute, or the word plan.\n",
+                requests_per_minute_max);
+        return CTL_FAILED;
+    }
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = accounts_plan_set(ctl->context, db, account.id, account.plan, requests);
+    if (error == IW_OK)
+        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account.id, account.requests_per_minute,
+           account.is_overridden ? " (its own number)" : "");
+    return CTL_DONE;
+}
+
 static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
 {
     struct config config;
@@ -161,6 +188,12 @@ const struct ctl_command ctl_commands_account[] = {
      .options = {{"--requests-per-minute", "N", "a number of its own; without it the plan's counts"}},
      .help = "Puts an account (name or number) on a plan.",
      .run = plan_run},
+    {.words = {"account", "limit"},
+     .arguments = "ACCOUNT REQUESTS",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .help = "Gives an account a number of requests a minute of its own; the word plan takes it back.",
+     .run = limit_run},
     {.words = {"account", "suspend"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,

@@ -14,8 +14,7 @@ bool ctl_is_socket_user(const struct config *config)
     return config->database_password_file[0] == '\0' && config->database_socket[0] != '\0';
 }
 
-/* Root is not known to the database by the service's name; false after a line on stderr. */
-static bool user_become(const struct config *config)
+bool ctl_user_become(const struct config *config)
 {
     const struct passwd *user = getpwnam(config->database_user);
     if (geteuid() != 0 || !ctl_is_socket_user(config) || user == NULL || user->pw_uid == 0)
@@ -42,7 +41,7 @@ struct db *ctl_db(struct ctl *ctl, struct config *config)
     if (!ctl_config(ctl, config))
         return NULL;
     clock_offset_set_s(config->test_clock_offset_s);
-    if (!user_become(config))
+    if (!ctl_user_become(config))
         return NULL;
     if (config_secret(ctl->context, config->database_password_file, &password) == IW_OK)
         return db_new(config, password);

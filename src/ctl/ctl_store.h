@@ -16,6 +16,9 @@ struct db *ctl_db(struct ctl *ctl, struct config *config);
 /* A local database with unix_socket authentication: who connects must be the user that the row names. */
 bool ctl_is_socket_user(const struct config *config);
 
+/* Root becomes the service's user where the database knows it by the socket; false after a line on stderr. */
+bool ctl_user_become(const struct config *config);
+
 /*
  * A handle of the database's administrator: root over the local socket, which
  * works for root alone.  copy is filled and must outlive the handle; database

@@ -18,12 +18,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
+#include "ctl/site.h"
 #include "service/presign.h"
 #include "service/redis.h"
+#include "service/sealing.h"
 #include "service/storage.h"
 #include "store/inspect.h"
+#include "store/workers.h"
 #include "worker/image_client.h"
 
 enum {
@@ -32,7 +36,10 @@ enum {
     clock_difference_max_ms = 2000,
     image_start_ms = 20000,
     watermark_key_bytes = 32,
-    room_percent_least = 5
+    room_percent_least = 5,
+    worker_silent_s = 30,
+    certificate_days_least = 14,
+    packet_bytes_least = 16 * 1024 * 1024
 };
 
 static const int64_t room_bytes_least = INT64_C(1) << 30;
@@ -45,6 +52,9 @@ struct doctor {
     struct db *db;       /* NULL: no password to reach it with */
     struct redis *redis; /* the same */
     struct inspect_server server;
+    const char *site;                    /* nginx's configuration; NULL: it cannot be asked */
+    enum crypto_certificate certificate; /* valid where nginx names one */
+    int64_t certificate_days;
     bool is_database_there;
     bool is_redis_there;
     char line[512]; /* what the check found or what to do */
@@ -108,6 +118,15 @@ static enum doctor_verdict check_watermark_key(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "%s", path);
 }
 
+static enum doctor_verdict check_sealing_key(struct doctor *doctor)
+{
+    struct sealing sealing;
+    if (sealing_read(doctor->ctl->context, doctor->config.webhooks_secret_key_file, &sealing) != IW_OK)
+        return say_error(doctor, "; imgwardctl secret sealing makes one");
+    crypto_wipe(&sealing, sizeof sealing);
+    return say(doctor, DOCTOR_OK, "%s", doctor->config.webhooks_secret_key_file);
+}
+
 /* ---- the database ---- */
 
 static enum doctor_verdict check_database(struct doctor *doctor)
@@ -140,6 +159,9 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG,
                    "connection %s, database %s; ALTER DATABASE ... CHARACTER SET utf8mb4",
                    server->connection_set, server->database_set != NULL ? server->database_set : "unknown");
+    if (server->packet_bytes < packet_bytes_least)
+        return say(doctor, DOCTOR_WRONG, "max_allowed_packet is %" PRId64 "; set 16M or more",
+                   server->packet_bytes);
     return say(doctor, DOCTOR_OK, "strict, utf8mb4");
 }
 
@@ -315,12 +337,147 @@ static enum doctor_verdict check_image_process(struct doctor *doctor)
     return answer_judge(doctor, &answer);
 }
 
+/* ---- who runs ---- */
+
+static enum doctor_verdict check_pool(struct doctor *doctor)
+{
+    struct stat facts;
+    const char *path = doctor->config.api_socket;
+    if (stat(path, &facts) != 0)
+        return say(doctor, DOCTOR_WRONG, "%s: %s; systemctl start imgward-api", path, strerror(errno));
+    if (!S_ISSOCK(facts.st_mode) || (facts.st_mode & 0060) != 0060)
+        return say(doctor, DOCTOR_WRONG, "%s is not for its group to write to: nginx cannot connect", path);
+    return say(doctor, DOCTOR_OK, "%s", path);
+}
+
+static enum doctor_verdict check_workers(struct doctor *doctor)
+{
+    struct worker_row *workers;
+    unsigned count, live = 0;
+    bool is_paused = false;
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+    if (workers_list(doctor->ctl->context, doctor->db, &workers, &count) != IW_OK ||
+        workers_paused(doctor->ctl->context, doctor->db, &is_paused) != IW_OK)
+        return say_error(doctor, "");
+    for (unsigned i = 0; i < count; i++) {
+        live += workers[i].silent_s < worker_silent_s;
+        if (workers[i].silent_s < worker_silent_s && strcmp(workers[i].version, PACKAGE_VERSION) != 0)
+            return say(doctor, DOCTOR_WRONG, "%s runs version %s, this is " PACKAGE_VERSION "; restart it",
+                       workers[i].host, workers[i].version);
+    }
+    if (live == 0)
+        return say(doctor, DOCTOR_WRONG, "none gives signs of life; systemctl start imgward-worker");
+    if (is_paused)
+        return say(doctor, DOCTOR_WRONG, "%u, but the queue is paused; imgwardctl queue resume", live);
+    return say(doctor, DOCTOR_OK, "%u of version " PACKAGE_VERSION, live);
+}
+
+/* ---- nginx ---- */
+
+static enum doctor_verdict check_nginx(struct doctor *doctor)
+{
+    if (doctor->site == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "it cannot be asked; run this as root where nginx runs");
+    if (strstr(doctor->site, "upstream imgward_api") == NULL)
+        return say(doctor, DOCTOR_WRONG, "has no pool; include imgward/http.conf; in http { }");
+    if (strstr(doctor->site, "location ^~ /api/v2/") == NULL)
+        return say(doctor, DOCTOR_WRONG, "has no site; enable sites-available/imgward");
+    if (strstr(doctor->site,
+               arena_printf(doctor->ctl->context->arena, "unix:%s", doctor->config.api_socket)) == NULL)
+        return say(doctor, DOCTOR_WRONG, "passes requests to another socket than api.socket (%s)",
+                   doctor->config.api_socket);
+    if (strstr(doctor->site, doctor->config.store_path) == NULL)
+        return say(doctor, DOCTOR_WRONG, "knows another store than store.path (%s)",
+                   doctor->config.store_path);
+    return say(doctor, DOCTOR_OK, "passes requests to the pool and knows the store");
+}
+
+/* "50m" in bytes; -1 when it is no size of nginx's. */
+static int64_t size_read(const char *text)
+{
+    char *end;
+    long long value = strtoll(text, &end, 10);
+    int shift = *end == 'k' || *end == 'K'   ? 10
+                : *end == 'm' || *end == 'M' ? 20
+                : *end == 'g' || *end == 'G' ? 30
+                                             : 0;
+    return end == text ? -1 : (int64_t)value << shift;
+}
+
+/* The size that a location of ours sets; -1 when it is not there. */
+static int64_t location_size(const struct doctor *doctor, const char *location)
+{
+    const char *at = strstr(doctor->site, location);
+    const char *size = at == NULL ? NULL : site_directive(doctor->ctl->context, at, "client_max_body_size");
+    return size == NULL ? -1 : size_read(size);
+}
+
+static enum doctor_verdict check_body_sizes(struct doctor *doctor)
+{
+    if (doctor->site == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "nginx cannot be asked");
+    int64_t api = location_size(doctor, "location ^~ /api/v2/");
+    int64_t upload = location_size(doctor, "location ^~ /imgward-unsized/");
+    if (api != doctor->config.api_body_max_bytes)
+        return say(doctor, DOCTOR_WRONG,
+                   "client_max_body_size of /api/v2/ is %" PRId64 " bytes, api.body_max_bytes %" PRId64, api,
+                   doctor->config.api_body_max_bytes);
+    if (upload != doctor->config.store_upload_max_bytes)
+        return say(doctor, DOCTOR_WRONG,
+                   "client_max_body_size of uploads is %" PRId64 " bytes, store.upload_max_bytes %" PRId64,
+                   upload, doctor->config.store_upload_max_bytes);
+    return say(doctor, DOCTOR_OK, "nginx and imgward.conf agree");
+}
+
+/* The host of api.public_url, without port. */
+static const char *public_host(const struct doctor *doctor)
+{
+    const char *host = strstr(doctor->config.api_public_url, "://");
+    host = host != NULL ? host + 3 : doctor->config.api_public_url;
+    return arena_text_n(doctor->ctl->context->arena, host, strcspn(host, ":/"));
+}
+
+static enum doctor_verdict check_tls_name(struct doctor *doctor)
+{
+    int64_t days = 0;
+    const char *host = public_host(doctor);
+    if (strncmp(doctor->config.api_public_url, "https://", 8) != 0)
+        return say(doctor, DOCTOR_WRONG, "api.public_url is %s; clients need https://",
+                   doctor->config.api_public_url);
+    if (doctor->site == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "nginx cannot be asked");
+    const char *path = site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
+    if (path == NULL)
+        return say(doctor, DOCTOR_WRONG, "nginx has no ssl_certificate");
+    enum crypto_certificate state = doctor->certificate;
+    days = doctor->certificate_days;
+    if (state == CRYPTO_CERTIFICATE_UNREADABLE)
+        return say(doctor, DOCTOR_WRONG, "%s cannot be read as a certificate", path);
+    if (state == CRYPTO_CERTIFICATE_OTHER_NAME)
+        return say(doctor, DOCTOR_WRONG, "%s is not for %s, the host of api.public_url", path, host);
+    if (days < certificate_days_least)
+        return say(doctor, DOCTOR_WRONG, "%s ends in %" PRId64 " days; renew it", path, days);
+    return say(doctor, DOCTOR_OK, "the certificate is for %s and ends in %" PRId64 " days", host, days);
+}
+
+/* What only root may read, before root becomes the service's user. */
+static void site_look(struct doctor *doctor)
+{
+    doctor->site = site_read(doctor->ctl->context, ctl_option(doctor->ctl, "--nginx"));
+    const char *path =
+        doctor->site == NULL ? NULL : site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
+    if (path != NULL)
+        doctor->certificate = crypto_certificate_check(path, public_host(doctor), &doctor->certificate_days);
+}
+
 static const struct {
     const char *name;
     enum doctor_verdict (*run)(struct doctor *doctor);
 } checks[] = {
     {"passwords", check_passwords},
     {"signing keys", check_signing_keys},
+    {"sealing key", check_sealing_key},
     {"watermark key", check_watermark_key},
     {"database", check_database},
     {"modes", check_modes},
@@ -329,6 +486,11 @@ static const struct {
     {"redis", check_redis},
     {"file store", check_store},
     {"image process", check_image_process},
+    {"pool", check_pool},
+    {"workers", check_workers},
+    {"nginx", check_nginx},
+    {"body sizes", check_body_sizes},
+    {"tls name", check_tls_name},
 };
 
 static enum ctl_exit doctor_run(struct ctl *ctl)
@@ -340,6 +502,9 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     if (!ctl_config(ctl, &doctor.config))
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
+    site_look(&doctor);
+    if (!ctl_user_become(&doctor.config))
+        return CTL_FAILED;
     printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         doctor.line[0] = '\0';
@@ -356,7 +521,8 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_doctor[] = {
     {.words = {"doctor"},
      .arguments = "",
-     .options = {{"--directory", "DIR", "the migrations, instead of those that were installed"}},
+     .options = {{"--nginx", "FILE", "the configuration of nginx, where it is not its own"},
+                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
      .help = "Checks all that the service needs, a line each; exit code 1 when something is wrong.",
      .run = doctor_run},
     {.words = {NULL}},

@@ -304,7 +304,7 @@ static enum init_verdict step_account(struct init *init)
 
 static enum init_verdict step_nginx(struct init *init)
 {
-    const char *site = site_read(init->ctl->context);
+    const char *site = site_read(init->ctl->context, NULL);
     if (site == NULL)
         return say(init, INIT_TO_DO,
                    "is not here, may not be asked, or its configuration is broken; nginx -T says");

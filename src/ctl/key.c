@@ -163,6 +163,26 @@ static enum ctl_exit revoke_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+static enum ctl_exit expire_run(struct ctl *ctl)
+{
+    struct config config;
+    int64_t id = 0, days = 0, expires_at_ms;
+    if (!ctl_option_integer(ctl, "--days", 0, days_max, 0, &days))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = key_find(ctl, db, &id);
+    expires_at_ms = clock_now_ms() + days * day_ms;
+    if (error == IW_OK)
+        error = accounts_key_expire(ctl->context, db, id, expires_at_ms);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("key %" PRId64 ": expires %s\n", id, ctl_time(ctl, expires_at_ms));
+    return CTL_DONE;
+}
+
 const struct ctl_command ctl_commands_key[] = {
     {.words = {"key", "create"},
      .arguments = "ACCOUNT",
@@ -184,5 +204,12 @@ const struct ctl_command ctl_commands_key[] = {
      .arguments_most = 1,
      .help = "Revokes a key, named by its id or by how it begins.",
      .run = revoke_run},
+    {.words = {"key", "expire"},
+     .arguments = "KEY",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--days", "N", "valid for so many days more; it ends now when omitted"}},
+     .help = "Lets a key end by itself, so that its owner has time to change to another.",
+     .run = expire_run},
     {.words = {NULL}},
 };

@@ -7,95 +7,13 @@
 #include "base/render.h"
 #include "base/text.h"
 #include "ctl/ctl_store.h"
+#include "ctl/table.h"
+#include "domain/upkeep.h"
 #include "service/queue.h"
-#include "store/inspect.h"
+#include "service/storage.h"
 #include "store/jobs.h"
 
-/* ---- a table as it is, printed or as JSON ---- */
-
-static const char *value_text(const struct ctl *ctl, const struct db_value *value)
-{
-    switch (value->type) {
-    case DB_NULL:
-        return "-";
-    case DB_TIME:
-        return ctl_time(ctl, value->integer);
-    case DB_TEXT:
-        return value->text;
-    default:
-        return arena_printf(ctl->context->arena, "%" PRId64, value->integer);
-    }
-}
-
-static int column_width(const struct ctl *ctl, const struct inspect_table *table, unsigned column)
-{
-    size_t width = strlen(table->columns[column]);
-    for (size_t row = 0; row < table->rows.count; row++) {
-        const char *text = value_text(ctl, db_at(&table->rows, row, column));
-        size_t length = text_code_points(text, strlen(text));
-        width = length > width ? length : width;
-    }
-    return (int)width;
-}
-
-static void cell_print(const char *text, int width)
-{
-    int points = (int)text_code_points(text, strlen(text));
-    printf("%s%*s", text, points < width ? width - points + 2 : 2, "");
-}
-
-static void table_print(const struct ctl *ctl, const struct inspect_table *table)
-{
-    int widths[32];
-    printf("%s\n  ", table->name);
-    for (unsigned column = 0; column < table->rows.columns; column++) {
-        widths[column] = column_width(ctl, table, column);
-        cell_print(table->columns[column], widths[column]);
-    }
-    for (size_t row = 0; row < table->rows.count; row++) {
-        printf("\n  ");
-        for (unsigned column = 0; column < table->rows.columns; column++)
-            cell_print(value_text(ctl, db_at(&table->rows, row, column)), widths[column]);
-    }
-    printf("\n\n");
-}
-
-/* One row, a line a column. */
-static void row_print(const struct ctl *ctl, const struct inspect_table *table)
-{
-    for (unsigned column = 0; column < table->rows.columns; column++)
-        printf("%-16s%s\n", table->columns[column], value_text(ctl, db_at(&table->rows, 0, column)));
-    printf("\n");
-}
-
-static void value_render(struct render *render, const char *key, const struct db_value *value)
-{
-    if (value->type == DB_NULL)
-        render_null(render, key);
-    else if (value->type == DB_TIME)
-        render_time(render, key, value->integer);
-    else if (value->type == DB_TEXT)
-        render_string_n(render, key, value->text, value->length);
-    else
-        render_integer(render, key, value->integer);
-}
-
-static void row_render(struct render *render, const struct inspect_table *table, size_t row)
-{
-    for (unsigned column = 0; column < table->rows.columns; column++)
-        value_render(render, table->columns[column], db_at(&table->rows, row, column));
-}
-
-static void table_render(struct render *render, const struct inspect_table *table)
-{
-    render_array_begin(render, table->name);
-    for (size_t row = 0; row < table->rows.count; row++) {
-        render_object_begin(render, NULL);
-        row_render(render, table, row);
-        render_object_end(render);
-    }
-    render_array_end(render);
-}
+enum { listed_default = 50, listed_max = 100000 };
 
 /* ---- order show ---- */
 
@@ -106,11 +24,19 @@ static void order_print_json(const struct ctl *ctl, const struct inspect_table *
     text_init(&text, ctl->context->arena);
     render_init(&render, &text);
     render_object_begin(&render, NULL);
-    row_render(&render, &tables[0], 0);
+    ctl_row_render(&render, &tables[0], 0);
     for (int i = 1; i < inspect_order_tables; i++)
-        table_render(&render, &tables[i]);
+        ctl_table_render(&render, &tables[i]);
     render_object_end(&render);
     puts(text.data);
+}
+
+static bool id_read(const struct ctl *ctl, int64_t *id)
+{
+    if (text_integer(ctl->arguments[0], 1, INT64_MAX, id))
+        return true;
+    fprintf(stderr, "imgwardctl: an order id is a positive decimal number.\n");
+    return false;
 }
 
 static enum ctl_exit show_run(struct ctl *ctl)
@@ -118,10 +44,8 @@ static enum ctl_exit show_run(struct ctl *ctl)
     struct config config;
     struct inspect_table tables[inspect_order_tables];
     int64_t id;
-    if (!text_integer(ctl->arguments[0], 1, INT64_MAX, &id)) {
-        fprintf(stderr, "imgwardctl: an order id is a positive decimal number.\n");
+    if (!id_read(ctl, &id))
         return CTL_FAILED;
-    }
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
@@ -133,90 +57,85 @@ static enum ctl_exit show_run(struct ctl *ctl)
         order_print_json(ctl, tables);
         return CTL_DONE;
     }
-    row_print(ctl, &tables[0]);
+    ctl_row_print(ctl, &tables[0]);
     for (int i = 1; i < inspect_order_tables; i++)
-        table_print(ctl, &tables[i]);
+        ctl_table_print(ctl, &tables[i]);
     return CTL_DONE;
 }
 
-/* ---- queue status ---- */
+/* ---- order find ---- */
 
-struct queue_facts {
-    struct jobs_count *counts;
-    unsigned count;
-    struct inspect_table owners;
-    int64_t rings; /* -1: Redis is away */
-};
-
-static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
-{
-    printf("%-8s  %-7s  %8s  %10s\n", "kind", "state", "jobs", "oldest, s");
-    for (unsigned i = 0; i < facts->count; i++)
-        printf("%-8s  %-7s  %8" PRId64 "  %10" PRId64 "\n", job_kind_name(facts->counts[i].kind),
-               job_state_name(facts->counts[i].state), facts->counts[i].count, facts->counts[i].oldest_s);
-    if (facts->count == 0)
-        printf("no jobs\n");
-    if (facts->rings >= 0)
-        printf("\nbell: %" PRId64 " not heard yet\n\n", facts->rings);
-    else
-        printf("\nbell: Redis is away, jobs are found by the sweep\n\n");
-    table_print(ctl, &facts->owners);
-}
-
-static void queue_print_json(const struct ctl *ctl, const struct queue_facts *facts)
-{
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_object_begin(&render, NULL);
-    render_array_begin(&render, "jobs");
-    for (unsigned i = 0; i < facts->count; i++) {
-        render_object_begin(&render, NULL);
-        render_string(&render, "kind", job_kind_name(facts->counts[i].kind));
-        render_string(&render, "state", job_state_name(facts->counts[i].state));
-        render_integer(&render, "count", facts->counts[i].count);
-        render_integer(&render, "oldestSeconds", facts->counts[i].oldest_s);
-        render_object_end(&render);
-    }
-    render_array_end(&render);
-    if (facts->rings >= 0)
-        render_integer(&render, "bell", facts->rings);
-    else
-        render_null(&render, "bell");
-    table_render(&render, &facts->owners);
-    render_object_end(&render);
-    puts(text.data);
-}
-
-static int64_t rings_read(struct ctl *ctl, const struct config *config)
-{
-    const char *password;
-    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK) {
-        context_clear(ctl->context);
-        return -1;
-    }
-    struct redis *redis = redis_new(config, password);
-    int64_t rings = queue_length(redis, config, ctl->context);
-    redis_free(redis);
-    return rings;
-}
-
-static enum ctl_exit status_run(struct ctl *ctl)
+static enum ctl_exit find_run(struct ctl *ctl)
 {
     struct config config;
-    struct queue_facts facts = {.count = 0};
+    struct inspect_table table;
+    struct inspect_wanted wanted = {.account = ctl_option(ctl, "--account"),
+                                    .status = ctl_option(ctl, "--status"),
+                                    .request_id = ctl_option(ctl, "--request-id"),
+                                    .name = ctl_option(ctl, "--name")};
+    enum order_status status;
+    if (wanted.status != NULL && !order_status_read(wanted.status, &status)) {
+        fprintf(stderr, "imgwardctl: %s is no status of an order.\n", wanted.status);
+        return CTL_FAILED;
+    }
+    if (!ctl_option_integer(ctl, "--most", 1, listed_max, listed_default, &wanted.most))
+        return CTL_FAILED;
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = jobs_counts(ctl->context, db, &facts.counts, &facts.count);
-    if (error == IW_OK)
-        error = inspect_owners(ctl->context, db, &facts.owners);
+    enum iw_error error = inspect_orders(ctl->context, db, &wanted, &table);
     db_free(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    facts.rings = rings_read(ctl, &config);
-    (ctl_option(ctl, "--json") != NULL ? queue_print_json : queue_print)(ctl, &facts);
+    ctl_table_show(ctl, &table);
+    return CTL_DONE;
+}
+
+/* ---- order retry, cancel ---- */
+
+static enum ctl_exit retry_run(struct ctl *ctl)
+{
+    struct config config;
+    int64_t id, count = 0;
+    const char *password;
+    if (!id_read(ctl, &id))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = jobs_hurry(ctl->context, db, id, &count);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    if (count > 0 && config_secret(ctl->context, config.redis_password_file, &password) == IW_OK) {
+        struct redis *redis = redis_new(&config, password);
+        queue_ring(redis, &config, ctl->context, id);
+        redis_free(redis);
+    }
+    printf("order %" PRId64 ": %" PRId64 " waiting jobs begin at once%s\n", id, count,
+           count == 0 ? "; an order that has ended stays as it is, its client orders anew" : "");
+    return count > 0 ? CTL_DONE : CTL_NEGATIVE;
+}
+
+static enum ctl_exit cancel_run(struct ctl *ctl)
+{
+    struct config config;
+    struct storage *storage = NULL;
+    int64_t id;
+    if (!id_read(ctl, &id))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
+    enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
+    if (error == IW_OK)
+        error = upkeep_cancel(&domain, storage, id);
+    storage_close(storage);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("order %" PRId64 ": cancelled\n", id);
     return CTL_DONE;
 }
 
@@ -228,10 +147,29 @@ const struct ctl_command ctl_commands_order[] = {
      .options = {{"--json", NULL, "as a JSON object"}},
      .help = "Shows an order of any account with its files, results, jobs and history.",
      .run = show_run},
-    {.words = {"queue", "status"},
+    {.words = {"order", "find"},
      .arguments = "",
-     .options = {{"--json", NULL, "as a JSON object"}},
-     .help = "Counts the jobs that wait, run, and ended within a day, and who runs them.",
-     .run = status_run},
+     .options = {{"--account", "ACCOUNT", "of this account (name or number)"},
+                 {"--status", "STATUS",
+                  "pending, inProgress, complete, failed, detected, undetected, expired"},
+                 {"--request-id", "ID", "made by the request of this id (X-Request-Id)"},
+                 {"--name", "WORD", "with this in the name"},
+                 {"--most", "N", "so many at most; 50 when omitted"},
+                 {"--json", NULL, "as a JSON array"}},
+     .help = "Lists orders of any account, newest first.",
+     .run = find_run},
+    {.words = {"order", "retry"},
+     .arguments = "ID",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Lets the jobs of an order that wait for their next try begin at once, as if none had failed.",
+     .run = retry_run},
+    {.words = {"order", "cancel"},
+     .arguments = "ID",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help =
+         "Ends an order that has no result yet: it fails, its webhooks are told, its uploads are deleted.",
+     .run = cancel_run},
     {.words = {NULL}},
 };

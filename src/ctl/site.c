@@ -1,19 +1,24 @@
 #include "ctl/site.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 
 enum { site_bytes_max = 4 * 1024 * 1024 };
 
-const char *site_read(struct context *context)
+const char *site_read(struct context *context, const char *file)
 {
     struct text text;
     char piece[4096];
     size_t size;
     /* sbin is in root's path alone. */
-    FILE *pipe = popen("PATH=\"$PATH:/usr/sbin:/sbin\" nginx -T 2>/dev/null", "re");
+    static const char command[] = "PATH=\"$PATH:/usr/sbin:/sbin\" nginx -T "
+                                  "${IMGWARD_NGINX_FILE:+-c \"$IMGWARD_NGINX_FILE\"} 2>/dev/null";
+    if (setenv("IMGWARD_NGINX_FILE", file != NULL ? file : "", 1) != 0)
+        return NULL;
+    FILE *pipe = popen(command, "re");
     if (pipe == NULL)
         return NULL;
     text_init(&text, context->arena);

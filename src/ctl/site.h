@@ -5,10 +5,11 @@
 #include <imgward/context.h>
 
 /*
- * All that "nginx -T" prints, the arena's; NULL when there is no nginx here, it
+ * All that "nginx -T" prints for a configuration file (NULL: nginx's own), the
+ * arena's; NULL when there is no nginx here, it
  * cannot be run by this user, or its configuration is broken.
  */
-const char *site_read(struct context *context);
+const char *site_read(struct context *context, const char *file);
 
 /* The words behind a directive's first appearance ("server_name a b" gives "a b"), the arena's; NULL: none.
  */

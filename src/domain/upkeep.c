@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "domain/webhook.h"
 #include "store/closing.h"
+#include "store/jobs.h"
 
 /* Deletes the keys of a kind that are not among those to keep. */
 struct clearing {
@@ -77,6 +78,53 @@ static bool is_still_due(const struct aging *aging, const struct closing_order *
     return order->status == status && order->expires_at_ms != 0 && order->expires_at_ms <= aging->now_ms;
 }
 
+/* Ends a locked order that has no result: files, jobs, counts, webhooks; error is what its files read. */
+static enum iw_error order_fail(struct context *context, struct db *db, struct closing_order *order,
+                                enum order_status next, enum iw_error code, int64_t now_ms)
+{
+    order->failed_count = order->file_count;
+    enum iw_error error = closing_files_fail(context, db, order->id, code, now_ms);
+    if (error == IW_OK)
+        error = jobs_cancel(context, db, order->id);
+    if (error == IW_OK)
+        error = closing_order_error(context, db, order->id, code);
+    if (error == IW_OK)
+        error = closing_order_count(context, db, order, now_ms);
+    if (error == IW_OK)
+        error = closing_order_close(context, db, order, next, now_ms, 0);
+    if (error == IW_OK)
+        error = webhook_order_ended(context, db, order->account_id, order->id, order->type, next);
+    return error;
+}
+
+static enum iw_error cancel_work(struct context *context, struct db *db, void *user)
+{
+    struct aging *aging = user;
+    struct closing_order order;
+    enum order_status next;
+    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    if (error != IW_OK)
+        return error;
+    enum order_event event = order.status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
+    if (!order_next(order.type, order.status, event, &next))
+        return context_fail(context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
+                            order_status_name(order.status));
+    if (order.result_count > 0 || order.completed_count > 0)
+        return context_fail(context, IW_VALIDATION_FAILED,
+                            "The order has results already; it ends by itself.");
+    return order_fail(context, db, &order, next,
+                      order.status == ORDER_PENDING ? IW_UPLOAD_EXPIRED : IW_PROCESSING_CRASHED,
+                      aging->now_ms);
+}
+
+enum iw_error upkeep_cancel(const struct domain *domain, struct storage *storage, int64_t order_id)
+{
+    struct aging aging = {
+        .domain = domain, .storage = storage, .order_id = order_id, .now_ms = clock_now_ms()};
+    enum iw_error error = db_transaction(domain->context, domain->db, cancel_work, &aging);
+    return error == IW_OK ? upkeep_order_clear(domain, storage, order_id) : error;
+}
+
 static enum iw_error abandon_work(struct context *context, struct db *db, void *user)
 {
     struct aging *aging = user;
@@ -87,18 +135,8 @@ static enum iw_error abandon_work(struct context *context, struct db *db, void *
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
         !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &next))
         return error;
-    order.failed_count = order.file_count;
     aging->is_done = true;
-    error = closing_files_fail(context, db, order.id, IW_UPLOAD_EXPIRED, aging->now_ms);
-    if (error == IW_OK)
-        error = closing_order_error(context, db, order.id, IW_UPLOAD_EXPIRED);
-    if (error == IW_OK)
-        error = closing_order_count(context, db, &order, aging->now_ms);
-    if (error == IW_OK)
-        error = closing_order_close(context, db, &order, next, aging->now_ms, 0);
-    if (error == IW_OK)
-        error = webhook_order_ended(context, db, order.account_id, order.id, order.type, next);
-    return error;
+    return order_fail(context, db, &order, next, IW_UPLOAD_EXPIRED, aging->now_ms);
 }
 
 /* The files go first: dying in between leaves an order that is still due. */

@@ -22,6 +22,14 @@ enum iw_error upkeep_abandon(const struct domain *domain, struct storage *storag
 enum iw_error upkeep_expire(const struct domain *domain, struct storage *storage, unsigned most,
                             unsigned *count) IW_MUST_USE;
 
+/*
+ * Ends an order that has no result yet, at an operator's word: pending or in
+ * progress it becomes failed, its webhooks are told, its inputs are deleted.
+ * VALIDATION_FAILED, with a sentence, for an order that has ended or has results.
+ */
+enum iw_error upkeep_cancel(const struct domain *domain, struct storage *storage,
+                            int64_t order_id) IW_MUST_USE;
+
 /* Deletes what of an ended order no longer counts: its inputs, and results of attempts that lost. */
 enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage,
                                  int64_t order_id) IW_MUST_USE;

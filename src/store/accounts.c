@@ -177,3 +177,16 @@ enum iw_error accounts_key_find(struct context *context, struct db *db, const ch
     *id = db_integer_of(db_at(&rows, 0, 0));
     return IW_OK;
 }
+
+enum iw_error accounts_key_expire(struct context *context, struct db *db, int64_t id, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value find[] = {db_integer(id)};
+    const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
+    enum iw_error error = db_run(context, db, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+    return error == IW_OK
+               ? db_run(context, db, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
+               : error;
+}

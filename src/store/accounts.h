@@ -64,6 +64,10 @@ enum iw_error accounts_key_list(struct context *context, struct db *db, int64_t 
 enum iw_error accounts_key_revoke(struct context *context, struct db *db, int64_t id,
                                   int64_t now_ms) IW_MUST_USE;
 
+/* NOT_FOUND when there is no such key; expires_at_ms 0: never. */
+enum iw_error accounts_key_expire(struct context *context, struct db *db, int64_t id,
+                                  int64_t expires_at_ms) IW_MUST_USE;
+
 /* The id of the key whose stored prefix is this one; NOT_FOUND when there is none or more than one. */
 enum iw_error accounts_key_find(struct context *context, struct db *db, const char *prefix,
                                 int64_t *id) IW_MUST_USE;

@@ -80,6 +80,133 @@ enum iw_error inspect_owners(struct context *context, struct db *db, struct insp
         NULL, 0, &table->rows);
 }
 
+enum iw_error inspect_orders(struct context *context, struct db *db, const struct inspect_wanted *wanted,
+                             struct inspect_table *table)
+{
+    static const char *const columns[] = {"orderId", "accountId", "account", "type",  "status",
+                                          "files",   "done",      "failed",  "error", "createdAt"};
+    const struct db_value values[] = {db_text(wanted->account),    db_text(wanted->account),
+                                      db_text(wanted->account),    db_text(wanted->status),
+                                      db_text(wanted->status),     db_text(wanted->request_id),
+                                      db_text(wanted->request_id), db_text(wanted->name),
+                                      db_text(wanted->name),       db_integer(wanted->most)};
+    *table = (struct inspect_table){.name = "orders", .columns = columns};
+    return db_run(
+        context, db,
+        "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
+        "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
+        "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
+        "(? IS NULL OR o.status = ?) AND (? IS NULL OR o.request_id = ?) AND (? IS NULL OR INSTR(o.name, "
+        "?) > 0) ORDER BY o.id DESC LIMIT ?",
+        values, sizeof values / sizeof values[0], &table->rows);
+}
+
+enum iw_error inspect_dead(struct context *context, struct db *db, int64_t most, struct inspect_table *table)
+{
+    static const char *const columns[] = {"jobId",    "kind",   "orderId", "fileId",   "attempts",
+                                          "failures", "deaths", "reason",  "failedAt", "orderStatus"};
+    const struct db_value values[] = {db_integer(most)};
+    *table = (struct inspect_table){.name = "dead", .columns = columns};
+    return db_run(
+        context, db,
+        "SELECT j.id, j.kind, CAST(j.order_id AS CHAR), j.file_id, j.attempt, j.failure_count, "
+        "j.death_count, j.reason, j.updated_at, o.status FROM jobs j JOIN orders o ON o.id = j.order_id "
+        "WHERE j.status = 'failed' ORDER BY j.id DESC LIMIT ?",
+        values, 1, &table->rows);
+}
+
+enum iw_error inspect_webhooks(struct context *context, struct db *db, const char *account,
+                               struct inspect_table *table)
+{
+    static const char *const columns[] = {"webhookId", "account", "name",   "url",       "active",
+                                          "why",       "pending", "failed", "delivered", "failingSince"};
+    const struct db_value values[] = {db_text(account), db_text(account), db_text(account)};
+    *table = (struct inspect_table){.name = "webhooks", .columns = columns};
+    return db_run(context, db,
+                  "SELECT w.id, a.name, w.name, w.url, w.is_active, w.inactive_reason, COUNT(IF(d.status IN "
+                  "('PENDING', "
+                  "'SENDING'), 1, NULL)), COUNT(IF(d.status = 'FAILED', 1, NULL)), COUNT(IF(d.status = "
+                  "'DELIVERED', 1, NULL)), "
+                  "w.first_failure_at FROM webhooks w JOIN accounts a ON a.id = w.account_id LEFT JOIN "
+                  "webhook_deliveries d ON "
+                  "d.webhook_id = w.id WHERE w.deleted_at IS NULL AND (? IS NULL OR a.name = ? OR CAST(a.id "
+                  "AS CHAR) = ?) GROUP "
+                  "BY w.id ORDER BY w.id",
+                  values, 3, &table->rows);
+}
+
+enum iw_error inspect_failed_events(struct context *context, struct db *db, int64_t webhook_id,
+                                    int64_t **event_ids, unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(webhook_id)};
+    enum iw_error error = db_run(context, db,
+                                 "SELECT event_id FROM webhook_deliveries WHERE webhook_id = ? AND status = "
+                                 "'FAILED' ORDER BY event_id",
+                                 values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *event_ids = arena_array(context->arena, rows.count + 1, sizeof **event_ids);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*event_ids)[i] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error inspect_rates(struct context *context, struct db *db, struct inspect_table *table)
+{
+    static const char *const columns[] = {"what", "lastMinute", "lastHour"};
+    *table = (struct inspect_table){.name = "rates", .columns = columns};
+    return db_run(
+        context, db,
+        "SELECT 'jobs done', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, NULL)), COUNT(*) "
+        "FROM "
+        "jobs WHERE status = 'done' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'jobs failed', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM jobs WHERE status = 'failed' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'orders made', COUNT(IF(created_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM orders WHERE created_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'deliveries', COUNT(IF(delivered_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM webhook_deliveries WHERE status = 'DELIVERED' AND updated_at > UTC_TIMESTAMP(3) - "
+        "INTERVAL 1 "
+        "HOUR",
+        NULL, 0, &table->rows);
+}
+
+/* Between db_stream and the visitor. */
+struct file_walk {
+    inspect_file *visit;
+    void *user;
+};
+
+static bool file_row(void *user, const struct db_value *values, unsigned columns)
+{
+    struct file_walk *walk = user;
+    (void)columns;
+    return walk->visit(walk->user, db_text_of(&values[0]), db_integer_of(&values[1]),
+                       db_integer_of(&values[2]));
+}
+
+enum iw_error inspect_files(struct context *context, struct db *db, inspect_file *visit, void *user)
+{
+    struct file_walk walk = {.visit = visit, .user = user};
+    return db_stream(
+        context, db,
+        "SELECT r.store_key, r.size_bytes, r.order_id FROM results r JOIN orders o ON o.id = r.order_id "
+        "WHERE "
+        "o.files_deleted_at IS NULL "
+        "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id FROM orders WHERE zip_store_key IS "
+        "NOT NULL "
+        "UNION ALL SELECT thumbnail_store_key, -1, id FROM orders WHERE thumbnail_store_key IS NOT NULL "
+        "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id FROM files f JOIN orders o ON "
+        "o.id = "
+        "f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', 'inProgress')",
+        NULL, 0, file_row, &walk);
+}
+
 enum iw_error inspect_server(struct context *context, struct db *db, struct inspect_server *server)
 {
     struct db_rows rows;

@@ -28,6 +28,42 @@ enum iw_error inspect_order(struct context *context, struct db *db, int64_t orde
 /* Who has leased jobs, how many, and for how many more seconds the first of them. */
 enum iw_error inspect_owners(struct context *context, struct db *db, struct inspect_table *table) IW_MUST_USE;
 
+/* What an operator looks for among the orders; NULL and 0: whatever. */
+struct inspect_wanted {
+    const char *account; /* name or number */
+    const char *status;
+    const char *request_id; /* of the request that made it */
+    const char *name;       /* a part of it */
+    int64_t most;
+};
+
+/* Orders of any account, newest first. */
+enum iw_error inspect_orders(struct context *context, struct db *db, const struct inspect_wanted *wanted,
+                             struct inspect_table *table) IW_MUST_USE;
+
+/* Jobs that were given up, newest first, at most most. */
+enum iw_error inspect_dead(struct context *context, struct db *db, int64_t most,
+                           struct inspect_table *table) IW_MUST_USE;
+
+/* Webhooks that are not deleted, with how their deliveries stand; account NULL: of all. */
+enum iw_error inspect_webhooks(struct context *context, struct db *db, const char *account,
+                               struct inspect_table *table) IW_MUST_USE;
+
+/* The events whose delivery to a webhook was given up, oldest first; the array is the arena's. */
+enum iw_error inspect_failed_events(struct context *context, struct db *db, int64_t webhook_id,
+                                    int64_t **event_ids, unsigned *count) IW_MUST_USE;
+
+/* Orders and jobs of the last minute and hour: what came and what ended. */
+enum iw_error inspect_rates(struct context *context, struct db *db, struct inspect_table *table) IW_MUST_USE;
+
+/*
+ * Hands every file that a row names to visit: its key in the store, its size (-1:
+ * not known) and the order it belongs to; the rows are not kept.
+ */
+typedef bool inspect_file(void *user, const char *store_key, int64_t size_bytes, int64_t order_id);
+enum iw_error inspect_files(struct context *context, struct db *db, inspect_file *visit,
+                            void *user) IW_MUST_USE;
+
 struct inspect_server {
     const char *version;
     const char *sql_mode;       /* of our session */

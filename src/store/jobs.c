@@ -409,3 +409,29 @@ enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_co
     }
     return IW_OK;
 }
+
+enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
+               "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
+               "= 'queued'",
+               values, 1, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
+enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id)
+{
+    const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),
+                                      db_integer(order_id)};
+    return db_run(
+        context, db,
+        "UPDATE jobs SET status = ?, reason = 'cancelled', updated_at = UTC_TIMESTAMP(3) WHERE order_id = "
+        "? AND status = 'queued'",
+        values, 2, NULL);
+}

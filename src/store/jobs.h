@@ -122,6 +122,13 @@ enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_
 enum iw_error jobs_owners(struct context *context, struct db *db, const char *prefix, const char ***owners,
                           unsigned *count) IW_MUST_USE;
 
+/* Lets the waiting jobs of an order begin at once, with their troubles forgotten; count gets how many. */
+enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_id,
+                         int64_t *count) IW_MUST_USE;
+
+/* Cancels the queued jobs of an order that ends without them; leased ones find out when they are recorded. */
+enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
 /* How many jobs of each kind and state there are, and how long the oldest has waited. */
 struct jobs_count {
     enum job_kind kind;

@@ -112,7 +112,9 @@ def test_the_queue_is_counted(client, stack, jpeg):
 
 
 def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
-    well = ctl(stack, "doctor", "--directory", SQL)
+    doctor = ("doctor", "--directory", SQL, "--nginx",
+              os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
+    well = ctl(stack, *doctor)
     assert well.returncode == 0, well.stdout + well.stderr
     assert all(line.split()[-1] and " ok " in line for line in well.stdout.splitlines()), well.stdout
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
@@ -121,7 +123,7 @@ def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
     sick.write_text("\n".join("socket = /nowhere/redis.sock" if line.endswith("redis.sock") else
                               "image_program = /nowhere/image" if line.startswith("image_program") else line
                               for line in lines) + "\n")
-    found = ctl(stack, "doctor", "--directory", SQL, config=str(sick))
+    found = ctl(stack, *doctor, config=str(sick))
     wrong = [line.split()[0] for line in found.stdout.splitlines() if " WRONG " in line]
     assert found.returncode == 1 and wrong == ["redis", "image"], found.stdout
 

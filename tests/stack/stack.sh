@@ -332,7 +332,7 @@ stack_start() {
     part_start mariadbd
     part_start redis
     database_users_make
-    if "$build/imgwardctl" help | grep -q ' migrate'; then
+    if "$build/imgwardctl" help | grep ' migrate' >/dev/null; then
         "$build/imgwardctl" --config "$var/etc/owner.conf" migrate --directory "$root/sql"
         for plan in free pro enterprise; do
             key=$(key_make "$plan") || true

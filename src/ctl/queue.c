@@ -1,0 +1,332 @@
+/* imgwardctl queue, status: what there is to do, who does it, and the switch that keeps workers from it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/render.h"
+#include "base/text.h"
+#include "ctl/ctl_store.h"
+#include "ctl/table.h"
+#include "service/queue.h"
+#include "store/gauges.h"
+#include "store/jobs.h"
+#include "store/workers.h"
+
+enum { dead_default = 50, dead_max = 100000, drain_default_s = 600, drain_max_s = 86400 };
+
+/* ---- queue status ---- */
+
+struct queue_facts {
+    struct jobs_count *counts;
+    unsigned count;
+    struct inspect_table owners;
+    int64_t rings; /* -1: Redis is away */
+};
+
+static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
+{
+    printf("%-8s  %-7s  %8s  %10s\n", "kind", "state", "jobs", "oldest, s");
+    for (unsigned i = 0; i < facts->count; i++)
+        printf("%-8s  %-7s  %8" PRId64 "  %10" PRId64 "\n", job_kind_name(facts->counts[i].kind),
+               job_state_name(facts->counts[i].state), facts->counts[i].count, facts->counts[i].oldest_s);
+    if (facts->count == 0)
+        printf("no jobs\n");
+    if (facts->rings >= 0)
+        printf("\nbell: %" PRId64 " not heard yet\n\n", facts->rings);
+    else
+        printf("\nbell: Redis is away, jobs are found by the sweep\n\n");
+    ctl_table_print(ctl, &facts->owners);
+}
+
+static void queue_render(struct render *render, const struct queue_facts *facts)
+{
+    render_array_begin(render, "jobs");
+    for (unsigned i = 0; i < facts->count; i++) {
+        render_object_begin(render, NULL);
+        render_string(render, "kind", job_kind_name(facts->counts[i].kind));
+        render_string(render, "state", job_state_name(facts->counts[i].state));
+        render_integer(render, "count", facts->counts[i].count);
+        render_integer(render, "oldestSeconds", facts->counts[i].oldest_s);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    if (facts->rings >= 0)
+        render_integer(render, "bell", facts->rings);
+    else
+        render_null(render, "bell");
+    ctl_table_render(render, &facts->owners);
+}
+
+static void queue_print_json(const struct ctl *ctl, const struct queue_facts *facts)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    queue_render(&render, facts);
+    render_object_end(&render);
+    puts(text.data);
+}
+
+static int64_t rings_read(struct ctl *ctl, const struct config *config)
+{
+    const char *password;
+    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK) {
+        context_clear(ctl->context);
+        return -1;
+    }
+    struct redis *redis = redis_new(config, password);
+    int64_t rings = queue_length(redis, config, ctl->context);
+    redis_free(redis);
+    return rings;
+}
+
+static enum ctl_exit queue_status_run(struct ctl *ctl)
+{
+    struct config config;
+    struct queue_facts facts = {.count = 0};
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = jobs_counts(ctl->context, db, &facts.counts, &facts.count);
+    if (error == IW_OK)
+        error = inspect_owners(ctl->context, db, &facts.owners);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    facts.rings = rings_read(ctl, &config);
+    (ctl_option(ctl, "--json") != NULL ? queue_print_json : queue_print)(ctl, &facts);
+    return CTL_DONE;
+}
+
+/* ---- status: the whole on one screen ---- */
+
+struct status {
+    struct queue_facts queue;
+    struct worker_row *workers;
+    unsigned worker_count;
+    struct inspect_table rates;
+    struct gauge *deliveries, *store;
+    unsigned delivery_count, store_count;
+    bool is_paused;
+};
+
+static enum iw_error status_read(struct context *context, struct db *db, struct status *status)
+{
+    enum iw_error error = jobs_counts(context, db, &status->queue.counts, &status->queue.count);
+    if (error == IW_OK)
+        error = inspect_owners(context, db, &status->queue.owners);
+    if (error == IW_OK)
+        error = workers_list(context, db, &status->workers, &status->worker_count);
+    if (error == IW_OK)
+        error = workers_paused(context, db, &status->is_paused);
+    if (error == IW_OK)
+        error = inspect_rates(context, db, &status->rates);
+    if (error == IW_OK)
+        error = gauges_deliveries(context, db, &status->deliveries, &status->delivery_count);
+    return error == IW_OK ? gauges_store(context, db, &status->store, &status->store_count) : error;
+}
+
+static int64_t oldest_s(const struct queue_facts *facts)
+{
+    int64_t oldest = 0;
+    for (unsigned i = 0; i < facts->count; i++)
+        if (facts->counts[i].state == JOB_QUEUED && facts->counts[i].oldest_s > oldest)
+            oldest = facts->counts[i].oldest_s;
+    return oldest;
+}
+
+static void status_print(const struct ctl *ctl, const struct status *status)
+{
+    printf("queue: %s, oldest job waits %" PRId64 " s\n\n", status->is_paused ? "PAUSED" : "open",
+           oldest_s(&status->queue));
+    queue_print(ctl, &status->queue);
+    printf("workers\n");
+    for (unsigned i = 0; i < status->worker_count; i++)
+        printf("  %s:%" PRId64 "  %s  %" PRId64 " of %" PRId64 " places busy, since %s%s\n",
+               status->workers[i].host, status->workers[i].pid, status->workers[i].version,
+               status->workers[i].busy, status->workers[i].places,
+               ctl_time(ctl, status->workers[i].started_ms),
+               status->workers[i].silent_s > 30 ? ", SILENT" : "");
+    printf("%s\n", status->worker_count == 0 ? "  none has told of itself\n" : "");
+    ctl_table_print(ctl, &status->rates);
+    printf("deliveries");
+    for (unsigned i = 0; i < status->delivery_count; i++)
+        printf("  %s %" PRId64, status->deliveries[i].state, status->deliveries[i].count);
+    printf("\nstore");
+    for (unsigned i = 0; i < status->store_count; i++)
+        printf("  %s %" PRId64 " MiB", status->store[i].state, status->store[i].count >> 20);
+    printf("\n");
+}
+
+static void gauges_render(struct render *render, const char *name, const struct gauge *gauges, unsigned count)
+{
+    render_object_begin(render, name);
+    for (unsigned i = 0; i < count; i++)
+        render_integer(render, gauges[i].state, gauges[i].count);
+    render_object_end(render);
+}
+
+static void status_print_json(const struct ctl *ctl, const struct status *status)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    render_boolean(&render, "isPaused", status->is_paused);
+    render_integer(&render, "oldestSeconds", oldest_s(&status->queue));
+    queue_render(&render, &status->queue);
+    render_array_begin(&render, "workers");
+    for (unsigned i = 0; i < status->worker_count; i++) {
+        render_object_begin(&render, NULL);
+        render_string(&render, "host", status->workers[i].host);
+        render_integer(&render, "pid", status->workers[i].pid);
+        render_string(&render, "version", status->workers[i].version);
+        render_integer(&render, "places", status->workers[i].places);
+        render_integer(&render, "busy", status->workers[i].busy);
+        render_integer(&render, "silentSeconds", status->workers[i].silent_s);
+        render_time(&render, "startedAt", status->workers[i].started_ms);
+        render_object_end(&render);
+    }
+    render_array_end(&render);
+    ctl_table_render(&render, &status->rates);
+    gauges_render(&render, "deliveries", status->deliveries, status->delivery_count);
+    gauges_render(&render, "storeBytes", status->store, status->store_count);
+    render_object_end(&render);
+    puts(text.data);
+}
+
+static enum ctl_exit status_run(struct ctl *ctl)
+{
+    struct config config;
+    struct status status = {.is_paused = false};
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = status_read(ctl->context, db, &status);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    status.queue.rings = rings_read(ctl, &config);
+    (ctl_option(ctl, "--json") != NULL ? status_print_json : status_print)(ctl, &status);
+    return CTL_DONE;
+}
+
+/* ---- pause, resume, drain, dead ---- */
+
+static enum ctl_exit pause_set(struct ctl *ctl, bool is_paused)
+{
+    struct config config;
+    bool is_changed = false;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = workers_pause(ctl->context, db, is_paused, &is_changed);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("queue: %s%s; workers know within %" PRId64 " s\n", is_changed ? "" : "was already ",
+           is_paused ? "paused" : "open", config.worker_heartbeat_s);
+    return CTL_DONE;
+}
+
+static enum ctl_exit pause_run(struct ctl *ctl)
+{
+    return pause_set(ctl, true);
+}
+
+static enum ctl_exit resume_run(struct ctl *ctl)
+{
+    return pause_set(ctl, false);
+}
+
+static enum iw_error leased_count(struct context *context, struct db *db, int64_t *leased)
+{
+    struct jobs_count *counts;
+    unsigned count;
+    enum iw_error error = jobs_counts(context, db, &counts, &count);
+    *leased = 0;
+    for (unsigned i = 0; error == IW_OK && i < count; i++)
+        *leased += counts[i].state == JOB_LEASED ? counts[i].count : 0;
+    return error;
+}
+
+/* Workers hear of the pause with their next heartbeat: only then is nothing leased for good. */
+static enum ctl_exit drain_run(struct ctl *ctl)
+{
+    struct config config;
+    bool is_changed;
+    int64_t wait_s, leased = 0, begun_ms = clock_monotonic_ms();
+    if (!ctl_option_integer(ctl, "--wait", 1, drain_max_s, drain_default_s, &wait_s))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = workers_pause(ctl->context, db, true, &is_changed);
+    int64_t heard_ms = begun_ms + (config.worker_heartbeat_s + 1) * 1000;
+    while (error == IW_OK) {
+        error = leased_count(ctl->context, db, &leased);
+        int64_t now_ms = clock_monotonic_ms();
+        if ((leased == 0 && now_ms >= heard_ms) || now_ms - begun_ms >= wait_s * 1000)
+            break;
+        sleep(1);
+    }
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("queue: paused, %" PRId64 " jobs under way\n", leased);
+    return leased == 0 ? CTL_DONE : CTL_NEGATIVE;
+}
+
+static enum ctl_exit dead_run(struct ctl *ctl)
+{
+    struct config config;
+    struct inspect_table table;
+    int64_t most;
+    if (!ctl_option_integer(ctl, "--most", 1, dead_max, dead_default, &most))
+        return CTL_FAILED;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = inspect_dead(ctl->context, db, most, &table);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    ctl_table_show(ctl, &table);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_commands_queue[] = {
+    {.words = {"status"},
+     .arguments = "",
+     .options = {{"--json", NULL, "as a JSON object"}},
+     .help = "Shows queue, workers, rates, deliveries and the store's bytes on one screen.",
+     .run = status_run},
+    {.words = {"queue", "status"},
+     .arguments = "",
+     .options = {{"--json", NULL, "as a JSON object"}},
+     .help = "Counts the jobs that wait, run, and ended within a day, and who runs them.",
+     .run = queue_status_run},
+    {.words = {"queue", "pause"},
+     .arguments = "",
+     .help = "Keeps all workers from beginning jobs; those under way are finished, orders are still taken.",
+     .run = pause_run},
+    {.words = {"queue", "resume"},
+     .arguments = "",
+     .help = "Lets the workers begin jobs again.",
+     .run = resume_run},
+    {.words = {"queue", "drain"},
+     .arguments = "",
+     .options = {{"--wait", "S", "seconds to wait at most; 600 when omitted"}},
+     .help = "Pauses the queue and waits until no job is under way; exit code 1 when some still are.",
+     .run = drain_run},
+    {.words = {"queue", "dead"},
+     .arguments = "",
+     .options = {{"--most", "N", "so many at most; 50 when omitted"}, {"--json", NULL, "as a JSON array"}},
+     .help = "Lists the jobs that were given up, newest first, and why.",
+     .run = dead_run},
+    {.words = {NULL}},
+};

@@ -1,0 +1,79 @@
+/* imgwardctl webhook: the receivers of all accounts, and deliveries that were given up. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ctl/ctl_store.h"
+#include "ctl/table.h"
+#include "store/deliveries.h"
+
+static enum ctl_exit list_run(struct ctl *ctl)
+{
+    struct config config;
+    struct inspect_table table;
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error =
+        inspect_webhooks(ctl->context, db, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    ctl_table_show(ctl, &table);
+    return CTL_DONE;
+}
+
+/* What is being sent just now is not there to be repeated. */
+static enum iw_error events_repeat(struct context *context, struct db *db, int64_t webhook_id, int64_t *count)
+{
+    int64_t *event_ids;
+    unsigned found;
+    enum iw_error error = inspect_failed_events(context, db, webhook_id, &event_ids, &found);
+    *count = 0;
+    for (unsigned i = 0; error == IW_OK && i < found; i++) {
+        error = deliveries_repeat(context, db, webhook_id, event_ids[i], clock_now_ms());
+        *count += error == IW_OK;
+        if (error == IW_NOT_FOUND) {
+            context_clear(context);
+            error = IW_OK;
+        }
+    }
+    return error;
+}
+
+static enum ctl_exit retry_run(struct ctl *ctl)
+{
+    struct config config;
+    int64_t id, count = 0;
+    if (!text_integer(ctl->arguments[0], 1, INT64_MAX, &id)) {
+        fprintf(stderr,
+                "imgwardctl: a webhook is named by its number; imgwardctl webhook list shows them.\n");
+        return CTL_FAILED;
+    }
+    struct db *db = ctl_db(ctl, &config);
+    if (db == NULL)
+        return CTL_FAILED;
+    enum iw_error error = events_repeat(ctl->context, db, id, &count);
+    db_free(db);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("webhook %" PRId64 ": %" PRId64 " deliveries begin anew\n", id, count);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_commands_webhook[] = {
+    {.words = {"webhook", "list"},
+     .arguments = "[ACCOUNT]",
+     .arguments_most = 1,
+     .options = {{"--json", NULL, "as a JSON array"}},
+     .help = "Lists the webhooks of one account or of all, and how their deliveries stand.",
+     .run = list_run},
+    {.words = {"webhook", "retry"},
+     .arguments = "WEBHOOK",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Puts every delivery to a webhook that was given up at the beginning of its schedule.",
+     .run = retry_run},
+    {.words = {NULL}},
+};

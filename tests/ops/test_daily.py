@@ -1,0 +1,149 @@
+"""The commands of daily work, each seen to do what it says."""
+import json
+import os
+import subprocess
+import time
+import uuid
+
+import pictures
+
+WEBHOOKS = "/api/v2/orders/webhooks"
+
+
+def ctl(stack, *words):
+    return subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], *words],
+                          capture_output=True, text=True, timeout=60)
+
+
+def listed(stack, *words):
+    return json.loads(ctl(stack, *words, "--json").stdout)
+
+
+def begun(client, name="a.jpg"):
+    """An order that is uploaded and confirmed; its number."""
+    created = client.create([name]).data
+    assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)).status == 201
+    assert client.confirm(created["orderId"]).status == 200
+    return created["orderId"]
+
+
+def paused(stack):
+    """Pauses the queue and waits until the worker has heard of it."""
+    assert ctl(stack, "queue", "drain", "--wait", "30").returncode == 0
+
+
+def test_a_limit_is_given_and_taken_back(stack):
+    client = stack.account_new("free", None)
+    assert "7 requests a minute (its own number)" in ctl(stack, "account", "limit", client.account, "7").stdout
+    assert client.list().headers["RateLimit-Limit"] == "7"
+    assert "60 requests a minute\n" in ctl(stack, "account", "limit", client.account, "plan").stdout
+    assert ctl(stack, "account", "limit", client.account, "0").returncode == 2
+
+
+def test_a_key_expires_when_it_is_told_to(stack):
+    client = stack.account_new()
+    prefix = client.key[:16]
+    assert ctl(stack, "key", "expire", "--days", "3", prefix).returncode == 0
+    assert client.list().status == 200
+    assert ctl(stack, "key", "expire", prefix).returncode == 0
+    time.sleep(6)  # api.key_cache_s
+    assert client.list().code == "AUTH_TOKEN_EXPIRED"
+
+
+def test_orders_are_found_by_what_one_knows_of_them(stack, client):
+    order = client.create(["a.jpg"], orderName="needle " + uuid.uuid4().hex)
+    number, name = order.data["orderId"], client.detail(order.data["orderId"]).data["orderName"]
+    for words in (("--name", name), ("--request-id", order.headers["X-Request-Id"])):
+        assert [row["orderId"] for row in listed(stack, "order", "find", *words)] == [number], words
+    found = listed(stack, "order", "find", "--account", client.account, "--status", "pending", "--most", "500")
+    assert number in [row["orderId"] for row in found]
+    assert ctl(stack, "order", "find", "--status", "nonsense").returncode == 2
+
+
+def test_a_pending_order_and_a_waiting_one_are_cancelled(stack, client):
+    pending = client.create(["a.jpg"]).data["orderId"]
+    assert ctl(stack, "order", "cancel", pending).returncode == 0
+    assert client.detail(pending).data["status"] == "failed"
+    again = ctl(stack, "order", "cancel", pending)
+    assert again.returncode == 2 and "has ended" in again.stderr
+    paused(stack)
+    try:
+        waiting = begun(client)
+        assert client.detail(waiting).data["status"] == "inProgress"
+        assert ctl(stack, "order", "cancel", waiting).returncode == 0
+        assert client.detail(waiting).data["status"] == "failed"
+        assert waiting in [row["orderId"] for row in listed(stack, "queue", "dead")]
+    finally:
+        ctl(stack, "queue", "resume")
+    assert stack.sql(f"SELECT DISTINCT status FROM jobs WHERE order_id = {waiting}") == [["failed"]]
+    left = [name for _, _, names in os.walk(os.path.join(stack.store, "in")) for name in names if waiting in name]
+    assert left == []
+
+
+def test_a_paused_queue_takes_orders_and_works_on_none_until_it_is_resumed(stack, client):
+    paused(stack)
+    try:
+        order = begun(client)
+        time.sleep(3)
+        assert client.detail(order).data["status"] == "inProgress"
+        assert listed(stack, "status")["isPaused"] is True
+        assert "was already paused" in ctl(stack, "queue", "pause").stdout
+    finally:
+        assert ctl(stack, "queue", "resume").returncode == 0
+    assert client.wait(order, 60)["status"] == "complete"
+
+
+def test_a_job_that_waits_for_its_next_try_begins_at_once(stack, client):
+    paused(stack)
+    order = begun(client)
+    stack.sql(f"UPDATE jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, failure_count = 3 WHERE order_id = {order}")
+    ctl(stack, "queue", "resume")
+    time.sleep(6)
+    assert client.detail(order).data["status"] == "inProgress"
+    assert ctl(stack, "order", "retry", order).returncode == 0
+    assert client.wait(order, 60)["status"] == "complete"
+    assert ctl(stack, "order", "retry", order).returncode == 1
+
+
+def test_deliveries_that_were_given_up_begin_anew(stack, client):
+    hook = client.post(WEBHOOKS, {"name": "one", "url": "http://127.0.0.1:1/nobody"})
+    assert hook.status == 201, hook
+    number = stack.sql(f"SELECT id FROM webhooks WHERE account_id = {client.account}")[0][0]
+    client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
+    stack.sql(f"UPDATE webhook_deliveries SET status = 'FAILED' WHERE webhook_id = {number}")
+    row = next(row for row in listed(stack, "webhook", "list", client.account) if str(row["webhookId"]) == number)
+    assert row["failed"] == 1
+    assert "1 deliveries begin anew" in ctl(stack, "webhook", "retry", number).stdout
+    assert stack.sql(f"SELECT COUNT(*) FROM webhook_deliveries WHERE webhook_id = {number} AND status = 'FAILED'") == [["0"]]
+
+
+def test_a_missing_and_a_cut_file_are_found(stack, client):
+    order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
+    assert ctl(stack, "store", "verify").returncode == 0
+    key = stack.sql(f"SELECT store_key FROM results WHERE order_id = {order}")[0][0]
+    named = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, "out"))
+             for name in names if order in name]
+    assert len(named) == 1
+    with open(named[0], "rb") as file:
+        whole = file.read()
+    try:
+        with open(named[0], "wb") as file:
+            file.write(whole[:-1])
+        done = ctl(stack, "store", "verify", "--json")
+        assert done.returncode == 1
+        assert [row["storeKey"] for row in json.loads(done.stdout)] == [key]
+        os.unlink(named[0])
+        assert "missing" in ctl(stack, "store", "verify").stdout
+    finally:
+        with open(named[0], "wb") as file:
+            file.write(whole)
+    assert ctl(stack, "store", "verify").returncode == 0
+    assert ctl(stack, "store", "reclaim").returncode == 0
+
+
+def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):
+    said = ctl(stack, "status").stdout
+    for word in ("queue: open", "oldest job waits", "workers", "places busy", "jobs done", "deliveries", "store"):
+        assert word in said, word
+    status = listed(stack, "status")
+    assert len(status["workers"]) >= 1 and status["oldestSeconds"] >= 0 and "rates" in status
