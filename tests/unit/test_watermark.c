@@ -26,7 +26,7 @@
 #ifdef __SANITIZE_ADDRESS__
 enum { words_count = 40, properties_count = 40, poses_count = 6, strangers_count = 6 };
 #else
-enum { words_count = 300, properties_count = 150, poses_count = 15, strangers_count = 15 };
+enum { words_count = 300, properties_count = 40, poses_count = 8, strangers_count = 6 };
 #endif
 
 static const uint8_t test_key[WATERMARK_KEY_BYTES] = {7, 1, 99, 4, 250, 3};
