@@ -171,15 +171,6 @@ CREATE TABLE jobs (
     CONSTRAINT jobs_order FOREIGN KEY (order_id) REFERENCES orders (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
--- When an account was last given a place: among those with as few jobs in work, whoever waited longest is next.
-CREATE TABLE job_turns (
-    account_id BIGINT NOT NULL,
-    class ENUM('image', 'transfer') NOT NULL,
-    leased_at DATETIME(6) NOT NULL,
-    PRIMARY KEY (account_id, class),
-    CONSTRAINT job_turns_account FOREIGN KEY (account_id) REFERENCES accounts (id)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
-
 -- Results a day and account, counted in the transaction that makes them.
 CREATE TABLE usage_days (
     account_id BIGINT NOT NULL,

@@ -76,6 +76,9 @@ enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id
     return error;
 }
 
+/* Accounts looked at for one lease; those that come after them are first the next time. */
+enum { turns_max = 64 };
+
 /* An account that waits for a place. */
 struct turn {
     int64_t account_id;
@@ -90,41 +93,77 @@ struct lease {
     unsigned most;
     struct job *jobs;
     unsigned count;
-    struct turn turns[jobs_lease_max];
+    struct turn turns[turns_max];
     unsigned turn_count;
+    int64_t cursor; /* the account after which the next lease begins */
     struct db_value ids[jobs_lease_max];
 };
 
 /*
- * The accounts that are next, as many as there are places.  The inner SELECT reads
- * one entry of the index for each account, however many jobs are queued.
+ * The first account after another that has a job queued, and whether its time has
+ * come: one step in the index, however many jobs are queued.  NOT_FOUND after the last.
+ */
+static enum iw_error turn_after(struct context *context, struct db *db, const struct lease *lease,
+                                int64_t *account_id, bool *is_due)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
+               "class = ? AND account_id > ? ORDER BY account_id, available_at LIMIT 1",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *account_id = db_integer_of(db_at(&rows, 0, 0));
+    *is_due = db_integer_of(db_at(&rows, 0, 1)) != 0;
+    return IW_OK;
+}
+
+/* Once round all accounts that have something due, from the cursor on: who comes early was served long ago.
  */
 static enum iw_error turns_read(struct context *context, struct db *db, struct lease *lease)
 {
+    int64_t begin = *lease->place->cursor, account_id = begin;
+    bool is_due = false, is_round = false;
+    enum iw_error error = IW_OK;
+    lease->turn_count = 0;
+    lease->cursor = begin;
+    for (unsigned steps = 0; steps < turns_max; steps++) {
+        error = turn_after(context, db, lease, &account_id, &is_due);
+        if (error == IW_NOT_FOUND && !is_round && begin > 0) {
+            is_round = true;
+            account_id = 0;
+            continue;
+        }
+        if (error != IW_OK || (is_round && account_id > begin))
+            break;
+        lease->cursor = account_id;
+        if (is_due)
+            lease->turns[lease->turn_count++] = (struct turn){.account_id = account_id};
+    }
+    return error == IW_NOT_FOUND ? IW_OK : error;
+}
+
+/* How many jobs the accounts have in work already; few rows, as many as there are places in all. */
+static enum iw_error turns_count(struct context *context, struct db *db, struct lease *lease)
+{
     struct db_rows rows;
-    const char *class = job_class_name(lease->place->class);
-    const struct db_value values[] = {
-        db_text(class), db_text(lease->place->owner),           db_text(class),
-        db_text(class), db_integer(lease->place->account_most), db_integer(lease->most)};
-    enum iw_error error = db_run(
-        context, db,
-        "SELECT w.account_id, COALESCE(l.busy, 0), COALESCE(l.own, 0) FROM (SELECT account_id, "
-        "MIN(available_at) AS first FROM "
-        "jobs WHERE status = 'queued' AND class = ? GROUP BY account_id) w LEFT JOIN (SELECT account_id, "
-        "COUNT(*) AS busy, SUM(lease_owner = ?) AS own FROM jobs WHERE status = 'leased' AND class = ? GROUP "
-        "BY account_id) l ON "
-        "l.account_id = w.account_id LEFT JOIN job_turns t ON t.account_id = w.account_id AND t.class = ? "
-        "WHERE w.first <= UTC_TIMESTAMP(3) AND COALESCE(l.own, 0) < ? ORDER BY COALESCE(l.busy, 0), "
-        "t.leased_at, w.first LIMIT ?",
-        values, 6, &rows);
-    if (error != IW_OK)
-        return error;
-    lease->turn_count = (unsigned)rows.count;
-    for (unsigned i = 0; i < lease->turn_count; i++)
-        lease->turns[i] = (struct turn){.account_id = db_integer_of(db_at(&rows, i, 0)),
-                                        .busy_count = db_integer_of(db_at(&rows, i, 1)),
-                                        .own_count = db_integer_of(db_at(&rows, i, 2))};
-    return IW_OK;
+    const struct db_value values[] = {db_text(lease->place->owner),
+                                      db_text(job_class_name(lease->place->class))};
+    enum iw_error error = db_run(context, db,
+                                 "SELECT account_id, COUNT(*), SUM(lease_owner = ?) FROM jobs WHERE status = "
+                                 "'leased' AND class = ? GROUP BY account_id",
+                                 values, 2, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
+        for (unsigned i = 0; i < lease->turn_count; i++)
+            if (lease->turns[i].account_id == db_integer_of(db_at(&rows, row, 0))) {
+                lease->turns[i].busy_count = db_integer_of(db_at(&rows, row, 1));
+                lease->turns[i].own_count = db_integer_of(db_at(&rows, row, 2));
+            }
+    return error;
 }
 
 /* Whoever has the fewest jobs in work, the first of equals; NULL when each has its share. */
@@ -167,37 +206,20 @@ static enum iw_error turn_choose(struct context *context, struct db *db, struct 
     return error;
 }
 
-static enum iw_error turn_write(struct context *context, struct db *db, const struct lease *lease,
-                                const struct turn *turn)
-{
-    const struct db_value values[] = {db_integer(turn->account_id),
-                                      db_text(job_class_name(lease->place->class))};
-    return db_run(context, db,
-                  "INSERT INTO job_turns (account_id, class, leased_at) VALUES (?, ?, UTC_TIMESTAMP(6)) ON "
-                  "DUPLICATE KEY UPDATE leased_at = VALUES(leased_at)",
-                  values, 2, NULL);
-}
-
-static int turn_compare(const void *one, const void *other)
-{
-    const struct turn *a = one, *b = other;
-    return (a->account_id > b->account_id) - (a->account_id < b->account_id);
-}
-
-/* By number of the account, so that two workers never wait for each other's rows crosswise. */
 static enum iw_error lease_choose(struct context *context, struct db *db, struct lease *lease)
 {
     lease->count = 0;
     for (unsigned i = 0; i < jobs_lease_max; i++)
         lease->ids[i] = db_integer(0);
     enum iw_error error = turns_read(context, db, lease);
+    if (error == IW_OK && lease->turn_count > 0)
+        error = turns_count(context, db, lease);
     turns_give(lease);
-    qsort(lease->turns, lease->turn_count, sizeof lease->turns[0], turn_compare);
     for (unsigned i = 0; error == IW_OK && i < lease->turn_count; i++) {
-        unsigned before = lease->count;
+        if (lease->turns[i].given == 0)
+            continue;
+        lease->cursor = lease->turns[i].account_id;
         error = turn_choose(context, db, lease, &lease->turns[i]);
-        if (error == IW_OK && lease->count > before)
-            error = turn_write(context, db, lease, &lease->turns[i]);
     }
     return error;
 }
@@ -296,8 +318,10 @@ enum iw_error jobs_lease(struct context *context, struct db *db, const struct jo
         .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
     enum iw_error error = db_transaction(context, db, lease_work, &lease);
-    if (error == IW_OK)
+    if (error == IW_OK) {
         *count = lease.count;
+        *place->cursor = lease.cursor;
+    }
     return error;
 }
 

@@ -82,6 +82,7 @@ struct jobs_place {
     enum job_class class;
     int64_t lease_s;
     unsigned account_most; /* jobs of the class that one account has at this owner */
+    int64_t *cursor;       /* 0 at first, then jobs_lease's own: whose turn was last */
 };
 
 /*
@@ -90,7 +91,7 @@ struct jobs_place {
  * in processing.
  *
  * Fair between accounts: each place goes to the account with the fewest jobs of
- * the class in work; among equals to the one that was given none for the longest;
+ * the class in work; among equals they take turns;
  * and of an account the job that waited longest comes first.  So an order of a
  * hundred files holds back nobody else's single one.  account_most keeps room for
  * others where jobs may take long.

@@ -100,7 +100,8 @@ static void worker_look(struct worker *worker, enum job_class class)
     const struct jobs_place place = {.owner = worker->owner,
                                      .class = class,
                                      .lease_s = worker->config.worker_lease_s,
-                                     .account_most = pool->account_most};
+                                     .account_most = pool->account_most,
+                                     .cursor = &pool->cursor};
     if (!pool->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0 ||
         worker->is_paused)
         return;

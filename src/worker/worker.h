@@ -85,6 +85,7 @@ struct pool {
     unsigned count;
     unsigned account_most; /* places that one account has at most */
     bool is_look_asked;    /* there may be jobs */
+    int64_t cursor;        /* of jobs_lease */
 };
 
 struct worker {

@@ -168,3 +168,17 @@ def test_the_image_process_is_sealed(stack, client):
         time.sleep(0.1)
     thread.join()
     assert found and any(found)
+
+
+def test_a_hundred_uploads_end_right_whatever_they_are(client, jpeg):
+    kinds = [("good", jpeg, None), ("cut", jpeg[:900], "IMAGE_CORRUPT"), ("small", pictures.png(40, 40), "IMAGE_TOO_SMALL"),
+             ("garbage", jpeg[:60] + b"\0" * 500, "IMAGE_CORRUPT"), ("large", pictures.encode(Image.new("L", (16385, 64)), "PNG"),
+                                                                    "IMAGE_TOO_LARGE")]
+    files = [(f"{number:03d}-{kinds[number % 8 if number % 8 < 5 else 0][0]}.jpg", kinds[number % 8 if number % 8 < 5 else 0])
+             for number in range(100)]
+    order = client.order_whole([(name, data) for name, (_, data, _) in files], 300)
+    wanted = {name: code for name, (_, _, code) in files if code}
+    assert dict(line.split(": ")[:2] for line in order["errors"]) == wanted
+    assert order["status"] == "complete" and order["completedFileCount"] == 100 - len(wanted)
+    archive = zipfile.ZipFile(io.BytesIO(client.download(order["orderId"]).body))
+    assert archive.testzip() is None and len(archive.namelist()) == 100 - len(wanted)

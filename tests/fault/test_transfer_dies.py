@@ -1,0 +1,73 @@
+"""kill -9 of the worker in the middle of transfers: every file is fetched and pushed, whole, and ends once."""
+import datetime
+import os
+import time
+
+import pytest
+
+import pictures
+from places import Places
+from test_worker_dies import kill
+
+
+@pytest.fixture
+def places():
+    made = Places()
+    yield made
+    made.close()
+
+
+def wait_for_open(places, count, seconds=20):
+    end = time.monotonic() + seconds
+    while places.open < count:
+        assert time.monotonic() < end, f"{places.open} of {count} transfers open"
+        time.sleep(0.02)
+
+
+def test_sources_are_fetched_whole_though_the_worker_is_killed_in_mid_transfer(client, stack, places):
+    count = 12
+    for number in range(count):
+        places.gives[f"/{number}"] = ("slow", pictures.jpeg(240, 200, seed=number))
+    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url(f"/{number}")} for number in range(count)],
+                          kind="anti-ai/with-urls").data["orderId"]
+    for _ in range(2):
+        wait_for_open(places, 4)
+        time.sleep(0.5)
+        kill(stack, "worker")
+        time.sleep(1)
+    data = client.wait(order, 200)
+    assert data["status"] == "complete" and data["completedFileCount"] == count and data["errors"] is None, data
+    assert stack.sql(f"SELECT COUNT(*) FROM results WHERE order_id = {order}") == [[str(count)]]
+    usage = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
+    assert int(usage[0][0]) == count
+    stack.settled(order)
+    assert sorted(set(stack.stored(order))) == ["out", "thumb", "zip"]
+    assert [name for name in os.listdir(os.path.join(stack.store, "tmp"))] == []
+
+
+def test_results_reach_their_targets_though_the_worker_is_killed_while_pushing(client, stack, places):
+    count = 6
+    until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    places.gives["/good"] = pictures.jpeg(240, 200, seed=3)
+    for number in range(count):
+        places.takes[f"/out/{number}"] = [("slow", b"ok"), 200]
+    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url("/good")} for number in range(count)],
+                          kind="anti-ai/with-urls", mode={"zeroCopy": True}, outputTargets=[
+                              {"fileKey": "k", "url": places.url(f"/out/{number}"), "presignedUrlExpiresAt": until}
+                              for number in range(count)]).data["orderId"]
+    end = time.monotonic() + 30
+    while not any(places.count(f"/out/{number}") for number in range(count)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    time.sleep(0.3)
+    kill(stack, "worker")
+    data = client.wait(order, 200)
+    assert data["status"] == "complete" and data["completedFileCount"] == count, data
+    for number in range(count):
+        bodies = {body for _, body in places.put[f"/out/{number}"]}
+        assert len(bodies) == 1 and pictures.decode(bodies.pop()).size == (240, 200)
+    end = time.monotonic() + 10
+    while stack.stored(order) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert stack.stored(order) == []
+    assert stack.sql(f"SELECT 1 FROM results WHERE order_id = {order}") == []
