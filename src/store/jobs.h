@@ -91,10 +91,9 @@ struct jobs_place {
  * in processing.
  *
  * Fair between accounts: each place goes to the account with the fewest jobs of
- * the class in work; among equals they take turns;
- * and of an account the job that waited longest comes first.  So an order of a
- * hundred files holds back nobody else's single one.  account_most keeps room for
- * others where jobs may take long.
+ * the class in work; among equals they take turns; and of an account the job that
+ * waited longest comes first.  So an order of a hundred files holds back nobody
+ * else's single one.  account_most keeps room for others where jobs may take long.
  */
 enum iw_error jobs_lease(struct context *context, struct db *db, const struct jobs_place *place,
                          unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;

@@ -141,6 +141,12 @@ class Stack:
                 or {"in", "original"} & set(self.stored(order))):
             time.sleep(0.1)
 
+    def emptied(self, order, seconds=10):
+        """Waits until the file store holds nothing of an order, if it ever does."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.stored(order):
+            time.sleep(0.1)
+
     def redis(self, *words):
         done = subprocess.run(["redis-cli", "-s", self.environment["IMGWARD_REDIS_SOCKET"], *words],
                               capture_output=True, text=True, timeout=20, check=True)

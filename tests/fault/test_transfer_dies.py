@@ -66,8 +66,6 @@ def test_results_reach_their_targets_though_the_worker_is_killed_while_pushing(c
     for number in range(count):
         bodies = {body for _, body in places.put[f"/out/{number}"]}
         assert len(bodies) == 1 and pictures.decode(bodies.pop()).size == (240, 200)
-    end = time.monotonic() + 10
-    while stack.stored(order) and time.monotonic() < end:
-        time.sleep(0.1)
+    stack.emptied(order)
     assert stack.stored(order) == []
     assert stack.sql(f"SELECT 1 FROM results WHERE order_id = {order}") == []

@@ -8,6 +8,7 @@ import os
 import pathlib
 import sys
 import time
+import types
 
 import numpy
 from PIL import Image, ImageDraw, ImageFont, ImageOps
@@ -16,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "api"))
 
 import client as client_module  # noqa: E402
+import demo_orders  # noqa: E402
 import receiver as receiver_module  # noqa: E402
 import samples  # noqa: E402
 
@@ -155,6 +157,9 @@ def main():
     hook = webhook_make(client, receiver)
     _, results = order_send(client, paths)
     webhook_show(client, receiver, *hook)
+    show = types.SimpleNamespace(told=told, check=check, progress=progress)
+    sample = samples.write_all(out / "samples")[0].read_bytes()
+    others = demo_orders.run(show, client, stack, sample, out)
     for path, result in zip(paths, results):
         if result is None:
             lines.append(f"  {path.name:<24} no result")
@@ -171,6 +176,7 @@ def main():
     print("\nWhat came back:")
     print("\n".join(lines))
     print(f"  before, after, difference: {out / 'sheet.png'}" if rows else "  nothing")
+    print("\n".join(others))
     sys.exit(0 if len(rows) == len(paths) else 1)
 
 
