@@ -1,10 +1,12 @@
 """/healthz, /readyz, /metrics, and the same on a terminal."""
+import os
 import re
 import time
 
 import pictures
 from client import Client
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SAMPLE = re.compile(r'^([a-z_]+)(\{([a-zA-Z_]+="[^"\n]*",?)*\})? -?[0-9.e+]+$')
 
 
@@ -83,3 +85,12 @@ def test_ready_and_alive(stack):
     assert Client(stack).get("/healthz").body == b"ok\n"
     ready = Client(stack).get("/readyz")
     assert ready.status == 200 and b"database ok" in ready.body and b"store ok" in ready.body
+
+
+def test_what_alerts_and_dashboard_ask_for_is_told(stack):
+    told = set(re.findall(r"^# TYPE ([a-z_]+)", samples(stack), re.M))
+    for name in ("alerts.yml", "grafana.json"):
+        with open(os.path.join(ROOT, "packaging", "monitoring", name), encoding="utf-8") as file:
+            asked = set(re.findall(r"\bimgward_[a-z_]+", file.read()))
+        asked = {re.sub("_bucket$", "", metric) for metric in asked}
+        assert len(asked) > 8 and asked <= told, asked - told

@@ -1,0 +1,131 @@
+"""The commands of doc/operating.md, run as they stand there."""
+import os
+import re
+import signal
+import subprocess
+import time
+import uuid
+
+import pytest
+
+import pictures
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def blocks():
+    """The blocks of the page by the name in their first line."""
+    with open(os.path.join(ROOT, "doc", "operating.md"), encoding="utf-8") as file:
+        found = re.findall(r"```sh\n# ([a-z-]+)\n(.*?)```", file.read(), re.S)
+    return dict(found)
+
+
+@pytest.fixture
+def names(stack, tmp_path):
+    """What the page's names stand for in this stack."""
+    if os.geteuid() != 0:
+        pytest.skip("the page is for root")
+    etc = os.path.dirname(stack.environment["IMGWARD_CONFIG"])
+    return {"ETC": etc, "CONFIG": stack.environment["IMGWARD_CONFIG"], "STORE": stack.store, "RUN": stack.run,
+            "SOCKET": stack.environment["IMGWARD_DB_SOCKET"], "DATABASE": "imgward", "BACKUP": str(tmp_path / "backup"),
+            "NGINX": os.path.join(etc, "imgward"), "NGINX_PID": os.path.join(stack.run, "nginx.pid"),
+            "BIN": stack.environment["IMGWARD_BUILD"], "CTL": stack.environment["IMGWARD_CTL"],
+            "SQL": os.path.join(ROOT, "sql"), "API_PID": str(stack.pid("api")),
+            "WORKER_PID": str(stack.pid("worker"))}
+
+
+def run(names, block):
+    page = blocks()
+    done = subprocess.run(["bash", "-euc", page["names"] + page[block]], env={**os.environ, **names},
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pid_of(stack, name):
+    with open(os.path.join(stack.run, name + ".pid"), encoding="ascii") as file:
+        return int(file.read())
+
+
+def begun(client):
+    created = client.create(["a.jpg"]).data
+    assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)).status == 201
+    assert client.confirm(created["orderId"]).status == 200
+    return created["orderId"]
+
+
+def test_a_backup_is_restored_beside_the_original(stack, client, names, tmp_path):
+    client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
+    run(names, "backup")
+    database = "restored" + uuid.uuid4().hex[:8]
+    store = str(tmp_path / "store")
+    with open(names["CONFIG"], encoding="utf-8") as file:
+        text = file.read()
+    config = tmp_path / "restored.conf"
+    config.write_text(text.replace("name = imgward\n", f"name = {database}\n").replace(stack.store, store))
+    try:
+        said = run({**names, "DATABASE": database, "STORE": store, "CONFIG": str(config)}, "restore")
+        assert re.search(r"store: [1-9][0-9]* files that the database names, 0 not as it says", said), said
+        count = "SELECT COUNT(*) FROM {}.orders"
+        assert int(stack.sql(count.format(database))[0][0]) >= 1
+    finally:
+        stack.sql(f"DROP DATABASE IF EXISTS {database}; REVOKE ALL ON {database}.* FROM imgward@localhost")
+
+
+def test_a_url_signed_before_a_rotation_is_still_good_after_it(stack, client, names):
+    order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
+    old = client.get(f"/api/v2/orders/{order}/download").data["downloadUrl"]
+    run(names, "rotate-signing")
+    time.sleep(2)
+    new = client.get(f"/api/v2/orders/{order}/download").data["downloadUrl"]
+    key = re.compile(r"[?&]k=([0-9a-z]+)")
+    assert key.search(old)[1] != key.search(new)[1]
+    assert client.request("GET", old, key=False).status == client.request("GET", new, key=False).status == 200
+
+
+def test_a_schema_is_brought_up_to_date_under_running_programs(client, names):
+    order = begun(client)
+    assert "0 applied" in run(names, "upgrade")
+    assert client.wait(order, 60)["status"] == "complete"
+
+
+def test_the_queue_is_drained_and_opened_again(client, names):
+    assert "0 jobs under way" in run(names, "drain")
+    assert client.order_whole([("a.jpg", pictures.jpeg(80, 80))], 60)["status"] == "complete"
+
+
+def test_orders_go_on_when_one_of_two_pools_and_one_of_two_workers_are_killed(stack, client, names):
+    kept = {name: open(os.path.join(names["NGINX"], name), encoding="utf-8").read()
+            for name in ("http.conf", "fastcgi.conf")}
+    sessions = []
+    try:
+        run(names, "scale-out")
+        end = time.time() + 20
+        while len(stack.sql("SELECT 1 FROM workers WHERE seen_at > UTC_TIMESTAMP(3) - INTERVAL 10 SECOND")) < 2:
+            assert time.time() < end, "the second worker does not tell of itself"
+            time.sleep(0.3)
+        sessions = [pid_of(stack, "api2"), pid_of(stack, "worker2")]
+        time.sleep(1)
+        before = [begun(client) for _ in range(4)]
+        for session in sessions:
+            os.killpg(session, signal.SIGKILL)
+        after = [begun(client) for _ in range(6)]
+        assert [client.wait(order, 90)["status"] for order in before + after] == ["complete"] * 10
+    finally:
+        for session in sessions:
+            try:
+                os.killpg(session, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for name, text in kept.items():
+            with open(os.path.join(names["NGINX"], name), "w", encoding="utf-8") as file:
+                file.write(text)
+        os.kill(pid_of(stack, "nginx"), signal.SIGHUP)
+        time.sleep(1)
+
+
+def test_every_block_of_the_page_has_its_test():
+    with open(__file__, encoding="utf-8") as file:
+        own = file.read()
+    for name in blocks():
+        assert f'"{name}"' in own, name
