@@ -374,7 +374,7 @@ const struct ctl_command ctl_commands_init[] = {
                  {"--directory", "DIR", "the migrations, instead of those that were installed"}},
      .help =
          "Makes what a first run needs: secrets, database, tables, an account with its key; names what is "
-         "left to do. Doing it again changes nothing.",
+         "left to do; doing it again changes nothing.",
      .run = init_run},
     {.words = {NULL}},
 };
