@@ -239,11 +239,13 @@ database_make() {
     local made=$var/data room
     room=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
     if [ "${room:-0}" -gt 100 ] && [ -w /dev/shm ]; then made=$(mktemp -d /dev/shm/imgward.XXXXXX); fi
+    [ "$made" = "$var/data" ] || trap 'rm -rf -- "'"$made"'"' EXIT
     mariadb-install-db --no-defaults --datadir="$made" --user="$me" --skip-test-db --skip-name-resolve --force \
         --auth-root-authentication-method=socket --auth-root-socket-user="$me" \
         --innodb-log-file-size=4M >"$log/install-db.log" 2>&1 ||
         fail "mariadb-install-db failed; see $log/install-db.log"
     [ "$made" = "$var/data" ] || { cp -a "$made" "$var/data" && rm -rf -- "$made"; }
+    trap - EXIT
 }
 
 # The service's user reads and writes rows; making tables is another user's.
