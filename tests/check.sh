@@ -91,6 +91,7 @@ pytest_run() {
     rm -f "$report"
     IMGWARD_TEST_VAR=$out/$part "$python" -m pytest -q -p no:cacheprovider --tb=short --junitxml="$report" \
         "$@" 2>&1 | tee "$out/$part.log" | tail -n 80
+    "$python" "$root/tests/junit_rules.py" "$report"
     count $("$python" "$root/tests/junit_count.py" "$report")
 }
 

@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+"""Lists the rules that a JUnit report's tests are named after, file by file, each with how it went.
+
+A test of several cases stands once, with their number.
+"""
+import collections
+import os
+import sys
+import xml.etree.ElementTree
+
+
+def outcome(case):
+    for word, tag in (("FAILED", "failure"), ("FAILED", "error"), ("skipped", "skipped")):
+        if case.find(tag) is not None:
+            return word
+    return "ok"
+
+
+def main():
+    if not os.path.exists(sys.argv[1]):
+        return
+    rules = collections.OrderedDict()
+    for case in xml.etree.ElementTree.parse(sys.argv[1]).iter("testcase"):
+        rule = case.get("name").split("[")[0].removeprefix("test_").replace("_", " ")
+        rules.setdefault((case.get("classname").split(".")[-1], rule), []).append(outcome(case))
+    last = None
+    for (file, rule), outcomes in rules.items():
+        if file != last:
+            print(f"  {file}")
+            last = file
+        worst = next((word for word in ("FAILED", "skipped") if word in outcomes), "ok")
+        print(f"    {worst:<8}{rule}{f' ({len(outcomes)} cases)' if len(outcomes) > 1 else ''}")
+
+
+if __name__ == "__main__":
+    main()
