@@ -61,23 +61,30 @@ static double uniform(struct keystream *stream)
     return keystream_word(stream) / 4294967296.0;
 }
 
-/* Tones lie evenly over the logarithm of the frequency, anywhere in angle. */
+/*
+ * Tones lie evenly over the logarithm of the frequency, anywhere in angle.  Where
+ * a tone's ring is full, it looks ever further away, so that every key ends.
+ */
 static void tones_draw(struct lattice *lattice, const uint8_t key[32])
 {
     struct keystream stream;
+    unsigned tries = 0;
     unsigned i = 0;
 
     keystream_init(&stream, key, PURPOSE_TONES);
     while (i < LATTICE_TONES) {
-        double way = (i + uniform(&stream)) / LATTICE_TONES;
-        double radius = tone_radius[0] * pow(tone_radius[1] / tone_radius[0], way);
+        double spread = 1 + tries / 16.0;
+        double way = (i + 0.5 + spread * (uniform(&stream) - 0.5)) / LATTICE_TONES;
+        double radius = tone_radius[0] * pow(tone_radius[1] / tone_radius[0], fmin(fmax(way, 0), 1));
         double angle = PI * (uniform(&stream) - 0.5);
         double phase = 2 * PI * uniform(&stream);
         int kx = (int)lround(radius * cos(angle));
         int ky = (int)lround(radius * sin(angle));
 
+        tries++;
         if (!tone_fits(lattice, i, kx, ky))
             continue;
+        tries = 0;
         lattice->tones[i].kx = (int16_t)kx;
         lattice->tones[i].ky = (int16_t)ky;
         lattice->tones[i].amplitude = (float)sqrt(0.5 / LATTICE_TONES);

@@ -24,9 +24,15 @@
  * IMGWARD_TEST_FULL=1 asks for the whole thousand.
  */
 #ifdef __SANITIZE_ADDRESS__
-enum { words_count = 40, properties_count = 40, poses_count = 6, strangers_count = 6 };
+enum { patterns_count = 300, words_count = 40, properties_count = 40, poses_count = 6, strangers_count = 6 };
 #else
-enum { words_count = 300, properties_count = 40, poses_count = 8, strangers_count = 6 };
+enum {
+    patterns_count = 5000,
+    words_count = 300,
+    properties_count = 40,
+    poses_count = 8,
+    strangers_count = 6
+};
 #endif
 
 static const uint8_t test_key[WATERMARK_KEY_BYTES] = {7, 1, 99, 4, 250, 3};
@@ -67,6 +73,24 @@ static void permutations_hold_everything_once(void)
     for (unsigned i = 0; i < 1000; i++)
         CU_ASSERT_EQUAL(seen[i], 1);
     CU_ASSERT(in_place < 10);
+}
+
+/* A key whose first rings of tones filled up once kept the draw from ending. */
+static void every_key_draws_a_pattern(void)
+{
+    static struct lattice lattice;
+    uint64_t seed = 3;
+
+    for (int i = 0; i < patterns_count; i++) {
+        uint8_t key[WATERMARK_KEY_BYTES];
+
+        for (unsigned byte = 0; byte < sizeof key; byte++)
+            key[byte] = (uint8_t)(256 * random_uniform(&seed));
+        lattice_init(&lattice, key);
+        CU_ASSERT(lattice.luma.count > 1000 && lattice.chroma.count > 400);
+        for (unsigned tone = 0; tone < LATTICE_TONES; tone++)
+            CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= LATTICE_REACH);
+    }
 }
 
 /* ---------------------------------------------------------------- code */
@@ -543,6 +567,7 @@ int main(void)
     static CU_TestInfo parts[] = {
         {"the keystream is ChaCha20", keystream_is_chacha20},
         {"permutations hold everything once", permutations_hold_everything_once},
+        {"every key draws a pattern", every_key_draws_a_pattern},
         {"the code reads at given noise", code_reads_at_given_noise},
         {"code words differ in many places", code_words_differ_in_many_places},
         {"the spectrum is right anywhere", spectrum_is_right_anywhere},
