@@ -150,7 +150,7 @@ def test_too_large_is_413_at_once_naming_both_sizes(client, stack, slot):
     connection.close()
     assert answer.status == 413, body
     assert "PAYLOAD_TOO_LARGE" in body and "52428800" in body and "52428801" in body
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 25, "long before a body that never comes is given up"
     assert stored_files(stack) == before
 
 

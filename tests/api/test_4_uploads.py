@@ -279,7 +279,7 @@ def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
     connection.endheaders()
     answer = connection.getresponse()
     assert answer.status == 409 and b"ORDER_ALREADY_STARTED" in answer.read()
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 25, "long before a body that never comes is given up"
     connection.close()
 
 
@@ -439,7 +439,7 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, 
     time.sleep(0.5)
     begin = time.monotonic()
     assert nobody.upload(url, jpeg).status == 201
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 25, "long before the slow ones are given up"
     for connection in slow[:3]:
         connection.send(jpeg[50:])
         assert connection.getresponse().status == 200
