@@ -18,6 +18,7 @@ parts=(
     "api#the contract over HTTPS, on a stack of its own"
     "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
     "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
+    "fuzz#every fuzz target for a few seconds (needs clang: ./dev deps lint)"
     "dist#make distcheck: the tarball builds, passes, installs and cleans up"
 )
 
@@ -98,6 +99,23 @@ pytest_run() {
 part_api() { pytest_run "$root/tests/api"; }
 part_fault() { pytest_run "$root/tests/fault"; }
 part_ops() { pytest_run "$root/tests/ops"; }
+
+# What the fuzzers found before runs in the part unit; this looks for more, three seconds a target.
+part_fuzz() {
+    local code=0 targets
+    targets=$(find "$root/tests/fuzz" -name 'fuzz_*.c' | wc -l)
+    if ! command -v clang >/dev/null; then
+        say "skipped: clang is not installed"
+        count 0 0 "$targets"
+        return
+    fi
+    "$root/dev" fuzz --seconds 3 >"$out/fuzz.log" 2>&1 || code=$?
+    [ $code -eq 0 ] || tail -n 60 "$out/fuzz.log"
+    local bad
+    bad=$(grep -c 'found something' "$out/fuzz.log")
+    [ $code -eq 0 ] || [ "$bad" -gt 0 ] || bad=$targets
+    count $((targets - bad)) "$bad"
+}
 
 part_dist() {
     check_one dist_check

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { line_size = 4096, value_bytes_max = 1024 };
 
@@ -41,17 +42,34 @@ static void line_byte(struct line *line, char byte)
         line->bytes[line->length++] = byte;
 }
 
+/* Copies one UTF-8 sequence, or puts U+FFFD for a byte that begins none; how many bytes that were. */
+static size_t line_sequence(struct line *line, const char *text, size_t left)
+{
+    size_t size = text_sequence(text, left);
+    if (size == 0)
+        line_printf(line, "\\ufffd");
+    for (size_t i = 0; i < size; i++)
+        line_byte(line, text[i]);
+    return size == 0 ? 1 : size;
+}
+
+/* Whatever the bytes, the line stays one line of JSON in UTF-8: a path is logged as the client wrote it. */
 static void line_escape(struct line *line, const char *text)
 {
-    for (size_t i = 0; text[i] != '\0' && i < value_bytes_max; i++) {
+    size_t length = strnlen(text, value_bytes_max);
+    for (size_t i = 0; i < length;) {
         unsigned char byte = (unsigned char)text[i];
-        if (byte < 0x20 || byte == 0x7F) {
-            line_printf(line, "\\u%04x", byte);
+        if (byte >= 0x80) {
+            i += line_sequence(line, text + i, length - i);
             continue;
         }
-        if (byte == '"' || byte == '\\')
+        if (byte < 0x20 || byte == 0x7F)
+            line_printf(line, "\\u%04x", byte);
+        else if (byte == '"' || byte == '\\')
             line_byte(line, '\\');
-        line_byte(line, text[i]);
+        if (byte >= 0x20 && byte != 0x7F)
+            line_byte(line, text[i]);
+        i++;
     }
 }
 

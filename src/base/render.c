@@ -11,19 +11,30 @@ void render_init(struct render *render, struct text *text)
     render->needs_comma = false;
 }
 
+/* Puts what stands for a byte that must not stand for itself. */
+static void escape_byte(struct text *text, unsigned char byte)
+{
+    if (byte == '"' || byte == '\\')
+        text_printf(text, "\\%c", byte);
+    else if (byte < 0x80)
+        text_printf(text, "\\u%04x", byte);
+    else
+        text_add(text, "\\ufffd", 6);
+}
+
+/* What is quoted of a request may be no UTF-8; the answer is (RFC 8259, 8.1). */
 static void escape(struct text *text, const char *value, size_t length)
 {
     size_t plain = 0;
-    for (size_t at = 0; at < length; at++) {
+    for (size_t at = 0, size; at < length; at += size) {
         unsigned char byte = (unsigned char)value[at];
-        if (byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7F)
+        size_t sequence = byte < 0x80 ? 1 : text_sequence(value + at, length - at);
+        size = sequence == 0 ? 1 : sequence;
+        if (sequence != 0 && byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7F)
             continue;
         text_add(text, value + plain, at - plain);
         plain = at + 1;
-        if (byte == '"' || byte == '\\')
-            text_printf(text, "\\%c", byte);
-        else
-            text_printf(text, "\\u%04x", byte);
+        escape_byte(text, byte);
     }
     text_add(text, value + plain, length - plain);
 }

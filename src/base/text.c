@@ -83,6 +83,12 @@ static size_t sequence_read(const unsigned char *bytes, size_t length, uint32_t 
     return *point < smallest[size] || *point > 0x10FFFF || is_surrogate ? 0 : size;
 }
 
+size_t text_sequence(const char *bytes, size_t length)
+{
+    uint32_t point;
+    return length == 0 ? 0 : sequence_read((const unsigned char *)bytes, length, &point);
+}
+
 bool text_is_utf8(const char *bytes, size_t length)
 {
     uint32_t point;

@@ -29,6 +29,9 @@ void text_clear(struct text *text);
 /* True when the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool text_is_utf8(const char *bytes, size_t length);
 
+/* The bytes of the UTF-8 sequence that begins here, 1 to 4; 0 when none does. */
+size_t text_sequence(const char *bytes, size_t length);
+
 /* The number of code points of valid UTF-8. */
 size_t text_code_points(const char *bytes, size_t length);
 

@@ -78,9 +78,10 @@ static void kinds_choose(struct polar *polar)
     unsigned node;
 
     for (node = 2 * POLAR_LENGTH - 1; node >= 1; node--) {
-        const uint8_t *child = polar->kind + 2 * node;
+        /* Of a leaf there are no children to point at. */
+        const uint8_t *child = node >= POLAR_LENGTH ? NULL : polar->kind + 2 * node;
 
-        if (node >= POLAR_LENGTH)
+        if (child == NULL)
             polar->kind[node] = polar->is_message[node - POLAR_LENGTH] ? NODE_REPEATED : NODE_FROZEN;
         else if (child[0] == NODE_FROZEN && child[1] != NODE_MIXED)
             polar->kind[node] = child[1];

@@ -48,6 +48,7 @@ struct jpeg_job {
     struct image *image;
     codec_rows_taker *taker;
     void *user;
+    bool is_cut; /* the bytes ended before the end-of-image marker came */
 
     struct jpeg_compress_struct out;
     struct jpeg_destination_mgr destination;
@@ -103,14 +104,19 @@ static void jpeg_exit(j_common_ptr common)
     longjmp(job->exit, 1);
 }
 
-/* Warnings that mean lost pixels end the decoding: a half-grey picture is not delivered. */
+/*
+ * Warnings that mean lost pixels end the decoding: a half-grey picture is not
+ * delivered.  That the bytes end early is none yet: cut_check looks at what was lost.
+ */
 static void jpeg_warning(j_common_ptr common, int level)
 {
-    static const int fatal[] = {JWRN_HIT_MARKER,    JWRN_HUFF_BAD_CODE,  JWRN_JPEG_EOF,
-                                JWRN_MUST_RESYNC,   JWRN_ARITH_BAD_CODE, JWRN_BOGUS_PROGRESSION,
-                                JWRN_NOT_SEQUENTIAL};
+    static const int fatal[] = {JWRN_HIT_MARKER,     JWRN_HUFF_BAD_CODE,     JWRN_MUST_RESYNC,
+                                JWRN_ARITH_BAD_CODE, JWRN_BOGUS_PROGRESSION, JWRN_NOT_SEQUENTIAL};
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
     if (level >= 0)
         return;
+    if (common->err->msg_code == JWRN_JPEG_EOF)
+        job->is_cut = true;
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
         if (common->err->msg_code == fatal[i])
             jpeg_exit(common);
@@ -270,6 +276,32 @@ static void keep_markers(struct jpeg_job *job)
                 keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
 }
 
+/* True when every coefficient of a progressive picture has come to its last bit. */
+static bool is_refined(const struct jpeg_decompress_struct *in)
+{
+    for (int c = 0; c < in->num_components && in->coef_bits != NULL; c++)
+        for (int i = 0; i < DCTSIZE2; i++)
+            if (in->coef_bits[c][i] != 0)
+                return false;
+    return in->coef_bits != NULL;
+}
+
+/*
+ * Called when all rows are there.  A Huffman decoder that runs out of bits says
+ * so, so a picture of one scan that came this far lacks nothing but its end
+ * marker, and some writers leave that out.  Scans that never came and arithmetic
+ * codes, which read zeros behind the end, have to be ruled out.
+ */
+static void cut_check(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    bool is_one_scan = !in->progressive_mode && !jpeg_has_multiple_scans(in);
+    bool is_whole = !in->arith_code && (is_one_scan || is_refined(in));
+    if (job->is_cut && !is_whole && job->error == IW_OK)
+        job->error = context_fail(job->context, IW_IMAGE_CORRUPT,
+                                  "The JPEG image is broken: the file ends before the picture does.");
+}
+
 static void jpeg_start(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
@@ -288,8 +320,10 @@ static void jpeg_step_decode(struct jpeg_job *job)
         JSAMPROW row = (JSAMPROW)job->image->pixels + in->output_scanline * job->image->stride_bytes;
         jpeg_read_scanlines(in, &row, 1);
     }
+    cut_check(job);
     /* Finishing forgets the markers. */
-    keep_markers(job);
+    if (job->error == IW_OK)
+        keep_markers(job);
     if (job->error == IW_OK)
         jpeg_finish_decompress(in);
 }
@@ -307,6 +341,7 @@ static void jpeg_step_rows(struct jpeg_job *job)
         }
         job->error = job->taker(job->user, first_row_px, &strip);
     }
+    cut_check(job);
     if (job->error == IW_OK)
         jpeg_finish_decompress(in);
 }

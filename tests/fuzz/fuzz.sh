@@ -1,63 +1,45 @@
 #!/bin/bash
-# ./dev fuzz [SECONDS]: libFuzzer with AddressSanitizer and UBSan on the parsers
-# of untrusted bytes, SECONDS for each (60).  What is found stays in
-# $IMGWARD_VAR/fuzz with the inputs that reached new code.
+# ./dev fuzz [OPTIONS] [TARGET...]: builds every target with libFuzzer,
+# AddressSanitizer and UBSan in build-fuzz/, then lets tests/fuzz/run.py run them.
 set -euo pipefail
 
 root=$IMGWARD_ROOT
-seconds=${1:-60}
 tree=$root/build-fuzz
-work=$IMGWARD_VAR/fuzz
-flags='-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+here=$root/tests/fuzz
+flags='-gline-tables-only -O2 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
 
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "fuzz: how many seconds?" >&2; exit 2; }
-command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps lint"; exit 1; }
+command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps lint"; exit 3; }
 
-mkdir -p "$tree" "$work"
 [ -x "$root/configure" ] || (cd "$root" && autoreconf -i)
+mkdir -p "$tree"
 cd "$tree"
 [ -f Makefile ] || "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
-libraries=(libcodec.a libengine.a libservice.a libbase.a)
-make -s -j"$(nproc)" "${libraries[@]}"
+make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libbase.a
 
 # The libraries of the Makefile, so that no list of them is kept twice.
 linked=$(make -s -f - print <<'MAKE'
 include Makefile
 print:
-	@echo $(CODEC_LIBS) $(SERVICE_LIBS) $(ENGINE_LIBS) $(BASE_LIBS) $(SECCOMP_LIBS)
+	@echo libhttp.a libapi.a libhttp.a $(DOMAIN_LIBS) $(STORE_LIBS) $(DOMAIN_LIBS) $(CODEC_LIBS) $(SERVICE_LIBS) $(ENGINE_LIBS) $(BASE_LIBS) $(FCGI_LIBS)
 MAKE
 )
 
-seeds_make() {
-    mkdir -p "$work/seeds-fuzz_codec" "$work/seeds-fuzz_json" "$work/seeds-fuzz_filekey"
-    PYTHONPATH=$root/tests/api "$IMGWARD_PYTHON" - "$work/seeds-fuzz_codec" <<'PYTHON'
-import pathlib, sys
-import pictures
-folder = pathlib.Path(sys.argv[1])
-for form in ("JPEG", "PNG", "WEBP"):
-    for mode in ("RGB", "L", "RGBA", "P"):
-        if form != "PNG" and mode in ("P",) or form == "JPEG" and mode == "RGBA":
-            continue
-        (folder / f"{form}-{mode}").write_bytes(pictures.encode(pictures.scene(48, 32).convert(mode), form))
-PYTHON
-    printf '{"idempotencyKey":"k","files":[{"fileName":"a.jpg"}],"mode":{"zeroCopy":true},"n":[1,-2.5e3,null]}' >"$work/seeds-fuzz_json/one"
-    printf 'in/382515091307376618/1' >"$work/seeds-fuzz_filekey/one"
-    printf 'out/382515091307376618/12' >"$work/seeds-fuzz_filekey/two"
+# The rest of the flags that the sources of a target need beside those of the rooms.
+sources_of() {
+    case $1 in
+    fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_store.c -Wl,--wrap=write" ;;
+    fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
+    fuzz_jpeg | fuzz_webp) echo "$here/codec_harness.c" ;;
+    esac
 }
 
-seeds_make
-code=0
-for source in "$root"/tests/fuzz/fuzz_*.c; do
+for source in "$here"/fuzz_*.c; do
     name=$(basename "$source" .c)
-    clang $flags -fsanitize=fuzzer -I"$root/include" -I"$root/src" -o "$name" "$source" $linked
-    mkdir -p "$work/$name"
-    echo "== $name, $seconds s"
-    if "./$name" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-        -artifact_prefix="$work/$name-" "$work/$name" "$work/seeds-$name" >"$work/$name.log" 2>&1; then
-        grep -E 'number_of_executed_units|new_units_added' "$work/$name.log"
-    else
-        code=1
-        tail -n 40 "$work/$name.log"
-    fi
+    [ "$name" -nt libengine.a ] && [ "$name" -nt libapi.a ] && [ "$name" -nt libcodec.a ] && [ "$name" -nt libbase.a ] &&
+        [ "$name" -nt libhttp.a ] && [ "$name" -nt libservice.a ] && [ "$name" -nt libdomain.a ] &&
+        [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$name")" ] && continue
+    clang $flags -fsanitize=fuzzer -D_GNU_SOURCE -DFUZZ_TARGET="$name" -I"$root/include" -I"$root/src" -I"$tree" -I"$here" \
+        -o "$name.new" "$here/entry.c" "$source" $(sources_of "$name") $linked
+    mv "$name.new" "$name"
 done
-exit $code
+exec "$IMGWARD_PYTHON" "$here/run.py" "$@"

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "service/filekey.h"
+#include "targets.h"
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_filekey(const unsigned char *data, size_t size)
 {
     struct filekey key;
     char printed[filekey_size];

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "targets.h"
 
 /* Reads every byte that the tree says it has, so that a sanitizer sees a wrong length. */
 static size_t walked(const struct json *json)
@@ -17,7 +16,7 @@ static size_t walked(const struct json *json)
     return sum;
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+int fuzz_json(const unsigned char *data, size_t size)
 {
     struct context context;
     const struct json *json = NULL;

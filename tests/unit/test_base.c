@@ -229,6 +229,22 @@ static void test_bodies_that_mean_the_same_have_one_digest(void)
     CU_ASSERT_NOT_EQUAL(memcmp(a, c, 32), 0);
 }
 
+/* What is quoted of a client may be cut in the middle of a character, or be no UTF-8 at all. */
+static void test_rendered_bytes_are_utf8(void)
+{
+    struct render render;
+    struct text text;
+    arena_reset(arena);
+    text_init(&text, arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    render_string(&render, "a", "\xC3\xA4|\xC3|\xFF\xC0\xAF|\xED\xA0\x80|\xF0\x9F\x98\x80|\xF0\x9F\x98");
+    render_object_end(&render);
+    CU_ASSERT_STRING_EQUAL(text.data, "{\"a\":\"\xC3\xA4|\\ufffd|\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\\ufffd|"
+                                      "\xF0\x9F\x98\x80|\\ufffd\\ufffd\\ufffd\"}");
+    CU_ASSERT(text_is_utf8(text.data, text.length));
+}
+
 static void test_rendered_json_reads_back(void)
 {
     struct text text;
@@ -351,6 +367,7 @@ int main(void)
         {"malformed JSON names line and column", test_malformed_json_names_line_and_column},
         {"bodies that mean the same have one digest", test_bodies_that_mean_the_same_have_one_digest},
         {"rendered JSON reads back", test_rendered_json_reads_back},
+        {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"configuration errors name every line",
          test_configuration_errors_name_every_line_and_change_nothing},
         {"the sample configuration equals the defaults",

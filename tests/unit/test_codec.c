@@ -434,6 +434,38 @@ static void test_truncation(void)
     }
 }
 
+/* Where the last scan of a JPEG begins: at its marker, which entropy-coded data cannot hold. */
+static size_t last_scan(const struct codec_bytes *file)
+{
+    size_t at = file->size - 2;
+    while (at > 0 && memcmp(file->data + at, "\xff\xda", 2) != 0)
+        at--;
+    return at;
+}
+
+/* A JPEG whose end marker is missing is whole when all its pixels are; one whose last scan is missing is not.
+ */
+static void test_jpeg_without_its_end(void)
+{
+    for (size_t i = 0; i < case_count && cases[i].format == CODEC_JPEG; i++) {
+        struct codec_bytes file = make_picture(&cases[i]), again;
+        enum iw_error wanted = cases[i].is_arithmetic ? IW_IMAGE_CORRUPT : IW_OK;
+        for (size_t missing = 1; missing <= 2; missing++)
+            CU_ASSERT_EQUAL(decode_error(file.data, file.size - missing, &no_limits), wanted);
+        if (cases[i].is_progressive)
+            CU_ASSERT_EQUAL(decode_error(file.data, last_scan(&file), &no_limits), IW_IMAGE_CORRUPT);
+        file.size -= 2;
+        fresh();
+        if (wanted == IW_OK) {
+            again = recode(&file, false);
+            CU_ASSERT(memcmp(again.data + again.size - 2, "\xff\xd9", 2) == 0);
+            codec_bytes_free(&again);
+        }
+        file.size += 2;
+        codec_bytes_free(&file);
+    }
+}
+
 static void test_limits(void)
 {
     static const struct {
@@ -516,6 +548,7 @@ int main(void)
         {"bombs are refused", test_bombs},
         {"the opt-out needs room", test_opt_out_room},
         {"truncated files are refused", test_truncation},
+        {"a JPEG without its end marker", test_jpeg_without_its_end},
         {"limits name actual and allowed", test_limits},
         CU_TEST_INFO_NULL,
     };

@@ -1,0 +1,67 @@
+#include "codec_harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct codec_limits limits = {
+    .pixels_max = 1 << 18, .side_max_px = 2048, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
+
+/* What we encode ourselves must decode, in the same shape; anything else is our mistake. */
+static void again(struct context *context, struct codec_picture *picture)
+{
+    struct codec_bytes bytes = {0};
+    struct codec_picture second = {0};
+    if (codec_encode(context, picture, &bytes) != IW_OK)
+        return;
+    if (codec_decode(context, bytes.data, bytes.size, &limits, &second) != IW_OK)
+        abort();
+    if (second.image.width_px != picture->image.width_px ||
+        second.image.height_px != picture->image.height_px)
+        abort();
+    codec_picture_free(&second);
+    codec_bytes_free(&bytes);
+}
+
+static void thumbnail(struct context *context, struct codec_picture *picture)
+{
+    struct codec_bytes bytes = {0};
+    if (codec_thumbnail(context, picture, 16, &bytes) == IW_OK)
+        codec_bytes_free(&bytes);
+    context_clear(context);
+}
+
+/* Kept, so that no compiler leaves the reading out. */
+static volatile unsigned rows_sum;
+
+/* Sums what it is given, so that a sanitizer sees rows that are not there. */
+static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct image *strip)
+{
+    unsigned *sum = user;
+    (void)first_row_px;
+    for (uint32_t y = 0; y < strip->height_px; y++)
+        *sum += ((const unsigned char *)strip->pixels)[(y + 1) * strip->stride_bytes - 1];
+    return IW_OK;
+}
+
+void harness_picture(enum codec_format format, const unsigned char *data, size_t size)
+{
+    struct context context;
+    struct codec_header header;
+    struct codec_picture picture = {0};
+    unsigned sum = 0;
+    struct arena *arena = arena_new(0);
+    context_init(&context, arena, NULL);
+    bool is_ours = codec_probe(&context, data, size, &limits, &header) == IW_OK && header.format == format;
+    context_clear(&context);
+    if (is_ours && codec_decode(&context, data, size, &limits, &picture) == IW_OK) {
+        thumbnail(&context, &picture);
+        if (codec_opt_out(&context, &picture) == IW_OK)
+            again(&context, &picture);
+        codec_picture_free(&picture);
+        context_clear(&context);
+        if (codec_decode_rows(&context, data, size, &limits, rows_take, &sum) != IW_OK)
+            context_clear(&context);
+    }
+    rows_sum = sum;
+    arena_free(arena);
+}

@@ -1,0 +1,9 @@
+/* Bytes that claim to be a JPEG picture. */
+#include "codec_harness.h"
+#include "targets.h"
+
+int fuzz_jpeg(const unsigned char *data, size_t size)
+{
+    harness_picture(CODEC_JPEG, data, size);
+    return 0;
+}

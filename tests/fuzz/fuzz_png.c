@@ -1,0 +1,9 @@
+/* Bytes that claim to be a PNG picture. */
+#include "codec_harness.h"
+#include "targets.h"
+
+int fuzz_png(const unsigned char *data, size_t size)
+{
+    harness_picture(CODEC_PNG, data, size);
+    return 0;
+}

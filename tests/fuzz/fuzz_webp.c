@@ -1,0 +1,9 @@
+/* Bytes that claim to be a WebP picture. */
+#include "codec_harness.h"
+#include "targets.h"
+
+int fuzz_webp(const unsigned char *data, size_t size)
+{
+    harness_picture(CODEC_WEBP, data, size);
+    return 0;
+}

@@ -1,0 +1,108 @@
+/*
+ * Every fuzz target over the inputs that lie in tests/fuzz/corpus: the first
+ * ones, those that reach new code, and those that once broke something.
+ */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <CUnit/Basic.h>
+
+#include "targets.h"
+
+enum { input_bytes_max = 1 << 20 };
+
+/* make check tells where the sources are. */
+static const char *folder_of(const char *name)
+{
+    static char path[4096];
+    const char *sources = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/%s", sources != NULL ? sources : "..", name);
+    return path;
+}
+
+/* In memory of its own size, so that a read past the end is seen. */
+static void input_run(fuzz_target *target, const char *path)
+{
+    struct stat facts;
+    FILE *file = fopen(path, "rb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT_EQUAL_FATAL(fstat(fileno(file), &facts), 0);
+    CU_ASSERT_FATAL(facts.st_size < input_bytes_max);
+    size_t size = (size_t)facts.st_size;
+    unsigned char *data = malloc(size + (size == 0));
+    CU_ASSERT_EQUAL(fread(data, 1, size, file), size);
+    fclose(file);
+    CU_ASSERT_EQUAL(target(data, size), 0);
+    free(data);
+}
+
+static void corpus_run(fuzz_target *target, const char *name)
+{
+    char path[8192];
+    unsigned count = 0;
+    const char *folder = folder_of(name);
+    DIR *inputs = opendir(folder);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(inputs);
+    for (const struct dirent *entry; (entry = readdir(inputs)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        input_run(target, path);
+        count++;
+    }
+    closedir(inputs);
+    CU_ASSERT(count > 0);
+}
+
+#define CORPUS(name)                                                                                         \
+    static void test_##name(void)                                                                            \
+    {                                                                                                        \
+        corpus_run(fuzz_##name, "fuzz_" #name);                                                              \
+    }
+
+CORPUS(body)
+CORPUS(config)
+CORPUS(fastcgi)
+CORPUS(filekey)
+CORPUS(jpeg)
+CORPUS(json)
+CORPUS(path)
+CORPUS(png)
+CORPUS(presign)
+CORPUS(query)
+CORPUS(watermark)
+CORPUS(webp)
+CORPUS(xmp)
+
+int main(void)
+{
+    static const CU_TestInfo tests[] = {
+        {"bodies of every endpoint", test_body},
+        {"configuration files", test_config},
+        {"FastCGI parameters", test_fastcgi},
+        {"file keys", test_filekey},
+        {"JPEG", test_jpeg},
+        {"JSON", test_json},
+        {"paths", test_path},
+        {"PNG", test_png},
+        {"presigned URLs", test_presign},
+        {"query strings", test_query},
+        {"the watermark extractor", test_watermark},
+        {"WebP", test_webp},
+        {"XMP", test_xmp},
+        CU_TEST_INFO_NULL,
+    };
+    CU_SuiteInfo suites[] = {{"fuzz corpora", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},
+                             CU_SUITE_INFO_NULL};
+    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+        return 2;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failures != 0;
+}
