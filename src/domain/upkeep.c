@@ -158,6 +158,8 @@ static enum iw_error expire_work(struct context *context, struct db *db, void *u
     if (error == IW_OK)
         error = closing_files_forget(context, db, order.id, aging->now_ms);
     if (error == IW_OK)
+        error = jobs_forget(context, db, order.id);
+    if (error == IW_OK)
         error = closing_order_close(context, db, &order, next, aging->now_ms, order.expires_at_ms);
     return error;
 }

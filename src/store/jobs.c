@@ -449,6 +449,13 @@ enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_i
     return error;
 }
 
+enum iw_error jobs_forget(struct context *context, struct db *db, int64_t order_id)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return db_run(context, db, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed')", values,
+                  1, NULL);
+}
+
 enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),

@@ -129,6 +129,10 @@ enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_i
 /* Cancels the queued jobs of an order that ends without them; leased ones find out when they are recorded. */
 enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
 
+/* Deletes the ended jobs of an order whose files are gone: nothing asks for them any more, and the table
+ * stays as long as the orders that live. */
+enum iw_error jobs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+
 /* How many jobs of each kind and state there are, and how long the oldest has waited. */
 struct jobs_count {
     enum job_kind kind;

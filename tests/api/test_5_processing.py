@@ -137,6 +137,7 @@ def test_completed_orders_expire_and_stay_readable(client, stack, jpeg):
     order = client.order_whole([("a.jpg", jpeg)])["orderId"]
     stack.sql(f"UPDATE orders SET expires_at = '2020-01-01 00:00:00' WHERE id = {order}")
     assert client.wait(order, 30, until=("expired",))["status"] == "expired"
+    assert stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order}") == [["0"]]
     answer = client.get(f"{ORDERS}/{order}/download")
     assert answer.status == 400 and answer.code == "ORDER_EXPIRED"
 
