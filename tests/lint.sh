@@ -15,6 +15,7 @@ rules=(
     "engine_includes#engines include libc, libm, FFTW and their own headers"
     "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
     "http_words#the domain knows no HTTP, no JSON, no SQL driver"
+    "edges_call_domain#src/api and src/http reach store and service through the domain"
     "api_links#imgward-api links no image library"
     "image_links#imgward-image links no database, no Redis, no network library"
     "no_goto#there is no goto"
@@ -91,6 +92,16 @@ rule_engine_pure() {
 
 rule_http_words() {
     find src/domain -name '*.[ch]' 2>/dev/null | xargs -r grep -nE '#include "(http|api|worker|ctl)/|#include "base/json\.h"|#include <(jansson|fcgi)'
+}
+
+# Neither by a header nor by a function whose header came along with another one; child.c, which
+# opens the handles of a process, is let pass.
+rule_edges_call_domain() {
+    local names
+    find src/api -name '*.[ch]' | xargs grep -nE '#include "(store|service)/'
+    find src/http -name '*.[ch]' | grep -vE '/child\.c$' | xargs grep -nE '#include "store/'
+    names=$(cat src/store/*.h | grep -oE '\b[a-z_]+\(' | sort -u | grep -vE '^(db_|static|void|bool)' | tr -d '(' | paste -sd'|')
+    find src/api src/http -name '*.c' | grep -vE '/child\.c$' | sort | code_lines | grep -E "\b($names)\("
 }
 
 # The libraries that a program is linked to by name.

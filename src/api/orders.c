@@ -215,8 +215,7 @@ static enum iw_error page_fetch(struct request *request, const struct list_query
     *count = 0;
     if (offset >= total)
         return IW_OK;
-    return orders_page(request->context, request->domain->db, &query->filter, query->page.limit, offset,
-                       orders, count);
+    return order_page(request->domain, &query->filter, query->page.limit, offset, orders, count);
 }
 
 static enum iw_error list_page(struct request *request, const struct list_query *query)
@@ -273,8 +272,7 @@ static enum iw_error list_all(struct request *request, const struct list_query *
 {
     struct list_stream stream = {
         .request = request, .scratch = arena_new(0), .is_shown = query->page.number == 1};
-    enum iw_error error =
-        orders_stream(request->context, request->domain->db, &query->filter, stream_take, &stream);
+    enum iw_error error = order_stream(request->domain, &query->filter, stream_take, &stream);
     arena_free(stream.scratch);
     if (error == IW_OK)
         error = stream.error;

@@ -3,20 +3,20 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "service/fetch.h"
+#include "domain/outgoing.h"
 
 enum { target_key_code_points_max = 1024 };
 
 const char *targets_url(const struct field_place *place, const char *name, bool is_required,
                         const struct config *config)
 {
-    const char *why = NULL;
-    const struct json *url = field_string(place, name, is_required, 1, fetch_url_bytes_max);
+    const struct json *url = field_string(place, name, is_required, 1, outgoing_url_bytes_max);
     if (url == NULL)
         return NULL;
-    if (fetch_url_is_valid(url->string, config->outgoing_allow_http, &why))
+    const char *fault = outgoing_url_fault(config, url->string);
+    if (fault == NULL)
         return url->string;
-    field_bad(place, name, "%s", why);
+    field_bad(place, name, "%s", fault);
     return NULL;
 }
 

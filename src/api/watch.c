@@ -5,20 +5,14 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "domain/domain.h"
+#include "domain/watching.h"
 #include "http/response.h"
-#include "service/queue.h"
-#include "store/gauges.h"
-#include "store/jobs.h"
-#include "store/provision.h"
-#include "store/workers.h"
 
-enum { store_read_ms = 5 * 60 * 1000, worker_silent_s = 30 };
+enum { store_read_ms = 5 * 60 * 1000 };
 
 /* Strangers learn nothing, not even that there is something here. */
 static enum iw_error local_check(struct request *request)
@@ -44,38 +38,17 @@ static enum iw_error healthz(struct request *request)
     return error;
 }
 
-/* What is away is told and forgotten: it is the answer, not a failure. */
-static bool is_done(struct request *request, enum iw_error error)
-{
-    context_clear(request->context);
-    return error == IW_OK;
-}
-
-static bool store_room(const struct request *request, int64_t *free_bytes, int64_t *all_bytes)
-{
-    struct statvfs facts;
-    if (statvfs(request->config->store_path, &facts) != 0)
-        return false;
-    *free_bytes = (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
-    *all_bytes = (int64_t)facts.f_blocks * (int64_t)facts.f_frsize;
-    return true;
-}
-
 /* Without Redis the service goes on; without database or store it does not. */
 static enum iw_error readyz(struct request *request)
 {
-    struct domain *domain = request->domain;
-    int64_t free_bytes = 0, all_bytes = 0;
     enum iw_error error = local_check(request);
     if (error != IW_OK)
         return error;
-    bool has_database = is_done(request, provision_ping(request->context, domain->db));
-    bool has_store = store_room(request, &free_bytes, &all_bytes);
-    bool has_redis = queue_length(domain->redis, request->config, request->context) >= 0;
-    context_clear(request->context);
-    text_printf(plain_begin(request), "database %s\nstore %s\nredis %s\n", has_database ? "ok" : "away",
-                has_store ? "ok" : "away", has_redis ? "ok" : "away, going on without limits");
-    response_status(request, has_database && has_store ? 200 : 503);
+    struct watching_health health = watching_health(request->domain);
+    text_printf(plain_begin(request), "database %s\nstore %s\nredis %s\n",
+                health.has_database ? "ok" : "away", health.has_store ? "ok" : "away",
+                health.has_redis ? "ok" : "away, going on without limits");
+    response_status(request, health.has_database && health.has_store ? 200 : 503);
     return IW_OK;
 }
 
@@ -132,7 +105,7 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
     gauge_head(text, "imgward_worker_up", "1 while a worker gives signs of life.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_up{worker=\"%s:%" PRId64 "\",version=\"%s\"} %d\n", workers[i].host,
-                    workers[i].pid, workers[i].version, workers[i].silent_s < worker_silent_s);
+                    workers[i].pid, workers[i].version, watching_worker_is_up(&workers[i]));
     gauge_head(text, "imgward_worker_busy", "Jobs that a worker has under way.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_busy{worker=\"%s:%" PRId64 "\"} %" PRId64 "\n", workers[i].host,
@@ -152,62 +125,60 @@ static void store_refresh(struct request *request)
     struct gauge *gauges;
     unsigned count;
     if (!metrics_is_due(request->metrics, METRIC_STORE_BYTES, clock_monotonic_ms(), store_read_ms) ||
-        !is_done(request, gauges_store(request->context, request->domain->db, &gauges, &count)))
+        !watching_store_bytes(request->domain, &gauges, &count))
         return;
     for (unsigned i = 0; i < count; i++)
         metrics_set(request->metrics, METRIC_STORE_BYTES, i, (uint64_t)gauges[i].count);
 }
 
-/* What is read from the database; false when it is away. */
-static bool database_print(struct request *request, struct text *text)
+/* What is read from the database; what could not be read is left out. */
+static void numbers_print(struct text *text, const struct watching_numbers *numbers)
 {
-    struct context *context = request->context;
-    struct db *db = request->domain->db;
-    struct gauge *gauges;
-    struct jobs_count *counts;
-    struct worker_row *workers;
-    unsigned count;
-    int64_t oldest_s = 0;
-    bool is_paused = false;
-    if (!is_done(request, jobs_counts(context, db, &counts, &count)))
-        return false;
-    jobs_print(text, counts, count);
-    if (is_done(request, gauges_orders(context, db, &gauges, &count)))
-        gauges_print(text, "imgward_orders", "Orders that wait for files or are under way.", gauges, count);
-    if (is_done(request, gauges_deliveries(context, db, &gauges, &count)))
-        gauges_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.", gauges, count);
-    if (is_done(request, gauges_delivery_oldest(context, db, clock_now_ms(), &oldest_s)))
+    jobs_print(text, numbers->jobs, numbers->job_count);
+    if (numbers->orders != NULL)
+        gauges_print(text, "imgward_orders", "Orders that wait for files or are under way.", numbers->orders,
+                     numbers->order_count);
+    if (numbers->deliveries != NULL)
+        gauges_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.",
+                     numbers->deliveries, numbers->delivery_count);
+    if (numbers->delivery_oldest_s >= 0)
         gauge_one(text, "imgward_delivery_oldest_seconds",
-                  "How long the oldest delivery that is due has waited.", oldest_s);
-    if (is_done(request, workers_paused(context, db, &is_paused)))
+                  "How long the oldest delivery that is due has waited.", numbers->delivery_oldest_s);
+    if (numbers->paused >= 0)
         gauge_one(text, "imgward_queue_paused", "1 while an operator keeps the workers from new jobs.",
-                  is_paused);
-    if (is_done(request, workers_list(context, db, &workers, &count)))
-        workers_print(text, workers, count);
-    return true;
+                  numbers->paused);
+    if (numbers->workers != NULL)
+        workers_print(text, numbers->workers, numbers->worker_count);
 }
 
-static enum iw_error metrics(struct request *request)
+static void pool_print(const struct request *request, struct text *text)
 {
-    int64_t free_bytes = 0, all_bytes = 0;
-    enum iw_error error = local_check(request);
-    if (error != IW_OK)
-        return error;
-    struct text *text = plain_begin(request);
-    store_refresh(request);
     for (unsigned metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_scope((enum metric)metric) == METRIC_SCOPE_POOL) {
             metrics_print_head((enum metric)metric, text);
             metrics_print(request->metrics, (enum metric)metric, "", text);
         }
-    bool has_database = database_print(request, text);
-    int64_t rings = queue_length(request->domain->redis, request->config, request->context);
-    context_clear(request->context);
-    gauge_one(text, "imgward_database_up", "1 while the database answers.", has_database);
-    gauge_one(text, "imgward_redis_up", "1 while Redis answers.", rings >= 0);
-    if (store_room(request, &free_bytes, &all_bytes)) {
-        gauge_one(text, "imgward_store_free_bytes", "Free bytes of the store's file system.", free_bytes);
-        gauge_one(text, "imgward_store_size_bytes", "Size of the store's file system in bytes.", all_bytes);
+}
+
+static enum iw_error metrics(struct request *request)
+{
+    struct watching_numbers numbers;
+    enum iw_error error = local_check(request);
+    if (error != IW_OK)
+        return error;
+    struct text *text = plain_begin(request);
+    store_refresh(request);
+    pool_print(request, text);
+    struct watching_health health = watching_health(request->domain);
+    if (health.has_database && watching_numbers(request->domain, &numbers))
+        numbers_print(text, &numbers);
+    gauge_one(text, "imgward_database_up", "1 while the database answers.", health.has_database);
+    gauge_one(text, "imgward_redis_up", "1 while Redis answers.", health.has_redis);
+    if (health.has_store) {
+        gauge_one(text, "imgward_store_free_bytes", "Free bytes of the store's file system.",
+                  health.free_bytes);
+        gauge_one(text, "imgward_store_size_bytes", "Size of the store's file system in bytes.",
+                  health.size_bytes);
     }
     return IW_OK;
 }

@@ -8,7 +8,6 @@
 #include "domain/caller.h"
 #include "domain/webhook.h"
 #include "http/response.h"
-#include "service/queue.h"
 
 #define BASE "/api/v2/orders/webhooks"
 
@@ -212,10 +211,8 @@ static enum iw_error rotate(struct request *request)
     return IW_OK;
 }
 
-/* The bell spares the delivery the wait for the worker's next look. */
 static enum iw_error event_answer(struct request *request, const struct webhook_event *event)
 {
-    queue_ring(request->domain->redis, request->config, request->context, event->order_id);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     event_render(render, event);

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "domain/domain.h"
+
 struct caller {
     int64_t id;
     int64_t key_id;
@@ -13,5 +15,12 @@ struct caller {
     int64_t key_expires_ms;   /* 0: never */
     int64_t key_last_used_ms; /* 0: never; as it was when the key was looked up */
 };
+
+/*
+ * The account behind a key by the key's SHA-256, and notes the key's use, once a
+ * minute at most.  AUTH_TOKEN_INVALID for an unknown or revoked key; whether it
+ * has expired or its account is suspended, the caller says himself.
+ */
+enum iw_error caller_find(struct domain *domain, const uint8_t digest[32], struct caller *caller) IW_MUST_USE;
 
 #endif

@@ -430,3 +430,15 @@ const char *order_thumbnail_url(const struct domain *domain, struct arena *arena
         return NULL;
     return download_url(domain, arena, (struct filekey){FILEKEY_THUMBNAIL, order->id, 0});
 }
+
+enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
+                         int64_t offset, struct order **orders, size_t *count)
+{
+    return orders_page(domain->context, domain->db, filter, limit, offset, orders, count);
+}
+
+enum iw_error order_stream(struct domain *domain, const struct order_filter *filter,
+                           bool (*take)(void *user, const struct order *order), void *user)
+{
+    return orders_stream(domain->context, domain->db, filter, take, user);
+}

@@ -137,6 +137,14 @@ const char *order_archive_url(const struct domain *domain, struct arena *arena, 
 /* NULL when the order has no thumbnail (any more). */
 const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);
 
+/* One page of what a filter lets through, newest first; the array is the arena's. */
+enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
+                         int64_t offset, struct order **orders, size_t *count) IW_MUST_USE;
+
+/* All of it, one by one, as orders_stream says. */
+enum iw_error order_stream(struct domain *domain, const struct order_filter *filter,
+                           bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
+
 /* How many orders a filter lets through; quick for all orders of a large account. */
 enum iw_error order_count(struct domain *domain, const struct order_filter *filter,
                           int64_t *count) IW_MUST_USE;

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/outgoing.h"
 #include "domain/webhook_secret.h"
-#include "service/fetch.h"
+#include "service/queue.h"
 #include "store/deliveries.h"
 
 enum { id_tries_max = 5 };
@@ -114,16 +115,16 @@ static void name_check(struct context *context, const struct webhook_fields *fie
 static void url_check(struct context *context, const struct config *config,
                       const struct webhook_fields *fields, bool is_new)
 {
-    const char *why = NULL;
     if (fields->url == NULL) {
         if (is_new)
             context_detail(context, "url", "is required");
         return;
     }
+    const char *fault = outgoing_url_fault(config, fields->url);
     if (strlen(fields->url) != fields->url_length)
         context_detail(context, "url", "must not hold control characters");
-    else if (!fetch_url_is_valid(fields->url, config->outgoing_allow_http, &why))
-        context_detail(context, "url", "%s", why);
+    else if (fault != NULL)
+        context_detail(context, "url", "%s", fault);
 }
 
 void webhook_fields_check(struct context *context, const struct config *config,
@@ -331,13 +332,20 @@ static enum iw_error try_run(struct context *context, struct db *db, void *user)
     return error;
 }
 
+/* The bell spares the delivery the wait for the worker's next look. */
+static enum iw_error event_ring(struct domain *domain, const struct webhook_event *event)
+{
+    queue_ring(domain->redis, domain->config, domain->context, event->order_id);
+    return IW_OK;
+}
+
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id};
     enum iw_error error = db_transaction(domain->context, domain->db, try_run, &work);
-    if (error != IW_OK)
-        return error;
-    return webhooks_event_find(domain->context, domain->db, id, work.event_id, event);
+    if (error == IW_OK)
+        error = webhooks_event_find(domain->context, domain->db, id, work.event_id, event);
+    return error == IW_OK ? event_ring(domain, event) : error;
 }
 
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
@@ -379,8 +387,8 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id, .event_id = event_id};
     enum iw_error error = db_transaction(domain->context, domain->db, retry_run, &work);
-    if (error != IW_OK)
-        return error;
-    return event_found(domain->context,
-                       webhooks_event_find(domain->context, domain->db, id, event_id, event));
+    if (error == IW_OK)
+        error = event_found(domain->context,
+                            webhooks_event_find(domain->context, domain->db, id, event_id, event));
+    return error == IW_OK ? event_ring(domain, event) : error;
 }

@@ -8,13 +8,8 @@
 #include "domain/caller.h"
 #include "domain/domain.h"
 #include "domain/key.h"
-#include "store/keys.h"
 
-enum {
-    cache_slots = 256,
-    /* last_used_at is written no more often than this. */
-    touch_every_ms = 60000
-};
+enum { cache_slots = 256 };
 
 /* One remembered key: the first byte of the digest is its slot. */
 struct remembered {
@@ -56,25 +51,6 @@ static void cache_put(const struct config *config, const uint8_t digest[sha256_b
     slot->until_ms = config->api_key_cache_s == 0 ? 0 : clock_monotonic_ms() + config->api_key_cache_s * 1000;
 }
 
-/* Asks the database, remembers the answer, and notes the use of the key now and then. */
-static enum iw_error caller_load(struct request *request, const uint8_t digest[sha256_bytes],
-                                 struct caller *caller)
-{
-    struct db *db = request->domain->db;
-    int64_t now_ms = clock_now_ms();
-    enum iw_error error = keys_find(request->context, db, digest, caller);
-    if (error == IW_NOT_FOUND) {
-        context_clear(request->context);
-        return context_fail(request->context, IW_AUTH_TOKEN_INVALID, NULL);
-    }
-    if (error != IW_OK)
-        return error;
-    cache_put(request->config, digest, caller);
-    if (now_ms - caller->key_last_used_ms < touch_every_ms)
-        return IW_OK;
-    return keys_touch(request->context, db, caller->key_id, now_ms);
-}
-
 enum iw_error auth_check(struct request *request)
 {
     uint8_t digest[sha256_bytes];
@@ -90,9 +66,10 @@ enum iw_error auth_check(struct request *request)
     if (remembered != NULL) {
         *caller = *remembered;
     } else {
-        enum iw_error error = caller_load(request, digest, caller);
+        enum iw_error error = caller_find(request->domain, digest, caller);
         if (error != IW_OK)
             return error;
+        cache_put(request->config, digest, caller);
     }
     request->context->account_id = caller->id;
     if (caller->key_expires_ms != 0 && caller->key_expires_ms <= clock_now_ms())

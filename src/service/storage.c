@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -489,4 +490,14 @@ enum iw_error storage_sweep(struct storage *storage, struct context *context, in
     if (count != NULL)
         *count = removed;
     return IW_OK;
+}
+
+bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes)
+{
+    struct statvfs facts;
+    if (statvfs(path, &facts) != 0)
+        return false;
+    *free_bytes = (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
+    *size_bytes = (int64_t)facts.f_blocks * (int64_t)facts.f_frsize;
+    return true;
 }

@@ -116,6 +116,9 @@ typedef bool storage_visit(void *user, const struct storage_key *key, const stru
 enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
 
+/* Free and all bytes of the file system under a store's folder; false when they cannot be had. */
+bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
+
 /* Removes unfinished writes older than age_s that a death left behind; count may be NULL. */
 enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s,
                             unsigned *count) IW_MUST_USE;
