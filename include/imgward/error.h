@@ -53,6 +53,7 @@
     X(PROCESSING_TIMEOUT, "Processing took too long.")                                                       \
     X(PROCESSING_CRASHED, "Processing failed.")                                                              \
     X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time.")                                  \
+    X(ORDER_CANCELLED, "The operator cancelled the order.")                                                  \
     X(WATERMARK_NOT_FOUND, "The image carries no readable watermark.")                                       \
     X(WATERMARK_NOT_EMBEDDED, "The watermark could not be embedded so that it can be read back.")            \
     X(NO_MEMORY, "There is not enough memory.")                                                              \

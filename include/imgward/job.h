@@ -40,6 +40,7 @@ enum job_event {
     JOB_EVENT_RETRY,     /* transient trouble or a dead process: once more */
     JOB_EVENT_FAIL,      /* no more tries, or none that could help */
     JOB_EVENT_CANCEL,    /* its order ended without it */
+    JOB_EVENT_REOPEN,    /* it had failed, and an operator wants it tried again */
     JOB_EVENT_COUNT
 };
 
@@ -70,8 +71,12 @@ enum { job_wait_max_ms = 15 * 60 * 1000 };
 /* The state that the event leads to, or JOB_NONE when it may not happen in this state. */
 enum job_state job_next(enum job_state state, enum job_event event);
 
-/* Counts one trouble on top of the failures and deaths so far and decides between retry and failure. */
-struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths,
+/*
+ * Counts one trouble on top of the failures and deaths so far and decides between retry and failure.
+ * asked_ms is how long somebody asked us to stay away (Retry-After; 0: nobody): a retry comes no
+ * sooner, but never later than job_wait_max_ms, whatever was asked.
+ */
+struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths, int64_t asked_ms,
                              const struct job_limits *limits);
 
 /* "protect" and so on, as the database has it; static text. */

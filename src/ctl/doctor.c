@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,16 +178,40 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "%+" PRId64 " ms from the database's", difference_ms);
 }
 
+/*
+ * The folder of migrations: the one that is named, the one that was installed, or, of a program
+ * that runs where it was built, sql/ in the tree above it.  Only looked at, never run, from there.
+ */
+static const char *migrations_folder(const struct doctor *doctor)
+{
+    struct arena *arena = doctor->ctl->context->arena;
+    const char *named = ctl_option(doctor->ctl, "--directory");
+    char program[4096];
+    if (named != NULL || access(migrate_directory_default, R_OK) == 0)
+        return named != NULL ? named : migrate_directory_default;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = length > 0 ? memrchr(program, '/', (size_t)length) : NULL;
+    if (slash == NULL)
+        return migrate_directory_default;
+    *slash = '\0';
+    const char *beside = arena_printf(arena, "%s/sql", program);
+    const char *above = arena_printf(arena, "%s/../sql", program);
+    return access(beside, R_OK) == 0 ? beside : access(above, R_OK) == 0 ? above : migrate_directory_default;
+}
+
 static enum doctor_verdict check_migrations(struct doctor *doctor)
 {
     struct context *context = doctor->ctl->context;
     struct migration *migrations;
-    const char *directory = ctl_option(doctor->ctl, "--directory");
+    const char *directory = migrations_folder(doctor);
     unsigned count, pending = 0;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is away");
-    if (migrate_read(context, directory != NULL ? directory : migrate_directory_default, &migrations,
-                     &count) != IW_OK)
+    if (access(directory, R_OK) != 0)
+        return say(doctor, DOCTOR_WRONG,
+                   "%s: %s; imgward is not installed here, name the folder with --directory", directory,
+                   strerror(errno));
+    if (migrate_read(context, directory, &migrations, &count) != IW_OK)
         return say_error(doctor, "");
     if (migrate_compare(context, doctor->db, migrations, count) != IW_OK)
         return say_error(doctor, "");
@@ -259,7 +282,7 @@ static enum doctor_verdict check_store(struct doctor *doctor)
 {
     struct context *context = doctor->ctl->context;
     struct storage *storage;
-    struct statvfs facts;
+    int64_t free_bytes, all_bytes;
     if (storage_open(context, doctor->config.store_path, &storage) != IW_OK)
         return say_error(doctor, "");
     enum iw_error error = store_try(context, storage);
@@ -269,10 +292,8 @@ static enum doctor_verdict check_store(struct doctor *doctor)
     if (!is_one_file_system(doctor))
         return say(doctor, DOCTOR_WRONG, "%s spans several file systems; it must be one",
                    doctor->config.store_path);
-    if (statvfs(doctor->config.store_path, &facts) != 0)
+    if (!storage_room(doctor->config.store_path, &free_bytes, &all_bytes))
         return say(doctor, DOCTOR_WRONG, "%s: %s", doctor->config.store_path, strerror(errno));
-    int64_t free_bytes = (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
-    int64_t all_bytes = (int64_t)facts.f_blocks * (int64_t)facts.f_frsize;
     if (free_bytes < room_bytes_least || free_bytes < all_bytes / 100 * room_percent_least)
         return say(doctor, DOCTOR_WRONG, "only %" PRId64 " MiB are free", free_bytes >> 20);
     return say(doctor, DOCTOR_OK, "%s can be written, %" PRId64 " MiB are free", doctor->config.store_path,

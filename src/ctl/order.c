@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
+#include "domain/reopen.h"
 #include "domain/upkeep.h"
 #include "service/queue.h"
 #include "service/storage.h"
-#include "store/jobs.h"
 
 enum { listed_default = 50, listed_max = 100000 };
 
@@ -93,28 +93,57 @@ static enum ctl_exit find_run(struct ctl *ctl)
 
 /* ---- order retry, cancel ---- */
 
+/* The bell spares the jobs the wait for a worker's next look. */
+static void bell_ring(struct ctl *ctl, const struct config *config, int64_t order_id)
+{
+    const char *password;
+    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
+        return;
+    struct redis *redis = redis_new(config, password);
+    queue_ring(redis, config, ctl->context, order_id);
+    redis_free(redis);
+}
+
+/* Says what was done; false when nothing was. */
+static bool reopening_tell(int64_t id, const struct reopening *done)
+{
+    if (done->status == ORDER_PENDING)
+        printf("order %" PRId64 ": it is pending: it waits for its client, not for us\n", id);
+    else if (done->status != ORDER_IN_PROGRESS)
+        printf("order %" PRId64
+               ": it has ended (%s) and stays so: its inputs were deleted with its end and its "
+               "client was told; its client orders anew\n",
+               id, order_status_name(done->status));
+    else
+        printf("order %" PRId64 ": %" PRId64 " waiting jobs begin at once, %" PRId64
+               " failed ones begin anew\n",
+               id, done->hurried, done->reopened);
+    if (done->lost > 0)
+        printf("order %" PRId64 ": %" PRId64
+               " results that no target took are gone and cannot be pushed again\n",
+               id, done->lost);
+    return done->hurried + done->reopened > 0;
+}
+
 static enum ctl_exit retry_run(struct ctl *ctl)
 {
     struct config config;
-    int64_t id, count = 0;
-    const char *password;
+    struct reopening done;
+    int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = jobs_hurry(ctl->context, db, id, &count);
+    const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
+    enum iw_error error = reopen_order(&domain, id, &done);
     db_free(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    if (count > 0 && config_secret(ctl->context, config.redis_password_file, &password) == IW_OK) {
-        struct redis *redis = redis_new(&config, password);
-        queue_ring(redis, &config, ctl->context, id);
-        redis_free(redis);
-    }
-    printf("order %" PRId64 ": %" PRId64 " waiting jobs begin at once%s\n", id, count,
-           count == 0 ? "; an order that has ended stays as it is, its client orders anew" : "");
-    return count > 0 ? CTL_DONE : CTL_NEGATIVE;
+    if (!reopening_tell(id, &done))
+        return CTL_NEGATIVE;
+    bell_ring(ctl, &config, id);
+    return CTL_DONE;
 }
 
 static enum ctl_exit cancel_run(struct ctl *ctl)
@@ -162,7 +191,9 @@ const struct ctl_command ctl_commands_order[] = {
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Lets the jobs of an order that wait for their next try begin at once, as if none had failed.",
+     .help =
+         "Lets the jobs of an order in progress that wait for their next try begin at once, and those that "
+         "failed begin anew, as if none had failed.  An order that has ended stays as it is; exit code 1.",
      .run = retry_run},
     {.words = {"order", "cancel"},
      .arguments = "ID",

@@ -1,55 +1,158 @@
 /* imgwardctl store: whether the files that the database names are there, and what nobody names any more. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/crypto.h"
 #include "base/render.h"
 #include "ctl/ctl_store.h"
 #include "domain/upkeep.h"
 #include "service/storage.h"
+#include "store/closing.h"
 #include "store/inspect.h"
 
-enum { unfinished_age_s = 24 * 60 * 60 };
+enum { unfinished_age_s = 24 * 60 * 60, piece_bytes = 256 * 1024, progress_default_s = 10 };
 
 struct verification {
-    struct ctl *ctl;
-    struct arena *arena; /* of one file */
+    struct context context; /* of one step: its arena is emptied after each */
+    struct db *db;
     struct storage *storage;
-    bool is_json;
-    struct render *render;
-    int64_t checked;
-    int64_t bad;
+    struct render *render; /* of the faults; NULL: they are printed at once */
+    bool is_quick;
+    int64_t progress_s;
+    int64_t told_at_ms; /* monotonic: the last word on how far it is */
+    int64_t order_total;
+    int64_t orders;
+    int64_t files;
+    int64_t bytes;
+    int64_t faults;
+    unsigned char piece[piece_bytes];
 };
 
-static void fault_tell(struct verification *work, const char *key, int64_t order_id, const char *what)
+/* A step may lie minutes back: what has expired since is gone by right. */
+static bool is_still_named(struct verification *work, const struct inspect_file *file)
 {
-    work->bad++;
-    if (!work->is_json) {
-        printf("%s of order %" PRId64 ": %s\n", key, order_id, what);
+    const char **keys;
+    unsigned count;
+    context_clear(&work->context);
+    if (closing_keys(&work->context, work->db, file->order_id, &keys, &count) != IW_OK)
+        return true;
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(keys[i], file->store_key) == 0)
+            return true;
+    return false;
+}
+
+static void fault_tell(struct verification *work, const struct inspect_file *file, const char *what)
+{
+    if (!is_still_named(work, file))
+        return;
+    work->faults++;
+    if (work->render == NULL) {
+        printf("%s of order %" PRId64 ": %s\n", file->store_key, file->order_id, what);
         return;
     }
     render_object_begin(work->render, NULL);
-    render_string(work->render, "storeKey", key);
-    render_id(work->render, "orderId", order_id);
+    render_string(work->render, "storeKey", file->store_key);
+    render_id(work->render, "orderId", file->order_id);
     render_string(work->render, "fault", what);
     render_object_end(work->render);
 }
 
-static bool file_verify(void *user, const char *store_key, int64_t size_bytes, int64_t order_id)
+/* SHA-256 of what lies behind a descriptor; false when it cannot be read. */
+static bool bytes_digest(struct verification *work, int descriptor, uint8_t digest[sha256_bytes])
 {
-    struct verification *work = user;
-    struct context context;
+    struct crypto_hash *hash = crypto_hash_begin();
+    ssize_t size;
+    while ((size = read(descriptor, work->piece, sizeof work->piece)) > 0) {
+        crypto_hash_add(hash, work->piece, (size_t)size);
+        work->bytes += size;
+    }
+    crypto_hash_end(hash, digest);
+    return size == 0;
+}
+
+static void file_verify(struct verification *work, const struct inspect_file *file)
+{
     struct storage_key key;
     struct storage_facts facts;
-    context_init(&context, work->arena, NULL);
-    work->checked++;
-    if (!storage_key_read(store_key, &key))
-        fault_tell(work, store_key, order_id, "is no key of the store");
-    else if (storage_stat(work->storage, &context, &key, &facts) != IW_OK)
-        fault_tell(work, store_key, order_id, "missing");
-    else if (size_bytes >= 0 && facts.size_bytes != size_bytes)
-        fault_tell(work, store_key, order_id, "has another size than the database says");
-    arena_reset(work->arena);
-    return true;
+    uint8_t digest[sha256_bytes];
+    int descriptor = -1;
+    work->files++;
+    if (!storage_key_read(file->store_key, &key))
+        fault_tell(work, file, "is no key of the store");
+    else if (storage_get(work->storage, &work->context, &key, &descriptor, &facts) != IW_OK)
+        fault_tell(work, file, "missing");
+    else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
+        fault_tell(work, file, "has another size than the database says");
+    else if (!work->is_quick && file->digest != NULL && !bytes_digest(work, descriptor, digest))
+        fault_tell(work, file, "cannot be read");
+    else if (!work->is_quick && file->digest != NULL && memcmp(digest, file->digest, sizeof digest) != 0)
+        fault_tell(work, file, "holds other bytes than the database says");
+    if (descriptor >= 0)
+        close(descriptor);
+    context_clear(&work->context);
+}
+
+static void progress_tell(struct verification *work)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    if (now_ms - work->told_at_ms < work->progress_s * 1000)
+        return;
+    work->told_at_ms = now_ms;
+    fprintf(stderr, "store: %" PRId64 " of %" PRId64 " orders, %" PRId64 " files, %" PRId64 " MiB read\n",
+            work->orders, work->order_total, work->files, work->bytes >> 20);
+}
+
+static enum iw_error orders_verify(struct verification *work)
+{
+    struct inspect_file *files;
+    int64_t after = 0, orders;
+    unsigned count;
+    enum iw_error error = inspect_order_count(&work->context, work->db, &work->order_total);
+    while (error == IW_OK) {
+        arena_reset(work->context.arena);
+        error = inspect_files(&work->context, work->db, &after, &orders, &files, &count);
+        if (error != IW_OK || orders == 0)
+            return error;
+        for (unsigned i = 0; i < count; i++) {
+            file_verify(work, &files[i]);
+            progress_tell(work);
+        }
+        work->orders += orders;
+    }
+    return error;
+}
+
+/* Opens what the work needs, does it, and leaves the error with the command. */
+static enum iw_error verify_work(struct ctl *ctl, const struct config *config, struct verification *work)
+{
+    enum iw_error error = storage_open(ctl->context, config->store_path, &work->storage);
+    if (error != IW_OK)
+        return error;
+    context_init(&work->context, arena_new(0), NULL);
+    work->told_at_ms = clock_monotonic_ms();
+    error = orders_verify(work);
+    if (error != IW_OK)
+        context_fail(ctl->context, error, "%s", work->context.sentence);
+    arena_free(work->context.arena);
+    storage_close(work->storage);
+    return error;
+}
+
+static void verify_tell(const struct verification *work, const struct text *json)
+{
+    if (work->render != NULL)
+        puts(json->data);
+    else if (work->is_quick)
+        printf("store: %" PRId64 " files that the database names, %" PRId64 " not as it says (sizes alone)\n",
+               work->files, work->faults);
+    else
+        printf("store: %" PRId64 " files that the database names, %" PRId64 " not as it says, %" PRId64
+               " MiB read\n",
+               work->files, work->faults, work->bytes >> 20);
 }
 
 static enum ctl_exit verify_run(struct ctl *ctl)
@@ -57,29 +160,25 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     struct config config;
     struct text text;
     struct render render;
-    struct verification work = {.ctl = ctl, .is_json = ctl_option(ctl, "--json") != NULL, .render = &render};
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    struct verification *work = arena_alloc(ctl->context->arena, sizeof *work);
+    memset(work, 0, sizeof *work);
+    work->is_quick = ctl_option(ctl, "--quick") != NULL;
+    work->render = ctl_option(ctl, "--json") != NULL ? &render : NULL;
+    if (!ctl_option_integer(ctl, "--progress", 0, 86400, progress_default_s, &work->progress_s))
+        return CTL_FAILED;
+    work->db = ctl_db(ctl, &config);
+    if (work->db == NULL)
         return CTL_FAILED;
     text_init(&text, ctl->context->arena);
     render_init(&render, &text);
     render_array_begin(&render, NULL);
-    work.arena = arena_new(0);
-    enum iw_error error = storage_open(ctl->context, config.store_path, &work.storage);
-    if (error == IW_OK)
-        error = inspect_files(ctl->context, db, file_verify, &work);
-    storage_close(work.storage);
-    db_free(db);
-    arena_free(work.arena);
+    enum iw_error error = verify_work(ctl, &config, work);
+    db_free(work->db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     render_array_end(&render);
-    if (work.is_json)
-        puts(text.data);
-    else
-        printf("store: %" PRId64 " files that the database names, %" PRId64 " not as it says\n", work.checked,
-               work.bad);
-    return work.bad == 0 ? CTL_DONE : CTL_NEGATIVE;
+    verify_tell(work, &text);
+    return work->faults == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
 static enum ctl_exit reclaim_run(struct ctl *ctl)
@@ -107,9 +206,13 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_store[] = {
     {.words = {"store", "verify"},
      .arguments = "",
-     .options = {{"--json", NULL, "the faults, as a JSON array"}},
-     .help = "Looks whether every file that the database names is in the store, in its size; exit code 1 "
-             "when not.",
+     .options =
+         {{"--quick", NULL, "looks at sizes alone and reads nothing"},
+          {"--progress", "SECONDS",
+           "how often a line on standard error tells how far it is; 10 when omitted, 0 after every file"},
+          {"--json", NULL, "the faults, as a JSON array"}},
+     .help = "Looks whether every file that the database names is in the store, in its size and with the "
+             "bytes that were written (SHA-256); exit code 1 when not.",
      .run = verify_run},
     {.words = {"store", "reclaim"},
      .arguments = "",

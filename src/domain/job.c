@@ -31,6 +31,7 @@ static const enum job_state transitions[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
             [JOB_EVENT_FAIL] = JOB_FAILED,
             [JOB_EVENT_CANCEL] = JOB_FAILED,
         },
+    [JOB_FAILED] = {[JOB_EVENT_REOPEN] = JOB_QUEUED},
 };
 
 enum job_state job_next(enum job_state state, enum job_event event)
@@ -49,7 +50,7 @@ static int64_t wait_ms(int64_t first_ms, int64_t tries)
     return wait < job_wait_max_ms ? wait : job_wait_max_ms;
 }
 
-struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths,
+struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths, int64_t asked_ms,
                              const struct job_limits *limits)
 {
     struct job_verdict verdict = {.event = JOB_EVENT_FAIL, .failures = failures, .deaths = deaths};
@@ -57,9 +58,12 @@ struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t
         verdict.event = JOB_EVENT_RETRY;
     if (trouble == JOB_TROUBLE_DEATH && ++verdict.deaths < limits->deaths_max)
         verdict.event = JOB_EVENT_RETRY;
-    if (verdict.event == JOB_EVENT_RETRY)
-        verdict.wait_ms =
-            wait_ms(limits->retry_first_ms, trouble == JOB_TROUBLE_DEATH ? verdict.deaths : verdict.failures);
+    if (verdict.event != JOB_EVENT_RETRY)
+        return verdict;
+    verdict.wait_ms =
+        wait_ms(limits->retry_first_ms, trouble == JOB_TROUBLE_DEATH ? verdict.deaths : verdict.failures);
+    if (asked_ms > verdict.wait_ms)
+        verdict.wait_ms = asked_ms < job_wait_max_ms ? asked_ms : job_wait_max_ms;
     return verdict;
 }
 

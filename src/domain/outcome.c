@@ -27,9 +27,9 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
         .retry_first_ms = domain->config->worker_retry_first_ms,
     };
     if (outcome->kind == OUTCOME_TROUBLE && job->kind == JOB_ARCHIVE)
-        return job_judge(JOB_TROUBLE_TRANSIENT, job->failures, job->deaths, &limits);
+        return job_judge(JOB_TROUBLE_TRANSIENT, job->failures, job->deaths, 0, &limits);
     if (outcome->kind == OUTCOME_TROUBLE)
-        return job_judge(outcome->trouble, job->failures, job->deaths, &limits);
+        return job_judge(outcome->trouble, job->failures, job->deaths, outcome->asked_ms, &limits);
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
 }
 
@@ -89,8 +89,9 @@ static enum iw_error result_write(struct context *context, struct db *db, struct
     if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
         record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
         record->effect.is_thumbnail_used = true;
+        error = closing_thumbnail_digest(context, db, record->order.id, record->outcome->thumbnail_digest);
     }
-    return usage_add(context, db, record);
+    return error == IW_OK ? usage_add(context, db, record) : error;
 }
 
 static enum iw_error pushed_write(struct context *context, struct db *db, struct record *record)
@@ -171,7 +172,7 @@ static enum iw_error archive_write(struct context *context, struct db *db, struc
 {
     const struct outcome *outcome = record->outcome;
     enum iw_error error = closing_archive_put(context, db, outcome->job->order_id, outcome->archive_store_key,
-                                              outcome->archive_bytes);
+                                              outcome->archive_bytes, outcome->archive_digest);
     return error == IW_OK ? order_end(context, db, record, ORDER_EVENT_SUCCEED) : error;
 }
 

@@ -36,6 +36,7 @@ struct outcome {
     /* OUTCOME_RESULT: its order, file and name are filled in here. */
     struct closing_result result;
     const char *thumbnail_store_key; /* NULL: none was made */
+    uint8_t thumbnail_digest[32];    /* valid when there is one */
 
     /* OUTCOME_READING */
     bool is_found;
@@ -47,12 +48,14 @@ struct outcome {
     /* OUTCOME_ARCHIVE */
     const char *archive_store_key;
     int64_t archive_bytes;
+    uint8_t archive_digest[32];
 
     /* OUTCOME_TROUBLE: what a client reads if it was the last try, and why for the log. */
     enum job_trouble trouble;
     enum iw_error error;
     const char *sentence;
     const char *reason;
+    int64_t asked_ms; /* how long a server asked us to stay away; 0: nobody did */
 };
 
 /* What recording changed beside the job. */

@@ -112,9 +112,7 @@ static enum iw_error cancel_work(struct context *context, struct db *db, void *u
     if (order.result_count > 0 || order.completed_count > 0)
         return context_fail(context, IW_VALIDATION_FAILED,
                             "The order has results already; it ends by itself.");
-    return order_fail(context, db, &order, next,
-                      order.status == ORDER_PENDING ? IW_UPLOAD_EXPIRED : IW_PROCESSING_CRASHED,
-                      aging->now_ms);
+    return order_fail(context, db, &order, next, IW_ORDER_CANCELLED, aging->now_ms);
 }
 
 enum iw_error upkeep_cancel(const struct domain *domain, struct storage *storage, int64_t order_id)

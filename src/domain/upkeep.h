@@ -24,7 +24,8 @@ enum iw_error upkeep_expire(const struct domain *domain, struct storage *storage
 
 /*
  * Ends an order that has no result yet, at an operator's word: pending or in
- * progress it becomes failed, its webhooks are told, its inputs are deleted.
+ * progress it becomes failed with ORDER_CANCELLED, its webhooks are told, its
+ * inputs are deleted.
  * VALIDATION_FAILED, with a sentence, for an order that has ended or has results.
  */
 enum iw_error upkeep_cancel(const struct domain *domain, struct storage *storage,

@@ -390,11 +390,11 @@ static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
             result.reason = endings[i].reason;
             result.message = endings[i].message;
         }
+    curl_off_t retry_after_s = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &result.status);
+    curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
+    result.retry_after_s = (int64_t)retry_after_s;
     if (code == CURLE_OK || transfer->is_body_unread) {
-        curl_off_t retry_after_s = 0;
-        curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
-        result.retry_after_s = (int64_t)retry_after_s;
         result.outcome = FETCH_ANSWERED;
         result.reason = "answered";
         result.message = "the server answered";

@@ -8,6 +8,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include "base/crypto.h"
 #include "base/text.h"
 
 enum { piece_bytes = 65536 };
@@ -16,6 +17,7 @@ enum { piece_bytes = 65536 };
 struct sink {
     struct context *context;
     struct storage_writer *writer;
+    struct crypto_hash *hash;
     int64_t size_bytes;
     bool is_given_up; /* what still comes is thrown away */
 };
@@ -75,6 +77,7 @@ static la_ssize_t sink_write(struct archive *archive, void *user, const void *by
         archive_set_error(archive, EIO, "store");
         return -1;
     }
+    crypto_hash_add(sink->hash, bytes, size);
     sink->size_bytes += (int64_t)size;
     return (la_ssize_t)size;
 }
@@ -172,17 +175,19 @@ static enum iw_error archive_fill(struct storage *storage, struct sink *sink, co
 }
 
 enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_entry *entries,
-                        size_t count, int64_t time_ms, const struct storage_key *key, int64_t *size_bytes)
+                        size_t count, int64_t time_ms, const struct storage_key *key, struct zip_facts *facts)
 {
     struct sink sink = {.context = context};
     enum iw_error error = storage_put_begin(storage, context, &sink.writer);
     if (error != IW_OK)
         return error;
+    sink.hash = crypto_hash_begin();
     error = archive_fill(storage, &sink, entries, count, time_ms);
+    crypto_hash_end(sink.hash, facts->sha256);
     if (error != IW_OK) {
         storage_put_abandon(sink.writer);
         return error;
     }
-    *size_bytes = sink.size_bytes;
+    facts->size_bytes = sink.size_bytes;
     return storage_put_commit(sink.writer, context, key);
 }

@@ -16,15 +16,21 @@ struct zip_entry {
     struct storage_key key;
 };
 
+/* What was written. */
+struct zip_facts {
+    int64_t size_bytes;
+    uint8_t sha256[32];
+};
+
 /*
  * Writes the archive of count entries, in their order, under key.  time_ms is
  * the time each entry carries, so that the same order gives the same bytes.
- * size_bytes gets the archive's size.  NOT_FOUND when a result is missing,
+ * facts gets the archive's size and digest.  NOT_FOUND when a result is missing,
  * SERVICE_UNAVAILABLE when the store fails; nothing is left behind then.
  */
 enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_entry *entries,
                         size_t count, int64_t time_ms, const struct storage_key *key,
-                        int64_t *size_bytes) IW_MUST_USE;
+                        struct zip_facts *facts) IW_MUST_USE;
 
 /*
  * The names the entries get: entries[i].name with path separators and control

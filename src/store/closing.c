@@ -84,11 +84,20 @@ enum iw_error closing_order_error(struct context *context, struct db *db, int64_
 }
 
 enum iw_error closing_archive_put(struct context *context, struct db *db, int64_t order_id,
-                                  const char *store_key, int64_t size_bytes)
+                                  const char *store_key, int64_t size_bytes, const uint8_t digest[32])
 {
-    const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_integer(order_id)};
-    return db_run(context, db, "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ? WHERE id = ?", values,
-                  3, NULL);
+    const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_bytes(digest, 32),
+                                      db_integer(order_id)};
+    return db_run(context, db,
+                  "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
+                  values, 4, NULL);
+}
+
+enum iw_error closing_thumbnail_digest(struct context *context, struct db *db, int64_t order_id,
+                                       const uint8_t digest[32])
+{
+    const struct db_value values[] = {db_bytes(digest, 32), db_integer(order_id)};
+    return db_run(context, db, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
 }
 
 enum iw_error closing_result_put(struct context *context, struct db *db, const struct closing_result *result,
@@ -207,6 +216,29 @@ enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t
         "UPDATE files SET status = 'failed', error_code = ?, error_sentence = ?, updated_at = ? WHERE "
         "order_id = ? AND status NOT IN ('complete', 'failed')",
         values, 4, NULL);
+}
+
+/* Files with a failed job that is no push; no question mark but the order's. */
+#define REOPENED_FILES                                                                                       \
+    "order_id = ? AND id IN (SELECT file_id FROM jobs WHERE order_id = ? AND status = 'failed' AND kind "    \
+    "NOT IN ('push', 'archive'))"
+
+enum iw_error closing_files_reopen(struct context *context, struct db *db, int64_t order_id, int64_t now_ms,
+                                   int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_integer(order_id), db_integer(order_id)};
+    enum iw_error error =
+        db_run(context, db, "SELECT COUNT(*) FROM files WHERE status = 'failed' AND " REOPENED_FILES,
+               values + 1, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = db_integer_of(db_at(&rows, 0, 0));
+    return db_run(
+        context, db,
+        "UPDATE files SET status = IF(store_key IS NULL, 'pending', 'uploaded'), error_code = NULL, "
+        "error_sentence = NULL, updated_at = ? WHERE " REOPENED_FILES,
+        values, 3, NULL);
 }
 
 static enum iw_error texts_read(struct context *context, struct db *db, const char *sql,

@@ -66,7 +66,12 @@ enum iw_error closing_order_error(struct context *context, struct db *db, int64_
 
 /* The archive of an order. */
 enum iw_error closing_archive_put(struct context *context, struct db *db, int64_t order_id,
-                                  const char *store_key, int64_t size_bytes) IW_MUST_USE;
+                                  const char *store_key, int64_t size_bytes,
+                                  const uint8_t digest[32]) IW_MUST_USE;
+
+/* What the thumbnail is that closing_order_count names. */
+enum iw_error closing_thumbnail_digest(struct context *context, struct db *db, int64_t order_id,
+                                       const uint8_t digest[32]) IW_MUST_USE;
 
 /* A result; one that was there for the same file and copy is replaced. */
 enum iw_error closing_result_put(struct context *context, struct db *db, const struct closing_result *result,
@@ -91,6 +96,13 @@ enum iw_error closing_watermark_put(struct context *context, struct db *db, int6
 /* Forgets the results of one copy of a file (copy -1: of the whole order), whose bytes the caller deletes. */
 enum iw_error closing_results_forget(struct context *context, struct db *db, int64_t order_id,
                                      int64_t file_id, int64_t copy) IW_MUST_USE;
+
+/*
+ * Takes back that files failed whose jobs jobs_reopen is about to queue anew; count gets how many of
+ * them had ended.  Lock the order first.
+ */
+enum iw_error closing_files_reopen(struct context *context, struct db *db, int64_t order_id, int64_t now_ms,
+                                   int64_t *count) IW_MUST_USE;
 
 /* Fails every file of an order that has not ended. */
 enum iw_error closing_files_fail(struct context *context, struct db *db, int64_t order_id, enum iw_error code,

@@ -176,35 +176,76 @@ enum iw_error inspect_rates(struct context *context, struct db *db, struct inspe
         NULL, 0, &table->rows);
 }
 
-/* Between db_stream and the visitor. */
-struct file_walk {
-    inspect_file *visit;
-    void *user;
-};
+/* Orders of one step: at most a hundred files with ten copies each. */
+#define STEP_ORDERS "50"
 
-static bool file_row(void *user, const struct db_value *values, unsigned columns)
+static enum iw_error step_read(struct context *context, struct db *db, int64_t after, int64_t *last,
+                               int64_t *orders)
 {
-    struct file_walk *walk = user;
-    (void)columns;
-    return walk->visit(walk->user, db_text_of(&values[0]), db_integer_of(&values[1]),
-                       db_integer_of(&values[2]));
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(after)};
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT COALESCE(MAX(id), 0), COUNT(*) FROM (SELECT id FROM orders WHERE id > ? ORDER BY id "
+               "LIMIT " STEP_ORDERS ") step",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *last = db_integer_of(db_at(&rows, 0, 0));
+    *orders = db_integer_of(db_at(&rows, 0, 1));
+    return IW_OK;
 }
 
-enum iw_error inspect_files(struct context *context, struct db *db, inspect_file *visit, void *user)
+static void file_take(const struct db_rows *rows, size_t row, struct inspect_file *file)
 {
-    struct file_walk walk = {.visit = visit, .user = user};
-    return db_stream(
+    const struct db_value *digest = db_at(rows, row, 3);
+    *file = (struct inspect_file){
+        .store_key = db_text_of(db_at(rows, row, 0)),
+        .size_bytes = db_integer_of(db_at(rows, row, 1)),
+        .order_id = db_integer_of(db_at(rows, row, 2)),
+        .digest = digest->type != DB_NULL && digest->length == 32 ? (const uint8_t *)digest->text : NULL};
+}
+
+enum iw_error inspect_files(struct context *context, struct db *db, int64_t *after_order_id, int64_t *orders,
+                            struct inspect_file **files, unsigned *count)
+{
+    struct db_rows rows;
+    int64_t from = *after_order_id, last;
+    enum iw_error error = step_read(context, db, from, &last, orders);
+    *count = 0;
+    if (error != IW_OK || *orders == 0)
+        return error;
+    const struct db_value values[] = {db_integer(from), db_integer(last), db_integer(from), db_integer(last),
+                                      db_integer(from), db_integer(last), db_integer(from), db_integer(last)};
+    error = db_run(
         context, db,
-        "SELECT r.store_key, r.size_bytes, r.order_id FROM results r JOIN orders o ON o.id = r.order_id "
-        "WHERE "
-        "o.files_deleted_at IS NULL "
-        "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id FROM orders WHERE zip_store_key IS "
-        "NOT NULL "
-        "UNION ALL SELECT thumbnail_store_key, -1, id FROM orders WHERE thumbnail_store_key IS NOT NULL "
-        "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id FROM files f JOIN orders o ON "
-        "o.id = "
-        "f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', 'inProgress')",
-        NULL, 0, file_row, &walk);
+        "SELECT r.store_key, r.size_bytes, r.order_id, r.digest FROM results r JOIN orders o ON o.id = "
+        "r.order_id WHERE o.files_deleted_at IS NULL AND r.order_id > ? AND r.order_id <= ? "
+        "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id, zip_digest FROM orders WHERE "
+        "zip_store_key IS NOT NULL AND id > ? AND id <= ? "
+        "UNION ALL SELECT thumbnail_store_key, -1, id, thumbnail_digest FROM orders WHERE "
+        "thumbnail_store_key IS NOT NULL AND id > ? AND id <= ? "
+        "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id, f.digest FROM files f JOIN "
+        "orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', "
+        "'inProgress') AND f.order_id > ? AND f.order_id <= ?",
+        values, 8, &rows);
+    if (error != IW_OK)
+        return error;
+    *files = arena_array(context->arena, rows.count + 1, sizeof **files);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        file_take(&rows, i, &(*files)[i]);
+    *after_order_id = last;
+    return IW_OK;
+}
+
+enum iw_error inspect_order_count(struct context *context, struct db *db, int64_t *count)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(context, db, "SELECT COUNT(*) FROM orders", NULL, 0, &rows);
+    if (error == IW_OK)
+        *count = db_integer_of(db_at(&rows, 0, 0));
+    return error;
 }
 
 enum iw_error inspect_server(struct context *context, struct db *db, struct inspect_server *server)

@@ -56,13 +56,24 @@ enum iw_error inspect_failed_events(struct context *context, struct db *db, int6
 /* Orders and jobs of the last minute and hour: what came and what ended. */
 enum iw_error inspect_rates(struct context *context, struct db *db, struct inspect_table *table) IW_MUST_USE;
 
+/* A file that a row names. */
+struct inspect_file {
+    const char *store_key;
+    int64_t order_id;
+    int64_t size_bytes;    /* -1: not known */
+    const uint8_t *digest; /* SHA-256; NULL: not known */
+};
+
 /*
- * Hands every file that a row names to visit: its key in the store, its size (-1:
- * not known) and the order it belongs to; the rows are not kept.
+ * The files of the next few orders after an id, which is moved on to the last of
+ * them; orders gets how many there were, 0 behind the last.  The array is the
+ * arena's, so that a walk through a large store stays small.
  */
-typedef bool inspect_file(void *user, const char *store_key, int64_t size_bytes, int64_t order_id);
-enum iw_error inspect_files(struct context *context, struct db *db, inspect_file *visit,
-                            void *user) IW_MUST_USE;
+enum iw_error inspect_files(struct context *context, struct db *db, int64_t *after_order_id, int64_t *orders,
+                            struct inspect_file **files, unsigned *count) IW_MUST_USE;
+
+/* How many orders there are. */
+enum iw_error inspect_order_count(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
 
 struct inspect_server {
     const char *version;

@@ -456,6 +456,34 @@ enum iw_error jobs_forget(struct context *context, struct db *db, int64_t order_
                   1, NULL);
 }
 
+enum iw_error jobs_reopen(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(job_state_name(job_next(JOB_FAILED, JOB_EVENT_REOPEN))),
+                                      db_integer(order_id)};
+    enum iw_error error = db_run(
+        context, db,
+        "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
+        "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status = "
+        "'failed' AND kind NOT IN ('push', 'archive')",
+        values, 2, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
+enum iw_error jobs_lost(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        context, db, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'",
+        values, 1, &rows);
+    if (error == IW_OK)
+        *count = db_integer_of(db_at(&rows, 0, 0));
+    return error;
+}
+
 enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),

@@ -126,6 +126,16 @@ enum iw_error jobs_owners(struct context *context, struct db *db, const char *pr
 enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_id,
                          int64_t *count) IW_MUST_USE;
 
+/*
+ * Queues the failed jobs of an order on files anew, with their troubles forgotten; count gets how
+ * many.  A push is left alone: what it was to push is gone.  Lock the order first.
+ */
+enum iw_error jobs_reopen(struct context *context, struct db *db, int64_t order_id,
+                          int64_t *count) IW_MUST_USE;
+
+/* How many pushes of an order have failed. */
+enum iw_error jobs_lost(struct context *context, struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
+
 /* Cancels the queued jobs of an order that ends without them; leased ones find out when they are recorded. */
 enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
 

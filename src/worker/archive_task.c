@@ -22,7 +22,7 @@ enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };
 /* What the child says at its end. */
 struct report {
     enum iw_error error;
-    int64_t size_bytes;
+    struct zip_facts facts;
     char cause[cause_bytes];
 };
 
@@ -34,9 +34,8 @@ static _Noreturn void child_run(struct worker *worker, struct task *task, const 
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
     if (process_die_with_parent(supervisor))
-        report.error =
-            zip_build(worker->storage, &task->context, entries, count, order_id_time_ms(task->job.order_id),
-                      &task->archive_key, &report.size_bytes);
+        report.error = zip_build(worker->storage, &task->context, entries, count,
+                                 order_id_time_ms(task->job.order_id), &task->archive_key, &report.facts);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)
         strncpy(report.cause, cause, sizeof report.cause - 1);
@@ -111,7 +110,8 @@ static void report_take(struct worker *worker, struct task *task, const struct r
     task->outcome = (struct outcome){.job = &task->job,
                                      .kind = OUTCOME_ARCHIVE,
                                      .archive_store_key = storage_key_text(task->arena, &task->archive_key),
-                                     .archive_bytes = report->size_bytes};
+                                     .archive_bytes = report->facts.size_bytes};
+    memcpy(task->outcome.archive_digest, report->facts.sha256, sizeof task->outcome.archive_digest);
     task_end(worker, task);
 }
 

@@ -28,8 +28,7 @@ enum {
 
 /* The picture is at fault: another try would say the same. */
 static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
-                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL,
-                                             IW_WATERMARK_NOT_EMBEDDED};
+                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL};
 
 static bool is_final(enum iw_error error)
 {
@@ -284,14 +283,15 @@ static bool is_believable(const struct task *task, const struct image_answer *an
 
 static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
 {
-    struct closing_result unused = {.format = ""};
+    struct closing_result written = {.format = ""};
     const struct storage_key key = {
         .kind = STORAGE_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
-    enum iw_error error = bytes_store(worker, task, task->thumbnail_file, &key, &unused);
+    enum iw_error error = bytes_store(worker, task, task->thumbnail_file, &key, &written);
     if (error != IW_OK)
         return error;
     task->thumbnail_key = key;
     task->outcome.thumbnail_store_key = storage_key_text(task->arena, &key);
+    memcpy(task->outcome.thumbnail_digest, written.digest, sizeof written.digest);
     return IW_OK;
 }
 
@@ -335,6 +335,10 @@ static void refusal_take(struct worker *worker, struct task *task, const struct 
               LOG_TEXT("cause", answer->cause));
     if (is_final(error))
         task_trouble(worker, task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer), reason);
+    else if (error == IW_WATERMARK_NOT_EMBEDDED)
+        /* The contract has no name of its own for it: what can be seen of the picture is too little. */
+        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_SMALL,
+                     "What can be seen of the image is too little for a watermark to be read back.", reason);
     else if (error == IW_CONFIG_INVALID)
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
                      "The service is not set up for this kind of work.", "image_process_not_set_up");

@@ -51,6 +51,23 @@ static const char *sentence_of(struct task *task, const char *what, const struct
     return arena_printf(task->arena, "%s: %s.", what, result->message);
 }
 
+/* Once more later, and no sooner than the server asks for (RFC 9110, 10.2.3). */
+static void trouble_transient(struct task *task, enum iw_error error, const char *what,
+                              const struct fetch_result *result)
+{
+    int64_t asked_s = is_answered_otherwise(result) ? result->retry_after_s : 0;
+    if (asked_s > job_wait_max_ms / 1000)
+        asked_s = job_wait_max_ms / 1000;
+    task->outcome = (struct outcome){.job = &task->job,
+                                     .kind = OUTCOME_TROUBLE,
+                                     .trouble = JOB_TROUBLE_TRANSIENT,
+                                     .error = error,
+                                     .sentence = sentence_of(task, what, result),
+                                     .reason = reason_of(result),
+                                     .asked_ms = asked_s * 1000};
+    task_end(task->worker, task);
+}
+
 /* ---- fetching ---- */
 
 static void intake_end(struct task *task)
@@ -97,8 +114,7 @@ static void source_failed(struct task *task, const struct fetch_result *result)
                                   (long long)task->worker->config.store_upload_max_bytes),
                      "too_large");
     else if (is_transient(result))
-        task_trouble(task->worker, task, JOB_TROUBLE_TRANSIENT, IW_SOURCE_UNREACHABLE,
-                     sentence_of(task, "The source URL", result), reason_of(result));
+        trouble_transient(task, IW_SOURCE_UNREACHABLE, "The source URL", result);
     else
         task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_SOURCE_REFUSED,
                      sentence_of(task, "The source URL", result), reason_of(result));
@@ -174,8 +190,11 @@ static void target_done(void *user, const struct fetch_result *result)
         task_end(task->worker, task);
         return;
     }
-    task_trouble(task->worker, task, is_transient(result) ? JOB_TROUBLE_TRANSIENT : JOB_TROUBLE_FINAL,
-                 IW_OUTPUT_TARGET_REFUSED, sentence_of(task, "The output target", result), reason_of(result));
+    if (is_transient(result))
+        trouble_transient(task, IW_OUTPUT_TARGET_REFUSED, "The output target", result);
+    else
+        task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
+                     sentence_of(task, "The output target", result), reason_of(result));
 }
 
 /* What is to be pushed.  NOT_FOUND when it is gone. */

@@ -124,6 +124,30 @@ def test_a_server_error_is_retried_with_backoff_until_it_goes(client, places, ph
     assert len(at) == 3 and min(at[2] - at[1], at[1] - at[0]) > 0.15, "test_job.c has that the waits double"
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_of_a_source_moves_the_next_try_back(client, places, photo, status):
+    path = f"/asks{status}"
+    places.gives[path] = [(status, {"Retry-After": "4"}, b"later"), photo]
+    assert by_url(client, places, [path])["status"] == "complete"
+    first, second = places.times(path)
+    assert second - first > 3.9
+
+
+def test_no_retry_after_moves_a_try_further_back_than_the_longest_wait_of_a_job(client, stack, places, photo):
+    """A quarter of an hour (job_wait_max_ms), whatever a server asks for."""
+    places.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
+    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/asks-a-day")}], kind="anti-ai/with-urls")
+    order, waits = created.data["orderId"], []
+    end = time.monotonic() + 60
+    while not waits and time.monotonic() < end:
+        time.sleep(0.2)
+        waits = stack.sql("SELECT TIMESTAMPDIFF(SECOND, updated_at, available_at) FROM jobs "
+                          f"WHERE order_id = {order} AND status = 'queued' AND failure_count = 1")
+    assert waits == [["900"]]
+    stack.ctl("order", "retry", order)
+    assert client.wait(order)["status"] == "complete" and places.count("/asks-a-day") == 2
+
+
 def test_a_source_that_never_answers_well_is_unreachable_after_five_tries(client, places):
     places.gives["/down"] = 503
     code, sentence = failure(client, places, "/down")

@@ -122,6 +122,15 @@ def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, place
     nothing_is_left(stack, order["orderId"])
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_of_a_target_moves_the_next_try_back(client, places, status):
+    path = f"/asks/{status}"
+    places.takes[path] = [(status, {"Retry-After": "4"}, b""), 200]
+    assert pushed(client, places, [(path, 600)])["status"] == "complete"
+    first, second = places.times(path)
+    assert second - first > 3.9
+
+
 def test_a_target_that_stays_away_fails_after_five_tries(client, stack, places):
     places.takes["/away"] = 503
     order = pushed(client, places, [("/away", 600)])

@@ -1,6 +1,7 @@
 """The commands of daily work, each seen to do what it says."""
 import json
 import os
+import re
 import subprocess
 import time
 import uuid
@@ -60,10 +61,14 @@ def test_orders_are_found_by_what_one_knows_of_them(stack, client):
     assert ctl(stack, "order", "find", "--status", "nonsense").returncode == 2
 
 
+CANCELLED = ["a.jpg: ORDER_CANCELLED: The operator cancelled the order."]
+
+
 def test_a_pending_order_and_a_waiting_one_are_cancelled(stack, client):
     pending = client.create(["a.jpg"]).data["orderId"]
     assert ctl(stack, "order", "cancel", pending).returncode == 0
-    assert client.detail(pending).data["status"] == "failed"
+    data = client.detail(pending).data
+    assert data["status"] == "failed" and data["errors"] == CANCELLED and data["files"][0]["error"] == "ORDER_CANCELLED"
     again = ctl(stack, "order", "cancel", pending)
     assert again.returncode == 2 and "has ended" in again.stderr
     paused(stack)
@@ -72,6 +77,7 @@ def test_a_pending_order_and_a_waiting_one_are_cancelled(stack, client):
         assert client.detail(waiting).data["status"] == "inProgress"
         assert ctl(stack, "order", "cancel", waiting).returncode == 0
         assert client.detail(waiting).data["status"] == "failed"
+        assert client.detail(waiting).data["errors"] == CANCELLED
         assert waiting in [row["orderId"] for row in listed(stack, "queue", "dead")]
     finally:
         ctl(stack, "queue", "resume")
@@ -102,7 +108,53 @@ def test_a_job_that_waits_for_its_next_try_begins_at_once(stack, client):
     assert client.detail(order).data["status"] == "inProgress"
     assert ctl(stack, "order", "retry", order).returncode == 0
     assert client.wait(order, 60)["status"] == "complete"
-    assert ctl(stack, "order", "retry", order).returncode == 1
+
+
+def used(stack, client):
+    return int(stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {client.account}")[0][0])
+
+
+def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once(stack, client):
+    """One of two files fails for want of a worker's luck; retried before the order ends, both are there."""
+    before = used(stack, client)
+    paused(stack)
+    created = client.create(["a.jpg", "b.jpg"]).data
+    order = created["orderId"]
+    for file in created["files"]:
+        assert client.upload(file["uploadUrl"], pictures.jpeg(80, 80)).status == 201
+    assert client.confirm(order).status == 200
+    first, second = [file["fileId"] for file in created["files"]]
+    try:
+        # As a worker leaves it whose process died three times of the first file, and before the second was begun.
+        stack.sql(f"UPDATE jobs SET status = 'failed', death_count = 3, reason = 'crash' WHERE file_id = {first}; "
+                  f"UPDATE files SET status = 'failed', error_code = 'PROCESSING_CRASHED', error_sentence = 'x' WHERE id = {first}; "
+                  f"UPDATE orders SET failed_file_count = 1 WHERE id = {order}")
+        assert client.detail(order).data["errors"] == ["a.jpg: PROCESSING_CRASHED: x"]
+        done = ctl(stack, "order", "retry", order)
+        assert done.returncode == 0 and "1 waiting jobs begin at once, 1 failed ones begin anew" in done.stdout
+        data = client.detail(order).data
+        assert data["errors"] is None and [file["status"] for file in data["files"]] == ["uploaded", "uploaded"]
+        assert stack.sql(f"SELECT failed_file_count FROM orders WHERE id = {order}") == [["0"]]
+        assert stack.sql(f"SELECT status, death_count FROM jobs WHERE order_id = {order}") == [["queued", "0"]] * 2
+    finally:
+        ctl(stack, "queue", "resume")
+    data = client.wait(order, 60)
+    assert data["status"] == "complete" and data["completedFileCount"] == 2 and data["errors"] is None
+    assert used(stack, client) == before + 2 and second
+    assert stack.sql(f"SELECT completed_file_count, failed_file_count, result_count FROM orders WHERE id = {order}") == [["2", "0", "2"]]
+
+
+def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
+    created = client.create(["a.jpg"]).data
+    said = ctl(stack, "order", "retry", created["orderId"])
+    assert said.returncode == 1 and "waits for its client" in said.stdout
+    client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)[:-400])
+    client.confirm(created["orderId"])
+    assert client.wait(created["orderId"])["status"] == "failed"
+    said = ctl(stack, "order", "retry", created["orderId"])
+    assert said.returncode == 1 and "inputs were deleted" in said.stdout and "orders anew" in said.stdout
+    assert client.detail(created["orderId"]).data["status"] == "failed"
+    assert ctl(stack, "order", "retry", "1").returncode == 2
 
 
 def test_deliveries_that_were_given_up_begin_anew(stack, client):
@@ -119,7 +171,7 @@ def test_deliveries_that_were_given_up_begin_anew(stack, client):
 
 def test_a_missing_and_a_cut_file_are_found(stack, client):
     order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
-    assert ctl(stack, "store", "verify").returncode == 0
+    assert ctl(stack, "store", "verify").returncode == ctl(stack, "store", "verify", "--quick").returncode == 0
     key = stack.sql(f"SELECT store_key FROM results WHERE order_id = {order}")[0][0]
     named = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, "out"))
              for name in names if order in name]
@@ -132,6 +184,7 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
         done = ctl(stack, "store", "verify", "--json")
         assert done.returncode == 1
         assert [row["storeKey"] for row in json.loads(done.stdout)] == [key]
+        assert ctl(stack, "store", "verify", "--quick").returncode == 1
         os.unlink(named[0])
         assert "missing" in ctl(stack, "store", "verify").stdout
     finally:
@@ -139,6 +192,50 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
             file.write(whole)
     assert ctl(stack, "store", "verify").returncode == 0
     assert ctl(stack, "store", "reclaim").returncode == 0
+
+
+def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stack, client):
+    """Result, archive, thumbnail, and the upload of an order that waits: one byte each, the size as it was."""
+    done = client.order_whole([("a.jpg", pictures.jpeg(80, 80)), ("b.jpg", pictures.jpeg(80, 80))])["orderId"]
+    created = client.create(["c.jpg"]).data
+    waiting = created["orderId"]
+    assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)).status == 201
+    keys = [row[0] for row in stack.sql(
+        f"SELECT MIN(store_key) FROM results WHERE order_id = {done} UNION ALL SELECT zip_store_key FROM orders WHERE id = {done} "
+        f"UNION ALL SELECT thumbnail_store_key FROM orders WHERE id = {done} UNION ALL SELECT store_key FROM files WHERE order_id = {waiting}")]
+    paths = [stored_at(stack, key) for key in keys]
+    assert len(set(paths)) == 4
+    assert ctl(stack, "store", "verify").returncode == 0
+    try:
+        for path in paths:
+            byte_turn(path)
+        assert ctl(stack, "store", "verify", "--quick").returncode == 0
+        found = ctl(stack, "store", "verify", "--json")
+        assert found.returncode == 1
+        faults = json.loads(found.stdout)
+        assert {row["storeKey"] for row in faults} == set(keys)
+        assert {row["fault"] for row in faults} == {"holds other bytes than the database says"}
+    finally:
+        for path in paths:
+            byte_turn(path)
+    told = ctl(stack, "store", "verify", "--progress", "0")
+    assert told.returncode == 0 and re.search(r"store: \d+ of \d+ orders, \d+ files, \d+ MiB read", told.stderr)
+
+
+def stored_at(stack, key):
+    """The path of a key: KIND/ORDER/REST lies under KIND/ as ORDER.REST."""
+    kind, order, rest = key.split("/")
+    [path] = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, kind)) for name in names
+              if name == f"{order}.{rest}"]
+    return path
+
+
+def byte_turn(path):
+    with open(path, "r+b") as file:
+        file.seek(10)
+        byte = file.read(1)[0]
+        file.seek(10)
+        file.write(bytes([byte ^ 1]))
 
 
 def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):

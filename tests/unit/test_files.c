@@ -731,7 +731,8 @@ static void test_zip_reads_back(void)
                                                {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}},
                                                {"b.png", {STORAGE_RESULT, 7, 3, 1, 0}}};
     const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
-    int64_t size_bytes = 0, again_bytes = 0;
+    struct zip_facts made, again;
+    uint8_t digest[32];
     int descriptor;
     test_begin();
     char *big = malloc(big_bytes);
@@ -741,11 +742,16 @@ static void test_zip_reads_back(void)
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, big, big_bytes), IW_OK);
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[2].key, "", 0), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &size_bytes), IW_OK);
-    CU_ASSERT(size_bytes > big_bytes && size_bytes < big_bytes + 1000); /* stored, not deflated */
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &made), IW_OK);
+    CU_ASSERT(made.size_bytes > big_bytes && made.size_bytes < big_bytes + 1000); /* stored, not deflated */
     struct storage_facts facts;
     CU_ASSERT_EQUAL_FATAL(storage_get(storage, &context, &key, &descriptor, &facts), IW_OK);
-    CU_ASSERT_EQUAL(facts.size_bytes, size_bytes);
+    CU_ASSERT_EQUAL(facts.size_bytes, made.size_bytes);
+    char *whole = malloc((size_t)made.size_bytes);
+    CU_ASSERT_EQUAL(pread(descriptor, whole, (size_t)made.size_bytes, 0), made.size_bytes);
+    crypto_sha256(whole, (size_t)made.size_bytes, digest);
+    CU_ASSERT(memcmp(digest, made.sha256, sizeof digest) == 0);
+    free(whole);
     struct archive *archive = archive_read_new();
     archive_read_support_format_zip_seekable(archive);
     archive_read_set_options(archive, "hdrcharset=UTF-8");
@@ -760,9 +766,10 @@ static void test_zip_reads_back(void)
     CU_ASSERT_EQUAL(archive_read_next_header(archive, &none), ARCHIVE_EOF);
     archive_read_free(archive);
     close(descriptor);
-    /* The same order again gives the same size under the same key. */
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &again_bytes), IW_OK);
-    CU_ASSERT_EQUAL(again_bytes, size_bytes);
+    /* The same order again gives the same bytes under the same key. */
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &again), IW_OK);
+    CU_ASSERT_EQUAL(again.size_bytes, made.size_bytes);
+    CU_ASSERT(memcmp(again.sha256, made.sha256, sizeof made.sha256) == 0);
     storage_close(storage);
     free(big);
     test_end();
@@ -773,16 +780,16 @@ static void test_a_zip_that_fails_leaves_nothing(void)
     static const struct zip_entry entries[] = {{"a.jpg", {STORAGE_RESULT, 7, 1, 1, 0}},
                                                {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}}};
     const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
-    int64_t size_bytes;
+    struct zip_facts made;
     test_begin();
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, "one", 3), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &size_bytes), IW_NOT_FOUND);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_NOT_FOUND);
     CU_ASSERT_EQUAL(files_count(), 1);
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
     fault = FAULT_WRITE;
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &size_bytes), IW_SERVICE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_SERVICE_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(context.reason, "store_full");
     CU_ASSERT_EQUAL(files_count(), 2);
     storage_close(storage);

@@ -19,11 +19,13 @@ static unsigned random_below(unsigned bound)
     return (unsigned)(random_state % bound);
 }
 
+/* But for one that failed, at an operator's word. */
 static void ended_jobs_never_move(void)
 {
     for (int event = 0; event < JOB_EVENT_COUNT; event++) {
         CU_ASSERT_EQUAL(job_next(JOB_DONE, (enum job_event)event), JOB_NONE);
-        CU_ASSERT_EQUAL(job_next(JOB_FAILED, (enum job_event)event), JOB_NONE);
+        CU_ASSERT_EQUAL(job_next(JOB_FAILED, (enum job_event)event),
+                        event == JOB_EVENT_REOPEN ? JOB_QUEUED : JOB_NONE);
         CU_ASSERT_EQUAL(job_next(JOB_NONE, (enum job_event)event), JOB_NONE);
     }
 }
@@ -78,7 +80,7 @@ static void every_life_ends(void)
                 continue;
             }
             struct job_verdict verdict =
-                job_judge((enum job_trouble)(1 + random_below(2)), failures, deaths, &limits);
+                job_judge((enum job_trouble)(1 + random_below(2)), failures, deaths, 0, &limits);
             CU_ASSERT_FATAL(verdict.failures + verdict.deaths == failures + deaths + 1);
             failures = verdict.failures;
             deaths = verdict.deaths;
@@ -91,7 +93,7 @@ static void every_life_ends(void)
 
 static void a_broken_picture_fails_at_once(void)
 {
-    struct job_verdict verdict = job_judge(JOB_TROUBLE_FINAL, 0, 0, &limits);
+    struct job_verdict verdict = job_judge(JOB_TROUBLE_FINAL, 0, 0, 0, &limits);
     CU_ASSERT_EQUAL(verdict.event, JOB_EVENT_FAIL);
     CU_ASSERT_EQUAL(verdict.failures, 0);
     CU_ASSERT_EQUAL(verdict.deaths, 0);
@@ -102,21 +104,31 @@ static void a_killer_is_tried_three_times(void)
 {
     int64_t deaths = 0;
     for (int i = 0; i < 2; i++) {
-        struct job_verdict verdict = job_judge(JOB_TROUBLE_DEATH, 4, deaths, &limits);
+        struct job_verdict verdict = job_judge(JOB_TROUBLE_DEATH, 4, deaths, 0, &limits);
         CU_ASSERT_EQUAL(verdict.event, JOB_EVENT_RETRY);
         CU_ASSERT_EQUAL(verdict.failures, 4);
         deaths = verdict.deaths;
     }
-    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_DEATH, 4, deaths, &limits).event, JOB_EVENT_FAIL);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_DEATH, 4, deaths, 0, &limits).event, JOB_EVENT_FAIL);
 }
 
 static void waits_double_up_to_a_ceiling(void)
 {
     const struct job_limits patient = {.failures_max = 100, .deaths_max = 3, .retry_first_ms = 1000};
-    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 0, 0, &patient).wait_ms, 1000);
-    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 1, 0, &patient).wait_ms, 2000);
-    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, &patient).wait_ms, 16000);
-    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 60, 0, &patient).wait_ms, job_wait_max_ms);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 0, 0, 0, &patient).wait_ms, 1000);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 1, 0, 0, &patient).wait_ms, 2000);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 0, &patient).wait_ms, 16000);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 60, 0, 0, &patient).wait_ms, job_wait_max_ms);
+}
+
+/* A server's Retry-After moves a retry back, never forward, and never past the ceiling. */
+static void a_wait_that_is_asked_for_is_kept_within_bounds(void)
+{
+    const struct job_limits patient = {.failures_max = 100, .deaths_max = 3, .retry_first_ms = 1000};
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 0, 0, 30000, &patient).wait_ms, 30000);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 3000, &patient).wait_ms, 16000);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 0, 0, INT64_MAX, &patient).wait_ms, job_wait_max_ms);
+    CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 30000, &limits).event, JOB_EVENT_FAIL);
 }
 
 int main(void)
@@ -127,6 +139,7 @@ int main(void)
         {"there is no state outside the table", no_state_outside_the_table},
         {"names go both ways", names_go_both_ways},
         {"every life ends", every_life_ends},
+        {"a wait that is asked for is kept within bounds", a_wait_that_is_asked_for_is_kept_within_bounds},
         {"a broken picture fails at once", a_broken_picture_fails_at_once},
         {"a killer is tried three times", a_killer_is_tried_three_times},
         {"waits double up to a ceiling", waits_double_up_to_a_ceiling},
