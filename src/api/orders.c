@@ -25,7 +25,7 @@ static void files_render(struct render *render, const struct order_view *view)
     for (unsigned i = 0; i < view->order.file_count; i++) {
         const struct order_file *file = &view->files[i];
         render_object_begin(render, NULL);
-        render_integer(render, "fileId", file->id);
+        shape_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
         render_string(render, "status", file->status);
         render_string(render, "error", file->error_code);
@@ -113,6 +113,7 @@ static void results_render(struct render *render, const struct request *request,
     for (size_t i = 0; i < download->result_count; i++) {
         const struct order_result *result = &download->results[i];
         render_object_begin(render, NULL);
+        shape_file_id(render, &download->order, result->file_id);
         render_string(render, "fileName", result->name);
         render_string(render, "contentType", content_type(result->format));
         render_string(render, "downloadUrl",

@@ -28,6 +28,14 @@ void shape_order(struct render *render, const struct domain *domain, struct aren
     render_time(render, "expiresAt", order->expires_ms);
 }
 
+void shape_file_id(struct render *render, const struct order *order, int64_t id)
+{
+    if (order->type == ORDER_ANTI_AI)
+        render_integer(render, "fileId", id);
+    else
+        render_id(render, "fileId", id);
+}
+
 void shape_errors(struct render *render, struct arena *arena, const struct order_view *view)
 {
     unsigned count = 0;

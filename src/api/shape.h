@@ -16,6 +16,10 @@ void shape_upload(struct render *render, const struct domain *domain, const stru
 void shape_order(struct render *render, const struct domain *domain, struct arena *scratch,
                  const struct order *order);
 
+/* "fileId" as the order's own creation told it: an integer of an anti-AI order, a string of the others
+ * (contract 3). */
+void shape_file_id(struct render *render, const struct order *order, int64_t id);
+
 /* "errors": null or an array of "fileName: CODE: sentence". */
 void shape_errors(struct render *render, struct arena *arena, const struct order_view *view);
 

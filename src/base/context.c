@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { details_kept = 500 };
+/* More than the largest order can have: 100 files with a name, a URL and 10 texts each, 100 targets. */
+enum { details_kept = 2000 };
 
 void context_init(struct context *context, struct arena *arena, const char *request_id)
 {
@@ -67,7 +68,7 @@ enum iw_error context_validated(struct context *context)
     if (context->detail_count == 0)
         return context->error;
     if (context->detail_count == 1)
-        return context_fail(context, IW_VALIDATION_FAILED, "%s: %s", context->details->field,
+        return context_fail(context, IW_VALIDATION_FAILED, "%s: %s.", context->details->field,
                             context->details->message);
     return context_fail(context, IW_VALIDATION_FAILED, "%u fields of the request are not valid.",
                         context->detail_count);

@@ -300,7 +300,7 @@ enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
     const struct db_value parameters[] = {db_integer(id)};
     enum iw_error error =
         db_run(context, db,
-               "SELECT r.id, r.name, r.format FROM results r JOIN files f ON f.id = r.file_id "
+               "SELECT r.id, r.name, r.format, r.file_id FROM results r JOIN files f ON f.id = r.file_id "
                "WHERE r.order_id = ? ORDER BY f.position, r.copy",
                parameters, 1, &rows);
     if (error != IW_OK)
@@ -310,7 +310,8 @@ enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
     for (size_t i = 0; i < rows.count; i++)
         (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
                                               .name = db_text_of(db_at(&rows, i, 1)),
-                                              .format = db_text_of(db_at(&rows, i, 2))};
+                                              .format = db_text_of(db_at(&rows, i, 2)),
+                                              .file_id = db_integer_of(db_at(&rows, i, 3))};
     return IW_OK;
 }
 

@@ -49,6 +49,7 @@ struct order_file {
 
 struct order_result {
     int64_t id;
+    int64_t file_id;
     const char *name;
     const char *format; /* "jpeg", "png", "webp" */
 };

@@ -18,7 +18,10 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 OUTSIDE = {400, 404, 405, 408, 411, 414, 416, 431, 494, 500, 501, 502, 503, 504}
 METHODS = ("get", "post", "put", "delete")
 
+# What the tests were answered: (template, verb, status), and the codes of errors.
 seen = set()
+codes_seen = set()
+file_codes_seen = set()
 _document = None
 
 
@@ -73,9 +76,25 @@ def faults(method, path, answer):
     return faults_of(content[kind]["schema"], answer.json)
 
 
+def code_note(answer):
+    kind = (answer.headers.get("Content-Type") or "").split(";")[0]
+    if answer.status >= 400 and answer.body and kind in ("application/json", "application/problem+json"):
+        codes_seen.add(answer.json.get("code"))
+
+
+def file_codes_note(answer):
+    """The codes of failed files in an order's detail."""
+    data = answer.json.get("data")
+    if isinstance(data, dict) and isinstance(data.get("files"), list):
+        file_codes_seen.update(file["error"] for file in data["files"] if isinstance(file, dict) and file.get("error"))
+
+
 def check(method, path, answer):
     if jsonschema is None:
         return
+    code_note(answer)
+    if method == "GET" and answer.status == 200 and re.fullmatch("/api/v2/orders/[0-9]+", path):
+        file_codes_note(answer)
     found = faults(method, path.split("?")[0], answer)
     assert not found, f"{method} {path.split('?')[0]} answered what doc/openapi.yaml does not allow: {found} {answer}"
 
@@ -84,3 +103,9 @@ def unseen():
     """Documented answers that no test saw."""
     return sorted((template, verb, int(status)) for template, item in document()["paths"].items() for verb in METHODS
                   if verb in item for status in item[verb]["responses"] if (template, verb, int(status)) not in seen)
+
+
+def codes_unseen():
+    """Documented error codes, of answers and of files, that no test was answered."""
+    schemas = document()["components"]["schemas"]
+    return sorted((set(schemas["ErrorCode"]["enum"]) - codes_seen) | (set(schemas["FileErrorCode"]["enum"]) - file_codes_seen))

@@ -69,11 +69,12 @@ def test_a_file_too_small_for_a_mark_fails_alone(client, photo):
     assert [name for name, _ in results(client, order["orderId"])] == ["good.jpg"]
 
 
-def test_a_picture_that_is_all_transparent_cannot_be_marked_and_says_so(client):
+def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_so(client):
     clear = pictures.encode(pictures.Image.new("RGBA", (400, 400), (90, 120, 30, 0)), "PNG")
     order = embedded(client, [("clear.png", clear, ["x"])])
     assert order["status"] == "failed"
-    assert order["errors"][0].startswith("clear.png: WATERMARK_NOT_EMBEDDED: "), order
+    assert order["errors"] == ["clear.png: IMAGE_TOO_SMALL: What can be seen of the image is too little for a watermark "
+                               "to be read back."], order
 
 
 def test_the_same_text_of_the_same_account_reuses_its_number(client, stack, photo):

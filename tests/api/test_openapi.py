@@ -62,3 +62,11 @@ def test_the_codes_of_the_document_are_those_of_the_program():
         header = file.read()
     for code in openapi.document()["components"]["schemas"]["ErrorCode"]["enum"]:
         assert f"X({code}," in header, code
+
+
+def test_every_documented_answer_was_seen(request):
+    """Runs last (conftest.py): each status of each endpoint and each error code, answered to some test."""
+    if not request.config.imgward_is_whole:
+        pytest.skip("only some of the tests were run")
+    unseen = [f"{verb} {template} {status}" for template, verb, status in openapi.unseen()] + openapi.codes_unseen()
+    assert not unseen, "no test was answered: " + ", ".join(unseen)
