@@ -1,7 +1,11 @@
 """/healthz, /readyz, /metrics, and the same on a terminal."""
 import os
 import re
+import shutil
+import subprocess
 import time
+
+import pytest
 
 import pictures
 from client import Client
@@ -85,6 +89,52 @@ def test_ready_and_alive(stack):
     assert Client(stack).get("/healthz").body == b"ok\n"
     ready = Client(stack).get("/readyz")
     assert ready.status == 200 and b"database ok" in ready.body and b"store ok" in ready.body
+
+
+FAR = "192.0.2.1"  # of a block for documentation (RFC 5737): nobody's
+
+# nginx in a network of its own, which hears loopback and one more address; what each is answered from each.
+FAR_AND_NEAR = r"""
+ip link set lo up && ip address add $FAR/32 dev lo || exit 77
+/usr/sbin/nginx -e "$CONF/error.log" -c "$CONF/nginx.conf" &
+nginx=$!
+for try in $(seq 200); do (exec 3<>/dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; sleep 0.1; done
+for host in 127.0.0.1 $FAR; do
+    for path in healthz readyz metrics no-such-thing; do
+        echo "$host $path $(curl -sk --max-time 20 --interface $host -o "$CONF/body" -w '%{http_code}' https://$host:$PORT/$path) $(head -c 300 "$CONF/body" | tr '\n' ' ')"
+    done
+done
+kill $nginx
+wait $nginx
+"""
+
+
+@pytest.mark.parametrize("who", ["nginx", "pool"])
+def test_whoever_comes_from_elsewhere_is_not_even_told_that_there_is_something_to_watch(stack, tmp_path, who):
+    etc = os.path.dirname(stack.environment["IMGWARD_CONFIG"])
+    port = stack.url.rsplit(":", 1)[1]
+    shutil.copytree(os.path.join(etc, "imgward"), tmp_path / "imgward")
+    shutil.copy(os.path.join(etc, "nginx.conf"), tmp_path)
+    for path in [tmp_path / "nginx.conf", *(tmp_path / "imgward").iterdir()]:
+        text = path.read_text().replace("listen 127.0.0.1:", "listen ")
+        text = re.sub(r"(?m)^pid .*;", f"pid {tmp_path}/nginx.pid;", text)
+        if who == "pool":  # a site whose nginx keeps nobody out
+            text = text.replace("default     1;\n    127.0.0.0/8", 'default     "";\n    127.0.0.0/8')
+        path.write_text(text)
+    try:
+        done = subprocess.run(["unshare", "--net", "bash", "-c", FAR_AND_NEAR], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "FAR": FAR, "CONF": str(tmp_path), "PORT": port})
+    except OSError as error:
+        pytest.skip(f"no network namespace is to be had: {error}")
+    if done.returncode == 77 or "unshare failed" in done.stderr:
+        pytest.skip("no network namespace is to be had: " + done.stderr.strip())
+    lines = [line.split(" ", 3) for line in done.stdout.splitlines()]
+    assert len(lines) == 8, done.stdout + done.stderr
+    near = {path: status for host, path, status, _ in lines if host != FAR}
+    assert near == {"healthz": "200", "readyz": "200", "metrics": "200", "no-such-thing": "404"}, done.stdout
+    for host, path, status, body in lines:
+        if host == FAR:
+            assert status == "404" and '"RESOURCE_NOT_FOUND"' in body, (path, status, body)
 
 
 def test_what_alerts_and_dashboard_ask_for_is_told(stack):
