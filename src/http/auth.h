@@ -11,7 +11,8 @@
 /*
  * Finds who asks and sets request->caller.  AUTH_NOT_AUTHENTICATED,
  * AUTH_TOKEN_INVALID_FORMAT, AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED,
- * AUTH_FORBIDDEN; SERVICE_UNAVAILABLE with the database away.
+ * AUTH_FORBIDDEN; RATE_LIMIT_EXCEEDED for an address that has tried many keys
+ * which nobody has (suspect.h); SERVICE_UNAVAILABLE with the database away.
  */
 enum iw_error auth_check(struct request *request) IW_MUST_USE;
 

@@ -4,6 +4,7 @@ client.Client calls check() on each answer; an answer that the document does not
 allow is an assertion that fails where it happened.  Without python3-yaml and
 python3-jsonschema nothing is checked, and test_openapi.py says so.
 """
+import json
 import os
 import re
 
@@ -17,6 +18,15 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 # What nginx and the frame answer to requests that are no requests of an endpoint.
 OUTSIDE = {400, 404, 405, 408, 411, 414, 416, 431, 494, 500, 501, 502, 503, 504}
 METHODS = ("get", "post", "put", "delete")
+
+# What no answer may tell: versions, paths of the machine, SQL, who is behind it.
+LEAKS = [re.compile(pattern, flags) for pattern, flags in (
+    (r"nginx/\d", 0), (r"(?<![\w:/.-])/(var|usr|etc|home|tmp|run|proc|root|opt|srv|work)/\w", 0),
+    (r"\b(SELECT\b.{1,200}\bFROM|INSERT INTO|UPDATE\b.{1,80}\bSET|DELETE FROM|SQL syntax|SQLSTATE|ER_[A-Z_]{5,})\b", 0),
+    (r"mariadb|mysql|hiredis|libfcgi|openssl|libcurl|jansson", re.IGNORECASE), (r"\b\w+\.[ch]:\d+", 0),
+    (r"No such file or directory|Permission denied|Segmentation fault|Assertion|0x[0-9a-f]{8}", 0))]
+# Members that hold what a client wrote itself.
+OWN = {"orderName", "fileName", "name", "url", "originalFileUrl", "imageUrl", "watermarkText", "watermarks", "fileKey", "keyword", "idempotencyKey"}
 
 # What the tests were answered: (template, verb, status), and the codes of errors.
 seen = set()
@@ -89,7 +99,32 @@ def file_codes_note(answer):
         file_codes_seen.update(file["error"] for file in data["files"] if isinstance(file, dict) and file.get("error"))
 
 
+def texts_of(thing, name=""):
+    """Every text in a JSON value that is not the client's own."""
+    if isinstance(thing, dict):
+        for key, value in thing.items():
+            yield from texts_of(value, key)
+    elif isinstance(thing, list):
+        for value in thing:
+            yield from texts_of(value, name)
+    elif isinstance(thing, str) and name not in OWN:
+        yield thing
+
+
+def leaks(headers, body):
+    """What an answer tells that it must not."""
+    found = [f"Server: {headers['Server']}"] if headers.get("Server") not in (None, "nginx") else []
+    found += [name for name in headers if name.lower() in ("x-powered-by", "x-accel-redirect", "via") or name.lower().startswith("imgward-")]
+    try:
+        texts = list(texts_of(json.loads(body))) if body else []
+    except ValueError:
+        texts = []
+    return found + [match[0] for text in texts for pattern in LEAKS for match in [pattern.search(text)] if match]
+
+
 def check(method, path, answer):
+    told = leaks(answer.headers, answer.body)
+    assert not told, f"{method} {path.split('?')[0]} tells {told}: {answer}"
     if jsonschema is None:
         return
     code_note(answer)

@@ -12,7 +12,7 @@ static const char prohibited[] = "http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED
 
 static void well_formed(const char *packet, size_t size)
 {
-    XML_Parser parser = XML_ParserCreateNS("UTF-8", '|');
+    XML_Parser parser = XML_ParserCreateNS("UTF-8", '\n');
     if (parser == NULL || XML_Parse(parser, packet, (int)size, XML_TRUE) != XML_STATUS_OK)
         abort();
     XML_ParserFree(parser);

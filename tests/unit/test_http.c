@@ -7,6 +7,7 @@
 #include "http/failure.h"
 #include "http/response.h"
 #include "http/serve.h"
+#include "http/suspect.h"
 
 static struct arena *arena;
 static struct context context;
@@ -212,6 +213,22 @@ static void test_locked_routes_need_a_key(void)
     CU_ASSERT(has(ask("GET", "/locked", "HTTP_AUTHORIZATION=Basic x"), "AUTH_TOKEN_INVALID_FORMAT"));
 }
 
+static void test_an_address_has_so_many_unknown_keys(void)
+{
+    suspect_forget();
+    for (unsigned i = 0; i < suspect_tries_max; i++) {
+        CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.1"), 0);
+        suspect_note("192.0.2.1");
+    }
+    unsigned wait_s = suspect_wait_s("192.0.2.1");
+    CU_ASSERT(wait_s > 0 && wait_s <= suspect_window_ms / 1000);
+    CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.2"), 0);
+    CU_ASSERT_EQUAL(suspect_wait_s("2001:db8::1"), 0);
+    suspect_note("an address that is longer than any address of any kind may be");
+    suspect_forget();
+    CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.1"), 0);
+}
+
 static void test_bodies_are_json_objects_of_limited_size(void)
 {
     body = "{\"a\":1,\"b\":2}";
@@ -305,6 +322,7 @@ int main(void)
     CU_ADD_TEST(suite, test_an_error_of_ours_tells_nothing);
     CU_ADD_TEST(suite, test_errors_come_as_problem_json_when_asked);
     CU_ADD_TEST(suite, test_locked_routes_need_a_key);
+    CU_ADD_TEST(suite, test_an_address_has_so_many_unknown_keys);
     CU_ADD_TEST(suite, test_bodies_are_json_objects_of_limited_size);
     CU_ADD_TEST(suite, test_a_stream_is_whole_or_cut);
     CU_ADD_TEST(suite, test_queries_are_read_strictly);

@@ -1,0 +1,26 @@
+/*
+ * Addresses that try keys which nobody has.  Every such key costs a question to
+ * the database, so an address has a number of them a minute and is then refused
+ * unheard, but for keys that this process has seen to be good.
+ *
+ * One process counts for itself: nothing is shared, and a pool of N lets an
+ * address try N times as many.  Requests without a key never come this far in
+ * number: nginx limits them (nginx/http.conf).  Knows no HTTP and no database.
+ */
+#ifndef HTTP_SUSPECT_H
+#define HTTP_SUSPECT_H
+
+#include <stdint.h>
+
+enum { suspect_tries_max = 60, suspect_window_ms = 60000 };
+
+/* How many seconds the address has to wait before another unknown key is looked up; 0: none. */
+unsigned suspect_wait_s(const char *address);
+
+/* Notes that the address tried a key which nobody has. */
+void suspect_note(const char *address);
+
+/* Forgets all of them (tests). */
+void suspect_forget(void);
+
+#endif

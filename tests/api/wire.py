@@ -1,0 +1,70 @@
+"""Bytes on the wire, as no well-behaved client sends them."""
+import re
+import socket
+import urllib.parse
+
+
+class Wire:
+    """One TLS connection; source is the loopback address that it comes from."""
+
+    def __init__(self, stack, source=None, timeout=20):
+        parts = urllib.parse.urlsplit(stack.url)
+        plain = socket.create_connection((parts.hostname, parts.port), timeout=timeout,
+                                         source_address=(source, 0) if source else None)
+        self.socket = stack.tls.wrap_socket(plain, server_hostname=parts.hostname)
+        self.host = parts.netloc
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data.encode("latin-1") if isinstance(data, str) else data)
+
+    def rest(self):
+        """All that comes until the other end closes."""
+        data = b""
+        try:
+            while piece := self.socket.recv(65536):
+                data += piece
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return data
+
+    def answer(self):
+        """One answer with a Content-Length: status, headers in lower case, body."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = self.socket.recv(65536)
+            if not piece:
+                raise EOFError(data)
+            data += piece
+        head, _, body = data.partition(b"\r\n\r\n")
+        status, headers = head_read(head)
+        length = int(headers.get("content-length", ["0"])[0])
+        while len(body) < length:
+            body += self.socket.recv(65536)
+        return status, headers, body
+
+
+def head_read(head):
+    lines = head.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        headers.setdefault(name.lower(), []).append(value.strip())
+    return int(lines[0].split()[1]), headers
+
+
+def statuses(data):
+    """The statuses of all answers in a stream of bytes, those of "100 Continue" aside."""
+    return [int(word) for word in re.findall(rb"(?:^|\r\n|\}|\n)HTTP/1\.1 (\d{3})", data) if word != b"100"]
+
+
+def once(stack, request, **more):
+    """Sends bytes on a connection of their own; all that comes back."""
+    with Wire(stack, **more) as wire:
+        wire.send(request)
+        return wire.rest()
