@@ -21,7 +21,8 @@ METHODS = ("get", "post", "put", "delete")
 
 # What no answer may tell: versions, paths of the machine, SQL, who is behind it.
 LEAKS = [re.compile(pattern, flags) for pattern, flags in (
-    (r"nginx/\d", 0), (r"(?<![\w:/.-])/(var|usr|etc|home|tmp|run|proc|root|opt|srv|work)/\w", 0),
+    (r"nginx/\d", 0), (r"(?<![\w:/.-])/(var|usr|etc|home|tmp|run|proc|root|opt|srv)/\w", 0),
+    (re.escape(os.path.realpath(os.path.join(os.path.dirname(PATH), ".."))), 0),
     (r"\b(SELECT\b.{1,200}\bFROM|INSERT INTO|UPDATE\b.{1,80}\bSET|DELETE FROM|SQL syntax|SQLSTATE|ER_[A-Z_]{5,})\b", 0),
     (r"mariadb|mysql|hiredis|libfcgi|openssl|libcurl|jansson", re.IGNORECASE), (r"\b\w+\.[ch]:\d+", 0),
     (r"No such file or directory|Permission denied|Segmentation fault|Assertion|0x[0-9a-f]{8}", 0))]
