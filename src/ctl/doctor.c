@@ -28,6 +28,7 @@
 #include "store/inspect.h"
 #include "store/workers.h"
 #include "worker/image_client.h"
+#include "worker/seal.h"
 
 enum {
     version_major_least = 10, /* MariaDB 10.6 is the first with SKIP LOCKED */
@@ -321,10 +322,13 @@ static enum doctor_verdict answer_judge(struct doctor *doctor, const struct imag
     if (answer->error != IW_OK)
         return say(doctor, DOCTOR_WRONG, "%s %s%s%s", iw_error_code((enum iw_error)answer->error),
                    answer->sentence, answer->cause[0] != '\0' ? " " : "", answer->cause);
-    if (answer->is_unsealed)
+    bool is_landlocked = (answer->seal_missing & SEAL_LANDLOCK) == 0;
+    if ((answer->seal_missing & SEAL_SECCOMP) != 0)
         return say(doctor, DOCTOR_WRONG,
-                   "seccomp is not to be had; worker.allow_unsealed lets it run anyway");
-    return say(doctor, DOCTOR_OK, "starts, is sealed, has read its weights and its key");
+                   "is not sealed: %s Missing: seccomp%s; worker.allow_unsealed lets it run", answer->cause,
+                   is_landlocked ? "" : ", landlock");
+    return say(doctor, DOCTOR_OK, "starts, is sealed%s, has read its weights and its key",
+               is_landlocked ? "" : " (by seccomp alone: this machine has no Landlock)");
 }
 
 static enum doctor_verdict check_image_process(struct doctor *doctor)

@@ -144,20 +144,15 @@ static enum iw_error process_prepare(struct context *context, const struct image
     return error;
 }
 
-/* Sealed, or unsealed where the machine refuses and the operator allows it, which is logged. */
+/* Sealed, or unsealed where the machine refuses and the operator allows it; the worker tells. */
 static enum iw_error process_seal(struct context *context, const struct image_options *options,
-                                  bool *is_unsealed)
+                                  unsigned *missing)
 {
     struct seal_limits limits = {options->memory_bytes, options->memory_bytes,
                                  (unsigned)options->cpu_seconds};
     seal_close_from(image_socket + 1);
-    enum iw_error error = seal_process(context, &limits, image_socket);
-    *is_unsealed = error != IW_OK;
-    if (error == IW_OK || !options->is_unsealed_allowed)
-        return error;
-    log_failure(context, "image_process_unsealed");
-    context_clear(context);
-    return IW_OK;
+    enum iw_error error = seal_process(context, &limits, image_socket, missing);
+    return options->is_unsealed_allowed ? IW_OK : error;
 }
 
 int main(int count, char **arguments)
@@ -165,7 +160,7 @@ int main(int count, char **arguments)
     struct context context;
     struct image_options options;
     struct image_process process;
-    bool is_unsealed = false;
+    unsigned missing = 0;
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -173,12 +168,12 @@ int main(int count, char **arguments)
     if (error == IW_OK)
         error = process_prepare(&context, &options, &process);
     if (error == IW_OK)
-        error = process_seal(&context, &options, &is_unsealed);
+        error = process_seal(&context, &options, &missing);
     if (error != IW_OK) {
         log_failure(&context, "image_process_not_started");
         _exit(exit_not_started);
     }
-    image_process_run(&process, image_socket, is_unsealed);
+    image_process_run(&process, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
     /* At once: exit handlers of libraries call what is not allowed here. */
     _exit(0);
 }

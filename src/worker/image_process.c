@@ -429,10 +429,12 @@ static bool answer_send(int socket, struct image_answer *answer)
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
 }
 
-void image_process_run(const struct image_process *process, int socket, bool is_unsealed)
+void image_process_run(const struct image_process *process, int socket, unsigned seal_missing,
+                       const char *cause)
 {
     struct image_answer answer = {
-        .version = image_protocol_version, .kind = IMAGE_READY, .is_unsealed = is_unsealed};
+        .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
+    snprintf(answer.cause, sizeof answer.cause, "%s", cause);
     bool is_open = answer_send(socket, &answer);
     for (unsigned served = 1; is_open && served <= process->images_max; served++) {
         struct image_request request;

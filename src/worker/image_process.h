@@ -25,7 +25,11 @@ struct image_process {
 void image_process_serve(const struct image_process *process, const struct image_request *request,
                          const int files[image_file_count], struct image_answer *answer);
 
-/* Says READY and serves until images_max are served or the other end closes. */
-void image_process_run(const struct image_process *process, int socket, bool is_unsealed);
+/*
+ * Says READY, with the layers of the seal that are missing and why, and serves
+ * until images_max are served or the other end closes.
+ */
+void image_process_run(const struct image_process *process, int socket, unsigned seal_missing,
+                       const char *cause);
 
 #endif

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-enum { image_protocol_version = 1, image_socket = 3 };
+enum { image_protocol_version = 2, image_socket = 3 };
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -65,9 +65,10 @@ struct image_answer {
     uint64_t ticket;
     /* enum iw_error.  Unless it is IW_OK results are zero; WATERMARK_NOT_FOUND keeps shape and thumbnail. */
     uint32_t error;
-    uint32_t is_last;     /* 1: the process has served its share and exits */
-    uint32_t is_unsealed; /* READY alone: 1 when seccomp was refused and the operator allows that */
-    uint32_t format;      /* enum codec_format */
+    uint32_t is_last; /* 1: the process has served its share and exits */
+    uint32_t
+        seal_missing; /* READY alone: of enum seal_layer; SEAL_SECCOMP only where the operator allows that */
+    uint32_t format;  /* enum codec_format */
     uint32_t width_px;
     uint32_t height_px;
     uint64_t output_bytes;

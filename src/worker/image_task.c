@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "service/sniff.h"
 #include "store/texts.h"
+#include "worker/seal.h"
 #include "worker/worker.h"
 
 enum {
@@ -89,17 +90,32 @@ void image_task_helper_start(struct worker *worker, struct task *task)
     task->helper_at_ms = clock_monotonic_ms() + start_limit_ms;
 }
 
+/* What of the seal this machine refuses, told once: every process of it will say the same. */
+static void seal_tell(struct worker *worker, const struct image_answer *answer)
+{
+    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
+    bool is_landlocked = (answer->seal_missing & SEAL_LANDLOCK) == 0;
+    if (answer->seal_missing == 0 || worker->is_seal_told)
+        return;
+    worker->is_seal_told = true;
+    log_event(is_unsealed ? LOG_ERROR : LOG_WARN, NULL, "seal_incomplete",
+              LOG_TEXT("missing", !is_unsealed    ? "landlock"
+                                  : is_landlocked ? "seccomp"
+                                                  : "seccomp landlock"),
+              LOG_TEXT("cause", answer->cause));
+}
+
 /* The first word: the process has loaded what it needs and is sealed. */
 static void helper_ready(struct worker *worker, struct task *task, const struct image_answer *answer)
 {
     int wait_status;
-    if (answer->error == IW_OK && (!answer->is_unsealed || worker->config.worker_allow_unsealed)) {
+    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
+    if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
         task->helper_state = HELPER_READY;
         task->helper_failures = 0;
         task->helper_at_ms = 0;
         worker_look_ask(worker);
-        if (answer->is_unsealed)
-            log_event(LOG_WARN, NULL, "image_process_unsealed", LOG_NUMBER("process", task->helper.pid));
+        seal_tell(worker, answer);
         return;
     }
     log_event(LOG_ERROR, NULL, "image_process_refused",

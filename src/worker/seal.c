@@ -1,12 +1,14 @@
 #include "worker/seal.h"
 
 #include <errno.h>
+#include <linux/landlock.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,21 +80,46 @@ static int rules_add(scmp_filter_ctx filter, int socket)
     return failed;
 }
 
+/*
+ * The rules of Landlock that we take away, as far as the kernel knows them
+ * (Documentation/userspace-api/landlock.rst): its ABI says how much of the struct
+ * it reads and which bits it takes.  Numbers, for older headers lack the later ones.
+ */
+struct landlock_rules {
+    uint64_t files;
+    uint64_t ports; /* TCP bind and connect, from ABI 4 */
+    uint64_t scope; /* abstract unix sockets and signals outside, from ABI 6 */
+};
+
+static bool landlock_restrict(void)
+{
+    static const struct {
+        long abi;
+        uint64_t files;
+        size_t size;
+    } steps[] = {{1, 0x1FFF, 8},  {2, 0x3FFF, 8},  {3, 0x7FFF, 8},
+                 {4, 0x7FFF, 16}, {5, 0xFFFF, 16}, {6, 0xFFFF, 24}};
+    struct landlock_rules rules = {.ports = 3, .scope = 3};
+    size_t size = 0;
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && steps[i].abi <= abi; i++) {
+        rules.files = steps[i].files;
+        size = steps[i].size;
+    }
+    int ruleset = size == 0 ? -1 : (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
+    bool is_done = ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+    if (ruleset >= 0)
+        close(ruleset);
+    return is_done;
+}
+
 void seal_close_from(int first)
 {
     close_range((unsigned)first, ~0U, 0);
 }
 
-enum iw_error seal_process(struct context *context, const struct seal_limits *limits, int socket)
+static enum iw_error seccomp_restrict(struct context *context, int socket)
 {
-    prctl(PR_SET_DUMPABLE, 0);
-    /* The C library reads the time zone from a file when a date is first made, as lcms2 does for its
-     * profiles. */
-    tzset();
-    limits_set(limits);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The machine refuses no-new-privileges: %s.",
-                            strerror(errno));
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int failed = filter == NULL ? -ENOMEM : rules_add(filter, socket);
     if (failed == 0)
@@ -102,6 +129,26 @@ enum iw_error seal_process(struct context *context, const struct seal_limits *li
     if (failed != 0)
         return context_fail(context, IW_SERVICE_UNAVAILABLE, "The machine refuses seccomp (%d).", failed);
     return IW_OK;
+}
+
+enum iw_error seal_process(struct context *context, const struct seal_limits *limits, int socket,
+                           unsigned *missing)
+{
+    *missing = SEAL_SECCOMP | SEAL_LANDLOCK;
+    prctl(PR_SET_DUMPABLE, 0);
+    /* The C library reads the time zone from a file when a date is first made, as lcms2 does for its
+     * profiles. */
+    tzset();
+    limits_set(limits);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The machine refuses no-new-privileges: %s.",
+                            strerror(errno));
+    if (landlock_restrict())
+        *missing &= ~(unsigned)SEAL_LANDLOCK;
+    enum iw_error error = seccomp_restrict(context, socket);
+    if (error == IW_OK)
+        *missing &= ~(unsigned)SEAL_SECCOMP;
+    return error;
 }
 
 void seal_cpu_seconds(unsigned seconds)

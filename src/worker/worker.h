@@ -112,6 +112,7 @@ struct worker {
     struct metrics *metrics;
 
     bool is_paused;         /* an operator wants no new jobs begun */
+    bool is_seal_told;      /* what the machine lacks to seal image processes with: told once */
     bool is_notice_refused; /* the table of workers is not there yet: told once */
     bool is_database_away;
     int64_t look_at_ms; /* all monotonic: not before */

@@ -1,12 +1,18 @@
 /* The seal, and the image process behind it, by its own protocol. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -105,6 +111,64 @@ static void try_message_elsewhere(void)
     sendmsg(1, &message, 0);
 }
 
+static void try_ptrace(void)
+{
+    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static void try_other_memory(void)
+{
+    syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
+}
+
+static void try_unshare(void)
+{
+    unshare(CLONE_NEWUSER);
+}
+
+static void try_memory_file(void)
+{
+    memfd_create("x", 0);
+}
+
+static void try_writable_and_executable(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+static void try_rings(void)
+{
+    syscall(SYS_io_uring_setup, 1, NULL);
+}
+
+static void try_message_from_elsewhere(void)
+{
+    struct msghdr message = {.msg_iov = NULL};
+    recvmsg(0, &message, 0);
+}
+
+/* The same calls have other numbers for programs of 32 bits; none of them is a way round. */
+static void try_32_bit_calls(void)
+{
+#ifdef __x86_64__
+    long answer;
+    __asm__ volatile("int $0x80" : "=a"(answer) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
+    (void)answer;
+#else
+    abort();
+#endif
+}
+
+static void try_x32_calls(void)
+{
+#ifdef __x86_64__
+    syscall(0x40000000L | SYS_getpid);
+#else
+    abort();
+#endif
+}
+
 static const struct seal_limits test_limits = {(uint64_t)256 << 20, 1 << 20, 10};
 
 /* What a child that seals itself and then does this ends with; its wait status. */
@@ -115,7 +179,8 @@ static int sealed_status(void (*action)(void), const struct seal_limits *limits)
     if (pid == 0) {
         struct context own;
         context_init(&own, arena_new(0), NULL);
-        if (seal_process(&own, limits, image_socket) != IW_OK)
+        unsigned missing;
+        if (seal_process(&own, limits, image_socket, &missing) != IW_OK)
             _exit(77);
         action();
         _exit(0);
@@ -144,6 +209,13 @@ static void test_seal_kills(void)
         {"another limit", try_other_limits},
         {"looking for a file", try_stat},
         {"a message elsewhere", try_message_elsewhere},
+        {"a message from elsewhere", try_message_from_elsewhere},
+        {"being traced", try_ptrace},
+        {"another's memory", try_other_memory},
+        {"a namespace of its own", try_unshare},
+        {"a file in memory", try_memory_file},
+        {"writable and executable memory", try_writable_and_executable},
+        {"calls through rings", try_rings},
     };
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
         int status = sealed_status(attempts[i].action, &test_limits);
@@ -156,6 +228,83 @@ static void test_seal_kills(void)
         if (!WIFSIGNALED(status))
             printf("%s was allowed\n", attempts[i].name);
     }
+}
+
+static long call_number;
+
+static void call_any(void)
+{
+    syscall(call_number, -1L, -1L, -1L, -1L, -1L, -1L);
+}
+
+/*
+ * Every number that a call may have, with arguments that make no sense: what is
+ * not on this list kills.  Those with a bound of their own stand on it too.
+ */
+static void test_seal_allows_no_other_call(void)
+{
+    static const long allowed[] = {
+        SYS_read,
+        SYS_write,
+        SYS_readv,
+        SYS_writev,
+        SYS_pread64,
+        SYS_pwrite64,
+        SYS_lseek,
+        SYS_fstat,
+        SYS_ftruncate,
+        SYS_close,
+        SYS_munmap,
+        SYS_mremap,
+        SYS_brk,
+        SYS_madvise,
+        SYS_futex,
+        SYS_clock_gettime,
+        SYS_exit,
+        SYS_exit_group,
+        SYS_rt_sigaction,
+        SYS_rt_sigprocmask,
+        SYS_rt_sigreturn,
+        SYS_restart_syscall,
+        SYS_sched_yield,
+        SYS_getpid,
+        SYS_gettid,
+        SYS_sigaltstack,
+        SYS_getrandom,
+        SYS_sysinfo,
+#ifdef __x86_64__
+        /* uretprobe and uprobe: filtered by no kernel, its own trampolines, good for nothing from elsewhere.
+         */
+        335,
+        336,
+#endif
+    };
+    enum { numbers = 512 };
+    unsigned killed = 0;
+    if (is_seal_refused)
+        return;
+    for (call_number = 0; call_number < numbers; call_number++) {
+        bool is_allowed = false;
+        for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
+            is_allowed |= allowed[i] == call_number;
+        if (is_allowed)
+            continue;
+        int status = sealed_status(call_any, &test_limits);
+        bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
+        CU_ASSERT(is_killed);
+        killed += is_killed;
+        if (!is_killed)
+            printf("call %ld was allowed\n", call_number);
+    }
+    CU_ASSERT_EQUAL(killed, numbers - sizeof allowed / sizeof allowed[0]);
+}
+
+/* Where the kernel runs no such programs at all, another signal says so. */
+static void test_seal_knows_one_architecture(void)
+{
+    static void (*const actions[])(void) = {try_32_bit_calls, try_x32_calls};
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0] && !is_seal_refused; i++)
+        CU_ASSERT(WIFSIGNALED(sealed_status(actions[i], &test_limits)));
 }
 
 static void work_plainly(void)
@@ -173,6 +322,17 @@ static void pass_memory(void)
 {
     if (malloc((size_t)1 << 30) == NULL)
         _exit(5);
+}
+
+static int size_file;
+
+/* More than the limit into a file that is held. */
+static void pass_file_size(void)
+{
+    static const char bytes[1 << 16];
+    for (int i = 0; i < 32; i++)
+        if (write(size_file, bytes, sizeof bytes) != (ssize_t)sizeof bytes)
+            _exit(7);
 }
 
 static void pass_cpu_time(void)
@@ -208,6 +368,11 @@ static void test_seal_bounds(void)
 #else
     (void)pass_memory;
 #endif
+    size_file = memfd_create("result", MFD_CLOEXEC);
+    status = sealed_status(pass_file_size, &test_limits);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    CU_ASSERT(lseek(size_file, 0, SEEK_END) <= (off_t)test_limits.file_bytes);
+    close(size_file);
 }
 
 /* ---- the process ---- */
@@ -256,7 +421,7 @@ static struct image_client start(const struct image_client_options *options)
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, options, &client), IW_OK);
     CU_ASSERT_EQUAL_FATAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ANSWER);
     CU_ASSERT_EQUAL(answer.kind, IMAGE_READY);
-    CU_ASSERT_EQUAL(answer.is_unsealed, is_seal_refused);
+    CU_ASSERT_EQUAL((answer.seal_missing & SEAL_SECCOMP) != 0, is_seal_refused);
     return client;
 }
 
@@ -478,18 +643,180 @@ static void key_make(void)
     close(file);
 }
 
+/* ---- a plain container: no capabilities, no new privileges, somebody else's rules for calls ---- */
+
+/* What the rules of a container refuse, with EPERM as Docker's do. */
+struct container {
+    bool has_landlock;
+    bool has_seccomp;
+};
+
+static void capabilities_drop(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2];
+    memset(none, 0, sizeof none);
+    for (int capability = 0; capability <= 63; capability++)
+        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+    if (syscall(SYS_capset, &head, none) != 0)
+        _exit(70);
+}
+
+static void rules_load(const struct container *container)
+{
+    static const int refused[] = {
+        SCMP_SYS(unshare), SCMP_SYS(setns),  SCMP_SYS(mount),  SCMP_SYS(ptrace),
+        SCMP_SYS(bpf),     SCMP_SYS(chroot), SCMP_SYS(keyctl), SCMP_SYS(perf_event_open)};
+    static const int landlock[] = {SYS_landlock_create_ruleset, SYS_landlock_add_rule,
+                                   SYS_landlock_restrict_self};
+    struct scmp_arg_cmp filter = {0, SCMP_CMP_EQ, PR_SET_SECCOMP, 0};
+    scmp_filter_ctx rules = seccomp_init(SCMP_ACT_ALLOW);
+    int failed = rules == NULL;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        failed |= seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+    for (size_t i = 0; i < 3 && !container->has_landlock; i++)
+        failed |= seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), landlock[i], 0);
+    if (!container->has_seccomp) {
+        failed |= seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(seccomp), 0);
+        failed |= seccomp_rule_add_array(rules, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prctl), 1, &filter);
+    }
+    if (failed != 0 || seccomp_load(rules) != 0)
+        _exit(71);
+    seccomp_release(rules);
+}
+
+/* What a child in such a container exits with. */
+static int contained(const struct container *container, int (*action)(void))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        capabilities_drop();
+        rules_load(container);
+        _exit(action());
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Marks a picture in a process of this container; 0, or a number that says how far it came. */
+static int mark_in(bool is_unsealed_allowed, unsigned missing)
+{
+    struct image_client_options options = options_usual();
+    struct image_client client;
+    struct image_answer answer;
+    struct codec_bytes file = make_picture(&marked_spec);
+    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), -1};
+    struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
+    options.is_unsealed_allowed = is_unsealed_allowed;
+    fresh();
+    if (image_client_spawn(&context, &options, &client) != IW_OK ||
+        wait_for(&client, &answer, 10000) != IMAGE_CLIENT_ANSWER)
+        return 1;
+    if (answer.kind != IMAGE_READY || answer.seal_missing != missing)
+        return 2;
+    if (((missing & SEAL_SECCOMP) != 0) != (answer.cause[0] != '\0'))
+        return 3;
+    if (image_client_send(&context, &client, &request, files) != IW_OK ||
+        wait_for(&client, &answer, 60000) != IMAGE_CLIENT_ANSWER || answer.error != IW_OK)
+        return 4;
+    return answer.output_bytes > 0 && end(&client) == 0 ? 0 : 5;
+}
+
+static int mark_sealed(void)
+{
+    return mark_in(false, 0);
+}
+
+static int mark_without_landlock(void)
+{
+    return mark_in(false, SEAL_LANDLOCK);
+}
+
+static int mark_without_seccomp(void)
+{
+    return mark_in(true, SEAL_SECCOMP);
+}
+
+static int mark_without_both(void)
+{
+    return mark_in(true, SEAL_SECCOMP | SEAL_LANDLOCK);
+}
+
+/* Not allowed to run unsealed: it does not start. */
+static int refuse_to_start(void)
+{
+    struct image_client_options options = options_usual();
+    struct image_client client;
+    struct image_answer answer;
+    options.is_unsealed_allowed = false;
+    fresh();
+    if (image_client_spawn(&context, &options, &client) != IW_OK)
+        return 1;
+    if (wait_for(&client, &answer, 10000) != IMAGE_CLIENT_ENDED)
+        return 2;
+    return WEXITSTATUS(end(&client)) == 2 ? 0 : 3;
+}
+
+/* Landlock alone: files by name are out of reach, and so is TCP where the kernel knows that rule. */
+static int reach_out(void)
+{
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(9)};
+    unsigned missing = 0;
+    struct context own;
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+    context_init(&own, arena_new(0), NULL);
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (seal_process(&own, &test_limits, image_socket, &missing) == IW_OK || missing != SEAL_SECCOMP)
+        return 1;
+    if (open("/etc/passwd", O_RDONLY) >= 0 || errno != EACCES)
+        return 2;
+    if (open("/tmp/imgward-sealed", O_WRONLY | O_CREAT, 0600) >= 0 || errno != EACCES)
+        return 3;
+    if (execl("/bin/true", "true", (char *)NULL) == 0 || errno != EACCES)
+        return 4;
+    int one = socket(AF_INET, SOCK_STREAM, 0);
+    if (abi >= 4 && (connect(one, (struct sockaddr *)&place, sizeof place) == 0 || errno != EACCES))
+        return 5;
+    return 0;
+}
+
+static void test_plain_container(void)
+{
+    static const struct container docker = {true, true}, old = {false, true}, odd = {true, false},
+                                  bare = {false, false};
+    bool has_landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
+    if (is_seal_refused)
+        return;
+    CU_ASSERT_EQUAL(contained(&old, mark_without_landlock), 0);
+    CU_ASSERT_EQUAL(contained(&bare, mark_without_both), 0);
+    CU_ASSERT_EQUAL(contained(&odd, refuse_to_start), 0);
+    CU_ASSERT_EQUAL(contained(&bare, refuse_to_start), 0);
+    if (!has_landlock) {
+        printf("skipped: this machine has no Landlock ");
+        return;
+    }
+    CU_ASSERT_EQUAL(contained(&docker, mark_sealed), 0);
+    CU_ASSERT_EQUAL(contained(&odd, mark_without_seccomp), 0);
+    CU_ASSERT_EQUAL(contained(&odd, reach_out), 0);
+}
+
 int main(void)
 {
     static const CU_TestInfo tests[] = {
         {"what is sealed off kills", test_seal_kills},
+        {"no other call is allowed", test_seal_allows_no_other_call},
+        {"calls of other architectures end it", test_seal_knows_one_architecture},
         {"plain work goes on sealed", test_seal_leaves_work},
-        {"memory and CPU time are bounded", test_seal_bounds},
+        {"memory, CPU time and file size are bounded", test_seal_bounds},
         {"embed and extract", test_embed_and_extract},
         {"anti-AI protection", test_anti_ai},
         {"probe and refusals", test_probe_and_refusals},
         {"a process serves its share", test_serves_its_share},
         {"hangs and deaths are seen", test_hangs_and_deaths},
         {"a bad start is seen", test_bad_start},
+        {"a plain container", test_plain_container},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"image process", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},

@@ -1,0 +1,81 @@
+"""Worker and doctor inside a plain container: what it lacks to seal with is said once, and work goes on or is refused."""
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+import contained
+import pictures
+
+pytestmark = pytest.mark.skipif(not contained.is_possible(), reason="this machine has no seccomp filters")
+
+
+def doctor(stack, rules=None, **config):
+    done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "doctor"],
+                          capture_output=True, text=True, timeout=60, preexec_fn=rules)
+    return next(line.split(None, 3) for line in done.stdout.splitlines() if line.startswith("image process"))
+
+
+def test_doctor_says_what_the_seal_lacks(stack):
+    assert doctor(stack)[2] == "ok"
+    words = doctor(stack, contained.without_landlock)
+    assert words[2] == "ok" and "by seccomp alone: this machine has no Landlock" in words[3]
+    words = doctor(stack, contained.without_landlock_and_seccomp)
+    assert words[2] == "WRONG" and "refuses seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
+
+
+class Worker:
+    """The stack's worker, but under the rules of a container; the usual one is back afterwards."""
+
+    def __init__(self, stack, rules):
+        self.stack, self.rules = stack, rules
+        self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker-contained.log")
+
+    def __enter__(self):
+        self.stack.part("stop", "worker")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([os.path.join(self.stack.environment["IMGWARD_BUILD"], "imgward-worker"),
+                                             "--config", self.stack.environment["IMGWARD_CONFIG"]], stderr=log, preexec_fn=self.rules)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            assert self.process.wait(60) == 0
+        finally:
+            self.stack.part("start", "worker")
+
+    def events(self, name):
+        with open(self.log, encoding="utf-8") as file:
+            return [line for line in map(json.loads, file) if line["event"] == name]
+
+    def waits_for(self, name, seconds=60):
+        end = time.monotonic() + seconds
+        while not self.events(name) and time.monotonic() < end:
+            time.sleep(0.1)
+        return self.events(name)
+
+
+def test_a_container_without_landlock_is_told_once_and_works(stack, client):
+    with stack.configured("worker", "images_per_process", "2"), Worker(stack, contained.without_landlock) as worker:
+        order = client.order_whole([(f"{number}.jpg", pictures.jpeg(96, 80, seed=number)) for number in range(8)], 120)
+        assert order["status"] == "complete" and order["completedFileCount"] == 8
+        told = worker.events("seal_incomplete")
+    assert [(line["level"], line["missing"]) for line in told] == [("warn", "landlock")]
+
+
+def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(stack, client):
+    with Worker(stack, contained.without_landlock_and_seccomp) as worker:
+        created = client.create(["a.jpg"]).data
+        assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(96, 80)).status == 201
+        assert client.confirm(created["orderId"]).status == 200
+        refused = worker.waits_for("image_process_not_started")
+        assert refused and "refuses seccomp" in refused[0]["message"]
+        assert client.detail(created["orderId"]).data["status"] == "inProgress"
+    with stack.configured("worker", "allow_unsealed", "yes"), Worker(stack, contained.without_landlock_and_seccomp) as worker:
+        assert client.order_whole([("b.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
+        told = worker.events("seal_incomplete")
+    assert [(line["level"], line["missing"]) for line in told] == [("error", "seccomp landlock")]
+    assert "refuses seccomp" in told[0]["cause"]
