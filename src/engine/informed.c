@@ -10,8 +10,6 @@
 #define FIT_RADIUS   6    /* pixels around, over which contrast is fitted */
 #define FIT_NOISE    2.0f /* variance under which the original says nothing about contrast */
 #define SHRINK_LEAST 1.05 /* how much smaller the suspect is before the original is reduced too */
-#define LUMA_BLUR    2
-#define BLUE_BLUR    5
 
 struct overlay {
     struct reader *reader;
@@ -37,7 +35,7 @@ static void product(const float *a, const float *b, float *to, size_t count)
 static bool residual_take(const struct plane *plane, const float *suspect, const float *warped,
                           float *residual, struct workspace *workspace)
 {
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     size_t count = (size_t)plane->width * (size_t)plane->height;
     float *means[2];
     float *products[2];
@@ -74,7 +72,7 @@ static float *channel_whiten(struct overlay *overlay, const float *suspect, cons
     const struct plane *plane = overlay->suspect;
     size_t count = (size_t)plane->width * (size_t)plane->height;
     float *result = workspace_take(workspace, count, sizeof *result);
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     float *warped = workspace_take(workspace, count, sizeof *warped);
     float *residual = workspace_take(workspace, count, sizeof *residual);
     struct texture host;
@@ -147,16 +145,16 @@ static enum iw_error overlay_read(struct overlay *overlay, const struct pose *po
 {
     struct reader *reader = overlay->reader;
     const struct plane *suspect = overlay->suspect;
-    struct whitened whitened = {NULL, NULL, NULL};
+    struct whitened whitened = {NULL, NULL};
     struct spectrum luma;
     struct spectrum blue;
     bool has_blue = suspect->blue != NULL && overlay->original.blue != NULL;
 
-    whitened.luma = channel_whiten(overlay, suspect->luma, overlay->original.luma, LUMA_BLUR);
+    whitened.luma = channel_whiten(overlay, suspect->luma, overlay->original.luma, TEXTURE_LUMA_RADIUS);
     if (whitened.luma == NULL)
         return IW_NO_MEMORY;
     if (has_blue) {
-        whitened.blue = channel_whiten(overlay, suspect->blue, overlay->original.blue, BLUE_BLUR);
+        whitened.blue = channel_whiten(overlay, suspect->blue, overlay->original.blue, TEXTURE_BLUE_RADIUS);
         if (whitened.blue == NULL ||
             !spectrum_make(whitened.blue, suspect->width, suspect->height, reader->workspace, &blue))
             return IW_NO_MEMORY;

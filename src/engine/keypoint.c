@@ -61,7 +61,7 @@ static void level_reduce(const float *plane, int width, const struct level *leve
 /* A difference of two blurs: strong on blobs and corners. */
 static bool level_respond(struct level *level, struct workspace *workspace)
 {
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     size_t count = (size_t)level->width * (size_t)level->height;
     float *scratch = workspace_take(workspace, count, sizeof *scratch);
     float *fine = workspace_take(workspace, count, sizeof *fine);
@@ -258,7 +258,7 @@ static float level_threshold(const struct level *level, float *strengths)
 
 static int level_points(struct level *level, struct workspace *workspace, struct keypoint *points, int room)
 {
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     float *strengths =
         workspace_take(workspace, (size_t)level->width * (size_t)level->height, sizeof *strengths);
     float threshold;
@@ -280,7 +280,7 @@ static int level_points(struct level *level, struct workspace *workspace, struct
 int keypoint_find(const float *plane, int width, int height, struct workspace *workspace,
                   struct keypoint *points)
 {
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     size_t most = (size_t)width * (size_t)height;
     struct level level = {.size = 1};
     int count = 0;

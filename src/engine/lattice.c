@@ -222,7 +222,7 @@ float *lattice_tile(const struct lattice *lattice, const struct lattice_content 
 {
     size_t columns = (size_t)side_px / 2 + 1;
     float *tile = workspace_take(workspace, (size_t)side_px * (size_t)side_px, sizeof *tile);
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     fftwf_complex *spectrum = workspace_take(workspace, (size_t)side_px * columns, sizeof *spectrum);
     fftwf_plan plan;
 

@@ -10,7 +10,7 @@
 #define BLUE_OF_CB  1.772f
 #define GREEN_OF_CB (-0.344136f)
 
-#define PART_PX 4096u
+#define PART_SAMPLES 16384u
 
 static int within(int value, int most)
 {
@@ -18,12 +18,12 @@ static int within(int value, int most)
 }
 
 ENGINE_CLONES
-static void row_product(const float *mask, const float *tile, int width, float *to)
+static void row_product(float *restrict row, const float *restrict tile, int width)
 {
     int x;
 
     for (x = 0; x < width; x++)
-        to[x] = mask[x] * tile[x];
+        row[x] *= tile[x];
 }
 
 /* The mask between its pixels, for pictures larger than it. */
@@ -49,53 +49,105 @@ static void row_stretched(const struct marker *marker, const float *mask, uint32
     }
 }
 
-static void row_pattern(const struct marker *marker, const float *mask, const float *tile, uint32_t y,
-                        float *to)
+/* The masks of a row: as they are made, or between the pixels of smaller ones. */
+static void row_masks(const struct marker *marker, uint32_t y, float *luma, float *blue)
+{
+    size_t width = marker->image->width_px;
+
+    if (marker->luma_mask == NULL) {
+        texture_mask_row(marker->texture, y * width, width, marker->gain, luma, blue);
+        return;
+    }
+    row_stretched(marker, marker->luma_mask, y, luma);
+    if (blue != NULL)
+        row_stretched(marker, marker->blue_mask, y, blue);
+}
+
+/* Lays the tiles of a row under its mask. */
+static void row_pattern(const struct marker *marker, const float *tile, uint32_t y, float *row)
 {
     int width = (int)marker->image->width_px;
     const float *line = tile + (size_t)(y % (uint32_t)marker->period_px) * (size_t)marker->period_px;
-    bool is_stretched = marker->mask_width != width;
     int left;
 
-    if (is_stretched)
-        row_stretched(marker, mask, y, to);
-    else
-        memcpy(to, mask + (size_t)y * (size_t)width, (size_t)width * sizeof *to);
     for (left = 0; left < width; left += marker->period_px)
-        row_product(to + left, line, width - left < marker->period_px ? width - left : marker->period_px,
-                    to + left);
+        row_product(row + left, line, width - left < marker->period_px ? width - left : marker->period_px);
 }
 
-/* Adds a row of changes to one channel of 8 bits; so few that the errors' sum stays in 32 bits. */
-ENGINE_CLONES
-static int32_t channel_part_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
-                              const float *change)
+/* To the nearest whole, halves upwards. */
+static inline int16_t rounded(float change)
 {
-    int32_t errors = 0;
+    return (int16_t)((int)(change + 1024.5f) - 1024);
+}
+
+ENGINE_CLONES
+static void changes_grey(const float *restrict luma, unsigned channels, uint32_t width, int16_t *restrict to)
+{
     uint32_t x;
 
     for (x = 0; x < width; x++) {
-        int old = from[x * channels];
-        int new = within((int)((float)old + change[x] + 256.5f) - 256, 255);
+        to[x * channels] = rounded(luma[x]);
+        if (channels == 2)
+            to[x * channels + 1] = 0;
+    }
+}
 
-        errors += (new - old) * (new - old);
-        to[x * channels] = (uint8_t) new;
+static inline void changes_mix(const float *restrict luma, const float *restrict blue, unsigned channels,
+                               uint32_t width, int16_t *restrict to)
+{
+    uint32_t x;
+
+    for (x = 0; x < width; x++) {
+        int16_t *pixel = to + (size_t)x * channels;
+
+        pixel[0] = rounded(luma[x]);
+        pixel[1] = rounded(luma[x] + GREEN_OF_CB * blue[x]);
+        pixel[2] = rounded(luma[x] + BLUE_OF_CB * blue[x]);
+        if (channels == 4)
+            pixel[3] = 0;
+    }
+}
+
+/* The numbers of channels there are, written out for the loops to be unrolled. */
+ENGINE_CLONES
+static void changes_color(const float *luma, const float *blue, unsigned channels, uint32_t width,
+                          int16_t *to)
+{
+    if (channels == 3)
+        changes_mix(luma, blue, 3, width, to);
+    else
+        changes_mix(luma, blue, 4, width, to);
+}
+
+/* Adds changes to samples of 8 bits; so few that the errors' sum stays in 32 bits. */
+ENGINE_CLONES
+static int32_t samples_add(const uint8_t *restrict from, const int16_t *restrict changes,
+                           uint8_t *restrict to, uint32_t count)
+{
+    int32_t errors = 0;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        int16_t new = (int16_t)(from[i] + changes[i]);
+        int16_t error;
+
+        new = (int16_t)(new < 0 ? 0 : new > 255 ? 255 : new);
+        error = (int16_t)(new - from[i]);
+        errors += error * error;
+        to[i] = (uint8_t) new;
     }
     return errors;
 }
 
-static double channel_8(const uint8_t *from, uint8_t *to, unsigned channels, uint32_t width,
-                        const float *change)
+static double row_add_8(const struct marker *marker, const uint8_t *from, uint8_t *to)
 {
+    uint32_t count = marker->image->width_px * marker->image->channels;
     double sum = 0;
-    uint32_t x;
+    uint32_t i;
 
-    for (x = 0; x < width; x += PART_PX) {
-        uint32_t count = width - x < PART_PX ? width - x : PART_PX;
-
-        sum += channel_part_8(from + (size_t)x * channels, to + (size_t)x * channels, channels, count,
-                              change + x);
-    }
+    for (i = 0; i < count; i += PART_SAMPLES)
+        sum += samples_add(from + i, marker->changes + i, to + i,
+                           count - i < PART_SAMPLES ? count - i : PART_SAMPLES);
     return sum;
 }
 
@@ -116,16 +168,13 @@ static double channel_16(const uint16_t *from, uint16_t *to, unsigned channels, 
     return sum;
 }
 
-static double channel_mark(const struct marker *marker, const void *from, void *to, unsigned channel,
-                           const float *change)
+/* The last channel, which is transparency, as it is. */
+static void channel_copy(const uint16_t *from, uint16_t *to, unsigned channels, uint32_t width)
 {
-    const struct image *image = marker->image;
+    uint32_t x;
 
-    if (image->depth_bits == 16)
-        return channel_16((const uint16_t *)from + channel, (uint16_t *)to + channel, image->channels,
-                          image->width_px, change);
-    return channel_8((const uint8_t *)from + channel, (uint8_t *)to + channel, image->channels,
-                     image->width_px, change);
+    for (x = 1; x <= width; x++)
+        to[(size_t)x * channels - 1] = from[(size_t)x * channels - 1];
 }
 
 ENGINE_CLONES
@@ -154,27 +203,45 @@ static void transparent_spare(const struct marker *marker, const void *from, flo
     }
 }
 
+static double row_mark_8(const struct marker *marker, const void *from, void *to, const float *blue)
+{
+    const struct image *image = marker->image;
+
+    if (blue == NULL)
+        changes_grey(marker->luma_row, image->channels, image->width_px, marker->changes);
+    else
+        changes_color(marker->luma_row, blue, image->channels, image->width_px, marker->changes);
+    return row_add_8(marker, from, to);
+}
+
+static double row_mark_16(const struct marker *marker, const uint16_t *from, uint16_t *to, const float *blue)
+{
+    const struct image *image = marker->image;
+    const float *luma = marker->luma_row;
+    float *mixed = marker->blue_row + image->width_px;
+    double sum = channel_16(from, to, image->channels, image->width_px, luma);
+
+    if (image_has_alpha(image))
+        channel_copy(from, to, image->channels, image->width_px);
+    if (blue == NULL)
+        return sum;
+    change_mix(luma, blue, GREEN_OF_CB, mixed, image->width_px);
+    sum += channel_16(from + 1, to + 1, image->channels, image->width_px, mixed);
+    change_mix(luma, blue, BLUE_OF_CB, mixed, image->width_px);
+    return sum + channel_16(from + 2, to + 2, image->channels, image->width_px, mixed);
+}
+
 double marker_row(const struct marker *marker, uint32_t y, void *to)
 {
     const struct image *image = marker->image;
     const void *from = image_row(image, y);
-    float *luma = marker->luma_row;
     float *blue = marker->blue_tile == NULL ? NULL : marker->blue_row;
-    float *mixed = marker->blue_row + image->width_px;
-    double sum;
 
-    if (to != from)
-        memcpy(to, from, image->width_px * image_pixel_bytes(image));
-    row_pattern(marker, marker->luma_mask, marker->luma_tile, y, luma);
+    row_masks(marker, y, marker->luma_row, blue);
+    row_pattern(marker, marker->luma_tile, y, marker->luma_row);
     if (blue != NULL)
-        row_pattern(marker, marker->blue_mask, marker->blue_tile, y, blue);
+        row_pattern(marker, marker->blue_tile, y, blue);
     if (image_has_alpha(image))
-        transparent_spare(marker, from, luma, blue);
-    sum = channel_mark(marker, from, to, 0, luma);
-    if (blue == NULL)
-        return sum;
-    change_mix(luma, blue, GREEN_OF_CB, mixed, image->width_px);
-    sum += channel_mark(marker, from, to, 1, mixed);
-    change_mix(luma, blue, BLUE_OF_CB, mixed, image->width_px);
-    return sum + channel_mark(marker, from, to, 2, mixed);
+        transparent_spare(marker, from, marker->luma_row, blue);
+    return image->depth_bits == 16 ? row_mark_16(marker, from, to, blue) : row_mark_8(marker, from, to, blue);
 }

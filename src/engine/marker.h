@@ -11,16 +11,19 @@
 
 struct marker {
     const struct image *image;
-    double step; /* picture pixels a mask pixel */
+    const struct texture_mask *texture; /* of the picture itself, at gain; */
+    float gain;
+    const float *luma_mask; /* or the masks of a smaller plane, to be stretched: */
+    const float *blue_mask; /* standard deviations of the pattern, in grey levels of 255 */
+    double step;            /* picture pixels a mask pixel */
     int mask_width;
     int mask_height;
     int period_px; /* side of a tile */
     const float *luma_tile;
     const float *blue_tile; /* NULL for a grey picture */
-    const float *luma_mask; /* standard deviation of the pattern, in grey levels of 255 */
-    const float *blue_mask;
-    float *luma_row; /* scratch: width of the picture */
-    float *blue_row;
+    float *luma_row;        /* scratch: width of the picture */
+    float *blue_row;        /* twice that */
+    int16_t *changes;       /* channels times that */
 };
 
 /* One marked row into to (which may be the picture's own); the sum of squared errors on the scale 0..255. */

@@ -32,17 +32,29 @@ static void row_grey_16(const uint16_t *from, unsigned channels, uint32_t width,
         luma[x] = (float)from[x * channels] / 257.0f;
 }
 
-ENGINE_CLONES
-static void row_color_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
+static inline void row_color(const uint8_t *restrict from, unsigned channels, uint32_t width,
+                             float *restrict luma, float *restrict blue)
 {
     uint32_t x;
 
     for (x = 0; x < width; x++) {
         const uint8_t *pixel = from + (size_t)x * channels;
+        float last = (float)pixel[2];
+        float grey = LUMA_RED * (float)pixel[0] + LUMA_GREEN * (float)pixel[1] + LUMA_BLUE * last;
 
-        luma[x] = LUMA_RED * (float)pixel[0] + LUMA_GREEN * (float)pixel[1] + LUMA_BLUE * (float)pixel[2];
-        blue[x] = CB_SCALE * ((float)pixel[2] - luma[x]);
+        luma[x] = grey;
+        blue[x] = CB_SCALE * (last - grey);
     }
+}
+
+/* The numbers of channels there are, written out for the loops to be unrolled. */
+ENGINE_CLONES
+static void row_color_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
+{
+    if (channels == 3)
+        row_color(from, 3, width, luma, blue);
+    else
+        row_color(from, 4, width, luma, blue);
 }
 
 ENGINE_CLONES
@@ -158,6 +170,18 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
     }
 }
 
+/* A picture that is not reduced and has no transparent pixels. */
+static void plane_copy(const struct image *image, struct plane *plane)
+{
+    uint32_t y;
+
+    for (y = 0; y < image->height_px; y++) {
+        size_t first = (size_t)y * (size_t)plane->width;
+
+        plane_row(image, y, plane->luma + first, plane->blue == NULL ? NULL : plane->blue + first, NULL);
+    }
+}
+
 /* Divides by the weight; where all is transparent, takes the mean of what is around. */
 static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred,
                          float *blurred, float *scratch)
@@ -184,7 +208,7 @@ static void channel_fill(float *values, const struct plane *plane, const float *
 
 static bool plane_fill(struct plane *plane, struct workspace *workspace)
 {
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     size_t count = (size_t)plane->width * (size_t)plane->height;
     float *blurred = workspace_take(workspace, count, sizeof *blurred);
     float *scratch = workspace_take(workspace, count, sizeof *scratch);
@@ -204,15 +228,18 @@ bool plane_read(const struct image *image, double step, struct workspace *worksp
 {
     struct reducer reducer = {.image = image, .step = step, .plane = plane};
     size_t count;
-    unsigned mark;
+    bool is_copy = step <= 1 && !image_has_alpha(image);
+    size_t mark;
     unsigned i;
     uint32_t y;
 
     plane->width = (int)(image->width_px / step);
     plane->height = (int)(image->height_px / step);
     count = (size_t)plane->width * (size_t)plane->height;
-    plane->luma = workspace_take(workspace, count, sizeof(float));
-    plane->blue = image_has_color(image) ? workspace_take(workspace, count, sizeof(float)) : NULL;
+    plane->luma = (is_copy ? workspace_take_unset : workspace_take)(workspace, count, sizeof(float));
+    plane->blue = NULL;
+    if (image_has_color(image))
+        plane->blue = (is_copy ? workspace_take_unset : workspace_take)(workspace, count, sizeof(float));
     plane->weight = image_has_alpha(image) ? workspace_take(workspace, count, sizeof(float)) : NULL;
     mark = workspace_mark(workspace);
     for (i = 0; i < 3; i++) {
@@ -221,6 +248,11 @@ bool plane_read(const struct image *image, double step, struct workspace *worksp
     }
     if (workspace->failed)
         return false;
+    if (is_copy) {
+        plane_copy(image, plane);
+        workspace_rewind(workspace, mark);
+        return true;
+    }
     if (plane->weight == NULL)
         reducer.rows[2] = NULL;
     for (y = 0; y < image->height_px; y++)

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include <fftw3.h>
-
 #include "engine/clones.h"
 #include "engine/texture.h"
 
@@ -13,8 +11,6 @@
 #define BLUE_RADIUS   22.0
 #define CHIPS_LEAST   256.0     /* along the shorter side, however long the picture */
 #define CHIP_AREA     1000000.0 /* pixels: larger pictures get larger chips */
-#define LUMA_BLUR     2
-#define BLUE_BLUR     5
 #define FREQUENCY_MAX 0.485
 
 /* Activities that divide the classes. */
@@ -29,9 +25,11 @@ bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace 
     reader->soft = soft_new(workspace);
     reader->luma = workspace_take(workspace, READER_CLASSES, sizeof *reader->luma);
     reader->blue = workspace_take(workspace, 1, sizeof *reader->blue);
+    reader->basis = workspace_take_unset(workspace, 1, sizeof *reader->basis);
     if (reader->polar == NULL || workspace->failed)
         return false;
     lattice_init(reader->lattice, key);
+    fold_basis_fill(reader->basis);
     return true;
 }
 
@@ -50,103 +48,96 @@ int reader_period_px(uint32_t width_px, uint32_t height_px)
     return side % 8 == 0 ? side + 1 : side;
 }
 
-bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened)
-{
-    size_t count = (size_t)plane->width * (size_t)plane->height;
-    struct texture texture;
-    size_t i;
+struct whitening {
+    const struct plane *plane;
+    float *result;
+    bool is_blue;
+};
 
-    if (!texture_measure(plane->luma, plane->width, plane->height, LUMA_BLUR, reader->workspace, &texture))
-        return false;
-    texture_whiten(&texture, plane, false);
-    whitened->luma = texture.detail;
-    whitened->classes = workspace_take(reader->workspace, count, 1);
-    if (whitened->classes == NULL)
-        return false;
-    for (i = 0; i < count; i++)
-        whitened->classes[i] =
-            (uint8_t)((texture.activity[i] > class_bounds[0]) + (texture.activity[i] > class_bounds[1]));
-    whitened->blue = NULL;
-    if (plane->blue == NULL)
-        return true;
-    if (!texture_measure(plane->blue, plane->width, plane->height, BLUE_BLUR, reader->workspace, &texture))
-        return false;
-    texture_whiten(&texture, plane, true);
-    whitened->blue = texture.detail;
-    return true;
+static void row_whiten(const struct plane *plane, int y, float *detail, const float *activity, bool is_blue)
+{
+    size_t first = (size_t)y * (size_t)plane->width;
+
+    texture_whiten_row(detail, activity, plane->luma + first,
+                       plane->weight == NULL ? NULL : plane->weight + first, plane->width, is_blue);
 }
 
+static void row_keep(void *closure, int y, float *detail, const float *activity)
+{
+    const struct whitening *whitening = closure;
+    const struct plane *plane = whitening->plane;
+
+    row_whiten(plane, y, detail, activity, whitening->is_blue);
+    memcpy(whitening->result + (size_t)y * (size_t)plane->width, detail,
+           (size_t)plane->width * sizeof *detail);
+}
+
+bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened)
+{
+    struct workspace *workspace = reader->workspace;
+    size_t count = (size_t)plane->width * (size_t)plane->height;
+    struct whitening luma = {plane, workspace_take_unset(workspace, count, sizeof(float)), false};
+    struct whitening blue = {plane, NULL, true};
+
+    if (plane->blue != NULL)
+        blue.result = workspace_take_unset(workspace, count, sizeof(float));
+    *whitened = (struct whitened){luma.result, blue.result};
+    return !workspace->failed &&
+           texture_rows(plane->luma, plane->width, plane->height, TEXTURE_LUMA_RADIUS, workspace, row_keep,
+                        &luma) &&
+           (plane->blue == NULL || texture_rows(plane->blue, plane->width, plane->height, TEXTURE_BLUE_RADIUS,
+                                                workspace, row_keep, &blue));
+}
+
+/*
+ * Pixels fall in classes by their texture: compression wipes the mark from some
+ * and leaves it in others, so that each class is weighed by what it still holds.
+ */
 ENGINE_CLONES
-static void line_add(float *to, const float *from, int width)
+static void classes_part(const float *restrict values, const float *restrict activity, float *restrict parts,
+                         int width)
 {
     int x;
 
-    for (x = 0; x < width; x++)
-        to[x] += from[x];
-}
+    for (x = 0; x < width; x++) {
+        float value = values[x];
+        bool is_busy = activity[x] > class_bounds[0];
+        bool is_busiest = activity[x] > class_bounds[1];
 
-/* Lays all double periods of a plane over each other: what the lattice's half points see. */
-static void plane_fold(const float *plane, int width, int height, float *fold)
-{
-    const int side = 2 * LATTICE_PERIOD;
-    int left;
-    int y;
-
-    memset(fold, 0, sizeof *fold * (size_t)side * (size_t)side);
-    for (y = 0; y < height; y++)
-        for (left = 0; left < width; left += side)
-            line_add(fold + (size_t)(y % side) * (size_t)side, plane + (size_t)y * (size_t)width + left,
-                     width - left < side ? width - left : side);
-}
-
-/* What a spectrum of the folded plane says at a place of the half-step lattice. */
-static struct value folded_at(const fftwf_complex *spectrum, int column, int row)
-{
-    const int side = 2 * LATTICE_PERIOD;
-    const float *at = spectrum[(size_t)((row + side) % side) * (size_t)(side / 2 + 1) + (size_t)column];
-    double turn = -PI * (column + row) / side;
-    float cosine = (float)cos(turn);
-    float sine = (float)sin(turn);
-
-    return (struct value){at[0] * cosine - at[1] * sine, at[0] * sine + at[1] * cosine};
-}
-
-static float power_of(struct value value)
-{
-    return value.real * value.real + value.imaginary * value.imaginary;
-}
-
-static bool field_folded(struct reader *reader, const float *plane, int width, int height, double radius,
-                         struct soft_field *field)
-{
-    const int side = 2 * LATTICE_PERIOD;
-    unsigned mark = workspace_mark(reader->workspace);
-    float *fold = workspace_take(reader->workspace, (size_t)side * (size_t)side, sizeof *fold);
-    fftwf_complex *spectrum =
-        workspace_take(reader->workspace, (size_t)side * (size_t)(side / 2 + 1), sizeof *spectrum);
-    fftwf_plan plan;
-    int kx;
-    int ky;
-
-    if (spectrum == NULL)
-        return false;
-    plane_fold(plane, width, height, fold);
-    plan = fftwf_plan_dft_r2c_2d(side, side, fold, spectrum, FFTW_ESTIMATE);
-    if (plan == NULL)
-        return false;
-    fftwf_execute(plan);
-    fftwf_destroy_plan(plan);
-    memset(field, 0, sizeof *field);
-    for (kx = 0; kx <= LATTICE_REACH; kx++) {
-        for (ky = -LATTICE_REACH; ky <= LATTICE_REACH; ky++) {
-            if (!soft_is_needed(kx, ky, radius))
-                continue;
-            field->on[kx][ky + LATTICE_REACH] = folded_at(spectrum, 2 * kx, 2 * ky);
-            field->between[kx][ky + LATTICE_REACH] = power_of(folded_at(spectrum, 2 * kx + 1, 2 * ky + 1));
-        }
+        parts[x] = is_busy ? 0 : value;
+        parts[width + x] = is_busy && !is_busiest ? value : 0;
+        parts[2 * width + x] = is_busiest ? value : 0;
     }
-    workspace_rewind(reader->workspace, mark);
-    return true;
+}
+
+/* A plane on its way into folds, whitened. */
+struct folding {
+    const struct plane *plane;
+    struct fold *folds; /* READER_CLASSES for luma, one for Cb */
+    float *parts;
+    float *activity; /* where luma's is kept, or NULL */
+};
+
+static void luma_fold(void *closure, int y, float *detail, const float *activity)
+{
+    const struct folding *folding = closure;
+    int width = folding->plane->width;
+    unsigned class;
+
+    if (folding->activity != NULL)
+        memcpy(folding->activity + (size_t)y * (size_t)width, activity, (size_t)width * sizeof *activity);
+    row_whiten(folding->plane, y, detail, activity, false);
+    classes_part(detail, activity, folding->parts, width);
+    for (class = 0; class < READER_CLASSES; class ++)
+        fold_row(&folding->folds[class], y, folding->parts + class * (size_t)width, width);
+}
+
+static void blue_fold(void *closure, int y, float *detail, const float *activity)
+{
+    const struct folding *folding = closure;
+
+    row_whiten(folding->plane, y, detail, activity, true);
+    fold_row(folding->folds, y, detail, folding->plane->width);
 }
 
 static bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
@@ -156,33 +147,35 @@ static bool reader_decode(struct reader *reader, unsigned classes, bool has_blue
                      has_blue ? reader->blue : NULL, &reader->number, &reader->correlation);
 }
 
-ENGINE_CLONES
-static void class_take(const struct whitened *whitened, unsigned class, size_t count, float *part)
+bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
-        part[i] = whitened->classes[i] == class ? whitened->luma[i] : 0;
-}
-
-bool reader_read_untouched(struct reader *reader, const struct whitened *whitened, int width, int height)
-{
-    unsigned mark = workspace_mark(reader->workspace);
-    float *part = workspace_take(reader->workspace, (size_t)width * (size_t)height, sizeof *part);
+    struct workspace *workspace = reader->workspace;
+    size_t mark = workspace_mark(workspace);
+    struct folding folding = {.plane = plane, .activity = activity};
+    bool has_blue = plane->blue != NULL;
+    struct fold_scratch *scratch = workspace_take_unset(workspace, 1, sizeof *scratch);
     unsigned class;
 
-    if (part == NULL)
+    folding.parts = workspace_take_unset(workspace, READER_CLASSES * (size_t)plane->width, sizeof(float));
+    folding.folds = workspace_take(workspace, READER_CLASSES, sizeof *folding.folds);
+    if (workspace->failed || !texture_rows(plane->luma, plane->width, plane->height, TEXTURE_LUMA_RADIUS,
+                                           workspace, luma_fold, &folding))
         return false;
-    for (class = 0; class < READER_CLASSES; class ++) {
-        class_take(whitened, class, (size_t)width * (size_t)height, part);
-        if (!field_folded(reader, part, width, height, LUMA_RADIUS, &reader->luma[class]))
-            return false;
-    }
-    workspace_rewind(reader->workspace, mark);
-    if (whitened->blue != NULL &&
-        !field_folded(reader, whitened->blue, width, height, BLUE_RADIUS, reader->blue))
+    for (class = 0; class < READER_CLASSES; class ++)
+        fold_field(&folding.folds[class], reader->basis, LUMA_RADIUS, scratch, &reader->luma[class]);
+    memset(folding.folds, 0, sizeof *folding.folds);
+    if (has_blue && !texture_rows(plane->blue, plane->width, plane->height, TEXTURE_BLUE_RADIUS, workspace,
+                                  blue_fold, &folding))
         return false;
-    return reader_decode(reader, READER_CLASSES, whitened->blue != NULL);
+    if (has_blue)
+        fold_field(folding.folds, reader->basis, BLUE_RADIUS, scratch, reader->blue);
+    workspace_rewind(workspace, mark);
+    return reader_decode(reader, READER_CLASSES, has_blue);
+}
+
+static float power_of(struct value value)
+{
+    return value.real * value.real + value.imaginary * value.imaginary;
 }
 
 /* The spectrum at a point of the lattice as the pose moves it; 0 beyond what the plane can hold. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/fold.h"
 #include "engine/lattice.h"
 #include "engine/plane.h"
 #include "engine/polar.h"
@@ -22,6 +23,8 @@ struct pose {
     double offset[2]; /* chips, in a period */
 };
 
+#define READER_CLASSES 3 /* of texture */
+
 struct reader {
     struct workspace *workspace;
     struct polar *polar; /* the reader's own */
@@ -29,6 +32,7 @@ struct reader {
     struct soft_reader *soft;
     struct soft_field *luma; /* READER_CLASSES of them */
     struct soft_field *blue;
+    struct fold_basis *basis;
     uint64_t number;    /* as read last */
     double correlation; /* of the word read last */
     unsigned attempts;
@@ -41,21 +45,18 @@ void reader_fini(struct reader *reader);
 /* The side in pixels of the pattern's period in a picture of this size. */
 int reader_period_px(uint32_t width_px, uint32_t height_px);
 
-/*
- * The whitened luma and Cb (or NULL) of a plane.  Pixels fall in classes by
- * their texture: compression wipes the mark from some and leaves it in others,
- * so that each class is weighed by what it still holds.
- */
-#define READER_CLASSES 3
+/* The whitened luma and Cb (or NULL) of a plane; the workspace's.  False when there is no memory. */
 struct whitened {
     float *luma;
     float *blue;
-    uint8_t *classes;
 };
 bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened);
 
-/* Reads whitened planes of one chip a pixel that begin where the pattern does. */
-bool reader_read_untouched(struct reader *reader, const struct whitened *whitened, int width, int height);
+/*
+ * Reads a plane of one chip a pixel that begins where the pattern does; activity,
+ * if not NULL, takes luma's for the texture's mask.
+ */
+bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity);
 
 /* Reads spectra (blue may be NULL) in a pose. */
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,

@@ -271,7 +271,7 @@ enum registration_answer registration_find(const struct plane *suspect, const st
 {
     struct finder finder = {.suspect = suspect, .original = original};
     struct registration mirrored = *registration;
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
     int upright;
     int turned;
 

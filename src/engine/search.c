@@ -103,7 +103,7 @@ static bool noise_estimate(struct search *search, float *power)
     int radius = (int)(NOISE_SHARE * fmin(luma->columns, luma->rows)) + 2;
     float *capped;
     float *scratch;
-    unsigned mark;
+    size_t mark;
 
     search->noise = workspace_take(workspace, count, sizeof(float));
     mark = workspace_mark(workspace);

@@ -11,28 +11,49 @@
 #include "engine/plane.h"
 #include "engine/workspace.h"
 
-/* Of one plane: what lies in the pattern's band, and how strong that is around each pixel. */
+#define TEXTURE_LUMA_RADIUS 2 /* of the local mean of luma */
+#define TEXTURE_BLUE_RADIUS 5 /* and of Cb */
+
+/*
+ * Takes row y of a plane as texture: detail is the plane less its local mean;
+ * activity the local mean of |detail|, lenient to lone edges.  Both rows are
+ * lent for the call; detail may be changed.
+ */
+typedef void texture_sink(void *closure, int y, float *detail, const float *activity);
+
+/*
+ * Hands every row of a plane, in order, to the sink.  radius is that of luma or
+ * of Cb.  Beyond its edges the plane counts as mirrored.  False when there is
+ * no memory.
+ */
+bool texture_rows(const float *plane, int width, int height, int radius, struct workspace *workspace,
+                  texture_sink *sink, void *closure);
+
+/* The detail and activity of a whole plane. */
 struct texture {
-    float *detail;   /* the plane less its local mean */
-    float *activity; /* the local mean of |detail|, lenient to lone edges */
+    float *detail;
+    float *activity;
 };
 
-/* The detail and activity of a plane of width * height.  False when there is no memory. */
+/* The workspace's.  False when there is no memory. */
 bool texture_measure(const float *plane, int width, int height, int radius, struct workspace *workspace,
                      struct texture *texture);
 
-/* The strength of the pattern at each pixel before the common factor, and the cap on it. */
+/* What the strength of the pattern hangs on. */
 struct texture_mask {
-    float *luma_shape;
-    float *luma_cap;
-    float *blue_shape; /* NULL for a grey picture */
-    float *blue_cap;
+    const struct plane *plane;
+    const float *activity; /* of the plane's luma */
+    float blue_share;      /* amplitude of Cb to that of luma */
 };
 
-bool texture_mask(const struct plane *plane, struct workspace *workspace, struct texture_mask *mask);
+/* The standard deviation of the pattern along part of a row, at a gain; blue may be NULL. */
+void texture_mask_row(const struct texture_mask *mask, size_t first, size_t count, float gain, float *luma,
+                      float *blue);
 
-/* Detail weighed by what was likely put there over what the host does there; in place in detail. */
-void texture_whiten(struct texture *texture, const struct plane *plane, bool is_blue);
+/* Detail weighed by what was likely put there over what the host does there; in place.  weight may be NULL.
+ */
+void texture_whiten_row(float *detail, const float *activity, const float *luma, const float *weight,
+                        int width, bool is_blue);
 
 /*
  * The same where the host was taken away: the mark follows the texture of the

@@ -20,9 +20,18 @@
 #define TONE_SHARE          0.25   /* of luma's energy */
 #define BLUE_ENERGY         3.2584 /* of red, green and blue together for one of Cb */
 #define GAIN_MOST           1.6 /* where more texture than this is needed for the distortion aimed at, less will do */
-#define SUSPECT_SIDE_MIN_PX 48      /* nothing smaller can be read */
-#define SAMPLED_PX          400000u /* pixels that are enough to measure the distortion */
-#define PREDICTED_PX        10000   /* and to predict it */
+#define SUSPECT_SIDE_MIN_PX 48         /* nothing smaller can be read */
+#define ROUNDING_ERROR      (1 / 12.0) /* the mean square of what rounding to whole levels does */
+#define SAMPLED_PX          100000u    /* pixels that are enough to measure the distortion */
+#define PREDICTED_PX        10000      /* and to predict it */
+
+/* Some pixels of the plane. */
+struct samples {
+    struct plane plane;
+    struct texture_mask texture;
+    size_t count;
+    float *mask; /* scratch, twice count */
+};
 
 /* An embedding under way. */
 struct embedding {
@@ -33,8 +42,12 @@ struct embedding {
     struct workspace *workspace;
     struct reader reader;
     struct plane plane;
-    struct texture_mask shape;
-    struct texture_mask mask; /* shape at the gain in hand */
+    struct texture_mask texture;
+    float *activity;
+    struct samples samples;
+    float gain;
+    float *luma_mask; /* at the gain in hand, where the picture is larger than the plane */
+    float *blue_mask;
     int period_px;
     const float *luma_tile; /* of LATTICE_PERIOD, for looking ahead */
     const float *blue_tile;
@@ -84,56 +97,56 @@ static bool tiles_make(struct embedding *embedding, int side_px, const float **l
     return !embedding->workspace->failed;
 }
 
-ENGINE_CLONES
-static void mask_scale(const float *shape, const float *cap, float gain, float *mask, size_t count)
+/* Pixels from all over the picture, for predicting what a gain does. */
+static bool samples_take(struct embedding *embedding)
 {
-    size_t i;
+    struct workspace *workspace = embedding->workspace;
+    const struct plane *plane = &embedding->plane;
+    struct samples *samples = &embedding->samples;
+    size_t every = plane_count(plane) / PREDICTED_PX + 1;
+    size_t most = plane_count(plane) / every + 1;
+    float *rows[4];
+    size_t from;
+    unsigned i;
 
-    for (i = 0; i < count; i++) {
-        float value = gain * shape[i];
-
-        mask[i] = value < cap[i] ? value : cap[i];
+    for (i = 0; i < 4; i++)
+        rows[i] = workspace_take_unset(workspace, most, sizeof(float));
+    samples->mask = workspace_take_unset(workspace, 2 * most, sizeof(float));
+    if (workspace->failed)
+        return false;
+    samples->count = 0;
+    for (from = 0; from < plane_count(plane); from += every) {
+        rows[0][samples->count] = plane->luma[from];
+        rows[1][samples->count] = embedding->activity[from];
+        rows[2][samples->count] = plane->weight == NULL ? 1 : plane->weight[from];
+        samples->count++;
     }
+    samples->plane = (struct plane){.luma = rows[0], .weight = plane->weight == NULL ? NULL : rows[2]};
+    samples->texture = (struct texture_mask){&samples->plane, rows[1], BLUE_SHARE};
+    return true;
 }
 
-static void masks_fill(struct embedding *embedding, double gain)
-{
-    const struct texture_mask *shape = &embedding->shape;
-    size_t count = plane_count(&embedding->plane);
-
-    mask_scale(shape->luma_shape, shape->luma_cap, (float)gain, embedding->mask.luma_shape, count);
-    if (embedding->plane.blue != NULL)
-        mask_scale(shape->blue_shape, shape->blue_cap, (float)(gain * BLUE_SHARE), embedding->mask.blue_shape,
-                   count);
-}
-
-/* The mean square of a mask at a gain, from every so many pixels. */
-static double mask_energy(const float *shape, const float *cap, float gain, size_t count, size_t every)
+static double energy_of(const float *mask, size_t count)
 {
     double sum = 0;
-    size_t samples = 0;
     size_t i;
 
-    for (i = 0; i < count; i += every) {
-        float value = fminf(gain * shape[i], cap[i]);
-
-        sum += (double)(value * value);
-        samples++;
-    }
-    return sum / (double)samples;
+    for (i = 0; i < count; i++)
+        sum += (double)(mask[i] * mask[i]);
+    return sum / (double)count;
 }
 
-/* The distortion that a gain gives, as the masks predict it, per sample. */
+/* The distortion that a gain gives, as the samples' masks predict it, per sample of the picture. */
 static double error_predicted(const struct embedding *embedding, double gain)
 {
-    const struct texture_mask *shape = &embedding->shape;
-    size_t count = plane_count(&embedding->plane);
-    size_t every = count / PREDICTED_PX + 1;
-    double error = mask_energy(shape->luma_shape, shape->luma_cap, (float)gain, count, every);
+    const struct samples *samples = &embedding->samples;
+    float *blue = embedding->plane.blue == NULL ? NULL : samples->mask + samples->count;
+    double error;
 
-    if (embedding->plane.blue != NULL)
-        error += BLUE_ENERGY / 3 *
-                 mask_energy(shape->blue_shape, shape->blue_cap, (float)(gain * BLUE_SHARE), count, every);
+    texture_mask_row(&samples->texture, 0, samples->count, (float)gain, samples->mask, blue);
+    error = energy_of(samples->mask, samples->count);
+    if (blue != NULL)
+        error += BLUE_ENERGY / 3 * energy_of(blue, samples->count);
     return error;
 }
 
@@ -178,16 +191,26 @@ static double error_measure(struct embedding *embedding)
     return sum / ((double)rows * image->width_px * samples);
 }
 
+/* Takes a gain on, and stretches nothing where the picture is its own plane. */
+static void gain_take(struct embedding *embedding, double gain)
+{
+    embedding->gain = (float)gain;
+    embedding->marker.gain = (float)gain;
+    if (embedding->luma_mask != NULL)
+        texture_mask_row(&embedding->texture, 0, plane_count(&embedding->plane), (float)gain,
+                         embedding->luma_mask, embedding->blue_mask);
+}
+
 /* Sets the gain so that the rounded result has the error wanted, or less. */
 static void gain_set(struct embedding *embedding, double psnr_db)
 {
     double wanted = error_of_psnr(psnr_db);
-    double predicted = wanted;
+    double predicted = fmax(wanted - ROUNDING_ERROR, wanted / 2);
     double measured = 0;
     int i;
 
     for (i = 0; i < 3; i++) {
-        masks_fill(embedding, gain_find(embedding, predicted));
+        gain_take(embedding, gain_find(embedding, predicted));
         measured = error_measure(embedding);
         if (measured <= 0 || (measured <= wanted && (measured > 0.985 * wanted || i == 1)))
             break;
@@ -196,75 +219,81 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
 }
 
+/* As the samples of the marked picture will be: within black and white. */
 ENGINE_CLONES
-static void line_add(const float *from, const float *mask, const float *tile, int width, float *to)
+static void line_mark(const float *restrict from, const float *restrict mask, const float *restrict tile,
+                      float most, int width, float *restrict to)
 {
+    float least = most - 255;
     int x;
 
-    for (x = 0; x < width; x++)
-        to[x] = from[x] + mask[x] * tile[x];
-}
+    for (x = 0; x < width; x++) {
+        float value = from[x] + mask[x] * tile[x];
 
-static void pattern_add(const struct embedding *embedding, const float *from, const float *mask,
-                        const float *tile, float *to)
-{
-    int width = embedding->plane.width;
-    int left;
-    int y;
-
-    for (y = 0; y < embedding->plane.height; y++) {
-        size_t row = (size_t)y * (size_t)width;
-        const float *line = tile + (size_t)(y % LATTICE_PERIOD) * LATTICE_PERIOD;
-
-        for (left = 0; left < width; left += LATTICE_PERIOD) {
-            size_t at = row + (size_t)left;
-
-            line_add(from + at, mask + at, line,
-                     width - left < LATTICE_PERIOD ? width - left : LATTICE_PERIOD, to + at);
-        }
+        to[x] = value < least ? least : value > most ? most : value;
     }
 }
 
-/* As the samples of the marked picture will be: within black and white. */
-ENGINE_CLONES
-static void luma_clip(float *luma, size_t count)
+/* One row of a channel with its part of the pattern; most is the channel's greatest value. */
+static void row_mark(const float *from, const float *mask, const float *tile, int y, float most, int width,
+                     float *to)
 {
-    size_t i;
+    const float *line = tile + (size_t)(y % LATTICE_PERIOD) * LATTICE_PERIOD;
+    int left;
 
-    for (i = 0; i < count; i++)
-        luma[i] = luma[i] < 0 ? 0 : luma[i] > 255 ? 255 : luma[i];
+    for (left = 0; left < width; left += LATTICE_PERIOD)
+        line_mark(from + left, mask + left, line, most,
+                  width - left < LATTICE_PERIOD ? width - left : LATTICE_PERIOD, to + left);
+}
+
+/* The plane as it will be when marked. */
+static void plane_mark(const struct embedding *embedding, float *masks, struct plane *marked)
+{
+    const struct plane *plane = &embedding->plane;
+    float *blue_mask = plane->blue == NULL ? NULL : masks + plane->width;
+    int y;
+
+    for (y = 0; y < plane->height; y++) {
+        size_t first = (size_t)y * (size_t)plane->width;
+
+        texture_mask_row(&embedding->texture, first, (size_t)plane->width, embedding->gain, masks, blue_mask);
+        row_mark(plane->luma + first, masks, embedding->luma_tile, y, 255, plane->width,
+                 marked->luma + first);
+        if (blue_mask != NULL)
+            row_mark(plane->blue + first, blue_mask, embedding->blue_tile, y, 127.5f, plane->width,
+                     marked->blue + first);
+    }
 }
 
 /* Whether the number is read from the marked plane, as it is or after JPEG at quality 50. */
 static bool reads_back(struct embedding *embedding, bool is_compressed)
 {
+    struct workspace *workspace = embedding->workspace;
     struct plane marked = embedding->plane;
     size_t count = plane_count(&marked);
-    unsigned mark = workspace_mark(embedding->workspace);
-    struct whitened whitened;
+    size_t mark = workspace_mark(workspace);
+    float *masks = workspace_take_unset(workspace, 2 * (size_t)marked.width, sizeof(float));
+    float *half = NULL;
     bool reads;
 
-    marked.luma = workspace_take(embedding->workspace, count, sizeof(float));
-    marked.blue = marked.blue == NULL ? NULL : workspace_take(embedding->workspace, 2 * count, sizeof(float));
-    if (embedding->workspace->failed)
+    marked.luma = workspace_take_unset(workspace, count, sizeof(float));
+    if (marked.blue != NULL) {
+        marked.blue = workspace_take_unset(workspace, count, sizeof(float));
+        half = workspace_take_unset(
+            workspace, (size_t)(marked.width + 1) / 2 * ((size_t)(marked.height + 1) / 2), sizeof(float));
+    }
+    if (workspace->failed)
         return false;
-    pattern_add(embedding, embedding->plane.luma, embedding->mask.luma_shape, embedding->luma_tile,
-                marked.luma);
-    if (marked.blue != NULL)
-        pattern_add(embedding, embedding->plane.blue, embedding->mask.blue_shape, embedding->blue_tile,
-                    marked.blue);
-    luma_clip(marked.luma, count);
+    plane_mark(embedding, masks, &marked);
     if (is_compressed) {
         jpegsim_luma(marked.luma, marked.width, marked.height);
-        luma_clip(marked.luma, count);
         if (marked.blue != NULL)
-            jpegsim_chroma(marked.blue, marked.width, marked.height, marked.blue + count);
+            jpegsim_chroma(marked.blue, marked.width, marked.height, half);
     }
-    reads = reader_whiten(&embedding->reader, &marked, &whitened) &&
-            reader_read_untouched(&embedding->reader, &whitened, marked.width, marked.height) &&
+    reads = reader_read_untouched(&embedding->reader, &marked, NULL) &&
             embedding->reader.number == embedding->number;
-    if (!embedding->workspace->failed)
-        workspace_rewind(embedding->workspace, mark);
+    if (!workspace->failed)
+        workspace_rewind(workspace, mark);
     return reads;
 }
 
@@ -286,18 +315,26 @@ static bool strength_choose(struct embedding *embedding, double psnr_db, double 
 /* Looks whether the picture bears a mark of this key, where a new one would lie too. */
 static bool old_mark_read(struct embedding *embedding)
 {
-    unsigned mark = workspace_mark(embedding->workspace);
-    const struct plane *plane = &embedding->plane;
-    struct whitened whitened;
-
-    if (!reader_whiten(&embedding->reader, plane, &whitened))
+    embedding->activity =
+        workspace_take_unset(embedding->workspace, plane_count(&embedding->plane), sizeof(float));
+    if (embedding->activity == NULL)
         return false;
-    embedding->is_marked = reader_read_untouched(&embedding->reader, &whitened, plane->width, plane->height);
+    embedding->is_marked = reader_read_untouched(&embedding->reader, &embedding->plane, embedding->activity);
     embedding->old_number = embedding->reader.number;
-    if (embedding->workspace->failed)
-        return false;
-    workspace_rewind(embedding->workspace, mark);
-    return true;
+    embedding->texture = (struct texture_mask){&embedding->plane, embedding->activity, BLUE_SHARE};
+    return !embedding->workspace->failed;
+}
+
+/* A picture larger than its plane is marked by masks that are stretched. */
+static void masks_take(struct embedding *embedding)
+{
+    size_t count = plane_count(&embedding->plane);
+
+    if (embedding->period_px == LATTICE_PERIOD)
+        return;
+    embedding->luma_mask = workspace_take_unset(embedding->workspace, count, sizeof(float));
+    if (embedding->plane.blue != NULL)
+        embedding->blue_mask = workspace_take_unset(embedding->workspace, count, sizeof(float));
 }
 
 static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32])
@@ -305,42 +342,54 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
     struct workspace *workspace = embedding->workspace;
     struct image *image = embedding->image;
     struct marker *marker = &embedding->marker;
+    size_t width = image->width_px;
     double step;
-    size_t count;
 
     embedding->period_px = reader_period_px(image->width_px, image->height_px);
     step = embedding->period_px == LATTICE_PERIOD ? 1 : (double)embedding->period_px / LATTICE_PERIOD;
     if (!reader_init(&embedding->reader, key, workspace) ||
         !plane_read(image, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
-        !texture_mask(&embedding->plane, workspace, &embedding->shape) ||
+        !samples_take(embedding) ||
         !tiles_make(embedding, LATTICE_PERIOD, &embedding->luma_tile, &embedding->blue_tile))
         return false;
-    count = plane_count(&embedding->plane);
-    embedding->mask.luma_shape = workspace_take(workspace, count, sizeof(float));
-    embedding->mask.blue_shape = workspace_take(workspace, count, sizeof(float));
-    embedding->row = workspace_take(workspace, image->width_px, image_pixel_bytes(image));
+    masks_take(embedding);
+    embedding->row = workspace_take_unset(workspace, width, image_pixel_bytes(image));
     *marker =
         (struct marker){.image = image,
+                        .texture = &embedding->texture,
+                        .luma_mask = embedding->luma_mask,
+                        .blue_mask = embedding->blue_mask,
                         .step = step,
                         .mask_width = embedding->plane.width,
                         .mask_height = embedding->plane.height,
                         .period_px = embedding->period_px,
                         .luma_tile = embedding->luma_tile,
                         .blue_tile = embedding->blue_tile,
-                        .luma_mask = embedding->mask.luma_shape,
-                        .blue_mask = embedding->mask.blue_shape,
-                        .luma_row = workspace_take(workspace, image->width_px, sizeof(float)),
-                        .blue_row = workspace_take(workspace, 2 * (size_t)image->width_px, sizeof(float))};
+                        .luma_row = workspace_take_unset(workspace, width, sizeof(float)),
+                        .blue_row = workspace_take_unset(workspace, 2 * width, sizeof(float)),
+                        .changes = workspace_take_unset(workspace, width * image->channels, sizeof(int16_t))};
     if (embedding->period_px == LATTICE_PERIOD)
         return !workspace->failed;
     return !workspace->failed &&
            tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
 }
 
+/* Marks the picture and measures what that did to it. */
+static void picture_mark(struct embedding *embedding)
+{
+    const struct image *image = embedding->image;
+    double samples = (double)image->width_px * image->height_px * (image_has_color(image) ? 3 : 1);
+    double sum = 0;
+    uint32_t y;
+
+    for (y = 0; y < image->height_px; y++)
+        sum += marker_row(&embedding->marker, y, image_row(image, y));
+    embedding->psnr_db = sum > 0 ? 10 * log10(255.0 * 255.0 * samples / sum) : 99;
+}
+
 static enum iw_error embedding_run(struct embedding *embedding, const uint8_t key[32], double psnr_db,
                                    double psnr_least_db)
 {
-    uint32_t y;
     bool reads;
 
     if (!embedding_prepare(embedding, key))
@@ -354,8 +403,7 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
         return IW_NO_MEMORY;
     if (!reads)
         return IW_WATERMARK_NOT_EMBEDDED;
-    for (y = 0; y < embedding->image->height_px; y++)
-        marker_row(&embedding->marker, y, image_row(embedding->image, y));
+    picture_mark(embedding);
     return IW_OK;
 }
 
@@ -399,15 +447,13 @@ static enum iw_error extract_blind(struct reader *reader, const struct plane *pl
 {
     struct whitened whitened;
 
-    if (!reader_whiten(reader, plane, &whitened))
-        return IW_NO_MEMORY;
-    if (reader_read_untouched(reader, &whitened, plane->width, plane->height)) {
+    if (reader_read_untouched(reader, plane, NULL)) {
         report->is_untouched = true;
         report->scale = 1;
         report->aspect = 1;
         return IW_OK;
     }
-    if (reader->workspace->failed)
+    if (reader->workspace->failed || !reader_whiten(reader, plane, &whitened))
         return IW_NO_MEMORY;
     return search_read(reader, &whitened, plane, report);
 }
@@ -420,7 +466,7 @@ static enum iw_error extract_run(struct reader *reader, const struct image *imag
     struct workspace *workspace = reader->workspace;
     struct plane plane;
     enum iw_error error = extract_prepare(reader, image, key, &plane);
-    unsigned mark = workspace_mark(workspace);
+    size_t mark = workspace_mark(workspace);
 
     if (error != IW_OK)
         return error;

@@ -6,80 +6,97 @@
 
 #define ALIGNMENT_BYTES 64u
 
+/*
+ * Blocks are large, so that a call takes its memory at once and the next call
+ * of the process finds it where this one left it: fresh pages cost as much as
+ * the work on them.  Where overruns are looked for, every piece stands alone.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define BLOCK_LEAST_BYTES 0u
+#else
+#define BLOCK_LEAST_BYTES ((size_t)16 << 20)
+#endif
+
 void workspace_init(struct workspace *workspace)
 {
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* The smallest spare piece that holds size and wastes at most a quarter; its place, or the count. */
-static unsigned spare_find(const struct workspace *workspace, size_t size)
+/* Goes on to the next block, which is made or made anew where what is there is too small for size. */
+static bool block_next(struct workspace *workspace, size_t size)
 {
-    unsigned best = workspace->spare_count;
-    unsigned i;
+    size_t begin = workspace_mark(workspace);
+    unsigned next = workspace->is_begun ? workspace->current + 1 : 0;
+    struct workspace_block *block = &workspace->blocks[next];
 
-    for (i = 0; i < workspace->spare_count; i++) {
-        size_t had = workspace->spares[i].size;
-
-        if (had >= size && had - size <= size / 4 &&
-            (best == workspace->spare_count || had < workspace->spares[best].size))
-            best = i;
+    if (next == WORKSPACE_BLOCKS)
+        return false;
+    if (block->size < size) {
+        free(block->memory);
+        *block = (struct workspace_block){.size = size > BLOCK_LEAST_BYTES ? size : BLOCK_LEAST_BYTES};
+        block->memory = aligned_alloc(ALIGNMENT_BYTES, block->size);
+        if (block->memory == NULL) {
+            block->size = 0;
+            return false;
+        }
     }
-    return best;
+    block->begin = begin;
+    block->used = 0;
+    workspace->current = next;
+    workspace->is_begun = true;
+    return true;
 }
 
-static struct workspace_piece piece_get(struct workspace *workspace, size_t size)
+void *workspace_take_unset(struct workspace *workspace, size_t count, size_t bytes)
 {
-    unsigned spare = spare_find(workspace, size);
-    struct workspace_piece piece = {NULL, size};
+    struct workspace_block *block = &workspace->blocks[workspace->current];
+    size_t size;
+    void *memory;
 
-    if (spare < workspace->spare_count) {
-        piece = workspace->spares[spare];
-        workspace->spares[spare] = workspace->spares[--workspace->spare_count];
-    } else {
-        piece.memory = aligned_alloc(ALIGNMENT_BYTES, size);
+    if (workspace->failed || (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
+        workspace->failed = true;
+        return NULL;
     }
-    return piece;
+    size = (count * bytes + ALIGNMENT_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    if (block->size - block->used < size || !workspace->is_begun) {
+        workspace->failed = !block_next(workspace, size);
+        if (workspace->failed)
+            return NULL;
+        block = &workspace->blocks[workspace->current];
+    }
+    memory = block->memory + block->used;
+    block->used += size;
+    return memory;
 }
 
 void *workspace_take(struct workspace *workspace, size_t count, size_t bytes)
 {
-    struct workspace_piece piece;
+    void *memory = workspace_take_unset(workspace, count, bytes);
 
-    if (workspace->failed || workspace->count == WORKSPACE_PIECES ||
-        (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
-        workspace->failed = true;
-        return NULL;
-    }
-    piece = piece_get(workspace, (count * bytes + ALIGNMENT_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES);
-    if (piece.memory == NULL) {
-        workspace->failed = true;
-        return NULL;
-    }
-    memset(piece.memory, 0, count * bytes);
-    workspace->pieces[workspace->count++] = piece;
-    return piece.memory;
+    if (memory != NULL)
+        memset(memory, 0, count * bytes);
+    return memory;
 }
 
-unsigned workspace_mark(const struct workspace *workspace)
+size_t workspace_mark(const struct workspace *workspace)
 {
-    return workspace->count;
+    const struct workspace_block *block = &workspace->blocks[workspace->current];
+
+    return block->begin + block->used;
 }
 
-void workspace_rewind(struct workspace *workspace, unsigned mark)
+void workspace_rewind(struct workspace *workspace, size_t mark)
 {
-    while (workspace->count > mark) {
-        struct workspace_piece piece = workspace->pieces[--workspace->count];
-
-        if (workspace->spare_count < WORKSPACE_PIECES)
-            workspace->spares[workspace->spare_count++] = piece;
-        else
-            free(piece.memory);
-    }
+    while (workspace->current > 0 && workspace->blocks[workspace->current].begin >= mark)
+        workspace->current--;
+    workspace->blocks[workspace->current].used = mark - workspace->blocks[workspace->current].begin;
 }
 
 void workspace_fini(struct workspace *workspace)
 {
-    workspace_rewind(workspace, 0);
-    while (workspace->spare_count > 0)
-        free(workspace->spares[--workspace->spare_count].memory);
+    unsigned i;
+
+    for (i = 0; i < WORKSPACE_BLOCKS; i++)
+        free(workspace->blocks[i].memory);
+    workspace_init(workspace);
 }

@@ -1,7 +1,7 @@
 /*
- * The memory of one call of the watermark engine: taken piece by piece, given
- * back at once.  A piece that cannot be had is NULL and sets the failed flag,
- * so that a run of takings is checked once.
+ * The memory of one call of the watermark engine: cut piece by piece from a few
+ * large blocks, given back at once.  A piece that cannot be had is NULL and sets
+ * the failed flag, so that a run of takings is checked once.
  */
 #ifndef ENGINE_WORKSPACE_H
 #define ENGINE_WORKSPACE_H
@@ -9,20 +9,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WORKSPACE_PIECES 64
+#define WORKSPACE_BLOCKS 96
 
-/* A piece that was given back is kept for the next that fits: the kernel's pages cost as much as the work on
- * them. */
-struct workspace_piece {
-    void *memory;
+struct workspace_block {
+    unsigned char *memory;
     size_t size;
+    size_t used;
+    size_t begin; /* what the blocks before it hold */
 };
 
 struct workspace {
-    struct workspace_piece pieces[WORKSPACE_PIECES];
-    struct workspace_piece spares[WORKSPACE_PIECES];
-    unsigned count;
-    unsigned spare_count;
+    struct workspace_block blocks[WORKSPACE_BLOCKS]; /* from current on they are spare */
+    unsigned current;
+    bool is_begun; /* there is a block */
     bool failed;
 };
 
@@ -31,9 +30,12 @@ void workspace_init(struct workspace *workspace);
 /* Zeroed memory aligned for FFTW and SIMD; NULL after any failure.  The workspace's. */
 void *workspace_take(struct workspace *workspace, size_t count, size_t bytes);
 
+/* The same with anything in it, for what is written before it is read. */
+void *workspace_take_unset(struct workspace *workspace, size_t count, size_t bytes);
+
 /* A mark to which workspace_rewind gives back what was taken since. */
-unsigned workspace_mark(const struct workspace *workspace);
-void workspace_rewind(struct workspace *workspace, unsigned mark);
+size_t workspace_mark(const struct workspace *workspace);
+void workspace_rewind(struct workspace *workspace, size_t mark);
 
 /* Gives everything back. */
 void workspace_fini(struct workspace *workspace);

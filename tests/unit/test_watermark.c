@@ -7,6 +7,7 @@
 
 #include <CUnit/Basic.h>
 
+#include "engine/fold.h"
 #include "engine/jpegsim.h"
 #include "engine/keystream.h"
 #include "engine/lattice.h"
@@ -278,15 +279,17 @@ static void planes_are_reduced_by_area(void)
 /* Left a flat half, right a busy one; the middle rows are transparent. */
 static void mask_follows_texture(void)
 {
-    struct image image = image_make(200, 90, 4, 8);
+    enum { width = 200, height = 90, flat = 20 * width + 60, busy = 20 * width + 150 };
+    static float gentle[width * height], strong[width * height], blue[width * height];
+    struct image image = image_make(width, height, 4, 8);
     struct workspace workspace;
-    struct texture_mask mask;
+    struct texture texture;
     struct plane plane;
     uint64_t seed = 14;
 
-    for (uint32_t y = 0; y < 90; y++)
-        for (uint32_t x = 0; x < 200; x++) {
-            uint8_t *pixel = (uint8_t *)image.pixels + (y * 200 + x) * 4;
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++) {
+            uint8_t *pixel = (uint8_t *)image.pixels + (y * width + x) * 4;
 
             pixel[0] = pixel[1] = pixel[2] = (uint8_t)(x < 100 ? 120 : 128 + 20 * random_gauss(&seed));
             pixel[3] = y >= 40 && y < 50 ? 0 : 255;
@@ -295,15 +298,134 @@ static void mask_follows_texture(void)
         }
     workspace_init(&workspace);
     CU_ASSERT_FATAL(plane_read(&image, 1, &workspace, &plane));
-    CU_ASSERT_FATAL(texture_mask(&plane, &workspace, &mask));
-    CU_ASSERT(mask.luma_shape[20 * 200 + 60] > 0);                                   /* flat: a floor */
-    CU_ASSERT(mask.luma_shape[20 * 200 + 150] > 2 * mask.luma_shape[20 * 200 + 60]); /* busy: more */
-    CU_ASSERT(mask.luma_cap[20 * 200 + 60] < 1.5f);                                  /* flat: a cap */
-    CU_ASSERT(mask.luma_cap[20 * 200 + 150] > 4 * mask.luma_cap[20 * 200 + 60]);
-    CU_ASSERT(mask.luma_shape[20 * 200 + 8] < 0.5f * mask.luma_shape[20 * 200 + 60]); /* white: less */
-    CU_ASSERT_EQUAL(mask.luma_shape[45 * 200 + 60], 0);                               /* transparent: none */
+    CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, TEXTURE_LUMA_RADIUS, &workspace, &texture));
+    struct texture_mask mask = {&plane, texture.activity, 0.25f};
+    texture_mask_row(&mask, 0, width * height, 0.1f, gentle, NULL);
+    texture_mask_row(&mask, 0, width * height, 100, strong, blue); /* all caps reached */
+    CU_ASSERT(gentle[flat] > 0);                                   /* flat: a floor */
+    CU_ASSERT(gentle[busy] > 2 * gentle[flat]);                    /* busy: more */
+    CU_ASSERT(strong[flat] < 1.5f);                                /* flat: a cap */
+    CU_ASSERT(strong[busy] > 4 * strong[flat]);
+    CU_ASSERT(blue[busy] > blue[flat] && blue[busy] < strong[busy]);
+    CU_ASSERT(gentle[20 * width + 8] < 0.5f * gentle[flat]); /* white: less */
+    CU_ASSERT_EQUAL(gentle[45 * width + 60], 0);             /* transparent: none */
+    CU_ASSERT_EQUAL(strong[45 * width + 60], 0);
     workspace_fini(&workspace);
     free(image.pixels);
+}
+
+static int tap(int place, int length)
+{
+    return place < 0 ? -1 - place : place >= length ? 2 * length - 1 - place : place;
+}
+
+/* The mean over a square of a plane that is mirrored at its edges. */
+static double square_mean(const double *plane, int width, int height, int x, int y, int radius)
+{
+    double sum = 0;
+
+    for (int j = y - radius; j <= y + radius; j++)
+        for (int i = x - radius; i <= x + radius; i++)
+            sum += plane[tap(j, height) * width + tap(i, width)];
+    return sum / ((2 * radius + 1) * (2 * radius + 1));
+}
+
+/* Against the means written out, twice over squares, for luma and for Cb. */
+static void texture_is_detail_and_activity(void)
+{
+    enum { width = 61, height = 50, count = width * height };
+    static float plane[count];
+    static double exact[count], first[count], mean[count], roots[count];
+    uint64_t seed = 15;
+
+    for (int i = 0; i < count; i++)
+        plane[i] = (float)(exact[i] = 256 * random_uniform(&seed) - (i % width < 30 ? 0 : 128));
+    for (int radius = TEXTURE_LUMA_RADIUS; radius <= TEXTURE_BLUE_RADIUS; radius += 3) {
+        struct workspace workspace;
+        struct texture texture;
+
+        workspace_init(&workspace);
+        CU_ASSERT_FATAL(texture_measure(plane, width, height, radius, &workspace, &texture));
+        for (int i = 0; i < count; i++)
+            first[i] = square_mean(exact, width, height, i % width, i / width, radius);
+        for (int i = 0; i < count; i++) {
+            mean[i] = square_mean(first, width, height, i % width, i / width, radius);
+            roots[i] = sqrt(fabs(exact[i] - mean[i]));
+            CU_ASSERT_DOUBLE_EQUAL((double)texture.detail[i], exact[i] - mean[i], 0.01);
+        }
+        for (int i = 0; i < count; i++)
+            first[i] = square_mean(roots, width, height, i % width, i / width, 4);
+        for (int i = 0; i < count; i++) {
+            double root = square_mean(first, width, height, i % width, i / width, 4);
+
+            CU_ASSERT_DOUBLE_EQUAL((double)texture.activity[i], root * root, 0.02);
+        }
+        workspace_fini(&workspace);
+    }
+}
+
+/* The spectrum of a folded plane against the sum over all its pixels. */
+static void folds_are_the_spectrum(void)
+{
+    enum { width = 250, height = 215 };
+    static float plane[width * height];
+    static struct fold fold;
+    static struct fold_basis basis;
+    static struct fold_scratch scratch;
+    static struct soft_field field;
+    uint64_t seed = 16;
+
+    for (int i = 0; i < width * height; i++)
+        plane[i] = (float)random_gauss(&seed);
+    memset(&fold, 0, sizeof fold);
+    for (int y = 0; y < height; y++)
+        fold_row(&fold, y, plane + y * width, width);
+    fold_basis_fill(&basis);
+    fold_field(&fold, &basis, LATTICE_REACH, &scratch, &field);
+    for (int kx = 0; kx <= LATTICE_REACH; kx += 11)
+        for (int ky = -30; ky <= 30; ky += 6) {
+            double turn = PI * (kx * width + ky * height) / LATTICE_PERIOD;
+            struct value at = field.on[kx][ky + LATTICE_REACH];
+            struct value slow = transform_slow(plane, width, height, (double)kx / LATTICE_PERIOD,
+                                               (double)ky / LATTICE_PERIOD);
+            struct value half = transform_slow(plane, width, height, (kx + 0.5) / LATTICE_PERIOD,
+                                               (ky + 0.5) / LATTICE_PERIOD);
+
+            if (!soft_is_needed(kx, ky, LATTICE_REACH))
+                continue;
+            CU_ASSERT_DOUBLE_EQUAL((double)at.real,
+                                   (double)slow.real * cos(turn) + (double)slow.imaginary * sin(turn), 0.05);
+            CU_ASSERT_DOUBLE_EQUAL((double)at.imaginary,
+                                   (double)slow.imaginary * cos(turn) - (double)slow.real * sin(turn), 0.05);
+            CU_ASSERT_DOUBLE_EQUAL(sqrt((double)field.between[kx][ky + LATTICE_REACH]),
+                                   hypot((double)half.real, (double)half.imaginary), 0.05);
+        }
+}
+
+/* What is given back is taken again; pieces larger than any block have one of their own. */
+static void workspace_is_a_stack(void)
+{
+    struct workspace workspace;
+    unsigned char *first, *second;
+
+    workspace_init(&workspace);
+    first = workspace_take(&workspace, 100, 1);
+    size_t mark = workspace_mark(&workspace);
+    for (int round = 0; round < 3; round++) {
+        second = workspace_take(&workspace, (size_t)20 << 20, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+        CU_ASSERT_EQUAL((uintptr_t)second % 64, 0);
+        second[((size_t)20 << 20) - 1] = 1;
+        CU_ASSERT_EQUAL(second[0], 0);
+        CU_ASSERT_PTR_NOT_NULL(workspace_take(&workspace, (size_t)5 << 20, 4));
+        workspace_rewind(&workspace, mark);
+        CU_ASSERT_EQUAL(workspace_mark(&workspace), mark);
+    }
+    first[99] = 1;
+    CU_ASSERT_PTR_NULL(workspace_take(&workspace, SIZE_MAX / 4, 4));
+    CU_ASSERT(workspace.failed);
+    CU_ASSERT_PTR_NULL(workspace_take(&workspace, 1, 1));
+    workspace_fini(&workspace);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -575,6 +697,9 @@ int main(void)
         {"JPEG is simulated", jpeg_is_simulated},
         {"planes are reduced by area", planes_are_reduced_by_area},
         {"the mask follows texture", mask_follows_texture},
+        {"texture is detail and activity", texture_is_detail_and_activity},
+        {"folds are the spectrum", folds_are_the_spectrum},
+        {"the workspace is a stack", workspace_is_a_stack},
         {"pictures are laid over each other", pictures_are_laid_over_each_other},
         CU_TEST_INFO_NULL,
     };
