@@ -173,20 +173,31 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
     return reader_decode(reader, READER_CLASSES, has_blue);
 }
 
-static float power_of(struct value value)
+/* Where the pose moves a point of the lattice; false beyond what the plane can hold. */
+static bool posed_take(const struct pose *pose, double kx, double ky, double frequency[2])
 {
-    return value.real * value.real + value.imaginary * value.imaginary;
+    frequency[0] = (pose->matrix[0] * kx + pose->matrix[2] * ky) / LATTICE_PERIOD;
+    frequency[1] = (pose->matrix[1] * kx + pose->matrix[3] * ky) / LATTICE_PERIOD;
+    return fabs(frequency[0]) <= FREQUENCY_MAX && fabs(frequency[1]) <= FREQUENCY_MAX;
 }
 
-/* The spectrum at a point of the lattice as the pose moves it; 0 beyond what the plane can hold. */
-static struct value posed_at(const struct spectrum *spectrum, const struct pose *pose, double kx, double ky)
+/* A point of the lattice, and the power half-way to the next. */
+static void point_posed(const struct spectrum *spectrum, const struct pose *pose, int kx, int ky,
+                        struct soft_field *field)
 {
-    double fx = (pose->matrix[0] * kx + pose->matrix[2] * ky) / LATTICE_PERIOD;
-    double fy = (pose->matrix[1] * kx + pose->matrix[3] * ky) / LATTICE_PERIOD;
+    double frequency[2];
 
-    if (fabs(fx) > FREQUENCY_MAX || fabs(fy) > FREQUENCY_MAX)
-        return (struct value){0, 0};
-    return spectrum_at(spectrum, fx, fy);
+    if (posed_take(pose, kx, ky, frequency)) {
+        double turn = -2 * PI * (kx * pose->offset[0] + ky * pose->offset[1]) / LATTICE_PERIOD;
+        struct value at = spectrum_at(spectrum, frequency[0], frequency[1]);
+        float cosine = (float)cos(turn);
+        float sine = (float)sin(turn);
+
+        field->on[kx][ky + LATTICE_REACH] =
+            (struct value){at.real * cosine - at.imaginary * sine, at.real * sine + at.imaginary * cosine};
+    }
+    if (posed_take(pose, kx + 0.5, ky + 0.5, frequency))
+        field->between[kx][ky + LATTICE_REACH] = spectrum_power_at(spectrum, frequency[0], frequency[1]);
 }
 
 static void field_posed(const struct spectrum *spectrum, const struct pose *pose, double radius,
@@ -196,21 +207,10 @@ static void field_posed(const struct spectrum *spectrum, const struct pose *pose
     int ky;
 
     memset(field, 0, sizeof *field);
-    for (kx = 0; kx <= LATTICE_REACH; kx++) {
-        for (ky = -LATTICE_REACH; ky <= LATTICE_REACH; ky++) {
-            double turn = -2 * PI * (kx * pose->offset[0] + ky * pose->offset[1]) / LATTICE_PERIOD;
-            float cosine = (float)cos(turn);
-            float sine = (float)sin(turn);
-            struct value at;
-
-            if (!soft_is_needed(kx, ky, radius))
-                continue;
-            at = posed_at(spectrum, pose, kx, ky);
-            field->on[kx][ky + LATTICE_REACH] = (struct value){at.real * cosine - at.imaginary * sine,
-                                                               at.real * sine + at.imaginary * cosine};
-            field->between[kx][ky + LATTICE_REACH] = power_of(posed_at(spectrum, pose, kx + 0.5, ky + 0.5));
-        }
-    }
+    for (kx = 0; kx <= LATTICE_REACH; kx++)
+        for (ky = -LATTICE_REACH; ky <= LATTICE_REACH; ky++)
+            if (soft_is_needed(kx, ky, radius))
+                point_posed(spectrum, pose, kx, ky, field);
 }
 
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,

@@ -18,6 +18,8 @@
 #define ASPECT_ANGLE   30 /* how many angle steps beside the axes a stretched picture may be turned */
 #define POWER_CAP      10.0f
 #define BYTE_SCALE     25.0f
+#define NOISE_LEAST    1e-20f
+#define POWER_MOST     1e12 /* of a tone: the product over all stays a number */
 #define NOISE_SHARE    0.02 /* half the side of the square over which noise is averaged, cycles a pixel */
 #define CANDIDATES     384  /* of a league at most */
 #define UPRIGHT_ANGLE  1    /* angle steps that still count as upright */
@@ -93,6 +95,15 @@ static void powers_cap(float *power, const float *mean, size_t count)
         power[i] = power[i] < 4 * mean[i] ? power[i] : 4 * mean[i];
 }
 
+ENGINE_CLONES
+static void powers_divide(float *restrict power, const float *restrict noise, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        power[i] /= noise[i] + NOISE_LEAST;
+}
+
 /* The noise is a mean of the power around, in which peaks count little. */
 static bool noise_estimate(struct search *search, float *power)
 {
@@ -131,11 +142,11 @@ static float noise_at(const struct search *search, double fx, double fy)
     }
     column = (int)(fx * luma->columns + 0.5);
     row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5) % luma->rows;
-    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + 1e-20f;
+    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + NOISE_LEAST;
 }
 
-/* The power at a frequency, between the four bins around it, over the noise. */
-static float ratio_around(const struct search *search, const float *power, double fx, double fy)
+/* The ratio of power to noise at a frequency, between the four bins around it. */
+static float ratio_around(const struct search *search, const float *ratios, double fx, double fy)
 {
     const struct spectrum *luma = &search->luma;
     int columns = luma->columns / 2 + 1;
@@ -143,8 +154,8 @@ static float ratio_around(const struct search *search, const float *power, doubl
     double place = (fy < 0 ? fy + 1 : fy) * luma->rows;
     int row = (int)place % luma->rows;
     int below = (row + 1) % luma->rows;
-    const float *a = power + (size_t)row * (size_t)columns + column;
-    const float *b = power + (size_t)below * (size_t)columns + column;
+    const float *a = ratios + (size_t)row * (size_t)columns + column;
+    const float *b = ratios + (size_t)below * (size_t)columns + column;
     int next = column + 1 < columns;
     float upper;
     float lower;
@@ -155,7 +166,7 @@ static float ratio_around(const struct search *search, const float *power, doubl
     wy = (float)(place - (int)place);
     upper = a[0] + wx * (a[next] - a[0]);
     lower = b[0] + wx * (b[next] - b[0]);
-    return (upper + wy * (lower - upper)) / noise_at(search, fx, fy);
+    return upper + wy * (lower - upper);
 }
 
 /* The map's value where nothing can be: its mean over noise. */
@@ -172,28 +183,44 @@ static uint8_t polar_mean(const struct search *search)
     return (uint8_t)(count > 0 ? sum / (double)count : 0);
 }
 
-/* The spectrum over angle and the logarithm of frequency, a byte a place. */
-static void polar_fill(struct search *search, const float *power)
+/* One angle of the map: the ratios along a ray. */
+static void ray_fill(const struct search *search, const float *ratios, int angle, const double *frequencies)
 {
+    double cosine = cos(PI * angle / ANGLES - PI / 2);
+    double sine = sin(PI * angle / ANGLES - PI / 2);
+    uint8_t *map = search->polar_map + (size_t)angle * (size_t)search->rho_count;
+    int rho;
+
+    for (rho = 0; rho < search->rho_count; rho++) {
+        double fx = frequencies[rho] * cosine;
+        double fy = frequencies[rho] * sine;
+        float ratio = 0;
+
+        if (fabs(fx) < FREQUENCY_HIGH && fabs(fy) < FREQUENCY_HIGH)
+            ratio = ratio_around(search, ratios, fx, fy);
+        map[rho] = (uint8_t)((ratio < POWER_CAP ? ratio : POWER_CAP) * BYTE_SCALE);
+    }
+}
+
+/* The spectrum over angle and the logarithm of frequency, a byte a place; power becomes its ratio to the
+ * noise. */
+static bool polar_fill(struct search *search, float *power, size_t count)
+{
+    struct workspace *workspace = search->reader->workspace;
+    size_t mark = workspace_mark(workspace);
+    double *frequencies = workspace_take_unset(workspace, (size_t)search->rho_count, sizeof *frequencies);
     int angle;
     int rho;
 
-    for (angle = 0; angle < ANGLES; angle++) {
-        double cosine = cos(PI * angle / ANGLES - PI / 2);
-        double sine = sin(PI * angle / ANGLES - PI / 2);
-
-        for (rho = 0; rho < search->rho_count; rho++) {
-            double frequency = FREQUENCY_LOW * exp(rho * RHO_STEP);
-            double fx = frequency * cosine;
-            double fy = frequency * sine;
-            float ratio = 0;
-
-            if (fabs(fx) < FREQUENCY_HIGH && fabs(fy) < FREQUENCY_HIGH)
-                ratio = fminf(ratio_around(search, power, fx, fy), POWER_CAP);
-            search->polar_map[(size_t)angle * (size_t)search->rho_count + (size_t)rho] =
-                (uint8_t)(ratio * BYTE_SCALE);
-        }
-    }
+    if (frequencies == NULL)
+        return false;
+    for (rho = 0; rho < search->rho_count; rho++)
+        frequencies[rho] = FREQUENCY_LOW * exp(rho * RHO_STEP);
+    powers_divide(power, search->noise, count);
+    for (angle = 0; angle < ANGLES; angle++)
+        ray_fill(search, power, angle, frequencies);
+    workspace_rewind(workspace, mark);
+    return true;
 }
 
 /* Where nothing can be counts as noise does, so that scales compare. */
@@ -208,7 +235,7 @@ static void polar_even(struct search *search)
 }
 
 ENGINE_CLONES
-static void scores_add(uint16_t *scores, const uint8_t *map, int count)
+static void scores_add(uint16_t *restrict scores, const uint8_t *restrict map, int count)
 {
     int i;
 
@@ -283,6 +310,17 @@ static enum league league_of(const struct template *template, int angle)
     return angle <= UPRIGHT_ANGLE || angle >= ANGLES - UPRIGHT_ANGLE ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
 }
 
+ENGINE_CLONES
+static unsigned scores_greatest(const uint16_t *restrict scores, int count)
+{
+    uint16_t greatest = 0;
+    int i;
+
+    for (i = 0; i < count; i++)
+        greatest = scores[i] > greatest ? scores[i] : greatest;
+    return greatest;
+}
+
 /* Offers the peaks of the scores at one angle. */
 static void scores_offer(struct search *search, const struct template *template, int angle)
 {
@@ -290,6 +328,9 @@ static void scores_offer(struct search *search, const struct template *template,
     struct pool *pool = &search->pools[league_of(template, angle)];
     int i;
 
+    if (pool->count == pool->most &&
+        (float)scores_greatest(search->scores, search->scale_count) <= pool->heap[0].score)
+        return;
     candidate.angle = PI * angle / ANGLES;
     for (i = 1; i + 1 < search->scale_count; i++) {
         const uint16_t *at = search->scores + i;
@@ -358,39 +399,52 @@ static void candidate_pose(struct candidate *candidate)
     candidate->pose.matrix[3] = sine * sheared[0] + cosine * sheared[1];
 }
 
+/* Where the pose moves a tone; false beyond the band. */
+static bool tone_place(const struct search *search, const struct pose *pose, unsigned i, double frequency[2])
+{
+    const struct lattice_tone *tone = &search->reader->lattice->tones[i];
+
+    frequency[0] = (pose->matrix[0] * tone->kx + pose->matrix[2] * tone->ky) / LATTICE_PERIOD;
+    frequency[1] = (pose->matrix[1] * tone->kx + pose->matrix[3] * tone->ky) / LATTICE_PERIOD;
+    return fabs(frequency[0]) < FREQUENCY_HIGH && fabs(frequency[1]) < FREQUENCY_HIGH;
+}
+
 /* The spectrum at a tone as the pose moves it, over the noise there; false beyond the band. */
 static bool tone_at(const struct search *search, const struct pose *pose, unsigned i, struct value *value)
 {
-    const struct lattice_tone *tone = &search->reader->lattice->tones[i];
-    double fx = (pose->matrix[0] * tone->kx + pose->matrix[2] * tone->ky) / LATTICE_PERIOD;
-    double fy = (pose->matrix[1] * tone->kx + pose->matrix[3] * tone->ky) / LATTICE_PERIOD;
+    double frequency[2];
     float factor;
 
-    if (fabs(fx) >= FREQUENCY_HIGH || fabs(fy) >= FREQUENCY_HIGH)
+    if (!tone_place(search, pose, i, frequency))
         return false;
-    *value = spectrum_at(&search->luma, fx, fy);
-    factor = 1 / sqrtf(noise_at(search, fx, fy));
+    *value = spectrum_at(&search->luma, frequency[0], frequency[1]);
+    factor = 1 / sqrtf(noise_at(search, frequency[0], frequency[1]));
     value->real *= factor;
     value->imaginary *= factor;
     return true;
 }
 
+/* The sum over the tones of log(1 + power) less what noise has of it; the logarithm is taken once, of the
+ * product. */
 static float pose_score(const struct search *search, struct candidate *candidate)
 {
-    float sum = 0;
+    double product = 1;
+    float expected = 0;
     unsigned i;
 
     candidate_pose(candidate);
     for (i = 0; i < LATTICE_TONES; i++) {
-        struct value value;
+        double frequency[2];
         float power;
 
-        if (!tone_at(search, &candidate->pose, i, &value))
+        if (!tone_place(search, &candidate->pose, i, frequency))
             continue;
-        power = value.real * value.real + value.imaginary * value.imaginary;
-        sum += logf(1 + power) - 0.6f;
+        power = spectrum_power_at(&search->luma, frequency[0], frequency[1]) /
+                noise_at(search, frequency[0], frequency[1]);
+        product *= 1 + fmin((double)power, POWER_MOST);
+        expected += 0.6f;
     }
-    return sum;
+    return (float)log(product) - expected;
 }
 
 /* Climbs along one parameter at a time, with steps that halve. */
@@ -623,7 +677,8 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     powers_take(search->luma.grid, power, count);
     if (!noise_estimate(search, power))
         return false;
-    polar_fill(search, power);
+    if (!polar_fill(search, power, count))
+        return false;
     polar_even(search);
     search->fit_plan =
         fftwf_plan_dft_2d(FIT_SIDE, FIT_SIDE, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);

@@ -154,10 +154,10 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
     return (struct value){at[0], -at[1]};
 }
 
-/* The taps around a place; the place of the first. */
+/* The taps around a place that is not negative; the place of the first. */
 static int taps_take(const struct spectrum *spectrum, double place, float taps[SPECTRUM_TAPS])
 {
-    int first = (int)floor(place) - SPECTRUM_TAPS / 2 + 1;
+    int first = (int)place - SPECTRUM_TAPS / 2 + 1;
     double offset = (first - place + SPECTRUM_TAPS / 2.0) * KERNEL_STEPS;
     int step = (int)offset;
     float way = (float)(offset - step);
@@ -171,53 +171,86 @@ static int taps_take(const struct spectrum *spectrum, double place, float taps[S
     return first;
 }
 
-static struct value taps_sum(const struct spectrum *spectrum, int column, int row, const float *across,
-                             const float *down)
+/* Where the taps lie on the grid as it is kept: first down, all parts at once, then across. */
+static struct value taps_sum_inside(const struct spectrum *spectrum, int column, int row, const float *across,
+                                    const float *down)
 {
+    const size_t stride = 2 * ((size_t)spectrum->columns / 2 + 1);
+    const float *line = (const float *)spectrum->grid + (size_t)row * stride + 2 * (size_t)column;
+    float parts[2 * SPECTRUM_TAPS] = {0};
     struct value sum = {0, 0};
-    int half = spectrum->columns / 2;
-    bool is_inside = column >= 0 && column + SPECTRUM_TAPS <= half + 1 && row >= 0 &&
-                     row + SPECTRUM_TAPS <= spectrum->rows;
+    int i;
+    int j;
+
+    for (j = 0; j < SPECTRUM_TAPS; j++, line += stride)
+        for (i = 0; i < 2 * SPECTRUM_TAPS; i++)
+            parts[i] += down[j] * line[i];
+    for (i = 0; i < SPECTRUM_TAPS; i++) {
+        sum.real += across[i] * parts[2 * i];
+        sum.imaginary += across[i] * parts[2 * i + 1];
+    }
+    return sum;
+}
+
+/* The same over the grid's edges. */
+static struct value taps_sum_around(const struct spectrum *spectrum, int column, int row, const float *across,
+                                    const float *down)
+{
+    float parts[2 * SPECTRUM_TAPS] = {0};
+    struct value sum = {0, 0};
     int i;
     int j;
 
     for (j = 0; j < SPECTRUM_TAPS; j++) {
-        const fftwf_complex *line =
-            is_inside ? spectrum->grid + (size_t)(row + j) * (size_t)(half + 1) + (size_t)column : NULL;
-        struct value part = {0, 0};
-
         for (i = 0; i < SPECTRUM_TAPS; i++) {
-            struct value at = is_inside ? (struct value){line[i][0], line[i][1]}
-                                        : grid_value(spectrum, column + i, row + j);
+            struct value at = grid_value(spectrum, column + i, row + j);
 
-            part.real += across[i] * at.real;
-            part.imaginary += across[i] * at.imaginary;
+            parts[2 * i] += down[j] * at.real;
+            parts[2 * i + 1] += down[j] * at.imaginary;
         }
-        sum.real += down[j] * part.real;
-        sum.imaginary += down[j] * part.imaginary;
+    }
+    for (i = 0; i < SPECTRUM_TAPS; i++) {
+        sum.real += across[i] * parts[2 * i];
+        sum.imaginary += across[i] * parts[2 * i + 1];
     }
     return sum;
+}
+
+/* At a frequency of fx >= 0, but for the turn by half a sample. */
+static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
+{
+    float across[SPECTRUM_TAPS];
+    float down[SPECTRUM_TAPS];
+    int column = taps_take(spectrum, fx * spectrum->columns, across);
+    int row = taps_take(spectrum, (fy < 0 ? fy + 1 : fy) * spectrum->rows, down);
+    bool is_inside = column >= 0 && column + SPECTRUM_TAPS <= spectrum->columns / 2 + 1 && row >= 0 &&
+                     row + SPECTRUM_TAPS <= spectrum->rows;
+    struct value sum = is_inside ? taps_sum_inside(spectrum, column, row, across, down)
+                                 : taps_sum_around(spectrum, column, row, across, down);
+
+    sum.real *= (float)spectrum->scale;
+    sum.imaginary *= (float)spectrum->scale;
+    return sum;
+}
+
+float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy)
+{
+    struct value value = fx < 0 ? value_unturned(spectrum, -fx, -fy) : value_unturned(spectrum, fx, fy);
+
+    return value.real * value.real + value.imaginary * value.imaginary;
 }
 
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy)
 {
     bool is_mirrored = fx < 0;
-    float across[SPECTRUM_TAPS];
-    float down[SPECTRUM_TAPS];
     struct value sum;
     double turn;
-    int column;
-    int row;
 
     if (is_mirrored) {
         fx = -fx;
         fy = -fy;
     }
-    column = taps_take(spectrum, fx * spectrum->columns, across);
-    row = taps_take(spectrum, (fy < 0 ? fy + 1 : fy) * spectrum->rows, down);
-    sum = taps_sum(spectrum, column, row, across, down);
-    sum.real *= (float)spectrum->scale;
-    sum.imaginary *= (float)spectrum->scale;
+    sum = value_unturned(spectrum, fx, fy);
     /* The middle of a plane of even width lies half a sample beyond the sample at place 0. */
     turn = -PI * ((spectrum->width % 2 == 0 ? fx : 0) + (spectrum->height % 2 == 0 ? fy : 0));
     if (turn != 0) {

@@ -40,4 +40,7 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
 /* The sum of samples * exp(-2 pi j f x), x from the middle of the plane, f in cycles a sample, |f| <= 1/2. */
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy);
 
+/* Its squared magnitude, for less. */
+float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy);
+
 #endif

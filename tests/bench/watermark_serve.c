@@ -1,0 +1,101 @@
+/*
+ * The watermark engine for many pictures in one process: what imgwardctl does to
+ * files, without the files.  For tests/bench/watermark.
+ *
+ * Asked on stdin by lines and what follows them, answering on stdout:
+ *   key, 32 bytes                            nothing
+ *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - where there is no mark
+ *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - where it takes no mark
+ * Pictures are red, green and blue, 8 bits each.
+ */
+#include <imgward/watermark.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDE_MAX_PX 30000u
+
+static uint8_t key[WATERMARK_KEY_BYTES];
+
+static void bytes_read(void *to, size_t size)
+{
+    if (fread(to, 1, size, stdin) != size)
+        exit(2);
+}
+
+static void bytes_write(const void *from, size_t size)
+{
+    if (fwrite(from, 1, size, stdout) != size)
+        exit(2);
+}
+
+static struct image picture_read(uint32_t width, uint32_t height)
+{
+    struct image image = {width, height, 3, 8, (size_t)width * 3, NULL};
+
+    if (width == 0 || height == 0 || width > SIDE_MAX_PX || height > SIDE_MAX_PX)
+        exit(2);
+    image.pixels = malloc(image.stride_bytes * height);
+    if (image.pixels == NULL)
+        exit(2);
+    bytes_read(image.pixels, image.stride_bytes * height);
+    return image;
+}
+
+static void extract_answer(const struct image *image)
+{
+    uint64_t number = 0;
+    enum iw_error error = watermark_extract(image, key, &number, NULL);
+
+    if (error != IW_OK && error != IW_WATERMARK_NOT_FOUND)
+        exit(2);
+    if (error == IW_OK)
+        printf("%016" PRIx64 "\n", number);
+    else
+        printf("-\n");
+}
+
+static void embed_answer(struct image *image, uint64_t number)
+{
+    enum iw_error error = watermark_embed(image, key, number, NULL, NULL);
+
+    if (error != IW_OK && error != IW_WATERMARK_NOT_EMBEDDED && error != IW_IMAGE_TOO_SMALL)
+        exit(2);
+    printf("%s\n", error == IW_OK ? "ok" : "-");
+    if (error == IW_OK)
+        bytes_write(image->pixels, image->stride_bytes * image->height_px);
+}
+
+static void line_answer(const char *line)
+{
+    struct image image;
+    uint32_t width = 0;
+    uint32_t height = 0;
+    uint64_t number = 0;
+
+    if (strcmp(line, "key\n") == 0) {
+        bytes_read(key, sizeof key);
+    } else if (sscanf(line, "extract %" SCNu32 " %" SCNu32, &width, &height) == 2) {
+        image = picture_read(width, height);
+        extract_answer(&image);
+        free(image.pixels);
+    } else if (sscanf(line, "embed %" SCNx64 " %" SCNu32 " %" SCNu32, &number, &width, &height) == 3) {
+        image = picture_read(width, height);
+        embed_answer(&image, number);
+        free(image.pixels);
+    } else {
+        exit(2);
+    }
+    fflush(stdout);
+}
+
+int main(void)
+{
+    char line[100];
+
+    while (fgets(line, sizeof line, stdin) != NULL)
+        line_answer(line);
+    return 0;
+}
