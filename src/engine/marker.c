@@ -26,27 +26,56 @@ static void row_product(float *restrict row, const float *restrict tile, int wid
         row[x] *= tile[x];
 }
 
-/* The mask between its pixels, for pictures larger than it. */
+ENGINE_CLONES
+static void line_between(const float *restrict upper, const float *restrict lower, float down,
+                         float *restrict line, int width)
+{
+    int x;
+
+    for (x = 0; x < width; x++)
+        line[x] = upper[x] + down * (lower[x] - upper[x]);
+}
+
+/* The mask between its pixels, for pictures larger than it: first down, then along the row. */
 static void row_stretched(const struct marker *marker, const float *mask, uint32_t y, float *to)
 {
+    const struct marker_stretch *stretch = &marker->stretch;
     double row = (y + 0.5) / marker->step - 0.5;
     int top = (int)floor(row);
-    float down = (float)(row - top);
-    const float *upper = mask + (size_t)within(top, marker->mask_height - 1) * (size_t)marker->mask_width;
-    const float *lower = mask + (size_t)within(top + 1, marker->mask_height - 1) * (size_t)marker->mask_width;
-    float scale = (float)(1 / marker->step);
+    int width = marker->mask_width;
+    const float *upper = mask + (size_t)within(top, marker->mask_height - 1) * (size_t)width;
+    const float *lower = mask + (size_t)within(top + 1, marker->mask_height - 1) * (size_t)width;
+    float *line = stretch->line;
     uint32_t x;
 
+    line_between(upper, lower, (float)(row - top), line + 1, width);
+    line[0] = line[1];
+    line[width + 1] = line[width];
     for (x = 0; x < marker->image->width_px; x++) {
-        float column = ((float)x + 0.5f) * scale - 0.5f;
-        int left = (int)(column + 1) - 1;
-        float way = column - (float)left;
-        int a = within(left, marker->mask_width - 1);
-        int b = within(left + 1, marker->mask_width - 1);
+        const float *at = line + stretch->places[x];
 
-        to[x] = (upper[a] + way * (upper[b] - upper[a])) * (1 - down) +
-                (lower[a] + way * (lower[b] - lower[a])) * down;
+        to[x] = at[0] + stretch->ways[x] * (at[1] - at[0]);
     }
+}
+
+bool marker_stretch_init(struct marker *marker, struct workspace *workspace)
+{
+    struct marker_stretch *stretch = &marker->stretch;
+    size_t width = marker->image->width_px;
+    size_t x;
+
+    stretch->line = workspace_take_unset(workspace, (size_t)marker->mask_width + 2, sizeof(float));
+    stretch->places = workspace_take_unset(workspace, width, sizeof *stretch->places);
+    stretch->ways = workspace_take_unset(workspace, width, sizeof *stretch->ways);
+    if (workspace->failed)
+        return false;
+    for (x = 0; x < width; x++) {
+        double column = ((double)x + 0.5) / marker->step + 0.5;
+
+        stretch->places[x] = within((int)column, marker->mask_width);
+        stretch->ways[x] = (float)(column - (int)column);
+    }
+    return true;
 }
 
 /* The masks of a row: as they are made, or between the pixels of smaller ones. */

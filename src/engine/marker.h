@@ -9,13 +9,21 @@
 
 #include "engine/texture.h"
 
+/* Where the pixels of a row lie on a smaller mask. */
+struct marker_stretch {
+    float *line;     /* scratch: a row of the mask, and one pixel more at both ends */
+    int32_t *places; /* on that, for each pixel: the one before it, */
+    float *ways;     /* and how far it is on the way to the next */
+};
+
 struct marker {
     const struct image *image;
     const struct texture_mask *texture; /* of the picture itself, at gain; */
     float gain;
     const float *luma_mask; /* or the masks of a smaller plane, to be stretched: */
     const float *blue_mask; /* standard deviations of the pattern, in grey levels of 255 */
-    double step;            /* picture pixels a mask pixel */
+    struct marker_stretch stretch;
+    double step; /* picture pixels a mask pixel */
     int mask_width;
     int mask_height;
     int period_px; /* side of a tile */
@@ -25,6 +33,9 @@ struct marker {
     float *blue_row;        /* twice that */
     int16_t *changes;       /* channels times that */
 };
+
+/* Makes a marker with smaller masks ready.  False when there is no memory.  The workspace's. */
+bool marker_stretch_init(struct marker *marker, struct workspace *workspace);
 
 /* One marked row into to (which may be the picture's own); the sum of squared errors on the scale 0..255. */
 double marker_row(const struct marker *marker, uint32_t y, void *to);

@@ -101,8 +101,8 @@ void plane_row(const struct image *image, uint32_t y, float *luma, float *blue, 
         row_weight(image, row, weight);
 }
 
-/* The step of a reduction as a table: which samples a result covers. */
-static void row_reduce(const float *from, int from_width, double step, float *to, int to_width)
+/* Sums over steps of a row, times area. */
+static void row_reduce(const float *from, int from_width, double step, float area, float *to, int to_width)
 {
     int i;
 
@@ -119,12 +119,12 @@ static void row_reduce(const float *from, int from_width, double step, float *to
         sum += from[first] * (float)(first + 1 - begin);
         if (last < from_width)
             sum += from[last] * (float)(end - last);
-        to[i] = sum;
+        to[i] = sum * area;
     }
 }
 
 ENGINE_CLONES
-static void row_add(float *to, const float *from, float share, int width)
+static void row_add(float *restrict to, const float *restrict from, float share, int width)
 {
     int x;
 
@@ -132,42 +132,62 @@ static void row_add(float *to, const float *from, float share, int width)
         to[x] += from[x] * share;
 }
 
+/* A reduction under way: rows of the picture are summed up, and then reduced along x at once. */
 struct reducer {
     const struct image *image;
     double step;
     struct plane *plane;
-    float *rows[3];    /* luma, Cb, weight as read */
-    float *reduced[3]; /* the same, reduced along x */
+    float *rows[3]; /* luma, Cb, weight as read */
+    float *sums[3]; /* of what belongs to the plane row under way */
+    int done;       /* plane rows */
 };
 
-/* Adds what one row of the picture gives to the plane rows that it touches. */
-static void reducer_row(struct reducer *reducer, uint32_t y)
+static void reducer_add(struct reducer *reducer, double share)
+{
+    unsigned i;
+
+    for (i = 0; i < 3; i++)
+        if (reducer->sums[i] != NULL)
+            row_add(reducer->sums[i], reducer->rows[i], (float)share, (int)reducer->image->width_px);
+}
+
+/* Ends a plane row; what is summed up next begins at nothing. */
+static void reducer_flush(struct reducer *reducer)
 {
     float *planes[3] = {reducer->plane->luma, reducer->plane->blue, reducer->plane->weight};
-    int width = reducer->plane->width;
-    int first = (int)(y / reducer->step);
+    size_t first = (size_t)reducer->done * (size_t)reducer->plane->width;
     float area = (float)(1 / (reducer->step * reducer->step));
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        if (reducer->sums[i] == NULL)
+            continue;
+        row_reduce(reducer->sums[i], (int)reducer->image->width_px, reducer->step, area, planes[i] + first,
+                   reducer->plane->width);
+        memset(reducer->sums[i], 0, reducer->image->width_px * sizeof(float));
+    }
+    reducer->done++;
+}
+
+/* Adds one row of the picture to the plane rows that it touches. */
+static void reducer_row(struct reducer *reducer, uint32_t y)
+{
+    double left = (reducer->done + 1) * reducer->step - y; /* of this row and those after it */
     unsigned i;
     uint32_t x;
 
+    if (reducer->done >= reducer->plane->height)
+        return;
     plane_row(reducer->image, y, reducer->rows[0], reducer->rows[1], reducer->rows[2]);
-    for (i = 0; i < 3; i++) {
-        double split = (first + 1) * reducer->step;
-        double share = split - y < 1 ? split - y : 1;
-
-        if (planes[i] == NULL)
-            continue;
-        for (x = 0; i < 2 && planes[2] != NULL && x < reducer->image->width_px; x++)
+    for (i = 0; i < 2 && reducer->rows[2] != NULL; i++)
+        for (x = 0; reducer->sums[i] != NULL && x < reducer->image->width_px; x++)
             reducer->rows[i][x] *= reducer->rows[2][x];
-        row_reduce(reducer->rows[i], (int)reducer->image->width_px, reducer->step, reducer->reduced[i],
-                   width);
-        if (first < reducer->plane->height)
-            row_add(planes[i] + (size_t)first * (size_t)width, reducer->reduced[i], (float)share * area,
-                    width);
-        if (share < 1 && first + 1 < reducer->plane->height)
-            row_add(planes[i] + (size_t)(first + 1) * (size_t)width, reducer->reduced[i],
-                    (float)(1 - share) * area, width);
-    }
+    reducer_add(reducer, left < 1 ? left : 1);
+    if (left > 1)
+        return;
+    reducer_flush(reducer);
+    if (left < 1)
+        reducer_add(reducer, 1 - left);
 }
 
 /* A picture that is not reduced and has no transparent pixels. */
@@ -224,40 +244,48 @@ static bool plane_fill(struct plane *plane, struct workspace *workspace)
     return true;
 }
 
-bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane)
+static bool plane_reduce(const struct image *image, double step, struct workspace *workspace,
+                         struct plane *plane)
 {
     struct reducer reducer = {.image = image, .step = step, .plane = plane};
-    size_t count;
-    bool is_copy = step <= 1 && !image_has_alpha(image);
-    size_t mark;
+    const float *planes[3] = {plane->luma, plane->blue, plane->weight};
+    size_t mark = workspace_mark(workspace);
     unsigned i;
     uint32_t y;
+
+    for (i = 0; i < 3; i++) {
+        if (planes[i] == NULL)
+            continue;
+        reducer.rows[i] = workspace_take_unset(workspace, image->width_px, sizeof(float));
+        reducer.sums[i] = workspace_take(workspace, image->width_px, sizeof(float));
+    }
+    if (workspace->failed)
+        return false;
+    for (y = 0; y < image->height_px; y++)
+        reducer_row(&reducer, y);
+    if (reducer.done < plane->height)
+        reducer_flush(&reducer);
+    workspace_rewind(workspace, mark);
+    return true;
+}
+
+bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane)
+{
+    bool is_copy = step <= 1 && !image_has_alpha(image);
+    size_t count;
 
     plane->width = (int)(image->width_px / step);
     plane->height = (int)(image->height_px / step);
     count = (size_t)plane->width * (size_t)plane->height;
-    plane->luma = (is_copy ? workspace_take_unset : workspace_take)(workspace, count, sizeof(float));
-    plane->blue = NULL;
-    if (image_has_color(image))
-        plane->blue = (is_copy ? workspace_take_unset : workspace_take)(workspace, count, sizeof(float));
-    plane->weight = image_has_alpha(image) ? workspace_take(workspace, count, sizeof(float)) : NULL;
-    mark = workspace_mark(workspace);
-    for (i = 0; i < 3; i++) {
-        reducer.rows[i] = workspace_take(workspace, image->width_px, sizeof(float));
-        reducer.reduced[i] = workspace_take(workspace, (size_t)plane->width, sizeof(float));
-    }
+    plane->luma = workspace_take_unset(workspace, count, sizeof(float));
+    plane->blue = image_has_color(image) ? workspace_take_unset(workspace, count, sizeof(float)) : NULL;
+    plane->weight = image_has_alpha(image) ? workspace_take_unset(workspace, count, sizeof(float)) : NULL;
     if (workspace->failed)
         return false;
-    if (is_copy) {
+    if (is_copy)
         plane_copy(image, plane);
-        workspace_rewind(workspace, mark);
-        return true;
-    }
-    if (plane->weight == NULL)
-        reducer.rows[2] = NULL;
-    for (y = 0; y < image->height_px; y++)
-        reducer_row(&reducer, y);
-    workspace_rewind(workspace, mark);
+    else if (!plane_reduce(image, step, workspace, plane))
+        return false;
     return plane->weight == NULL || plane_fill(plane, workspace);
 }
 

@@ -370,7 +370,7 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
                         .changes = workspace_take_unset(workspace, width * image->channels, sizeof(int16_t))};
     if (embedding->period_px == LATTICE_PERIOD)
         return !workspace->failed;
-    return !workspace->failed &&
+    return marker_stretch_init(marker, workspace) &&
            tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
 }
 
