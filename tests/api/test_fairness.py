@@ -1,4 +1,6 @@
 """Fair between accounts: a large order of one holds back nobody else's single file; and it stays quick."""
+import os
+import subprocess
 import threading
 import time
 
@@ -59,6 +61,60 @@ def wait_until_working(client, seconds=120):
             return orders[0]["orderId"]
         time.sleep(0.05)
     raise TimeoutError("no file of the large order was done")
+
+
+@pytest.fixture
+def two_supervisors(stack, tmp_path):
+    """Two workers on one database, one image process each; the folder of the second one's log."""
+    with stack.configured("worker", "processes", "1"):
+        stack.part("stop", "worker")
+        stack.part("start", "worker")
+        config = tmp_path / "imgward.conf"
+        with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+            config.write_text(file.read().replace("/worker.pid", "/worker-2.pid"), encoding="utf-8")
+        with open(tmp_path / "log", "wb") as log:
+            second = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-worker"), "--config", str(config)],
+                                      stderr=log)
+        try:
+            end = time.monotonic() + 60
+            while len(stack.sql("SELECT 1 FROM workers WHERE seen_at > UTC_TIMESTAMP(3) - INTERVAL 10 SECOND")) < 2:
+                assert time.monotonic() < end, "the second worker does not tell of itself"
+                time.sleep(0.2)
+            yield tmp_path / "log"
+        finally:
+            second.terminate()
+            assert second.wait(60) == 0
+    stack.part("stop", "worker")
+    stack.part("start", "worker")
+
+
+def overtaken(stack, small, large):
+    """How many files of the large order were done while the small one's only file waited and was worked on."""
+    return int(stack.sql(
+        "SELECT COUNT(*) FROM jobs l JOIN jobs s ON l.updated_at > s.created_at AND l.updated_at <= s.updated_at "
+        f"WHERE s.order_id = {small} AND l.order_id = {large} AND l.kind = s.kind AND s.kind = 'protect'")[0][0])
+
+
+def test_two_supervisors_on_one_database_are_fair_as_one_is(stack, single, two_supervisors, capsys):
+    """Told by the order in which jobs ended, not by the clock: it holds on a machine of any speed."""
+    large, small, other = stack.account_new(), stack.account_new(), stack.account_new()
+    files = [(f"{number}.jpg", single) for number in range(100)]
+    whole = []
+    thread = threading.Thread(target=lambda: whole.append(large.order_whole(files, 300)))
+    thread.start()
+    order = wait_until_working(large)
+    beside = [client.order_whole([("a.jpg", single)])["orderId"] for client in (small, other, small, other)]
+    done = large.detail(order).data["completedFileCount"]
+    thread.join()
+    before = [overtaken(stack, one, order) for one in beside]
+    by_second = two_supervisors.read_text(encoding="utf-8").count('"event":"job_done"')
+    with capsys.disabled():
+        print(f"\n  two supervisors: {before} of 100 files of the large order ended while each single file waited and was worked "
+              f"on; the second one did {by_second} of 105 jobs")
+    assert whole[0]["status"] == "complete" and done < 90, "the large order was through before the others could be compared"
+    # Two are in work when it comes, and a few more end at the other place while it is worked on itself.
+    assert max(before) <= 10, before
+    assert 20 <= by_second <= 85, "both take their share"
 
 
 def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys):
