@@ -1,0 +1,214 @@
+"""
+doc/operating.md, "Upgrade": an older release and a newer one, with a newer schema, side by side on one database.
+
+Twice: with an additional migration that only this test has (what the next release may do), and with the programs of the
+last commit before the newest migration, built for it, where the clone has its history.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import Stack, environment_read
+from test_operating import ROOT, run
+
+LATER = """-- What a later release may do: a table of its own, and a column that the older one does not know.
+CREATE TABLE later_things (id BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+ALTER TABLE orders ADD COLUMN later_note VARCHAR(100) NULL COMMENT 'only a later release writes it';
+ALTER TABLE jobs ADD COLUMN later_note VARCHAR(100) NULL;
+"""
+PROGRAMS = ["imgward-api", "imgward-worker", "imgward-image", "imgwardctl"]
+
+
+def sh(*words, **more):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=540, **more)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
+    return done.stdout.strip()
+
+
+def is_whole(commit):
+    """Every source that the commit's makefiles name is in it: a commit may have left one out."""
+    named = set(sh("git", "-C", ROOT, "grep", "-ohE", r"(src|include|tests)/[a-z_0-9/]+\.[ch]\b", commit, "--", "*.am").split())
+    return named <= set(sh("git", "-C", ROOT, "ls-tree", "-r", "--name-only", commit).split())
+
+
+def commit_before():
+    """The last commit without the newest migration; None where that cannot be told."""
+    newest = sorted(name for name in os.listdir(os.path.join(ROOT, "sql")) if name.endswith(".sql"))[-1]
+    try:
+        [made] = sh("git", "-C", ROOT, "log", "-1", "--diff-filter=A", "--format=%H", "--", "sql/" + newest).split()
+        before = sh("git", "-C", ROOT, "log", "-20", "--format=%H", made + "^").split()
+        return next(commit for commit in before if is_whole(commit))
+    except (OSError, RuntimeError, ValueError, StopIteration):
+        return None
+
+
+def built(build, commit):
+    """The tree of a commit, built beside our own build; kept for the next time."""
+    tree = os.path.join(os.path.dirname(build), os.path.basename(build) + "-before", commit[:12])
+    if not os.path.exists(os.path.join(tree, "done")):
+        shutil.rmtree(os.path.dirname(tree), ignore_errors=True)
+        os.makedirs(os.path.join(tree, "build"))
+        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, timeout=60, check=True)
+        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, timeout=60, check=True)
+        sh("autoreconf", "-i", cwd=tree)
+        # As little optimised as goes: it is quick to build, and has few pictures to work on.
+        sh("../configure", "-q", "CFLAGS=-O1 -g0", cwd=os.path.join(tree, "build"))
+        sh("make", "-s", f"-j{os.cpu_count()}", *PROGRAMS, cwd=os.path.join(tree, "build"))
+        with open(os.path.join(tree, "done"), "w", encoding="ascii"):
+            pass
+    return tree
+
+
+class Releases:
+    """Where the older programs and the newer migrations are."""
+
+    def __init__(self, tree, build, sql, applied):
+        self.tree, self.build, self.sql, self.applied = tree, build, sql, applied
+
+
+@pytest.fixture(params=["a later migration", "the commit before the newest migration"])
+def releases(request, stack, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("doc/operating.md is for root")
+    build = stack.environment["IMGWARD_BUILD"]
+    if request.param == "a later migration":
+        shutil.copytree(os.path.join(ROOT, "sql"), tmp_path / "sql")
+        (tmp_path / "sql" / "9999_later.sql").write_text(LATER, encoding="utf-8")
+        return Releases(ROOT, build, str(tmp_path / "sql"), 1)
+    commit = commit_before()
+    if commit is None:
+        pytest.skip("there is no history here to take an older release from")
+    tree = built(build, commit)
+    ours, theirs = [len(os.listdir(os.path.join(place, "sql"))) for place in (ROOT, tree)]
+    assert theirs < ours
+    return Releases(tree, os.path.join(tree, "build"), os.path.join(ROOT, "sql"), ours - theirs)
+
+
+@pytest.fixture
+def older(releases, tmp_path):
+    """A stack of the older release alone."""
+    var = str(tmp_path / "var")
+    environment = {**os.environ, "IMGWARD_VAR": var, "IMGWARD_BUILD": releases.build}
+    sh(os.path.join(releases.tree, "dev"), "up", env=environment)
+    try:
+        yield Stack(environment_read(os.path.join(var, "dev.env")))
+    finally:
+        sh(os.path.join(releases.tree, "dev"), "down", env=environment)
+
+
+class Orders(threading.Thread):
+    """A client that orders all the time: two files each, so that an archive is made, and a watermark now and then."""
+
+    def __init__(self, client):
+        super().__init__(daemon=True)
+        self.client, self.ended, self.problem, self.is_over = client, [], None, False
+
+    def run(self):
+        try:
+            while not self.is_over:
+                self.ended.append(self.one(len(self.ended)))
+        except Exception as problem:  # noqa: BLE001: told by check()
+            self.problem = problem
+
+    def one(self, number):
+        kind, files = ("anti-ai", ["a.jpg", "b.jpg"]) if number % 3 else (
+            "wtr-embed", [{"fileName": name, "watermarks": [{"text": "x"}]} for name in ("a.jpg", "b.jpg")])
+        data = self.said(lambda: self.client.create(files, kind=kind, key=f"rolling-{number}"), 200, 201).data
+        for file in data["files"]:
+            self.said(lambda url=file["uploadUrl"]: self.client.upload(url, pictures.jpeg(300, 300)), 200, 201)
+        self.said(lambda: self.client.confirm(data["orderId"], key=f"confirm-{number}"), 200)
+        order = self.client.wait(data["orderId"], 120)
+        assert order["status"] == "complete" and order["errors"] is None, order
+        return order["orderId"]
+
+    def said(self, request, *good):
+        """502 and 503 are what a request gets that a stopping pool had taken: every client says it again."""
+        for _ in range(5):
+            answer = request()
+            if answer.status not in (502, 503):
+                break
+            time.sleep(0.5)
+        assert answer.status in good, answer
+        return answer
+
+    def more(self, count):
+        """Waits until so many more orders have ended."""
+        wanted, end = len(self.ended) + count, time.monotonic() + 180
+        while len(self.ended) < wanted:
+            assert self.problem is None, self.problem
+            assert time.monotonic() < end, "no order ends any more"
+            time.sleep(0.1)
+
+
+def done_by(stack):
+    """Jobs that each worker has done, by its process."""
+    return {int(pid): sum(int(number) for number in re.findall(r'imgward_jobs_total\{[^}]*result="done"[^}]*\} (\d+)', metrics.replace("\\n", "\n")))
+            for pid, metrics in stack.sql("SELECT pid, metrics FROM workers")}
+
+
+def newer_start(stack, etc, tmp_path):
+    """Pool and worker of this tree beside the others, by the page's own block; their processes."""
+    build = os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build"))
+    text = open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read()
+    text = re.sub(r"(?m)^image_program = .*", f"image_program = {build}/imgward-image", text)
+    text = re.sub(r"(?m)^weights_file = .*", f"weights_file = {ROOT}/data/protect.weights", text)
+    (tmp_path / "newer.conf").write_text(text, encoding="utf-8")
+    run({"ETC": etc, "CONFIG": str(tmp_path / "newer.conf"), "RUN": stack.run, "NGINX": os.path.join(etc, "imgward"),
+         "NGINX_PID": os.path.join(stack.run, "nginx.pid"), "BIN": build, "API_PID": "0", "WORKER_PID": "0"}, "scale-out")
+    end = time.monotonic() + 60
+    while not os.path.exists(os.path.join(stack.run, "worker2.pid")):
+        assert time.monotonic() < end, "the newer worker does not start"
+        time.sleep(0.1)
+    return stack.pid("api2"), stack.pid("worker2")
+
+
+def gone(pid, seconds=60):
+    end = time.monotonic() + seconds
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < end, f"process {pid} does not end"
+        time.sleep(0.1)
+
+
+def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releases, older, tmp_path):
+    etc = os.path.dirname(older.environment["IMGWARD_CONFIG"])
+    ctl = os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build")), "imgwardctl")
+    worker, newer = older.pid("worker"), []
+    orders = Orders(older.account_new())
+    orders.start()
+    try:
+        orders.more(2)
+        said = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", releases.sql)
+        assert f"migrate: {releases.applied} applied" in said
+        orders.more(4)  # the older programs on the newer schema
+        newer = newer_start(older, etc, tmp_path)
+        orders.more(6)  # both
+        end = time.monotonic() + 30
+        while len(done_by(older)) < 2 or min(done_by(older).values()) == 0:
+            assert time.monotonic() < end and orders.problem is None, (done_by(older), orders.problem)
+            time.sleep(0.5)
+        for name in ("api", "worker"):
+            sh(os.path.join(releases.tree, "dev"), "stack", "stop", name,
+               env={**os.environ, "IMGWARD_VAR": older.environment["IMGWARD_VAR"], "IMGWARD_BUILD": releases.build})
+        gone(worker)
+        orders.more(4)  # the newer ones alone
+        orders.is_over = True
+        orders.join(150)
+        assert orders.problem is None, orders.problem
+        assert older.sql("SELECT COUNT(*) FROM orders WHERE status NOT IN ('complete', 'pending')") == [["0"]]
+        # Of archives that the older release wrote nothing but the size is known; that is no fault.
+        verified = sh(ctl, "--config", older.environment["IMGWARD_CONFIG"], "store", "verify")
+        assert re.search(r"store: [1-9]\d+ files that the database names, 0 not as it says", verified)
+    finally:
+        orders.is_over = True
+        orders.join(150)
+        for pid in newer:
+            os.kill(pid, signal.SIGTERM)
+            gone(pid)
