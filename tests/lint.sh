@@ -24,6 +24,7 @@ rules=(
     "format#clang-format agrees"
     "headers_alone#every header compiles alone"
     "no_machine_paths#no file names a path of the machine it was written on"
+    "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
 )
 
@@ -147,6 +148,16 @@ rule_headers_alone() {
 rule_no_machine_paths() {
     { git ls-files 2>/dev/null || find . -type f -not -path './.git/*' -not -path './build*' -not -path './var/*'; } |
         grep -vE '^(COPYING|tests/lint\.sh)$' | xargs -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home/[a-z]+)/' | head
+}
+
+rule_one_version() {
+    local version
+    version=$(sed -nE 's/^AC_INIT\(\[imgward\], \[([^]]*)\].*/\1/p' configure.ac)
+    [ -n "$version" ] || echo "configure.ac: AC_INIT names no version"
+    grep -m 1 '^## ' NEWS.md | grep -qF "## $version," || echo "NEWS.md: its first heading is not of $version"
+    head -n 1 debian/changelog | grep -qF "imgward ($version)" || echo "debian/changelog: its first entry is not of $version"
+    production | xargs grep -nF "$version" /dev/null
+    grep -nF "$version" doc/*.[58] packaging/*/*.service Makefile.am dev 2>/dev/null
 }
 
 rule_packages_used() { "$root/dev" deps --verify; }
