@@ -154,6 +154,12 @@ def test_another_method_of_a_known_path_is_405_with_allow(client, method, path, 
     assert allowed in [word.strip() for word in answer.headers["Allow"].split(",")]
 
 
+def test_a_method_that_nginx_refuses_is_405_with_allow_too(client):
+    answer = client.request("TRACE", ORDERS)
+    error_is_whole(answer, 405, "METHOD_NOT_ALLOWED")
+    assert "GET" in answer.headers["Allow"]
+
+
 @pytest.mark.parametrize("path", [f"{ORDERS}/123/nothing", "/api/v2", "/api/v1/orders", "/", f"{ORDERS}x", f"{ORDERS}/1/2/3/4",
                                   f"{ORDERS}/anti-ai/confirm/more"])
 def test_unknown_paths_are_404(client, path):

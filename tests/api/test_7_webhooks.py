@@ -138,7 +138,7 @@ def test_creating_answers_201_with_location_and_a_secret(account, receiver):
     answer = account.post(WEBHOOKS, {"url": receiver.url("/x"), "name": "Büro", "unknown": 1})
     assert answer.status == 201, answer
     data = answer.data
-    assert answer.headers["Location"] == f"{WEBHOOKS}/{data['id']}"
+    assert answer.headers["Location"] == f"{account.stack.url}{WEBHOOKS}/{data['id']}"
     assert data["name"] == "Büro" and data["url"] == receiver.url("/x") and data["isActive"] is True
     assert data["secret"].startswith("whsec_")
     assert 24 <= len(base64.b64decode(data["secret"].removeprefix("whsec_"), validate=True)) <= 64
