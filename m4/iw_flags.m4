@@ -42,6 +42,14 @@ AC_DEFUN([IW_COMPILER_FLAGS], [
   AC_SUBST([HARDEN_LDFLAGS])
 ])
 
+dnl IW_FAULTS: --enable-faults compiles in the places of include/imgward/fault.h; for tests alone.
+AC_DEFUN([IW_FAULTS], [
+  AC_ARG_ENABLE([faults], [AS_HELP_STRING([--enable-faults], [compile in the places where tests break things])])
+  AS_IF([test "x$enable_faults" = xyes], [FAULT_CPPFLAGS=-DIW_FAULTS], [FAULT_CPPFLAGS=])
+  AC_SUBST([FAULT_CPPFLAGS])
+  AM_CONDITIONAL([FAULTS], [test "x$enable_faults" = xyes])
+])
+
 dnl IW_SANITIZERS: --enable-sanitizers builds everything under ASan and UBSan.
 AC_DEFUN([IW_SANITIZERS], [
   AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build under ASan and UBSan])])

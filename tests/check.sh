@@ -16,7 +16,7 @@ parts=(
     "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#the walls, format, length of functions"
     "api#the contract over HTTPS, on a stack of its own"
-    "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
+    "fault#kill -9, Redis and MariaDB away in the middle of orders, seeded rounds at every fault point, on stacks of their own"
     "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
     "fuzz#every fuzz target for a few seconds (needs clang: ./dev deps lint)"
     "dist#make distcheck without git and autotools: the tarball builds, passes, installs and cleans up"

@@ -47,7 +47,8 @@ enum job_event {
 /* What became of one try that did not succeed. */
 enum job_trouble {
     JOB_TROUBLE_FINAL,     /* the input is at fault: another try gives the same */
-    JOB_TROUBLE_TRANSIENT, /* database, disk, network: counted as a failure */
+    JOB_TROUBLE_TRANSIENT, /* network, an odd answer: counted as a failure */
+    JOB_TROUBLE_OURS,      /* disk full, database away: no fault of the file's, see job_wait_out */
     JOB_TROUBLE_DEATH      /* the image process died or was killed: counted as a death */
 };
 
@@ -78,6 +79,14 @@ enum job_state job_next(enum job_state state, enum job_event event);
  */
 struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths, int64_t asked_ms,
                              const struct job_limits *limits);
+
+/* What is our own trouble is looked at again at least this often: it is over when the operator is done. */
+enum { job_ours_wait_max_ms = 5 * 60 * 1000 };
+
+/* The verdict on JOB_TROUBLE_OURS at a try of this number: once more, and neither failure nor death is
+ * counted. */
+struct job_verdict job_wait_out(int64_t attempt, int64_t failures, int64_t deaths,
+                                const struct job_limits *limits);
 
 /* "protect" and so on, as the database has it; static text. */
 const char *job_kind_name(enum job_kind kind);

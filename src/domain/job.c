@@ -67,6 +67,16 @@ struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t
     return verdict;
 }
 
+struct job_verdict job_wait_out(int64_t attempt, int64_t failures, int64_t deaths,
+                                const struct job_limits *limits)
+{
+    int64_t wait = wait_ms(limits->retry_first_ms, attempt);
+    return (struct job_verdict){.event = JOB_EVENT_RETRY,
+                                .failures = failures,
+                                .deaths = deaths,
+                                .wait_ms = wait < job_ours_wait_max_ms ? wait : job_ours_wait_max_ms};
+}
+
 const char *job_state_name(enum job_state state)
 {
     return (unsigned)state < JOB_STATE_COUNT ? names[state] : NULL;

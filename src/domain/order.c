@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "service/filekey.h"
@@ -209,6 +211,7 @@ enum iw_error order_create(struct domain *domain, int64_t account_id, const stru
         idempotency_lock_release(domain->redis, domain->context, domain->config->redis_prefix, lock);
     else
         domain->context->order_id = view->order.id;
+    fault_point(FAULT_ORDER_CREATED);
     /* An order of URLs alone has begun: somebody should look. */
     if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
         queue_ring(domain->redis, domain->config, domain->context, view->order.id);
@@ -307,6 +310,7 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
     domain->context->order_id = id;
     enum iw_error error = db_transaction(domain->context, domain->db, confirm_work, &confirmation);
     *status = confirmation.status;
+    fault_point(FAULT_ORDER_CONFIRMED);
     if (error == IW_OK && confirmation.is_started)
         queue_ring(domain->redis, domain->config, domain->context, id);
     return error;

@@ -17,17 +17,18 @@ struct record {
     int64_t now_ms;
 };
 
-/* An archive is only bytes copied: no try of it is hopeless, and a full disk may be emptied. */
+/* An archive is only bytes copied: no try of it is hopeless, its troubles are all our own. */
 static struct job_verdict verdict_of(const struct domain *domain, const struct outcome *outcome)
 {
     const struct job *job = outcome->job;
     const struct job_limits limits = {
-        .failures_max = job->kind == JOB_ARCHIVE ? INT64_MAX : domain->config->worker_failures_max,
-        .deaths_max = job->kind == JOB_ARCHIVE ? INT64_MAX : domain->config->worker_deaths_max,
+        .failures_max = domain->config->worker_failures_max,
+        .deaths_max = domain->config->worker_deaths_max,
         .retry_first_ms = domain->config->worker_retry_first_ms,
     };
-    if (outcome->kind == OUTCOME_TROUBLE && job->kind == JOB_ARCHIVE)
-        return job_judge(JOB_TROUBLE_TRANSIENT, job->failures, job->deaths, 0, &limits);
+    bool is_ours = job->kind == JOB_ARCHIVE || outcome->trouble == JOB_TROUBLE_OURS;
+    if (outcome->kind == OUTCOME_TROUBLE && is_ours)
+        return job_wait_out(job->attempt, job->failures, job->deaths, &limits);
     if (outcome->kind == OUTCOME_TROUBLE)
         return job_judge(outcome->trouble, job->failures, job->deaths, outcome->asked_ms, &limits);
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <imgward/fault.h>
 #include <imgward/order.h>
 
 #include "base/clock.h"
@@ -59,7 +60,11 @@ enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *st
         error = closing_keys(domain->context, domain->db, order_id, &clearing.kept, &clearing.kept_count);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
-    return error == IW_OK ? closing_inputs_forget(domain->context, domain->db, order_id) : error;
+    fault_point(FAULT_CLEAR_DELETED);
+    if (error == IW_OK)
+        error = closing_inputs_forget(domain->context, domain->db, order_id);
+    fault_point(FAULT_CLEAR_FORGOTTEN);
+    return error;
 }
 
 /* One order that goes through a transaction. */
@@ -153,6 +158,7 @@ static enum iw_error expire_work(struct context *context, struct db *db, void *u
         return error;
     aging->is_done = true;
     error = kinds_clear(&clearing, order.id, all, STORAGE_KIND_COUNT);
+    fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
         error = closing_files_forget(context, db, order.id, aging->now_ms);
     if (error == IW_OK)
@@ -179,6 +185,7 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
         error = db_transaction(domain->context, domain->db, work, &aging);
         if (error != IW_OK || !aging.is_done)
             continue;
+        fault_point(FAULT_AGE_RECORDED);
         (*count)++;
         domain->context->order_id = aging.order_id;
         log_event(LOG_INFO, domain->context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
@@ -271,6 +278,7 @@ enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storag
 {
     int64_t pending_ms = domain->config->orders_pending_s * 1000;
     *count = 0;
+    fault_point(FAULT_RECLAIM_BEGUN);
     enum iw_error error = named_reclaim(domain, storage, pending_ms, count);
     return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -121,6 +123,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
         error = intake_finish(intake, context, facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
+    fault_point(FAULT_UPLOAD_TAKEN);
     if (error == IW_OK)
         return intake_commit(intake, context, key);
     intake_abandon(intake);
@@ -187,7 +190,9 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                       .format = format_names[outcome->facts.format],
                                       .size_bytes = outcome->facts.size_bytes,
                                       .sha256 = outcome->facts.sha256}};
+    fault_point(FAULT_UPLOAD_STORED);
     enum iw_error error = db_transaction(context, domain->db, record_work, &record);
+    fault_point(FAULT_UPLOAD_RECORDED);
     /* When the database went away, the commit may have happened: then the bytes must stay. */
     bool is_refused =
         error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -111,7 +113,9 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     request_init(&request, parameters);
     request_name(&request);
     child->domain.context = &context;
+    fault_point(FAULT_REQUEST_READ);
     serve(&request, api_routes);
+    fault_point(FAULT_REQUEST_ANSWERED);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
@@ -141,6 +145,7 @@ int child_run(const struct config *config, int listener, struct metrics *metrics
         return EXIT_FAILURE;
     }
     child.fastcgi = fastcgi_new(listener);
+    fault_point(FAULT_CHILD_STARTED);
     int64_t left = config->api_requests_per_process;
     while (process_stop_count == 0)
         if (child_serve_one(&child, -1) && left > 0 && --left == 0)

@@ -1,5 +1,7 @@
 #include "http/limit.h"
 
+#include <imgward/fault.h>
+
 #include "base/metrics.h"
 #include "domain/caller.h"
 #include "domain/domain.h"
@@ -23,6 +25,7 @@ enum iw_error limit_receive(struct request *request)
 {
     if (request->limit_state != LIMIT_ASKED)
         return IW_OK;
+    fault_point(FAULT_LIMIT_ASKED);
     struct ratelimit_answer answer =
         ratelimit_receive(request->domain->redis, request->context, request->config->redis_prefix,
                           request->caller->id, request->limit_per_minute, request->limit_lock);

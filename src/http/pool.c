@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -99,6 +101,7 @@ static void slot_fork(struct pool *pool, struct child_slot *slot)
         return;
     }
     *slot = (struct child_slot){.pid = pid, .started_ms = clock_monotonic_ms()};
+    fault_point(FAULT_POOL_FORKED);
 }
 
 static void pool_fill(struct pool *pool)
@@ -142,6 +145,7 @@ static void pool_reap(struct pool *pool)
             if (pool->slots[i].pid == pid) {
                 death_note(pool, &pool->slots[i], state);
                 pool->slots[i] = (struct child_slot){.pid = 0};
+                fault_point(FAULT_POOL_BURIED);
             }
 }
 
@@ -184,6 +188,7 @@ static void pool_reload(struct pool *pool)
     }
     if (error == IW_OK) {
         config_swap(pool, &fresh, arena);
+        fault_point(FAULT_POOL_RELOADED);
         pool_signal(pool, SIGTERM);
         log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
     } else {

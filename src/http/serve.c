@@ -1,5 +1,7 @@
 #include "http/serve.h"
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/auth.h"
@@ -24,6 +26,7 @@ static enum iw_error step_auth(struct request *request)
 
 static enum iw_error step_handle(struct request *request)
 {
+    fault_point(FAULT_REQUEST_ADMITTED);
     return request->route->handle(request);
 }
 
@@ -68,6 +71,7 @@ void serve(struct request *request, const struct route *const *tables)
     for (size_t i = 0; error == IW_OK && i < sizeof steps / sizeof steps[0]; i++)
         error = steps[i](request);
     error = limit_settle(request, error);
+    fault_point(FAULT_REQUEST_WORKED);
     answer(request, error);
     int64_t ms = clock_monotonic_ms() - request->started_ms;
     line_log(request, error, ms);

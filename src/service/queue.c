@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 
 /* How long Redis holds a BLPOP, and after which silence the connection is taken for dead. */
@@ -27,6 +29,7 @@ static void list_cut(struct redis *redis, struct context *context, const char *k
 void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
 {
     char key[key_size], id[number_size];
+    fault_point(FAULT_BELL);
     key_write(config, key);
     snprintf(id, sizeof id, "%" PRId64, order_id);
     struct redis_reply reply = redis_call(redis, context, 3, (const char *const[]){"RPUSH", key, id}, NULL);

@@ -7,6 +7,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -108,7 +110,8 @@ bool redis_send(struct redis *redis, struct context *context, unsigned count, co
     if (!redis_open(redis, context))
         return false;
     const char **given = (const char **)(uintptr_t)arguments;
-    if (redisAppendCommandArgv(redis->connection, (int)count, given, lengths) != REDIS_OK ||
+    if (fault_fails(FAULT_REDIS_SEND) ||
+        redisAppendCommandArgv(redis->connection, (int)count, given, lengths) != REDIS_OK ||
         !redis_flush(redis)) {
         redis_give_up(redis, context, "send");
         return false;
@@ -181,6 +184,10 @@ struct redis_reply redis_receive(struct redis *redis, struct context *context)
 {
     struct redis_reply reply;
     int64_t until_ms = clock_monotonic_ms() + redis->config->redis_timeout_ms;
+    if (redis->connection != NULL && fault_fails(FAULT_REDIS_RECEIVE)) {
+        redis_give_up(redis, context, "fault");
+        return (struct redis_reply){.kind = REDIS_AWAY};
+    }
     while (!redis_receive_ready(redis, context, &reply)) {
         int64_t left_ms = until_ms - clock_monotonic_ms();
         struct pollfd look = {.fd = redis->connection->fd, .events = POLLIN};

@@ -11,6 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
@@ -141,6 +143,16 @@ static enum iw_error store_failed(struct context *context, const char *what, int
     return error;
 }
 
+/* What a broken disk says. */
+static bool is_broken(enum fault fault)
+{
+    (void)fault;
+    if (!fault_fails(fault))
+        return false;
+    errno = fault == FAULT_STORE_DELETE || fault == FAULT_STORE_SYNCED ? EIO : ENOSPC;
+    return true;
+}
+
 /* ---- Opening ---- */
 
 static bool folder_make(int parent, const char *name)
@@ -227,6 +239,10 @@ enum iw_error storage_put_begin(struct storage *storage, struct context *context
     if (made == NULL)
         abort();
     made->storage = storage;
+    if (is_broken(FAULT_STORE_BEGIN)) {
+        free(made);
+        return store_failed(context, "begin", errno);
+    }
     made->descriptor = openat(storage->unfinished, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode);
     if (made->descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
         unfinished_name(made->name);
@@ -245,6 +261,8 @@ enum iw_error storage_put_begin(struct storage *storage, struct context *context
 enum iw_error storage_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
                               size_t size)
 {
+    if (is_broken(FAULT_STORE_ADD))
+        return store_failed(context, "write", errno);
     for (size_t done = 0; done < size;) {
         ssize_t count = write(writer->descriptor, (const char *)bytes + done, size - done);
         if (count < 0 && errno == EINTR)
@@ -304,13 +322,14 @@ static const char *writer_finish(struct storage_writer *writer, const struct sto
 {
     char name[name_size];
     numbers_print(name, sizeof name, key, '.');
-    if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0)
+    if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0 ||
+        is_broken(FAULT_STORE_SYNCED))
         return "sync";
     int folder = shard_make(writer->storage, key);
-    const char *failed = folder < 0                            ? "folder"
-                         : !writer_place(writer, folder, name) ? "place"
-                         : fsync(folder) != 0                  ? "folder sync"
-                                                               : NULL;
+    const char *failed = folder < 0                                            ? "folder"
+                         : !writer_place(writer, folder, name)                 ? "place"
+                         : is_broken(FAULT_STORE_PLACED) || fsync(folder) != 0 ? "folder sync"
+                                                                               : NULL;
     descriptor_close(folder);
     return failed;
 }
@@ -405,6 +424,8 @@ enum iw_error storage_delete(struct storage *storage, struct context *context, c
 {
     char name[name_size];
     numbers_print(name, sizeof name, key, '.');
+    if (is_broken(FAULT_STORE_DELETE))
+        return store_failed(context, "delete", errno);
     int folder = shard_open(storage, key);
     bool is_gone = (folder >= 0 && unlinkat(folder, name, 0) == 0) || errno == ENOENT;
     descriptor_close(folder);

@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <errmsg.h>
 #include <mysql.h>
 #include <mysqld_error.h>
+
+#include <imgward/fault.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -152,6 +155,13 @@ static bool is_refusing(unsigned number)
                                         ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
                                         ER_RECORD_FILE_FULL,
                                         ER_DISK_FULL,
+                                        ER_ERROR_ON_WRITE,
+                                        ER_GET_ERRNO,
+                                        ER_OUT_OF_RESOURCES,
+                                        ER_OUT_OF_SORTMEMORY,
+                                        ER_OUTOFMEMORY,
+                                        ER_LOCK_TABLE_FULL,
+                                        ER_STATEMENT_TIMEOUT,
                                         ER_LOCK_DEADLOCK,
                                         ER_LOCK_WAIT_TIMEOUT};
     for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
@@ -190,6 +200,18 @@ static enum iw_error db_fail(struct context *context, struct db *db, unsigned nu
         context->reason = "database_error";
     }
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+/* Two ways for a test to lose a connection: before a statement goes out, and after it ran unheard. */
+static inline void connection_cut(const struct db *db)
+{
+    shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
+}
+
+static inline enum iw_error word_heard(struct context *context, struct db *db, enum fault fault)
+{
+    (void)fault;
+    return fault_fails(fault) ? db_fail(context, db, CR_SERVER_LOST, "fault") : IW_OK;
 }
 
 static void connection_options(MYSQL *connection, const struct config *config)
@@ -349,8 +371,10 @@ static enum iw_error db_execute(struct context *context, struct db *db, const ch
             return error;
         bool is_in_transaction = db->is_in_transaction;
         error = statement_get(context, db, sql, handle);
+        if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT))
+            connection_cut(db);
         if (error == IW_OK && statement_execute(context, *handle, parameters, count))
-            return IW_OK;
+            return word_heard(context, db, FAULT_DB_STATEMENT_HEARD);
         unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
         bool is_lost =
             error == IW_OK ? may_retry(db, sql, number) : db->connection == NULL && !is_in_transaction;
@@ -528,6 +552,8 @@ static enum iw_error transaction_begin(struct context *context, struct db *db)
 {
     enum iw_error error = db_run(context, db, "START TRANSACTION", NULL, 0, NULL);
     db->is_in_transaction = error == IW_OK;
+    if (error == IW_OK && fault_fails(FAULT_DB_BEGUN))
+        connection_cut(db);
     return error;
 }
 
@@ -535,9 +561,11 @@ static enum iw_error transaction_end(struct context *context, struct db *db, con
 {
     if (db->connection == NULL)
         return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
-    enum iw_error error = IW_OK;
-    if (mysql_query(db->connection, how) != 0)
-        error = db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection));
+    if (fault_fails(FAULT_DB_COMMIT))
+        connection_cut(db);
+    enum iw_error error = mysql_query(db->connection, how) != 0
+                              ? db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection))
+                              : word_heard(context, db, FAULT_DB_COMMITTED);
     db->is_in_transaction = false;
     return error;
 }

@@ -11,6 +11,8 @@
 
 #include <fcntl.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -33,9 +35,11 @@ static _Noreturn void child_run(struct worker *worker, struct task *task, const 
     struct report report = {.error = IW_IO_FAILED};
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
+    fault_point(FAULT_ARCHIVE_BEGUN);
     if (process_die_with_parent(supervisor))
         report.error = zip_build(worker->storage, &task->context, entries, count,
                                  order_id_time_ms(task->job.order_id), &task->archive_key, &report.facts);
+    fault_point(FAULT_ARCHIVE_BUILT);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)
         strncpy(report.cause, cause, sizeof report.cause - 1);
@@ -96,7 +100,7 @@ void archive_task_begin(struct worker *worker, struct task *task)
     enum iw_error error = entries_read(worker, task, &entries, &count);
     task->archive_key = (struct storage_key){
         .kind = STORAGE_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
-    if (error == IW_OK && child_fork(worker, task, entries, count)) {
+    if (error == IW_OK && !fault_fails(FAULT_ARCHIVE_FORKED) && child_fork(worker, task, entries, count)) {
         task->deadline_ms = task->begun_ms + archive_limit_ms;
         return;
     }
@@ -127,6 +131,7 @@ void archive_task_poll(struct worker *worker, struct task *task)
         continue;
     task->child = 0;
     task->child_pipe = -1;
+    fault_point(FAULT_ARCHIVE_HEARD);
     if (size == (ssize_t)sizeof report && report.error == IW_OK) {
         report_take(worker, task, &report);
         return;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -128,6 +130,7 @@ static bool is_answer(const struct fetch_result *result)
 static void transfer_done(void *user, const struct fetch_result *result)
 {
     struct transfer *transfer = user;
+    fault_point(FAULT_DELIVERY_ANSWERED);
     transfer->is_ended = true;
     transfer->record_at_ms = clock_monotonic_ms();
     transfer->answer = (struct delivery_answer){
@@ -158,6 +161,8 @@ static enum iw_error transfer_start(struct transfer *transfer, const struct deli
                                     .done = transfer_done,
                                     .user = transfer};
     memcpy(request.headers, notice.headers, sizeof notice.headers);
+    if (fault_fails(FAULT_DELIVERY_SENT))
+        return context_fail(&transfer->context, IW_IO_FAILED, NULL);
     return fetch_start(deliver->fetch, &transfer->context, &request);
 }
 
@@ -213,6 +218,7 @@ static void transfer_record(struct transfer *transfer, int64_t now_ms)
         deliveries_record(&transfer->context, deliver->db, transfer->webhook_id, &transfer->delivery,
                           &verdict, transfer->answer.is_answered ? transfer->answer.status : 0,
                           transfer->reason, clock_now_ms(), &inactive_reason);
+    fault_point(FAULT_DELIVERY_RECORDED);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < transfer->give_up_at_ms) {
         database_said(deliver, &transfer->context, error, "delivery_not_recorded");
         transfer->record_at_ms = now_ms + record_retry_ms;
@@ -261,6 +267,8 @@ static enum iw_error receiver_lease(struct deliver *deliver, const struct delive
         return IW_OK;
     enum iw_error error = deliveries_lease(&deliver->context, deliver->db, receiver->webhook_id,
                                            deliver->owner, lease_s, clock_now_ms(), room, &lease);
+    if (error == IW_OK && lease.count > 0)
+        fault_point(FAULT_DELIVERY_LEASED);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
         transfer_begin(deliver, &lease, &lease.deliveries[i], receiver->is_failing);
     return error;

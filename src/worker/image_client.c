@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 enum { arguments_max = 24, number_bytes = 24 };
 
 /* What the process is started with; built before the fork, so that nothing allocates after it. */
@@ -57,7 +59,8 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
 static void spawn_child(const struct spawn_plan *plan, int socket)
 {
     /* One thread, whatever a numeric library would like. */
-    static const char *const environment[] = {"LC_ALL=C", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", NULL};
+    const char *const environment[] = {"LC_ALL=C", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin",
+                                       fault_environment(), NULL};
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -87,7 +90,7 @@ enum iw_error image_client_spawn(struct context *context, const struct image_cli
         return context_fail(context, IW_IO_FAILED, NULL);
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pid_t pid = fork();
+    pid_t pid = fault_fails(FAULT_HELPER_SPAWNING) ? -1 : fork();
     if (pid == 0)
         spawn_child(&plan, ends[1]);
     close(ends[1]);

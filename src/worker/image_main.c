@@ -14,6 +14,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/log.h"
 #include "worker/image_process.h"
 #include "worker/protect_picture.h"
@@ -151,6 +153,7 @@ static enum iw_error process_seal(struct context *context, const struct image_op
     struct seal_limits limits = {options->memory_bytes, options->memory_bytes,
                                  (unsigned)options->cpu_seconds};
     seal_close_from(image_socket + 1);
+    fault_open();
     enum iw_error error = seal_process(context, &limits, image_socket, missing);
     return options->is_unsealed_allowed ? IW_OK : error;
 }

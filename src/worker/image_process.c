@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "worker/protect_picture.h"
 #include "worker/seal.h"
 
@@ -189,7 +191,9 @@ static enum iw_error work_change(struct image_work *work,
     if (error != IW_OK)
         return error;
     answer_header(work->answer, &picture.header);
+    fault_point(FAULT_IMAGE_DECODED);
     error = engine(work, &picture);
+    fault_point(FAULT_IMAGE_CHANGED);
     codec_picture_free(&picture);
     return error;
 }
@@ -435,6 +439,7 @@ void image_process_run(const struct image_process *process, int socket, unsigned
     struct image_answer answer = {
         .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
     snprintf(answer.cause, sizeof answer.cause, "%s", cause);
+    fault_point(FAULT_IMAGE_STARTED);
     bool is_open = answer_send(socket, &answer);
     for (unsigned served = 1; is_open && served <= process->images_max; served++) {
         struct image_request request;
@@ -442,10 +447,13 @@ void image_process_run(const struct image_process *process, int socket, unsigned
         is_open = request_take(socket, &request, files);
         if (!is_open)
             continue;
+        fault_point(FAULT_IMAGE_TAKEN);
         seal_cpu_seconds(process->cpu_seconds);
         image_process_serve(process, &request, files, &answer);
         files_close(files);
         answer.is_last = served == process->images_max;
+        fault_point(FAULT_IMAGE_WRITTEN);
         is_open = answer_send(socket, &answer);
+        fault_point(FAULT_IMAGE_SAID);
     }
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
 #include <imgward/protect.h>
 
 #include "base/clock.h"
@@ -236,7 +237,8 @@ static enum iw_error scratch_make(struct task *task)
         task->thumbnail_file = scratch_open("thumbnail");
     if (task->result_file >= 0)
         return IW_OK;
-    return context_fail(&task->context, IW_IO_FAILED, "memfd_create: %s.", strerror(errno));
+    context_cause(&task->context, "memfd_create: %s", strerror(errno));
+    return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
 void image_task_begin(struct worker *worker, struct task *task)
@@ -247,6 +249,8 @@ void image_task_begin(struct worker *worker, struct task *task)
         error = scratch_make(task);
     if (error == IW_OK)
         error = request_send(task, &supply);
+    if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     supply_close(&supply);
     if (error == IW_OK) {
         task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
@@ -254,7 +258,7 @@ void image_task_begin(struct worker *worker, struct task *task)
     }
     scratch_close(task);
     log_failure(&task->context, "job_not_begun");
-    task_trouble(worker, task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL,
+    task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
                  task->context.reason != NULL ? task->context.reason : "not_begun");
 }
 
@@ -303,6 +307,8 @@ static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
     const struct storage_key key = {
         .kind = STORAGE_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
     enum iw_error error = bytes_store(worker, task, task->thumbnail_file, &key, &written);
+    if (error == IW_OK && fault_fails(FAULT_THUMBNAIL_STORED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
         return error;
     task->thumbnail_key = key;
@@ -327,6 +333,8 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     if (error != IW_OK)
         return error;
     task->result_key = key;
+    if (fault_fails(FAULT_RESULT_STORED))
+        return context_fail(&task->context, IW_IO_FAILED, NULL);
     if (outcome->result.format[0] == '\0')
         return context_fail(&task->context, IW_IO_FAILED, "The image process wrote what is no picture.");
     outcome->result.store_key = storage_key_text(task->arena, &key);
@@ -391,7 +399,7 @@ static void answer_take(struct worker *worker, struct task *task, const struct i
         scratch_close(task);
         task_discard(worker, task);
         log_failure(&task->context, "result_not_stored");
-        task_trouble(worker, task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL,
+        task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
                      task->context.reason != NULL ? task->context.reason : "result_unsound");
         return;
     }
@@ -448,6 +456,7 @@ void image_task_poll(struct worker *worker, struct task *task)
         helper_ended(worker, task); /* Words that nobody asked for: it is not to be trusted. */
         return;
     }
+    fault_point(FAULT_IMAGE_HEARD);
     if (answer.is_last)
         image_task_helper_end(task, &wait_status);
     answer_take(worker, task, &answer);

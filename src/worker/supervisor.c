@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -112,6 +114,8 @@ static void worker_look(struct worker *worker, enum job_class class)
         worker->look_at_ms = now_ms + database_retry_ms;
         return;
     }
+    if (count > 0)
+        fault_point(FAULT_WORKER_LEASED);
     for (unsigned i = 0; i < count; i++)
         job_hand_out(worker, pool, &jobs[i]);
     if (count == able || count == jobs_lease_max) {
@@ -157,6 +161,7 @@ static void worker_tell(struct worker *worker)
 static void worker_heartbeat(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
+    fault_point(FAULT_WORKER_HEARTBEAT);
     process_notify("WATCHDOG=1");
     worker->heartbeat_at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
     if (!worker->is_database_away)
@@ -197,6 +202,8 @@ static void worker_sweep(struct worker *worker, int64_t now_ms)
     worker->sweep_at_ms = now_ms + worker->config.worker_sweep_ms;
     if (!database_said(worker, leases_take_back(worker, &taken), "sweep_failed"))
         return;
+    if (taken > 0)
+        fault_point(FAULT_WORKER_SWEPT);
     metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)taken);
     if (taken > 0)
         log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
@@ -497,6 +504,7 @@ int supervisor_run(struct context *context, const char *config_file)
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.pools[JOB_CLASS_IMAGE].count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
+    fault_point(FAULT_WORKER_STARTED);
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
     if (workers_forget(&worker.context, worker.domain.db, worker.owner) != IW_OK)

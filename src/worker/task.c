@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "domain/upkeep.h"
@@ -64,6 +66,7 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
         queue_ring(domain.redis, &worker->start, &task->context, task->job.order_id);
     if (!effect->is_order_ended)
         return;
+    fault_point(FAULT_ORDER_ENDED);
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
     deliver_wake(worker->deliver);
     if (upkeep_order_clear(&domain, worker->storage, task->job.order_id) == IW_OK)
@@ -143,7 +146,9 @@ static void task_record(struct worker *worker, struct task *task)
     struct outcome_effect effect;
     struct domain domain = task_domain(worker, task);
     context_clear(&task->context);
+    fault_point(FAULT_OUTCOME_KNOWN);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
+    fault_point(FAULT_OUTCOME_RECORDED);
     if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
         log_failure(&task->context, "outcome_refused");
         refused_discard(worker, task);
@@ -175,6 +180,11 @@ void task_trouble(struct worker *worker, struct task *task, enum job_trouble tro
                                      .sentence = sentence != NULL ? sentence : iw_error_sentence(error),
                                      .reason = reason};
     task_end(worker, task);
+}
+
+enum job_trouble task_trouble_of(const struct task *task)
+{
+    return task->context.error == IW_SERVICE_UNAVAILABLE ? JOB_TROUBLE_OURS : JOB_TROUBLE_TRANSIENT;
 }
 
 /* The job's texts live as long as the task works on it. */

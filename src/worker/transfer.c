@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/worker.h"
@@ -101,7 +103,7 @@ static void intake_refused(struct task *task)
             return;
         }
     log_failure(&task->context, "source_not_stored");
-    task_trouble(task->worker, task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, reason);
+    task_trouble(task->worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL, reason);
 }
 
 static void source_failed(struct task *task, const struct fetch_result *result)
@@ -135,6 +137,8 @@ static enum iw_error source_keep(struct task *task)
         return error;
     error = intake_commit(task->intake, &task->context, &key);
     task->intake = NULL;
+    if (error == IW_OK && fault_fails(FAULT_SOURCE_STORED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
         return error;
     task->result_key = key;
@@ -175,6 +179,8 @@ static enum iw_error source_begin(struct worker *worker, struct task *task)
                                           .user = task};
     enum iw_error error =
         intake_begin(worker->storage, &task->context, config->store_upload_max_bytes, false, &task->intake);
+    if (error == IW_OK && fault_fails(FAULT_SOURCE_ASKED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     return error == IW_OK ? fetch_start(worker->fetch, &task->context, &request) : error;
 }
 
@@ -185,6 +191,7 @@ static void target_done(void *user, const struct fetch_result *result)
     struct task *task = user;
     bool is_taken = result->outcome == FETCH_ANSWERED || result->outcome == FETCH_TOO_LARGE;
     transfer_drop(task);
+    fault_point(FAULT_TARGET_TOOK);
     if (is_taken && is_success(result)) {
         task->outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_PUSHED};
         task_end(task->worker, task);
@@ -222,6 +229,8 @@ static enum iw_error target_begin(struct worker *worker, struct task *task)
         .redirects_max = 0,
         .done = target_done,
         .user = task};
+    if (fault_fails(FAULT_TARGET_ASKED))
+        return context_fail(&task->context, IW_IO_FAILED, NULL);
     return fetch_start(worker->fetch, &task->context, &request);
 }
 
@@ -247,7 +256,7 @@ void transfer_begin(struct worker *worker, struct task *task)
         return;
     transfer_drop(task);
     log_failure(&task->context, "job_not_begun");
-    task_trouble(worker, task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL,
+    task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
                  task->context.reason != NULL ? task->context.reason : "not_begun");
 }
 

@@ -149,6 +149,9 @@ void task_end(struct worker *worker, struct task *task);
 void task_trouble(struct worker *worker, struct task *task, enum job_trouble trouble, enum iw_error error,
                   const char *sentence, const char *reason);
 
+/* What kind of trouble the task's context tells of: what is not available now is ours, not the file's. */
+enum job_trouble task_trouble_of(const struct task *task);
+
 /* Deletes what the task put into the store. */
 void task_discard(struct worker *worker, struct task *task);
 

@@ -80,7 +80,8 @@ static void every_life_ends(void)
                 continue;
             }
             struct job_verdict verdict =
-                job_judge((enum job_trouble)(1 + random_below(2)), failures, deaths, 0, &limits);
+                job_judge(random_below(2) == 0 ? JOB_TROUBLE_TRANSIENT : JOB_TROUBLE_DEATH, failures, deaths,
+                          0, &limits);
             CU_ASSERT_FATAL(verdict.failures + verdict.deaths == failures + deaths + 1);
             failures = verdict.failures;
             deaths = verdict.deaths;
@@ -131,6 +132,19 @@ static void a_wait_that_is_asked_for_is_kept_within_bounds(void)
     CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 30000, &limits).event, JOB_EVENT_FAIL);
 }
 
+/* A full disk is no fault of the file's: it is neither counted nor given up. */
+static void our_own_trouble_fails_no_file(void)
+{
+    for (int64_t attempt = 1; attempt < 90; attempt++) {
+        struct job_verdict verdict =
+            job_wait_out(attempt, limits.failures_max - 1, limits.deaths_max - 1, &limits);
+        CU_ASSERT_EQUAL(verdict.event, JOB_EVENT_RETRY);
+        CU_ASSERT_EQUAL(verdict.failures, limits.failures_max - 1);
+        CU_ASSERT_EQUAL(verdict.deaths, limits.deaths_max - 1);
+        CU_ASSERT(verdict.wait_ms >= limits.retry_first_ms && verdict.wait_ms <= job_ours_wait_max_ms);
+    }
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -143,6 +157,7 @@ int main(void)
         {"a broken picture fails at once", a_broken_picture_fails_at_once},
         {"a killer is tried three times", a_killer_is_tried_three_times},
         {"waits double up to a ceiling", waits_double_up_to_a_ceiling},
+        {"our own trouble fails no file", our_own_trouble_fails_no_file},
         CU_TEST_INFO_NULL,
     };
     static CU_SuiteInfo suites[] = {{"job", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};

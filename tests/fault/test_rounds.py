@@ -1,0 +1,31 @@
+"""Seeded rounds, a few of them: what rounds.py does for hours when asked to.  The programs are built for it, with their fault points."""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+import points
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rounds.py")
+
+
+def test_every_fault_point_of_the_table_stands_once_in_the_code():
+    found = collections.Counter()
+    for folder, _, names in os.walk(os.path.join(points.ROOT, "src")):
+        for name in names:
+            if name.endswith((".c", ".h")):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    found.update(re.findall(r"(?:fault_point|fault_fails|is_broken|word_heard)\([^)]*\bFAULT_([A-Z_]+)\)", file.read()))
+    with open(points.HEADER, encoding="utf-8") as file:
+        named = [name for name in re.findall(r"\bFAULT\(([A-Z_]+), \"", file.read()) if name != "NAME"]
+    assert len(named) == len(set(named)) == len(points.table()) > 50
+    assert found == collections.Counter(named)
+
+
+def test_rounds_break_no_promise_and_pass_every_fault_point():
+    """One round that passes what is passed only after a death, then as many as fit into half a minute."""
+    done = subprocess.run([sys.executable, PROGRAM, "--seconds", "25", "--seed", "7", "--every-point"],
+                          capture_output=True, text=True, timeout=900)
+    print(done.stdout[-8000:], done.stderr[-2000:])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
