@@ -10,8 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <zlib.h>
-
+#include "mutation.h"
 #include "picture_maker.h"
 
 static const struct made_spec corpus[] = {
@@ -34,59 +33,6 @@ enum { corpus_count = sizeof corpus / sizeof corpus[0], seconds_max = 60 };
 
 static const struct codec_limits limits = {
     .pixels_max = 1 << 20, .side_max_px = 4096, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
-
-static uint64_t state;
-
-static uint32_t random_below(uint32_t bound)
-{
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-/* Makes the checksums of a PNG right again, so that damage gets past them. */
-static void png_checksums(unsigned char *data, size_t size)
-{
-    size_t at = 8;
-    while (size - at >= 12) {
-        size_t length =
-            (size_t)data[at] << 24 | (size_t)data[at + 1] << 16 | (size_t)data[at + 2] << 8 | data[at + 3];
-        if (length > size - at - 12)
-            return;
-        uint32_t sum = (uint32_t)crc32(0, data + at + 4, (uInt)length + 4);
-        for (int i = 0; i < 4; i++)
-            data[at + 8 + length + (size_t)i] = (unsigned char)(sum >> (24 - 8 * i));
-        at += 12 + length;
-    }
-}
-
-static void mutate_once(unsigned char *data, size_t *size)
-{
-    static const unsigned char interesting[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xd8, 0xd9, 0xda, 0xc2};
-    /* Headers are where decisions are made: half of the damage goes there. */
-    uint32_t reach = (uint32_t)*size;
-    if (random_below(2) == 0 && reach > 200)
-        reach = 200;
-    uint32_t at = random_below(reach);
-    uint32_t from = random_below((uint32_t)*size);
-    uint32_t room = (uint32_t)*size - (at > from ? at : from);
-    switch (random_below(5)) {
-    case 0:
-        data[at] ^= (unsigned char)(1U << random_below(8));
-        break;
-    case 1:
-        data[at] = interesting[random_below(sizeof interesting)];
-        break;
-    case 2:
-        data[at] = (unsigned char)random_below(256);
-        break;
-    case 3:
-        memmove(data + at, data + from, random_below(room < 64 ? room : 64));
-        break;
-    default:
-        if (random_below(8) == 0)
-            *size = 1 + random_below((uint32_t)*size);
-    }
-}
 
 static enum iw_error decode_and_encode(struct context *context, const unsigned char *data, size_t size)
 {
@@ -115,22 +61,11 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
 static bool run_one(struct context *context, const struct codec_bytes *file, enum codec_format format,
                     unsigned seed, unsigned counts[IW_ERROR_COUNT])
 {
-    size_t size = file->size;
-    unsigned char *data = malloc(size);
-    memcpy(data, file->data, size);
-    state = seed;
-    random_below(2);
-    for (uint32_t i = 1 + random_below(6); i > 0 && size > 0; i--)
-        mutate_once(data, &size);
-    if (format == CODEC_PNG && size > 20 && random_below(8) != 0)
-        png_checksums(data, size);
-    unsigned char *exact = malloc(size); /* so that ASan sees a read past the end */
-    memcpy(exact, data, size);
-    free(data);
+    struct codec_bytes damaged = mutation_make(file, format, seed);
     arena_reset(context->arena);
     context_clear(context);
-    enum iw_error error = decode_and_encode(context, exact, size);
-    free(exact);
+    enum iw_error error = decode_and_encode(context, damaged.data, damaged.size);
+    codec_bytes_free(&damaged);
     counts[error]++;
     bool is_fair = error == IW_OK || error == IW_IMAGE_CORRUPT || error == IW_IMAGE_FORMAT_UNSUPPORTED ||
                    error == IW_IMAGE_TOO_LARGE || error == IW_IMAGE_TOO_SMALL;

@@ -1,0 +1,43 @@
+"""Files that are made to do harm, through the whole of the service: each costs itself and nothing else."""
+import pytest
+from PIL import PngImagePlugin
+
+import bombs
+import marks
+import pictures
+
+
+@pytest.fixture(scope="module")
+def outcome(client):
+    """One order of all of them and a good one; the code that each file failed with."""
+    made = bombs.bombs()
+    files = [(name, data) for name, (data, _) in made.items()] + [("good.jpg", pictures.jpeg(96, 80))]
+    order = client.order_whole(files, 240)
+    failed = {file["fileName"]: file["error"] for file in order["files"]}
+    return made, order, failed
+
+
+def test_each_fails_alone_or_is_worked_on(outcome):
+    made, order, failed = outcome
+    wanted = {name: code for name, (_, code) in made.items()}
+    assert {name: failed[name] for name in wanted} == wanted
+    assert order["status"] == "complete" and failed["good.jpg"] is None
+
+
+def test_none_of_them_killed_a_process_or_took_too_long(outcome):
+    _, order, _ = outcome
+    assert not [line for line in order["errors"] if "PROCESSING" in line]
+
+
+def test_what_was_worked_on_is_a_whole_picture(client, outcome, monkeypatch):
+    """Metadata are kept as they were, those too that unpack to much: this reader is told to take them."""
+    monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_CHUNK", 1 << 30)
+    monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 1 << 30)
+    made, order, _ = outcome
+    good = {name for name, (_, code) in made.items() if code is None} | {"good.jpg"}
+    results = dict(marks.results(client, order["orderId"]))
+    assert set(results) == good
+    for name, data in results.items():
+        assert pictures.decode(data).size == (96, 80), name
+
+
