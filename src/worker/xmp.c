@@ -59,6 +59,7 @@ struct xmp_scan {
     size_t mining_begin;
     char mining_text[text_kept_bytes];
     size_t mining_text_bytes;
+    size_t trailer;     /* where the processing instruction begins that ends the packet; 0: there is none */
     bool is_prohibited; /* some plus:DataMining is there and all say so */
     struct xmp_edit edits[edits_max];
     size_t edit_count;
@@ -171,6 +172,14 @@ static void XMLCALL xmp_end(void *user, const XML_Char *name)
     scan->depth--;
 }
 
+/* The packet's end is one that the parser sees: its text may stand in a comment, too. */
+static void XMLCALL xmp_instruction(void *user, const XML_Char *target, const XML_Char *data)
+{
+    struct xmp_scan *scan = user;
+    if (scan->depth == 0 && scan->has_rdf && strcmp(target, "xpacket") == 0 && strncmp(data, "end=", 4) == 0)
+        scan->trailer = xmp_here(scan);
+}
+
 /* XMP has no document type; one would bring entities. */
 static void XMLCALL xmp_document_type(void *user, const XML_Char *name, const XML_Char *system_id,
                                       const XML_Char *public_id, int has_subset)
@@ -193,6 +202,7 @@ static bool xmp_parse(struct xmp_scan *scan)
     XML_SetUserData(scan->parser, scan);
     XML_SetElementHandler(scan->parser, xmp_start, xmp_end);
     XML_SetCharacterDataHandler(scan->parser, xmp_text);
+    XML_SetProcessingInstructionHandler(scan->parser, xmp_instruction);
     XML_SetStartDoctypeDeclHandler(scan->parser, xmp_document_type);
     enum XML_Status status = XML_Parse(scan->parser, scan->packet, (int)scan->size, XML_TRUE);
     XML_ParserFree(scan->parser);
@@ -241,17 +251,11 @@ static void xmp_add_description(struct xmp_scan *scan)
 }
 
 /* White space right before the packet's end is there to be used up. */
-static size_t padding_bytes(const char *packet, size_t size, size_t wanted, size_t *end)
+static size_t padding_bytes(const char *packet, size_t end, size_t wanted)
 {
-    static const char trailer[] = "<?xpacket end=";
-    const size_t trailer_bytes = sizeof trailer - 1;
-    size_t at = size;
-    while (at > 0 && (at + trailer_bytes > size || memcmp(packet + at, trailer, trailer_bytes) != 0))
-        at--;
-    *end = at;
     size_t found = 0;
-    while (found + 1 < at && found < wanted && strchr(" \t\r\n", packet[at - found - 1]) != NULL &&
-           packet[at - found - 1] != '\0')
+    while (found + 1 < end && found < wanted && packet[end - found - 1] != '\0' &&
+           strchr(" \t\r\n", packet[end - found - 1]) != NULL)
         found++;
     return found;
 }
@@ -274,8 +278,9 @@ static const char *xmp_apply(const struct xmp_scan *scan, size_t *size_out)
     }
     memcpy(out + used, scan->packet + from, scan->size - from);
     used += scan->size - from;
-    size_t end = 0;
-    size_t padding = used > scan->size ? padding_bytes(out, used, used - scan->size, &end) : 0;
+    /* All edits lie in the element before the packet's end. */
+    size_t end = scan->trailer == 0 ? used : scan->trailer + used - scan->size;
+    size_t padding = end < used && used > scan->size ? padding_bytes(out, end, used - scan->size) : 0;
     memmove(out + end - padding, out + end, used - end);
     *size_out = used - padding;
     return out;

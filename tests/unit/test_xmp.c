@@ -64,6 +64,12 @@ static const struct {
     {"not well-formed", "<rdf:RDF " RDF "><rdf:Description></rdf:RDF>", NULL},
     {"no RDF", "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"/>", NULL},
     {"a document type", "<!DOCTYPE x [<!ENTITY e \"f\">]><rdf:RDF " RDF "></rdf:RDF>", NULL},
+    {"its end inside another instruction",
+     "<rdf:RDF " RDF "></rdf:RDF>\n<?note  \n<?xpacket end=\"w\"?>\n<?xpacket end=\"w\"?>",
+     "<rdf:RDF " RDF
+     ">" OUR_DESCRIPTION("") "</rdf:RDF>\n<?note  \n<?xpacket end=\"w\"?><?xpacket end=\"w\"?>"},
+    {"its end before its beginning", "<?xpacket end=\"w\"?>  <rdf:RDF " RDF "></rdf:RDF>",
+     "<?xpacket end=\"w\"?>  <rdf:RDF " RDF ">" OUR_DESCRIPTION("") "</rdf:RDF>"},
     {"nothing", "", NULL},
     {"an unknown prefix", "<rdf:RDF " RDF "><p:x/></rdf:RDF>", NULL},
 };
