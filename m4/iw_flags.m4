@@ -22,7 +22,7 @@ AC_DEFUN([IW_TRY_LINK_FLAG], [
 ])
 
 dnl IW_COMPILER_FLAGS: warnings in WARN_CFLAGS, hardening in HARDEN_CFLAGS and
-dnl HARDEN_LDFLAGS.  --enable-werror makes warnings errors (CI does).
+dnl HARDEN_LDFLAGS, loops of the engines in LOOP_CFLAGS.  --enable-werror makes warnings errors (CI does).
 AC_DEFUN([IW_COMPILER_FLAGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [make compiler warnings errors])])
   for iw_flag in -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -37,7 +37,11 @@ AC_DEFUN([IW_COMPILER_FLAGS], [
   for iw_flag in -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed; do
     IW_TRY_LINK_FLAG([$iw_flag], [HARDEN_LDFLAGS])
   done
+  for iw_flag in -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops -funswitch-loops -fsplit-loops; do
+    IW_TRY_FLAG([$iw_flag], [LOOP_CFLAGS])
+  done
   AC_SUBST([WARN_CFLAGS])
+  AC_SUBST([LOOP_CFLAGS])
   AC_SUBST([HARDEN_CFLAGS])
   AC_SUBST([HARDEN_LDFLAGS])
 ])
