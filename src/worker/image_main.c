@@ -176,6 +176,10 @@ int main(int count, char **arguments)
         log_failure(&context, "image_process_not_started");
         _exit(exit_not_started);
     }
+    /* What a sanitizer has to say is for us. */
+#ifndef __SANITIZE_ADDRESS__
+    seal_mute();
+#endif
     image_process_run(&process, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
     /* At once: exit handlers of libraries call what is not allowed here. */
     _exit(0);

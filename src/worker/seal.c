@@ -77,6 +77,9 @@ static int rules_add(scmp_filter_ctx filter, int socket)
     /* seal_cpu_seconds: its own process, the CPU limit and no other. */
     struct scmp_arg_cmp own_cpu[] = {{0, SCMP_CMP_EQ, 0, 0}, {1, SCMP_CMP_EQ, RLIMIT_CPU, 0}};
     failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, own_cpu);
+    /* seal_mute: from standard input to standard error and no other way. */
+    struct scmp_arg_cmp mute[] = {{0, SCMP_CMP_EQ, STDIN_FILENO, 0}, {1, SCMP_CMP_EQ, STDERR_FILENO, 0}};
+    failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 2, mute);
     return failed;
 }
 
@@ -149,6 +152,11 @@ enum iw_error seal_process(struct context *context, const struct seal_limits *li
     if (error == IW_OK)
         *missing &= ~(unsigned)SEAL_SECCOMP;
     return error;
+}
+
+void seal_mute(void)
+{
+    syscall(SYS_dup3, STDIN_FILENO, STDERR_FILENO, 0);
 }
 
 void seal_cpu_seconds(unsigned seconds)

@@ -35,6 +35,12 @@ void seal_close_from(int first);
 enum iw_error seal_process(struct context *context, const struct seal_limits *limits, int socket,
                            unsigned *missing) IW_MUST_USE;
 
+/*
+ * Puts standard input in the place of standard error, so that a process that was
+ * taken over can write nothing into its parent's log.  Works when sealed.
+ */
+void seal_mute(void);
+
 /* Allows the process so many CPU seconds more from now, as often as it is called.  Works when sealed. */
 void seal_cpu_seconds(unsigned seconds);
 

@@ -318,6 +318,33 @@ static void work_plainly(void)
     free(memory);
 }
 
+static void write_muted(void)
+{
+    seal_mute();
+    if (write(STDERR_FILENO, "forged\n", 7) != 7)
+        _exit(8);
+}
+
+/* What a process writes to standard error after that reaches nobody. */
+static void test_seal_mutes(void)
+{
+    if (is_seal_refused)
+        return;
+    int log = memfd_create("log", MFD_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int kept_in = dup(STDIN_FILENO), kept_error = dup(STDERR_FILENO);
+    dup2(null, STDIN_FILENO);
+    dup2(log, STDERR_FILENO);
+    int status = sealed_status(write_muted, &test_limits);
+    dup2(kept_error, STDERR_FILENO);
+    dup2(kept_in, STDIN_FILENO);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_EQUAL(lseek(log, 0, SEEK_END), 0);
+    close(kept_error);
+    close(kept_in);
+    close(null);
+    close(log);
+}
+
 static void pass_memory(void)
 {
     if (malloc((size_t)1 << 30) == NULL)
@@ -809,6 +836,7 @@ int main(void)
         {"no other call is allowed", test_seal_allows_no_other_call},
         {"calls of other architectures end it", test_seal_knows_one_architecture},
         {"plain work goes on sealed", test_seal_leaves_work},
+        {"a sealed process says nothing to the log", test_seal_mutes},
         {"memory, CPU time and file size are bounded", test_seal_bounds},
         {"embed and extract", test_embed_and_extract},
         {"anti-AI protection", test_anti_ai},
