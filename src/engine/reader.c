@@ -140,7 +140,7 @@ static void blue_fold(void *closure, int y, float *detail, const float *activity
     fold_row(folding->folds, y, detail, folding->plane->width);
 }
 
-static bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
+bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
 {
     reader->attempts++;
     return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma, classes,

@@ -58,6 +58,9 @@ bool reader_whiten(struct reader *reader, const struct plane *plane, struct whit
  */
 bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity);
 
+/* Decodes what the reader's fields hold: so many classes of luma, and Cb or not. */
+bool reader_decode(struct reader *reader, unsigned classes, bool has_blue);
+
 /* Reads spectra (blue may be NULL) in a pose. */
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,
                        const struct pose *pose);

@@ -38,8 +38,7 @@ bool soft_is_needed(int kx, int ky, double radius)
     return kx * kx + ky * ky <= (radius + 2) * (radius + 2);
 }
 
-/* The mean power of the half points around a point. */
-static float noise_around(const struct soft_field *field, int kx, int ky)
+float soft_noise_around(const struct soft_field *field, int kx, int ky)
 {
     float sum = 0;
     int count = 0;
@@ -77,7 +76,7 @@ static struct rings band_scale(struct soft_reader *reader, const struct lattice_
     for (i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
         struct value at = field->on[point->kx][point->ky + LATTICE_REACH];
-        float noise = noise_around(field, point->kx, point->ky);
+        float noise = soft_noise_around(field, point->kx, point->ky);
         float factor = noise > 0 ? 1 / sqrtf(noise) : 0;
         double ratio;
 

@@ -28,6 +28,9 @@ struct soft_reader *soft_new(struct workspace *workspace);
 /* Whether the point, or the half point after it, is of use to a band that ends at radius. */
 bool soft_is_needed(int kx, int ky, double radius);
 
+/* The noise at a point of the lattice: the mean power of the half points around it. */
+float soft_noise_around(const struct soft_field *field, int kx, int ky);
+
 /*
  * Decodes.  blue may be NULL.  True when the check passes and the correlation
  * of the word with the picture is beyond chance.

@@ -10,6 +10,7 @@
 #include "engine/marker.h"
 #include "engine/reader.h"
 #include "engine/search.h"
+#include "engine/shift.h"
 #include "engine/texture.h"
 
 #define PSNR_DB             42.2
@@ -447,7 +448,8 @@ static enum iw_error extract_blind(struct reader *reader, const struct plane *pl
 {
     struct whitened whitened;
 
-    if (reader_read_untouched(reader, plane, NULL)) {
+    if (reader_read_untouched(reader, plane, NULL) ||
+        (!reader->workspace->failed && shift_read(reader, plane->blue != NULL))) {
         report->is_untouched = true;
         report->scale = 1;
         report->aspect = 1;

@@ -37,6 +37,7 @@ enum {
 #endif
 
 static const uint8_t test_key[WATERMARK_KEY_BYTES] = {7, 1, 99, 4, 250, 3};
+static const uint8_t other_key[WATERMARK_KEY_BYTES] = {7, 1, 99, 4, 250, 4};
 
 static uint64_t random_number(uint64_t *seed)
 {
@@ -637,6 +638,30 @@ static void the_same_input_gives_the_same_output(void)
     free(second.pixels);
 }
 
+/* A piece of a picture, cut out anywhere, is read without a search for its pose. */
+static void pieces_are_read(void)
+{
+    uint64_t seed = 101;
+
+    for (int i = 0; i < poses_count; i++) {
+        struct image image = texture_make(520, 470, i % 4 == 3 ? 1 : 3, 8, random_number(&seed));
+        size_t left = (size_t)(260 * random_uniform(&seed)), top = (size_t)(230 * random_uniform(&seed));
+        uint64_t number = random_number(&seed), seen = 0;
+        struct watermark_report report;
+
+        embed_or_fail(&image, test_key, number);
+        struct image piece = image;
+        piece.width_px = 250;
+        piece.height_px = 230;
+        piece.pixels = (uint8_t *)image.pixels + top * image.stride_bytes + left * image.channels;
+        CU_ASSERT_EQUAL(watermark_extract(&piece, test_key, &seen, &report), IW_OK);
+        CU_ASSERT_EQUAL(seen, number);
+        CU_ASSERT(report.is_untouched);
+        CU_ASSERT_EQUAL(watermark_extract(&piece, other_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
+        free(image.pixels);
+    }
+}
+
 /* Noise that hides the mark from the blind reader does not hide it from one who has the original. */
 static void the_original_helps(void)
 {
@@ -706,6 +731,7 @@ int main(void)
     static CU_TestInfo whole[] = {
         {"what was embedded is read", what_was_embedded_is_read},
         {"poses are found", poses_are_found},
+        {"pieces are read", pieces_are_read},
         {"stretched pictures are read", stretched_pictures_are_read},
         {"strangers read nothing", strangers_read_nothing},
         {"the second mark is read", the_second_mark_is_read},
