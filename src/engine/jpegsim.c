@@ -110,7 +110,7 @@ static void blocks_turn(const float from[SIDE][LANES], float to[SIDE][LANES])
 
 /* In blocks that are turned, line k holds the frequency k along x. */
 ENGINE_CLONES
-static void blocks_quantise(float turned[SIDE][LANES], const float *table)
+static void blocks_quantise(float turned[SIDE][LANES], const float *table, float coarseness)
 {
     int block;
     int i;
@@ -121,7 +121,7 @@ static void blocks_quantise(float turned[SIDE][LANES], const float *table)
         float factors[SIDE];
 
         for (i = 0; i < SIDE; i++) {
-            steps[i] = table[i * SIDE + k];
+            steps[i] = table[i * SIDE + k] * coarseness;
             factors[i] = 1 / steps[i];
         }
         for (block = 0; block < LANES; block += SIDE)
@@ -130,12 +130,12 @@ static void blocks_quantise(float turned[SIDE][LANES], const float *table)
     }
 }
 
-static void strip_pass(struct strip *strip, const float *table)
+static void strip_pass(struct strip *strip, const float *table, float coarseness)
 {
     columns_transform(strip->lines);
     blocks_turn(strip->lines, strip->turned);
     columns_transform(strip->turned);
-    blocks_quantise(strip->turned, table);
+    blocks_quantise(strip->turned, table, coarseness);
     columns_restore(strip->turned);
     blocks_turn(strip->turned, strip->lines);
     columns_restore(strip->lines);
@@ -178,7 +178,8 @@ static void line_store(const float *restrict line, float *restrict to, int colum
     }
 }
 
-static void plane_pass(float *plane, int width, int height, const float *table, float offset)
+static void plane_pass(float *plane, int width, int height, const float *table, float coarseness,
+                       float offset)
 {
     struct strip strip;
     int left;
@@ -192,19 +193,19 @@ static void plane_pass(float *plane, int width, int height, const float *table, 
             int rows = least(height - top, SIDE);
 
             strip_load(&strip, place, width, rows, columns, offset);
-            strip_pass(&strip, table);
+            strip_pass(&strip, table, coarseness);
             for (y = 0; y < rows; y++)
                 line_store(strip.lines[y], place + (size_t)y * (size_t)width, columns, offset);
         }
     }
 }
 
-void jpegsim_luma(float *plane, int width, int height)
+void jpegsim_luma(float *plane, int width, int height, float coarseness)
 {
-    plane_pass(plane, width, height, luma_table, 128);
+    plane_pass(plane, width, height, luma_table, coarseness, 128);
 }
 
-void jpegsim_chroma(float *plane, int width, int height, float *half)
+void jpegsim_chroma(float *plane, int width, int height, float coarseness, float *half)
 {
     int half_width = (width + 1) / 2;
     int half_height = (height + 1) / 2;
@@ -221,7 +222,7 @@ void jpegsim_chroma(float *plane, int width, int height, float *half)
                 (upper[2 * x] + upper[right] + lower[2 * x] + lower[right]) / 4;
         }
     }
-    plane_pass(half, half_width, half_height, chroma_table, 0);
+    plane_pass(half, half_width, half_height, chroma_table, coarseness, 0);
     for (y = 0; y < height; y++)
         for (x = 0; x < width; x++)
             plane[(size_t)y * (size_t)width + (size_t)x] =

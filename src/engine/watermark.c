@@ -17,6 +17,8 @@
 #define PSNR_LEAST_DB       40.4
 #define REMARK_DB           1.8 /* taking an old mark away costs as much again, and is no loss of quality */
 #define PSNR_STEP_DB        0.6
+#define COARSENESS_50       1.0f /* of JPEG's steps, at quality 50 and 80 */
+#define COARSENESS_80       0.4f
 #define BLUE_SHARE          0.25   /* the amplitude of Cb to that of luma */
 #define TONE_SHARE          0.25   /* of luma's energy */
 #define BLUE_ENERGY         3.2584 /* of red, green and blue together for one of Cb */
@@ -266,8 +268,8 @@ static void plane_mark(const struct embedding *embedding, float *masks, struct p
     }
 }
 
-/* Whether the number is read from the marked plane, as it is or after JPEG at quality 50. */
-static bool reads_back(struct embedding *embedding, bool is_compressed)
+/* Whether the number is read from the marked plane, after JPEG of a coarseness or, for 0, as it is. */
+static bool reads_back(struct embedding *embedding, float coarseness)
 {
     struct workspace *workspace = embedding->workspace;
     struct plane marked = embedding->plane;
@@ -286,10 +288,10 @@ static bool reads_back(struct embedding *embedding, bool is_compressed)
     if (workspace->failed)
         return false;
     plane_mark(embedding, masks, &marked);
-    if (is_compressed) {
-        jpegsim_luma(marked.luma, marked.width, marked.height);
+    if (coarseness > 0) {
+        jpegsim_luma(marked.luma, marked.width, marked.height, coarseness);
         if (marked.blue != NULL)
-            jpegsim_chroma(marked.blue, marked.width, marked.height, half);
+            jpegsim_chroma(marked.blue, marked.width, marked.height, coarseness, half);
     }
     reads = reader_read_untouched(&embedding->reader, &marked, NULL) &&
             embedding->reader.number == embedding->number;
@@ -298,19 +300,34 @@ static bool reads_back(struct embedding *embedding, bool is_compressed)
     return reads;
 }
 
-/* Raises the strength within the bounds until the mark outlives JPEG 50; that it reads at all is a must. */
-static bool strength_choose(struct embedding *embedding, double psnr_db, double psnr_least_db)
+/* Takes the first strength from psnr_db down to psnr_least_db at which the mark outlives JPEG. */
+static bool strength_raise(struct embedding *embedding, double psnr_db, double psnr_least_db,
+                           float coarseness)
 {
     double aim;
 
     for (aim = psnr_db; aim >= psnr_least_db; aim -= PSNR_STEP_DB) {
         gain_set(embedding, aim);
-        if (reads_back(embedding, true))
+        if (reads_back(embedding, coarseness))
             return true;
         if (embedding->psnr_db > aim + 2 * PSNR_STEP_DB)
             break; /* the caps hold, more gain changes nothing */
     }
-    return reads_back(embedding, false);
+    return false;
+}
+
+/*
+ * The strength at which the mark outlives JPEG 50.  Where that is out of reach,
+ * what it would cost is not spent: a step at most, for JPEG 80.  That the mark
+ * reads at all is a must.
+ */
+static bool strength_choose(struct embedding *embedding, double psnr_db, double psnr_least_db)
+{
+    if (strength_raise(embedding, psnr_db, psnr_least_db, COARSENESS_50) ||
+        strength_raise(embedding, psnr_db, psnr_db - PSNR_STEP_DB, COARSENESS_80) || reads_back(embedding, 0))
+        return true;
+    gain_set(embedding, psnr_least_db);
+    return reads_back(embedding, 0);
 }
 
 /* Looks whether the picture bears a mark of this key, where a new one would lie too. */

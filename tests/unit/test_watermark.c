@@ -238,17 +238,17 @@ static void jpeg_is_simulated(void)
         flat[i] = 128;
         again[i] = plane[i];
     }
-    jpegsim_luma(plane, width, height);
+    jpegsim_luma(plane, width, height, 1);
     for (int i = 0; i < width * height; i++) {
         change += fabs((double)(plane[i] - again[i]));
         again[i] = plane[i];
     }
-    jpegsim_luma(again, width, height);
+    jpegsim_luma(again, width, height, 1);
     for (int i = 0; i < width * height; i++)
         second += fabs((double)(plane[i] - again[i]));
     CU_ASSERT(change > 5.0 * width * height);
     CU_ASSERT(second < change / 4);
-    jpegsim_luma(flat, width, height);
+    jpegsim_luma(flat, width, height, 1);
     for (int i = 0; i < width * height; i++)
         CU_ASSERT_EQUAL(flat[i], 128);
 }
