@@ -9,9 +9,10 @@
 /*
  * Blocks are large, so that a call takes its memory at once and the next call
  * of the process finds it where this one left it: fresh pages cost as much as
- * the work on them.  Where overruns are looked for, every piece stands alone.
+ * the work on them.  Where overruns are looked for (valgrind: build with
+ * ENGINE_PIECES_ALONE), every piece stands alone.
  */
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined ENGINE_PIECES_ALONE
 #define BLOCK_LEAST_BYTES 0u
 #else
 #define BLOCK_LEAST_BYTES ((size_t)16 << 20)

@@ -21,10 +21,10 @@
 #define PI 3.14159265358979323846
 
 /*
- * Under the sanitizers everything takes ten times as long: fewer of the same.
+ * Under the sanitizers and valgrind (TEST_FEW) everything takes ten times as long: fewer of the same.
  * IMGWARD_TEST_FULL=1 asks for the whole thousand.
  */
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined TEST_FEW
 enum { patterns_count = 300, words_count = 40, properties_count = 40, poses_count = 6, strangers_count = 6 };
 #else
 enum {
