@@ -1,6 +1,7 @@
 #include "http/suspect.h"
 
 #include <stdbool.h>
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,19 @@ static struct suspect {
     int64_t until_ms; /* monotonic: the window's end */
     unsigned tries;
 } suspects[slots];
+
+/* What is counted of an address: all of it, or the network of an IPv6 address that carries no IPv4 one. */
+static const char *network_of(const char *address, char network[address_size])
+{
+    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    uint8_t bytes[16];
+    snprintf(network, address_size, "%s", address);
+    if (inet_pton(AF_INET6, address, bytes) != 1 || memcmp(bytes, mapped, sizeof mapped) == 0)
+        return network;
+    memset(bytes + 8, 0, 8);
+    inet_ntop(AF_INET6, bytes, network, address_size);
+    return network;
+}
 
 /* FNV-1a (Fowler, Noll, Vo), folded to a slot. */
 static struct suspect *slot_of(const char *address)
@@ -32,8 +46,9 @@ static bool is_live(const struct suspect *suspect, const char *address)
 
 unsigned suspect_wait_s(const char *address)
 {
-    const struct suspect *suspect = slot_of(address);
-    if (!is_live(suspect, address) || suspect->tries < suspect_tries_max)
+    char network[address_size];
+    const struct suspect *suspect = slot_of(network_of(address, network));
+    if (!is_live(suspect, network) || suspect->tries < suspect_tries_max)
         return 0;
     int64_t left_ms = suspect->until_ms - clock_monotonic_ms();
     return left_ms <= 0 ? 1 : (unsigned)((left_ms + 999) / 1000);
@@ -41,11 +56,10 @@ unsigned suspect_wait_s(const char *address)
 
 void suspect_note(const char *address)
 {
-    struct suspect *suspect = slot_of(address);
-    if (strlen(address) >= address_size)
-        return; /* No address is as long. */
-    if (!is_live(suspect, address)) {
-        snprintf(suspect->address, sizeof suspect->address, "%s", address);
+    char network[address_size];
+    struct suspect *suspect = slot_of(network_of(address, network));
+    if (!is_live(suspect, network)) {
+        memcpy(suspect->address, network, sizeof network);
         suspect->until_ms = clock_monotonic_ms() + suspect_window_ms;
         suspect->tries = 0;
     }

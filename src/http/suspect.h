@@ -3,7 +3,8 @@
  * the database, so an address has a number of them a minute and is then refused
  * unheard, but for keys that this process has seen to be good.
  *
- * One process counts for itself: nothing is shared, and a pool of N lets an
+ * Of an IPv6 address the first 64 bits count: behind them a client has as many
+ * addresses as it likes.  One process counts for itself: nothing is shared, and a pool of N lets an
  * address try N times as many.  Requests without a key never come this far in
  * number: nginx limits them (nginx/http.conf).  Knows no HTTP and no database.
  */

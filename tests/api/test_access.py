@@ -481,6 +481,17 @@ def test_requests_without_a_key_are_limited_for_each_address(stack, client):
     assert error["code"] == "RATE_LIMIT_EXCEEDED" and error["requestId"] == headers["x-request-id"][0]
 
 
+def test_of_ipv6_the_network_is_counted():
+    """The pattern in nginx/http.conf on addresses as nginx writes them."""
+    path = os.path.join(os.path.dirname(openapi.PATH), "..", "nginx", "http.conf")
+    with open(path, encoding="utf-8") as file:
+        pattern = re.compile(re.search(r'"~(\^.*imgward_prefix.*)" \$imgward_prefix', file.read())[1].replace("?<", "?P<"))
+    for address, network in (("2001:db8:1:2:a:b:c:d", "2001:db8:1:2:"), ("2001:db8:1:2::1", "2001:db8:1:2:"), ("2001:db8::1", "2001:db8::"),
+                             ("fe80::1:2:3:4", "fe80::"), ("192.0.2.1", None), ("::1", None), ("::ffff:192.0.2.1", None)):
+        found = pattern.match(address)
+        assert (found and found["imgward_prefix"]) == network, address
+
+
 def flood(stack, count, header, source):
     """The statuses of so many requests on one connection."""
     found = []

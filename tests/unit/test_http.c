@@ -224,6 +224,15 @@ static void test_an_address_has_so_many_unknown_keys(void)
     CU_ASSERT(wait_s > 0 && wait_s <= suspect_window_ms / 1000);
     CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.2"), 0);
     CU_ASSERT_EQUAL(suspect_wait_s("2001:db8::1"), 0);
+    suspect_forget();
+    for (unsigned i = 0; i < suspect_tries_max; i++)
+        suspect_note(i % 2 == 0 ? "2001:db8:1:2::1" : "2001:db8:1:2:a:b:c:d");
+    CU_ASSERT(suspect_wait_s("2001:db8:1:2::99") > 0);
+    CU_ASSERT_EQUAL(suspect_wait_s("2001:db8:1:3::1"), 0);
+    for (unsigned i = 0; i < suspect_tries_max; i++)
+        suspect_note("::ffff:192.0.2.1");
+    CU_ASSERT(suspect_wait_s("::ffff:192.0.2.1") > 0);
+    CU_ASSERT_EQUAL(suspect_wait_s("::ffff:192.0.2.2"), 0);
     suspect_note("an address that is longer than any address of any kind may be");
     suspect_forget();
     CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.1"), 0);
