@@ -468,23 +468,35 @@ static void wrapping_write(const struct webp_wrapping *plan, const struct codec_
     }
 }
 
-/* Makes of the bare frame in bytes a file with the kept pieces around it, in place. */
+/* The bit of a lossless frame that says its alpha is used: behind signature, width and height (RFC
+ * 9649, 3.4). */
+static void frame_alpha_announce(unsigned char *frame)
+{
+    enum { byte_at = chunk_head_bytes + 4, bit = 0x10 };
+    if (memcmp(frame, "VP8L", 4) == 0)
+        frame[byte_at] |= bit;
+}
+
+/*
+ * Makes of the bare frame in bytes a file with the kept pieces around it, in
+ * place.  libwebp leaves out an alpha plane that is opaque all over; what the file
+ * said of itself is said again, so that its shape stays.
+ */
 static enum iw_error webp_wrap(struct context *context, const struct codec_picture *picture,
                                struct codec_bytes *bytes)
 {
-    WebPBitstreamFeatures features;
-    if (WebPGetFeatures(bytes->data, bytes->size, &features) != VP8_STATUS_OK)
-        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
     /* libwebp writes a VP8X of its own when there is an alpha plane. */
     size_t skipped = riff_head_bytes +
                      (memcmp(bytes->data + riff_head_bytes, "VP8X", 4) == 0 ? chunk_bytes(vp8x_bytes) : 0);
     size_t frame_bytes = bytes->size - skipped;
-    struct webp_wrapping plan = webp_plan(picture->keep, features.has_alpha);
+    struct webp_wrapping plan = webp_plan(picture->keep, picture->image.channels == 4);
     size_t size = plan.front_bytes + frame_bytes + plan.back_bytes;
     unsigned char *data = realloc(bytes->data, size + 1);
     if (data == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
     memmove(data + plan.front_bytes, data + skipped, frame_bytes);
+    if (picture->image.channels == 4)
+        frame_alpha_announce(data + plan.front_bytes);
     wrapping_write(&plan, picture, data, frame_bytes);
     bytes->data = data;
     bytes->size = size;
@@ -495,7 +507,7 @@ static enum iw_error codec_webp_encode(struct context *context, const struct cod
                                        struct codec_bytes *bytes)
 {
     enum iw_error error = webp_encode_frame(context, picture, bytes);
-    if (error == IW_OK && picture->keep->first != NULL)
+    if (error == IW_OK && (picture->keep->first != NULL || picture->image.channels == 4))
         error = webp_wrap(context, picture, bytes);
     return error;
 }

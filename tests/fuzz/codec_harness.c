@@ -16,7 +16,9 @@ static void again(struct context *context, struct codec_picture *picture)
     if (codec_decode(context, bytes.data, bytes.size, &limits, &second) != IW_OK)
         abort();
     if (second.image.width_px != picture->image.width_px ||
-        second.image.height_px != picture->image.height_px)
+        second.image.height_px != picture->image.height_px ||
+        second.image.channels != picture->image.channels ||
+        second.image.depth_bits != picture->image.depth_bits)
         abort();
     codec_picture_free(&second);
     codec_bytes_free(&bytes);

@@ -364,6 +364,34 @@ static void test_kinds_refused(void)
     CU_ASSERT_EQUAL(decode_error("", 0, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
 }
 
+/* A WebP that says it has alpha and is opaque all over keeps saying so, for its shape must stay. */
+static void test_webp_with_opaque_alpha(void)
+{
+    enum { flags_at = 20, lossless_at = 12, flag_alpha = 0x10 };
+    for (size_t i = 0; i < case_count; i++) {
+        if (cases[i].format != CODEC_WEBP || cases[i].channels != 3 || !cases[i].has_metadata)
+            continue;
+        struct codec_picture picture;
+        struct codec_bytes file = make_picture(&cases[i]), again;
+        CU_ASSERT_EQUAL_FATAL(memcmp(file.data + 12, "VP8X", 4), 0);
+        unsigned char *lossless = memmem(file.data, file.size, "VP8L", 4);
+        file.data[flags_at] |= flag_alpha;
+        if (lossless != NULL)
+            lossless[lossless_at] |= flag_alpha;
+        fresh();
+        CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file.data, file.size, &no_limits, &picture), IW_OK);
+        CU_ASSERT_EQUAL(picture.image.channels, 4);
+        codec_picture_free(&picture);
+        again = recode(&file, true);
+        CU_ASSERT_EQUAL_FATAL(codec_decode(&context, again.data, again.size, &no_limits, &picture), IW_OK);
+        CU_ASSERT_EQUAL(picture.image.channels, 4);
+        CU_ASSERT_EQUAL(((unsigned char *)picture.image.pixels)[3], 255);
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+        codec_bytes_free(&again);
+    }
+}
+
 /* Small files that ask for much are refused before anything is given to them. */
 static void test_bombs(void)
 {
@@ -545,6 +573,7 @@ int main(void)
         {"thumbnails are small and upright", test_thumbnail},
         {"rows are those of the picture", test_rows},
         {"kinds refused", test_kinds_refused},
+        {"an opaque alpha plane stays announced", test_webp_with_opaque_alpha},
         {"bombs are refused", test_bombs},
         {"the opt-out needs room", test_opt_out_room},
         {"truncated files are refused", test_truncation},
