@@ -1,4 +1,5 @@
 """Worker and doctor inside a plain container: what it lacks to seal with is said once, and work goes on or is refused."""
+import contextlib
 import json
 import os
 import subprocess
@@ -29,12 +30,16 @@ def test_doctor_says_what_the_seal_lacks(stack):
 class Worker:
     """The stack's worker, but under the rules of a container; the usual one is back afterwards."""
 
-    def __init__(self, stack, rules):
-        self.stack, self.rules = stack, rules
+    def __init__(self, stack, rules, **worker_keys):
+        self.stack, self.rules, self.keys = stack, rules, worker_keys
         self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker-contained.log")
 
     def __enter__(self):
         self.stack.part("stop", "worker")
+        # Set while no worker runs and taken back before the usual one starts: some keys need a restart.
+        self.configured = contextlib.ExitStack()
+        for key, value in self.keys.items():
+            self.configured.enter_context(self.stack.configured("worker", key, value))
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([os.path.join(self.stack.environment["IMGWARD_BUILD"], "imgward-worker"),
                                              "--config", self.stack.environment["IMGWARD_CONFIG"]], stderr=log, preexec_fn=self.rules)
@@ -45,6 +50,7 @@ class Worker:
         try:
             assert self.process.wait(60) == 0
         finally:
+            self.configured.close()
             self.stack.part("start", "worker")
 
     def events(self, name):
@@ -59,7 +65,7 @@ class Worker:
 
 
 def test_a_container_without_landlock_is_told_once_and_works(stack, client):
-    with stack.configured("worker", "images_per_process", "2"), Worker(stack, contained.without_landlock) as worker:
+    with Worker(stack, contained.without_landlock, images_per_process="2") as worker:
         order = client.order_whole([(f"{number}.jpg", pictures.jpeg(96, 80, seed=number)) for number in range(8)], 120)
         assert order["status"] == "complete" and order["completedFileCount"] == 8
         told = worker.events("seal_incomplete")
@@ -74,8 +80,15 @@ def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(
         refused = worker.waits_for("image_process_not_started")
         assert refused and "refuses seccomp" in refused[0]["message"]
         assert client.detail(created["orderId"]).data["status"] == "inProgress"
-    with stack.configured("worker", "allow_unsealed", "yes"), Worker(stack, contained.without_landlock_and_seccomp) as worker:
+    with Worker(stack, contained.without_landlock_and_seccomp, allow_unsealed="yes") as worker:
         assert client.order_whole([("b.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
         told = worker.events("seal_incomplete")
     assert [(line["level"], line["missing"]) for line in told] == [("error", "seccomp landlock")]
     assert "refuses seccomp" in told[0]["cause"]
+
+
+def test_the_usual_worker_is_back_and_seals(stack):
+    with open(f"/proc/{stack.pid('worker')}/task/{stack.pid('worker')}/children", encoding="ascii") as file:
+        children = [f"/proc/{pid}/cmdline" for pid in file.read().split()]
+    lines = [open(path, "rb").read().split(b"\0") for path in children if os.path.exists(path)]
+    assert not [line for line in lines if b"--allow-unsealed" in line]
