@@ -6,8 +6,7 @@ set -uo pipefail
 root=$IMGWARD_ROOT
 python=$IMGWARD_PYTHON
 out=$IMGWARD_VAR/check
-passed=0 failed=0 skipped=0
-summary=()
+counts=$out/counts
 
 parts=(
     "deps#the Debian packages are there (installed, as root)"
@@ -24,10 +23,15 @@ parts=(
 
 say() { printf '%s\n' "$*"; }
 
-# Adds to the sums: passed, failed, skipped.
-count() {
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
-    summary+=("$(printf '  %-11s %4d passed, %d failed, %d skipped' "$part" "$1" "$2" "${3:-0}")")
+# Adds to the sums: passed, failed, skipped.  In a file, for a part may run beside others.
+count() { printf '%s %d %d %d\n' "$part" "$1" "$2" "${3:-0}" >>"$counts"; }
+
+failures() { awk '{ failed += $3 } END { print failed + 0 }' "$counts"; }
+
+summary() {
+    awk '{ printf "  %-11s %4d passed, %d failed, %d skipped\n", $1, $2, $3, $4
+           passed += $2; failed += $3; skipped += $4 }
+         END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$counts"
 }
 
 # Counts one test: what follows is its command.
@@ -144,6 +148,22 @@ parts_list() {
     for line in "${parts[@]}"; do printf '  %-11s %s\n' "${line%%#*}" "${line#*#}"; done
 }
 
+part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
+
+# Fault and ops mostly wait, each for a stack of its own: they run side by side, told one after the other.
+part_fault_and_ops() {
+    local beside
+    if part_is_wanted ops; then
+        (part=ops && part_run) >"$out/ops.told" 2>&1 &
+        beside=$!
+    fi
+    if part_is_wanted fault; then part=fault && part_run; fi
+    if [ -n "${beside:-}" ]; then
+        wait "$beside"
+        cat "$out/ops.told"
+    fi
+}
+
 part_run() {
     local begin=$SECONDS
     say "== $part"
@@ -161,16 +181,20 @@ main() {
         parts_list | grep -q "^  $part " || { say "check: there is no part \"$part\""; parts_list; exit 2; }
     done
     mkdir -p "$out"
+    : >"$counts"
     for line in "${parts[@]}"; do
         part=${line%%#*}
-        if [ $# -eq 0 ] || [[ $wanted == *" $part "* ]]; then part_run; fi
+        case $part in
+        fault) part_fault_and_ops ;;
+        ops) ;;
+        *) if part_is_wanted "$part"; then part_run; fi ;;
+        esac
         # Nothing after a build that failed would tell anything.
-        if [ "$part" = build ] && [ $failed -gt 0 ]; then break; fi
+        if [ "$part" = build ] && [ "$(failures)" -gt 0 ]; then break; fi
     done
     say "in $SECONDS s:"
-    printf '%s\n' "${summary[@]}"
-    say "$passed passed, $failed failed, $skipped skipped"
-    [ $failed -eq 0 ]
+    summary
+    [ "$(failures)" -eq 0 ]
 }
 
 main "$@"

@@ -193,7 +193,7 @@ const struct ctl_command ctl_commands_order[] = {
      .arguments_most = 1,
      .help =
          "Lets the jobs of an order in progress that wait for their next try begin at once, and those that "
-         "failed begin anew, as if none had failed.  An order that has ended stays as it is; exit code 1.",
+         "failed begin anew, as if none had failed; exit code 1 for an order that has ended, which stays so.",
      .run = retry_run},
     {.words = {"order", "cancel"},
      .arguments = "ID",
