@@ -60,7 +60,8 @@ def test_document_and_page_are_served_without_a_key(nobody):
 def test_the_codes_of_the_document_are_those_of_the_program():
     with open(os.path.join(ROOT, "include", "imgward", "error.h"), encoding="utf-8") as file:
         header = file.read()
-    for code in openapi.document()["components"]["schemas"]["ErrorCode"]["enum"]:
+    schemas = openapi.document()["components"]["schemas"]
+    for code in schemas["ErrorCode"]["enum"] + schemas["FileErrorCode"]["enum"]:
         assert f"X({code}," in header, code
 
 

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 import uuid
@@ -9,6 +10,7 @@ import uuid
 import pictures
 
 WEBHOOKS = "/api/v2/orders/webhooks"
+SQL = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "sql")
 
 
 def ctl(stack, *words):
@@ -236,6 +238,24 @@ def byte_turn(path):
         byte = file.read(1)[0]
         file.seek(10)
         file.write(bytes([byte ^ 1]))
+
+
+def migrations_line(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return next(line for line in done.stdout.splitlines() if line.startswith("migrations"))
+
+
+def test_doctor_finds_the_migrations_of_a_tree_that_is_not_installed_or_says_what_to_do(stack, tmp_path):
+    config = ("--config", stack.environment["IMGWARD_CONFIG"], "doctor")
+    assert re.match(r"migrations +ok +all [0-9]+ applied", migrations_line(stack.environment["IMGWARD_CTL"], *config, "--directory", SQL))
+    (tmp_path / "build").mkdir()
+    alone = str(tmp_path / "build" / "imgwardctl")
+    shutil.copy(stack.environment["IMGWARD_CTL"], alone)
+    if not os.path.exists("/usr/local/share/imgward/sql"):  # where it was installed it would look there
+        said = migrations_line(alone, *config)
+        assert " WRONG " in said and "--directory" in said, said
+    shutil.copytree(SQL, tmp_path / "sql")
+    assert re.match(r"migrations +ok +all [0-9]+ applied", migrations_line(alone, *config))
 
 
 def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):
