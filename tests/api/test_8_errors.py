@@ -1,4 +1,6 @@
 """Contract section 8: every endpoint answers each error that doc/openapi.yaml says it may, in one shape."""
+import os
+import signal
 import time
 import uuid
 
@@ -163,6 +165,46 @@ def test_what_is_broken_on_our_side_is_a_500_that_tells_nothing_of_it(stack, cli
     has_the_shape(answer, 500, "SERVER_INTERNAL_ERROR")
     assert b"usage" not in answer.body and b"SELECT" not in answer.body and "details" not in answer.json
     assert client.get(f"{ORDERS}/stats/recent").status == 200
+
+
+def test_a_key_whose_time_is_over_is_told_apart_from_an_unknown_one(stack):
+    client = stack.account_new()
+    stack.ctl("key", "expire", client.key[:16])
+    has_the_shape(client.list(), 401, "AUTH_TOKEN_EXPIRED")
+
+
+def test_a_download_url_takes_no_upload(client, nobody):
+    order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
+    url = client.get(f"{ORDERS}/{order}/download").data["files"][0]["downloadUrl"]
+    has_the_shape(nobody.request("PUT", url, pictures.jpeg(80, 80), key=False), 403, "URL_SIGNATURE_INVALID")
+
+
+def test_an_order_that_the_operator_cancels_says_so(stack, client):
+    order = client.create(["a.jpg"]).data["orderId"]
+    stack.ctl("order", "cancel", order)
+    data = client.detail(order).data
+    assert data["status"] == "failed" and data["errors"] == ["a.jpg: ORDER_CANCELLED: The operator cancelled the order."]
+
+
+def image_processes(stack):
+    """The stack's own, known by the key that they were given."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == b"imgward-image" and stack.environment["IMGWARD_VAR"].encode() in b" ".join(words):
+            yield int(name)
+
+
+def test_a_picture_that_takes_too_long_says_so(stack, client):
+    """Its process is held still, so that any picture takes too long on any machine."""
+    with stack.configured("image", "timeout_s", "1"), stack.configured("worker", "deaths_max", "1"):
+        for process in image_processes(stack):
+            os.kill(process, signal.SIGSTOP)
+        data = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
+    assert data["status"] == "failed" and data["errors"] == ["a.jpg: PROCESSING_TIMEOUT: Processing took too long."]
 
 
 @pytest.fixture(scope="module")

@@ -164,6 +164,7 @@ def queued(stack, single):
 
 def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(stack, client, queued, single, capsys):
     found = statements(stack, lambda: client.order_whole([("a.jpg", single)]))
+    found = [text for text in found if "?" not in text]  # of a statement that was prepared just then, the run
     turns = next(text for text in found if text.startswith("SELECT account_id, available_at"))
     [row] = plan(stack, turns)
     assert row["key"] == "jobs_next" and row["type"] == "range" and row["key_len"] == "11", row
