@@ -6,6 +6,8 @@ finds over all turns.  A later call goes on where the last one ended.
 """
 
 import argparse
+import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -31,6 +33,12 @@ def account_read():
 
 
 def account_add(name, cpu_s, inputs, finds):
+    with open(ACCOUNT.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        account_add_locked(name, cpu_s, inputs, finds)
+
+
+def account_add_locked(name, cpu_s, inputs, finds):
     account = account_read()
     entry = account.setdefault(name, {"cpu_s": 0.0, "inputs": 0, "finds": 0})
     entry["cpu_s"] = round(entry["cpu_s"] + cpu_s, 1)
@@ -76,6 +84,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="of a turn (60)")
     parser.add_argument("--cpu-minutes", type=float, help="turn after turn until every target has had as many in all")
+    parser.add_argument("--jobs", type=int, default=1, help="targets at the same time (1)")
     parser.add_argument("--account", action="store_true", help="print what was run so far and no more")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(known))
     options = parser.parse_args()
@@ -88,7 +97,8 @@ def main():
     while not options.account:
         wanted_s = (options.cpu_minutes or 0) * 60
         waiting = [n for n in names if n not in bad and (not wanted_s or account_read().get(n, {}).get("cpu_s", 0) < wanted_s)]
-        bad += [name for name in waiting if not turn_take(name, options.seconds)]
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as turns:
+            bad += [name for name, is_good in zip(waiting, turns.map(lambda n: turn_take(n, options.seconds), waiting)) if not is_good]
         if not wanted_s or not waiting:
             break
     account_print(names)
