@@ -140,6 +140,13 @@ enum iw_error image_client_send(struct context *context, const struct image_clie
     return context_fail(context, errno == EAGAIN ? IW_SERVICE_UNAVAILABLE : IW_PROCESSING_CRASHED, NULL);
 }
 
+/* A reason is one of our short words, which go into log, metric and database; anything else is none. */
+static bool reason_is_word(const char *reason)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    return reason[strspn(reason, letters)] == '\0';
+}
+
 /* Texts end within their room, numbers name what exists: the process may have been taken over by a picture.
  */
 static bool answer_is_sound(struct image_answer *answer)
@@ -147,6 +154,8 @@ static bool answer_is_sound(struct image_answer *answer)
     answer->reason[sizeof answer->reason - 1] = '\0';
     answer->sentence[sizeof answer->sentence - 1] = '\0';
     answer->cause[sizeof answer->cause - 1] = '\0';
+    if (!reason_is_word(answer->reason))
+        answer->reason[0] = '\0';
     return answer->version == image_protocol_version && answer->kind < image_kind_count &&
            answer->error < IW_ERROR_COUNT;
 }

@@ -645,6 +645,50 @@ static void test_hangs_and_deaths(void)
     codec_bytes_free(&file);
 }
 
+/* What comes of one message of so many bytes from a process that was taken over. */
+static enum image_client_event told(const struct image_answer *message, size_t size,
+                                    struct image_answer *answer)
+{
+    int ends[2];
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    const struct image_client client = {.pid = 0, .socket = ends[0]};
+    CU_ASSERT_EQUAL(send(ends[1], message, size, 0), (ssize_t)size);
+    enum image_client_event event = image_client_receive(&client, answer);
+    close(ends[0]);
+    close(ends[1]);
+    return event;
+}
+
+static void test_answers_are_not_believed(void)
+{
+    const struct image_answer sound = {.version = image_protocol_version, .kind = IMAGE_ANTI_AI};
+    struct image_answer message = sound, answer;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL(told(&message, sizeof message - 1, &answer), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(told(&message, 1, &answer), IMAGE_CLIENT_ENDED);
+    message.version++;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    message = sound;
+    message.kind = image_kind_count;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    message = sound;
+    message.error = IW_ERROR_COUNT;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    message.error = UINT32_MAX;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    memset(&message, 'x', sizeof message);
+    message.version = image_protocol_version;
+    message.kind = IMAGE_PROBE;
+    message.error = IW_IMAGE_CORRUPT;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL(strlen(answer.reason), sizeof answer.reason - 1);
+    CU_ASSERT_EQUAL(strlen(answer.sentence), sizeof answer.sentence - 1);
+    CU_ASSERT_EQUAL(strlen(answer.cause), sizeof answer.cause - 1);
+    strcpy(message.reason, "\xff\n' OR 1");
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_STRING_EQUAL(answer.reason, "");
+}
+
 static void test_bad_start(void)
 {
     struct image_client_options options = options_usual();
@@ -844,6 +888,7 @@ int main(void)
         {"a process serves its share", test_serves_its_share},
         {"hangs and deaths are seen", test_hangs_and_deaths},
         {"a bad start is seen", test_bad_start},
+        {"answers are not believed", test_answers_are_not_believed},
         {"a plain container", test_plain_container},
         CU_TEST_INFO_NULL,
     };
