@@ -313,7 +313,8 @@ static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
         return error;
     task->thumbnail_key = key;
     if (strcmp(written.format, "webp") != 0)
-        return context_fail(&task->context, IW_IO_FAILED, "The image process wrote a thumbnail that is none.");
+        return context_fail(&task->context, IW_IO_FAILED,
+                            "The image process wrote a thumbnail that is none.");
     task->outcome.thumbnail_store_key = storage_key_text(task->arena, &key);
     memcpy(task->outcome.thumbnail_digest, written.digest, sizeof written.digest);
     return IW_OK;
