@@ -653,13 +653,18 @@ def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nob
     """Processes of the pool are killed while uploads run: a row's bytes are always whole, and none is lost again."""
     order = Order(stack, account, files=4)
     told = {position: set() for position in range(1, 5)}
-    end = time.monotonic() + 4
-    answers = []
+    begun = time.monotonic()
+    answers, killed = [], 0
+
+    def is_over():
+        """Four seconds, and more on a machine that gets little done in them."""
+        taken = answers.count(200) + answers.count(201)
+        return time.monotonic() - begun > (4 if taken > 20 and killed > 20 else 60)
 
     def send(position):
         url = signer.put(order.key(position))
-        for seed in range(1000):
-            if time.monotonic() > end:
+        for seed in range(100000):
+            if is_over():
                 return
             data = pictures.jpeg(64 + seed % 50, 64, seed=seed % 7)
             told[position].add(hashlib.sha256(data).hexdigest())
@@ -668,8 +673,7 @@ def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nob
     threads = [threading.Thread(target=send, args=(position,)) for position in told]
     for thread in threads:
         thread.start()
-    killed = 0
-    while time.monotonic() < end:
+    while not is_over():
         for pid in child_pids(stack.pid("api"))[::5]:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -679,7 +683,8 @@ def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nob
         time.sleep(0.2)
     for thread in threads:
         thread.join()
-    assert killed > 20 and answers.count(201) >= 4 and answers.count(200) > 10, (killed, answers)
+    # One that died behind its commit was not told of as 201; the next PUT is a 200 then.
+    assert killed > 20 and answers.count(201) <= 4 and answers.count(200) + answers.count(201) > 20, (killed, answers)
     assert set(answers) <= {200, 201, 503}, set(answers)
     for position in told:
         _, key, _, size, digest = order.row(position)
