@@ -3,7 +3,7 @@
 set -uo pipefail
 
 root=$IMGWARD_ROOT
-parts=(api watermark protect images)
+parts=(api watermark protect images load)
 
 # A part's program: NAME.sh or NAME.py; one that is not there says so.
 bench_run() {

@@ -239,7 +239,7 @@ def calm(site, seconds=40):
     return [] if good >= 5 else [f"the stack does not serve again within {seconds} s"]
 
 
-def round_run(site, number, seed, breakage):
+def round_run(site, number, seed, breakage, second=None):
     begun = time.monotonic()
     random_ = random.Random(seed)
     workload = Workload(site.client, site.places, site.shelf, seed)
@@ -247,15 +247,17 @@ def round_run(site, number, seed, breakage):
     [[since]] = site.stack.sql("SELECT COALESCE(MAX(id), 0) FROM watch.changes")
     taken, troubles = site.faults.taken(breakage.point.name) if breakage.point else 0, site.troubles
 
-    def break_():
+    def break_(one):
         try:
-            breakage.run(setting)
+            one.run(setting)
         except Exception as error:
             setting.violations.append(f"the breakage itself: {error!r}")
-    breaker = threading.Thread(target=break_)
-    breaker.start()
+    breakers = [threading.Thread(target=break_, args=(one,)) for one in (breakage, second) if one]
+    for breaker in breakers:
+        breaker.start()
     looker = workload.run()
-    breaker.join()
+    for breaker in breakers:
+        breaker.join()
     settle(site, workload.orders, 20)  # whose end a point may still be waiting for
     if breakage.point and breakage.point.name.startswith("age."):
         setting.violations += age(site)
@@ -268,7 +270,8 @@ def round_run(site, number, seed, breakage):
     else:
         said += verify(site, workload, since)
     hit = "" if breakage.point is None else f", taken {site.faults.taken(breakage.point.name) - taken}"
-    print(f"round {number:3d} seed {seed} {breakage.name}{hit}: {len(workload.orders)} orders, {workload.requests} requests, "
+    both = f" and {second.name}" if second else ""
+    print(f"round {number:3d} seed {seed} {breakage.name}{hit}{both}: {len(workload.orders)} orders, {workload.requests} requests, "
           f"{workload.transient} tried again, {site.troubles - troubles} troubles logged, {time.monotonic() - begun:.1f} s: {'ok' if not said else 'BROKEN'}", flush=True)
     for sentence in said[:12]:
         print(f"    {sentence}", flush=True)
@@ -293,6 +296,12 @@ def plan(random_, mounts, only, is_every_point):
             wanted = [breakage for breakage in wanted if only in breakage.name]
         random_.shuffle(wanted)
         yield from wanted
+
+
+def second_of(random_):
+    """A point beside a breakage, of those that need nothing else to be passed."""
+    simple = [point for point in points.table() if point.name not in breakages.PROVOKED and not point.name.startswith("age.")]
+    return breakages.of_point(random_.choice(simple), random_)
 
 
 def summary(site, count, broken, kinds, seconds):
@@ -334,7 +343,10 @@ def main():
                 break
             count += 1
             kinds["points" if breakage.point else "breakages"] += 1
-            if round_run(site, count, options.seed * 100000 + count, breakage):
+            seed = options.seed * 100000 + count
+            second = second_of(random.Random(-seed)) if not breakage.point and count % 3 == 0 else None
+            kinds["with a point as well"] += second is not None
+            if round_run(site, count, seed, breakage, second):
                 broken.append(count)
         said = age(site) + site.crashes()
         print("after the last round, a week later: " + ("ok" if not said else "BROKEN\n    " + "\n    ".join(said[:20])))

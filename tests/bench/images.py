@@ -1,0 +1,275 @@
+"""A batch of photos through the processing line: how many a second, and where the time goes.
+
+For each type of order and size of picture: the queue is paused, a batch is
+uploaded, the queue goes on, and what counts is the time from there to the last
+job's record.  The image processes' time in between, without that in which the
+kernel ran somebody else's programs, is shared out: decoder, engine, encoder and
+thumbnail as the processes tell (metrics), what else they did, and "waiting" for work.
+In the same run, on the same files and as many cores: a plain re-save by ImageMagick
+and by libvips, where they are installed.
+
+    bench images                 4 photos of 12 and 12 of 1 megapixel
+    bench images --full          100 of each, anti-AI in low strength too
+"""
+import argparse
+import datetime
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(ROOT, "tests", "api"), HERE]
+
+from PIL import Image  # noqa: E402
+
+import pictures  # noqa: E402
+from api import parents, tree  # noqa: E402
+from client import Stack, environment_read  # noqa: E402
+from marks import embed  # noqa: E402
+
+SIZES = {"12 MP": (4000, 3000), "1 MP": (1155, 866)}
+STAGES = ("decode", "engine", "encode", "thumbnail")
+CORES = len(os.sched_getaffinity(0))
+
+
+# ---------------------------------------------------------------- the photos
+def photographs():
+    """Of ../shared/images where they are, scaled; otherwise of our own generator."""
+    folder = os.path.join(ROOT, "..", "shared", "images")
+    names = sorted(name for name in os.listdir(folder) if name.startswith("kodim")) if os.path.isdir(folder) else []
+    if names:
+        return [Image.open(os.path.join(folder, name)).convert("RGB") for name in names], "photographs, scaled"
+    return [pictures.scene(1536, 1024, seed) for seed in range(4)], "made by tests/api/pictures.py"
+
+
+def photos(size, count, sources):
+    """JPEG of quality 90; each another turn or mirror of a source, so that no two are alike."""
+    made = []
+    for number in range(min(count, 4 * len(sources))):
+        picture = sources[number % len(sources)].resize(size, Image.LANCZOS)
+        turned = [picture, picture.transpose(Image.FLIP_LEFT_RIGHT), picture.transpose(Image.FLIP_TOP_BOTTOM),
+                  picture.transpose(Image.ROTATE_180)][number // len(sources) % 4]
+        out = io.BytesIO()
+        turned.save(out, "JPEG", quality=90)
+        made.append(out.getvalue())
+    return [made[number % len(made)] for number in range(count)]
+
+
+# ---------------------------------------------------------------- one batch
+def upload(client, url, data):
+    answer = client.upload(url, data)
+    if answer.status != 201:
+        sys.exit(f"bench images: upload {answer}")
+
+
+def batch_anti_ai(client, data, strength):
+    ids = []
+    for at in range(0, len(data), 100):
+        part = data[at:at + 100]
+        created = client.create([f"{number}.jpg" for number in range(len(part))], options={"strength": strength}).data
+        for file, bytes_ in zip(created["files"], part):
+            upload(client, file["uploadUrl"], bytes_)
+        client.confirm(created["orderId"])
+        ids.append(created["orderId"])
+    return ids
+
+
+def batch_embed(client, data):
+    ids = []
+    for at in range(0, len(data), 100):
+        part = data[at:at + 100]
+        created = embed(client, [(f"{number}.jpg", bytes_, ["to whom it may concern"]) for number, bytes_ in enumerate(part)]).data
+        for file, bytes_ in zip(created["files"], part):
+            upload(client, file["uploadUrl"], bytes_)
+        ids.append(created["orderId"])
+    return ids
+
+
+def batch_extract(client, data):
+    ids = []
+    for number, bytes_ in enumerate(data):
+        created = client.post("/api/v2/orders/wtr-extract", {"idempotencyKey": f"bench-{time.time()}-{number}",
+                                                             "file": {"fileName": "suspect.jpg"}}).data
+        upload(client, created["file"]["uploadUrl"], bytes_)
+        ids.append(created["orderId"])
+    return ids
+
+
+def marked(client, order):
+    files = client.get(f"/api/v2/orders/{order}/download").data["files"]
+    return [client.request("GET", file["downloadUrl"], key=False).body for file in files]
+
+
+class Line:
+    """The stack's processing line, its clocks and its log."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.client = stack.account_new()
+        self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
+
+    def stages(self):
+        """CPU milliseconds of each stage, as the worker tells with its sign of life."""
+        text = self.stack.sql("SELECT metrics FROM workers ORDER BY seen_at DESC LIMIT 1")[0][0]
+        found = {}
+        for line in text.replace("\\n", "\n").splitlines():
+            if line.startswith("imgward_image_stage_milliseconds_total"):
+                stage = line.split('stage="')[1].split('"')[0]
+                found[stage] = float(line.rsplit(" ", 1)[1])
+        return found
+
+    def cpu(self):
+        """CPU seconds: the supervisor of the worker, its children, everything else of the stack."""
+        table = parents()
+        worker = self.stack.pid("worker")
+        # The dead children of the supervisor are counted with it; its own time is in its own fields.
+        with open(f"/proc/{worker}/stat", encoding="ascii", errors="replace") as file:
+            words = file.read().rsplit(") ", 1)[1].split()
+        own = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
+        whole = sum(table[pid][1] for pid in tree(table, worker) if pid in table)
+        rest = {name: sum(table[pid][1] for pid in tree(table, self.stack.pid(name)) if pid in table)
+                for name in ("mariadbd", "nginx", "api", "redis")}
+        return {"image": whole - own, "supervisor": own, **rest}
+
+    def image_processes(self):
+        """(pid, nanoseconds on a CPU, nanoseconds ready and not on one) of each."""
+        found = []
+        for pid in tree(parents(), self.stack.pid("worker")):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                    name = file.read().strip()
+                with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+                    run, ready, _ = map(int, file.read().split())
+            except OSError:
+                continue
+            if name == "imgward-image":
+                found.append((pid, run, ready))
+        return found
+
+    def events(self, offset):
+        with open(self.log, encoding="utf-8") as file:
+            file.seek(offset)
+            lines = [json.loads(line) for line in file if line.startswith("{")]
+        return [(datetime.datetime.fromisoformat(line["ts"].replace("Z", "+00:00")), line) for line in lines]
+
+    def settle(self):
+        time.sleep(2.2)  # two signs of life: the metrics are of now
+
+    def run(self, make):
+        """Makes a batch while the queue is paused, lets it go; seconds, stages, CPU, orders."""
+        self.stack.ctl("queue", "pause")
+        self.settle()
+        ids = make()
+        stages, cpu, offset = self.stages(), self.cpu(), os.path.getsize(self.log)
+        before = self.image_processes()
+        self.stack.ctl("queue", "resume")
+        events = self.wait(ids, offset)
+        cpu_after, after = self.cpu(), dict((pid, (run, ready)) for pid, run, ready in self.image_processes())
+        if set(after) != {pid for pid, _, _ in before}:
+            sys.exit("bench images: an image process was replaced in mid batch")
+        ready = sum(after[pid][1] - ready for pid, _, ready in before) / 1e9
+        self.settle()
+        begun = next(at for at, line in events if line["event"] == "queue_resumed")
+        ended = max(at for at, line in events if line["event"] in ("job_done", "order_ended"))
+        told = self.stages()
+        return ((ended - begun).total_seconds(), {name: (told[name] - stages.get(name, 0)) / 1000 for name in STAGES},
+                {name: cpu_after[name] - cpu[name] for name in cpu}, ready, ids)
+
+    def wait(self, ids, offset):
+        """By the log, which costs the stack nothing, until all orders have ended; the events meanwhile."""
+        while True:
+            events = self.events(offset)
+            ended = {str(line["order_id"]): line["status"] for _, line in events if line["event"] == "order_ended"}
+            if set(ids) <= set(ended):
+                if "failed" in ended.values():
+                    sys.exit("bench images: an order failed")
+                return events
+            time.sleep(0.2)
+
+
+# ---------------------------------------------------------------- the others
+def resave(program, folder, count):
+    """Seconds, and CPU seconds, to write every file again at quality 90, one process a core."""
+    commands = {"ImageMagick": 'convert-im6.q16 "$0" -quality 90 "$0.out.jpg"', "libvips": 'vips copy "$0" "$0.out.jpg[Q=90]"'}
+    if not shutil.which({"ImageMagick": "convert-im6.q16", "libvips": "vips"}[program]):
+        return None
+    names = "\n".join(os.path.join(folder, f"{number}.jpg") for number in range(count))
+    begin, used = time.perf_counter(), os.times()
+    subprocess.run(["xargs", "-P", str(CORES), "-n", "1", "sh", "-c", commands[program]], input=names.encode(), check=True,
+                   env={**os.environ, "MAGICK_THREAD_LIMIT": "1", "VIPS_CONCURRENCY": "1", "OMP_NUM_THREADS": "1"})
+    after = os.times()
+    return (time.perf_counter() - begin,
+            after.children_user + after.children_system - used.children_user - used.children_system)
+
+
+def print_line(name, count, seconds, megapixels, stages, cpu, ready):
+    own = seconds * CORES - ready
+    other = max(0.0, cpu["image"] - sum(stages.values()))
+    rest = sum(cpu[name] for name in ("mariadbd", "nginx", "api", "redis"))
+    shares = [*(stages[stage] for stage in STAGES), other, max(0.0, own - cpu["image"])]
+    print(f"{name:<26}{seconds:>8.1f}{count / seconds:>10.2f}{megapixels * count / seconds:>8.1f}{cpu['image'] / count:>10.2f}"
+          + "".join(f"{100 * share / own:>10.1f}" for share in shares)
+          + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * CORES):>10.1f}", flush=True)
+
+
+def bench(stack, counts, is_full):
+    line = Line(stack)
+    sources, what = photographs()
+    print(f"machine: {os.cpu_count()} cores, {CORES} of them for this run; load {os.getloadavg()[0]:.1f} before the start; {what}")
+    print(f"\n{'':<26}{'seconds':>8}{'photos/s':>10}{'MP/s':>8}{'CPU s':>10}" + "".join(f"{word:>10}" for word in (
+        "decode %", "engine %", "encode %", "thumb %", "process %", "waiting %", "superv. %", "others %", "pushed %")))
+    for name, (width, height) in SIZES.items():
+        count, megapixels = counts[name], width * height / 1e6
+        data = photos((width, height), count, sources)
+        for kind, make in (("anti-AI, high", lambda: batch_anti_ai(line.client, data, "high")),
+                           ("anti-AI, low", lambda: batch_anti_ai(line.client, data, "low")),
+                           ("embed", lambda: batch_embed(line.client, data))):
+            if kind != "anti-AI, low" or is_full:
+                seconds, stages, cpu, ready, ids = line.run(make)
+                print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready)
+        suspects = [body for order in ids for body in marked(line.client, order)]
+        seconds, stages, cpu, ready, _ = line.run(lambda: batch_extract(line.client, suspects))
+        print_line(f"{name} extract × {count}", count, seconds, megapixels, stages, cpu, ready)
+        with tempfile.TemporaryDirectory(prefix="imgward-bench.") as folder:
+            for number, bytes_ in enumerate(data):
+                with open(os.path.join(folder, f"{number}.jpg"), "wb") as file:
+                    file.write(bytes_)
+            for program in ("ImageMagick", "libvips"):
+                seconds = resave(program, folder, count)
+                if seconds is None:
+                    print(f"{name} {program}: not installed (./dev deps bench)")
+                else:
+                    seconds, cpu = seconds
+                    print(f"{name + ' ' + program + ' re-save':<26}{seconds:>8.1f}{count / seconds:>10.2f}"
+                          f"{megapixels * count / seconds:>8.1f}{cpu / count:>10.2f}", flush=True)
+    print("\nCPU s: of image processes, a photo.  decode to waiting: shares of the image processes' time; for anti-AI the engine holds the "
+          "encodings that it tries;\nprocess is what they do beside their stages.  superv. and others (MariaDB, nginx, pool, Redis): CPU "
+          "time beside that, of the same whole.\npushed: how much of the cores' time other programs of this machine had.")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true", help="100 photos of each size")
+    options = parser.parse_args()
+    counts = {"12 MP": 100, "1 MP": 100} if options.full else {"12 MP": 4, "1 MP": 12}
+    with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
+        environment = {**os.environ, "IMGWARD_VAR": var}
+        subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        try:
+            stack = Stack(environment_read(os.path.join(var, "dev.env")))
+            with stack.configured("worker", "heartbeat_s", "1"), stack.configured("worker", "images_per_process", "100000"):
+                for verb in ("stop", "start"):
+                    stack.part(verb, "worker")
+                bench(stack, counts, options.full)
+        finally:
+            subprocess.run([os.path.join(ROOT, "dev"), "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+"""What the service does when it is asked for much at once, and for long.
+
+    bench load soak [SECONDS]     reads and creations at full speed: memory, descriptors, statements, times a minute
+    bench load drain [ORDERS]     so many orders by URL queued at once: the pace of their ends, the longest pause
+    bench load list [ORDERS]      limit=-1 over so many orders: bytes, seconds, memory of the pool meanwhile
+    bench load uploads [MANY]     MANY uploads of 5 MB at once, then 20 of 50 MB
+    bench load redis              creation, query and processing with Redis, without it, and with one that is silent
+
+Without a word: all of them, in small.  Exit code 1 when something was lost, leaked or refused.
+"""
+import asyncio
+import json
+import os
+import random
+import signal
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+import uuid
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(ROOT, "tests", "api"), HERE]
+
+import pictures  # noqa: E402
+from api import answer_read, creation, parents, private_kib, reading, seed, tree  # noqa: E402
+from client import ORDERS, Stack, environment_read  # noqa: E402
+from places import Places  # noqa: E402
+
+SMALL = {"soak": 30, "drain": 200, "list": 20000, "uploads": 40, "redis": 1}
+FULL = {"soak": 600, "drain": 10000, "list": 100000, "uploads": 300, "redis": 1}
+CLIENTS = 32
+
+
+def private_of(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+
+
+def percentile(times, part):
+    times = sorted(times)
+    return 1000 * times[min(len(times) - 1, int(len(times) * part))]
+
+
+# ---------------------------------------------------------------- soak
+class Census:
+    """Memory, descriptors and prepared statements of the pool and the worker."""
+
+    def __init__(self, stack):
+        self.stack = stack
+
+    def take(self):
+        table = parents()
+        pool = sorted(tree(table, self.stack.pid("api")) - {self.stack.pid("api")})
+        watched = {"pool": pool, "api supervisor": [self.stack.pid("api")], "worker": [self.stack.pid("worker")]}
+        [[_, statements]] = self.stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
+        [[_, connections]] = self.stack.sql("SHOW GLOBAL STATUS LIKE 'Threads_connected'")
+        return {"pids": pool, "statements": int(statements), "connections": int(connections),
+                "memory": {name: max(private_of(pid) for pid in pids) for name, pids in watched.items()},
+                "median": int(statistics.median(private_of(pid) for pid in pool)),
+                "descriptors": {name: max(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids) for name, pids in watched.items()}}
+
+
+async def soak_client(place, tls, makes, end, times, bad):
+    reader = writer = None
+    while time.monotonic() < end:
+        if writer is None:
+            reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=tls)
+        make, wanted = random.choice(makes)
+        begin = time.monotonic()
+        writer.write(make())
+        status, is_last = await answer_read(reader)
+        times.append((begin, time.monotonic() - begin))
+        if status != wanted:
+            bad.append(status)
+        if is_last:
+            writer.close()
+            writer = None
+    if writer is not None:
+        writer.close()
+
+
+def soak(stack, seconds):
+    client = stack.account_new()
+    orders = [client.create().data["orderId"] for _ in range(50)]
+    makes = [(creation(client.key, 1), 201), (creation(client.key, 10), 201),
+             (reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
+             (reading(client.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
+             (reading(client.key, lambda: f"{ORDERS}/stats/recent"), 200)]
+    times, bad, census = [], [], Census(stack)
+    begin = time.monotonic()
+    step = max(5, min(60, seconds // 5))
+
+    async def run():
+        tls, place = ssl.create_default_context(cafile=stack.environment["IMGWARD_CA"]), urllib.parse.urlsplit(stack.url)
+        await asyncio.gather(*(soak_client(place, tls, makes, begin + seconds, times, bad) for _ in range(CLIENTS)))
+    runner = threading.Thread(target=lambda: asyncio.run(run()))
+    runner.start()
+    print(f"soak: {CLIENTS} clients for {seconds} s, steps of {step} s\n{'second':>8}{'requests':>10}{'p50 ms':>8}{'p99 ms':>8}"
+          f"{'pool KiB':>10}{'largest':>9}{'worker':>8}{'fds':>5}{'statements':>12}{'connections':>13}")
+    rows, last = [], 0
+    while runner.is_alive():
+        time.sleep(min(step, max(0.1, begin + seconds - time.monotonic())))
+        now = census.take()
+        part = [took for _, took in times[last:]]
+        last += len(part)
+        if len(part) < 20:
+            break
+        rows.append((now, percentile(part, 0.99)))
+        print(f"{time.monotonic() - begin:>8.0f}{len(part):>10}{percentile(part, 0.5):>8.1f}{rows[-1][1]:>8.1f}{now['median']:>10}"
+              f"{now['memory']['pool']:>9}{now['memory']['worker']:>8}{now['descriptors']['pool']:>5}{now['statements']:>12}"
+              f"{now['connections']:>13}", flush=True)
+    runner.join()
+    # The first step fills caches: statements are prepared, arenas find their size.
+    first, end = rows[min(1, len(rows) - 1)][0], rows[-1][0]
+    grown = end["median"] / first["median"] - 1
+    said = []
+    if grown > 0.05:
+        said.append(f"a process of the pool grew by {100 * grown:.1f} %")
+    if end["descriptors"]["pool"] > first["descriptors"]["pool"] + 2 or end["descriptors"]["worker"] > first["descriptors"]["worker"] + 2:
+        said.append(f"descriptors: {first['descriptors']} then {end['descriptors']}")
+    if end["statements"] > first["statements"] * 1.1 + 20:
+        said.append(f"statements: {first['statements']} then {end['statements']}")
+    if bad:
+        said.append(f"{len(bad)} answers of {sorted(set(bad))}")
+    print(f"soak: {len(times)} requests, memory {100 * grown:+.1f} %, p99 of the last step {100 * (rows[-1][1] / rows[0][1] - 1):+.0f} % "
+          "of the first")
+    return said
+
+
+# ---------------------------------------------------------------- drain
+def drain(stack, count):
+    client, places = stack.account_new(), Places()
+    places.gives["/small.jpg"] = pictures.jpeg(64, 64)
+    stack.ctl("queue", "pause")
+    time.sleep(6)
+    begin = time.monotonic()
+    body = {"files": [{"fileName": "small.jpg", "imageUrl": places.url("/small.jpg")}]}
+    made = []
+
+    def create(number):
+        for _ in range(number):
+            answer = client.post(f"{ORDERS}/anti-ai/with-urls", {"idempotencyKey": uuid.uuid4().hex, **body})
+            made.append(answer.status)
+    threads = [threading.Thread(target=create, args=(count // 8,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = len(made)
+    print(f"drain: {wanted} orders made in {time.monotonic() - begin:.0f} s, {made.count(201)} of them 201")
+    stack.ctl("queue", "resume")
+    begin, ended, pace, last_change, longest = time.monotonic(), 0, [], time.monotonic(), 0.0
+    while ended < wanted and time.monotonic() - last_change < 120:
+        time.sleep(1)
+        [[done]] = stack.sql(f"SELECT COUNT(*) FROM orders WHERE account_id = {client.account} AND status = 'complete'")
+        now = time.monotonic()
+        if int(done) > ended:
+            longest = max(longest, now - last_change) if ended else longest
+            last_change = now
+        pace.append(int(done) - ended)
+        ended = int(done)
+    seconds = time.monotonic() - begin
+    places.close()
+    middle = sorted(pace[len(pace) // 10: len(pace) - len(pace) // 10] or pace)
+    print(f"drain: {ended} of {wanted} ended in {seconds:.0f} s, {ended / seconds:.1f} a second; a second's orders: median "
+          f"{statistics.median(middle):.0f}, fewest {middle[0]}, most {middle[-1]}; longest pause {longest:.1f} s")
+    said = [] if ended == wanted and set(made) == {201} else [f"{ended} of {wanted} orders ended; creations {set(made)}"]
+    return said + ([f"a pause of {longest:.0f} s"] if longest > 20 else [])
+
+
+# ---------------------------------------------------------------- list
+def long_list(stack, count):
+    client = stack.account_new()
+    seed(stack, client.account, count)
+    client.list(limit=10)
+    largest, is_over = [max(private_kib(stack))], threading.Event()
+
+    def watch():
+        while not is_over.wait(0.03):
+            largest.append(max(private_kib(stack)))
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    begin = time.monotonic()
+    answer = client.get(f"{ORDERS}?limit=-1", timeout=600)
+    seconds = time.monotonic() - begin
+    is_over.set()
+    watcher.join()
+    got = len(answer.data)
+    print(f"list: {got} orders, {len(answer.body) / 1e6:.1f} MB in {seconds:.1f} s; the largest process of the pool had "
+          f"{largest[0]} KiB before, {max(largest)} KiB at most meanwhile")
+    said = [] if got == count else [f"{got} of {count} orders in the list"]
+    return said + ([f"the pool grew from {largest[0]} to {max(largest)} KiB"] if max(largest) > largest[0] + 1024 else [])
+
+
+# ---------------------------------------------------------------- uploads
+async def put(place, tls, url, chunk, size, statuses, times):
+    path = urllib.parse.urlsplit(url)
+    begin = time.monotonic()
+    try:
+        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=tls)
+        writer.write(f"PUT {path.path}?{path.query} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode())
+        head = pictures.jpeg(64, 64)[:600]
+        writer.write(head)
+        left = size - len(head)
+        while left > 0:
+            piece = chunk[:min(left, len(chunk))]
+            writer.write(piece)
+            await writer.drain()
+            left -= len(piece)
+        status, _ = await answer_read(reader)
+        writer.close()
+    except (OSError, asyncio.IncompleteReadError) as error:
+        status = repr(error)
+    statuses.append(status)
+    times.append(time.monotonic() - begin)
+
+
+def uploads_at_once(stack, client, count, megabytes):
+    urls = []
+    for at in range(0, count, 100):
+        urls += [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(min(100, count - at))]).data["files"]]
+    statuses, times, chunk = [], [], os.urandom(1 << 18)
+    tls, place = ssl.create_default_context(cafile=stack.environment["IMGWARD_CA"]), urllib.parse.urlsplit(stack.url)
+
+    async def run():
+        await asyncio.gather(*(put(place, tls, url, chunk, megabytes * 1000 * 1000, statuses, times) for url in urls))
+    begin = time.monotonic()
+    asyncio.run(run())
+    seconds = time.monotonic() - begin
+    print(f"uploads: {count} of {megabytes} MB at once: {seconds:.1f} s, {count * megabytes / seconds:.0f} MB/s; slowest {max(times):.1f} s; "
+          f"answers {dict((status, statuses.count(status)) for status in set(statuses))}; largest process of the pool {max(private_kib(stack))} KiB")
+    left = os.listdir(os.path.join(stack.store, "tmp"))
+    return ([f"{statuses.count(201)} of {count} uploads of {megabytes} MB were taken: {set(statuses)}"] if statuses.count(201) != count else []) + \
+        ([f"{len(left)} unfinished files are left"] if left else [])
+
+
+def uploads(stack, count):
+    client = stack.account_new()
+    return uploads_at_once(stack, client, count, 5) + uploads_at_once(stack, client, max(2, count // 15), 50)
+
+
+# ---------------------------------------------------------------- Redis away
+def times_of(stack, client, rounds=40):
+    """Median and longest milliseconds of a creation and a query, and of confirm to end, over some orders."""
+    made, asked, done = [], [], []
+    picture = pictures.jpeg(128, 128)
+    for number in range(rounds):
+        begin = time.monotonic()
+        created = client.create()
+        made.append(time.monotonic() - begin)
+        begin = time.monotonic()
+        client.detail(created.data["orderId"])
+        asked.append(time.monotonic() - begin)
+        if number % 8 == 0:
+            client.upload(created.data["files"][0]["uploadUrl"], picture)
+            begin = time.monotonic()
+            client.confirm(created.data["orderId"])
+            client.wait(created.data["orderId"], 60)
+            done.append(time.monotonic() - begin)
+    return [1000 * value for value in (statistics.median(made), max(made), statistics.median(asked), max(asked),
+                                       statistics.median(done), max(done))]
+
+
+def redis_away(stack, _):
+    client, said = stack.account_new(), []
+    print(f"redis: milliseconds{'':<8}{'create':>8}{'worst':>8}{'query':>8}{'worst':>8}{'confirm to end':>16}{'worst':>8}")
+
+    def line(name):
+        print(f"{name:<26}" + "{:>8.1f}{:>8.1f}{:>8.1f}{:>8.1f}{:>16.0f}{:>8.0f}".format(*times_of(stack, client)), flush=True)
+    line("  there")
+    stack.part("stop", "redis")
+    line("  away")
+    stack.part("start", "redis")
+    redis = stack.pid("redis")
+    time.sleep(2)
+    os.kill(redis, signal.SIGSTOP)
+    line("  there and silent")
+    os.kill(redis, signal.SIGCONT)
+    time.sleep(3)
+    line("  back")
+    return said
+
+
+PARTS = {"soak": soak, "drain": drain, "list": long_list, "uploads": uploads, "redis": redis_away}
+
+
+def main():
+    words = sys.argv[1:]
+    sizes = FULL if "--full" in words else SMALL
+    words = [word for word in words if word != "--full"]
+    wanted = [word for word in words if word in PARTS] or list(PARTS)
+    given = next((int(word) for word in words if word.isdigit()), None)
+    with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
+        environment = {**os.environ, "IMGWARD_VAR": var}
+        subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        said = []
+        try:
+            stack = Stack(environment_read(os.path.join(var, "dev.env")))
+            print(f"machine: {os.cpu_count()} cores, {len(os.sched_getaffinity(0))} of them for this run; load {os.getloadavg()[0]:.1f} before the start")
+            for name in wanted:
+                said += [f"{name}: {sentence}" for sentence in PARTS[name](stack, given or sizes[name])]
+        finally:
+            subprocess.run([os.path.join(ROOT, "dev"), "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
+    print("\n".join(said) if said else "load: nothing lost, leaked or refused")
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
