@@ -81,7 +81,7 @@ struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t
                              const struct job_limits *limits);
 
 /* What is our own trouble is looked at again at least this often: it is over when the operator is done. */
-enum { job_ours_wait_max_ms = 5 * 60 * 1000 };
+enum { job_ours_wait_max_ms = 30 * 1000 };
 
 /* The verdict on JOB_TROUBLE_OURS at a try of this number: once more, and neither failure nor death is
  * counted. */

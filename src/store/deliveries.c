@@ -368,6 +368,24 @@ enum iw_error deliveries_release_silent(struct context *context, struct db *db, 
     return error;
 }
 
+/* A first try is due when it is written; the longest wait of the schedule is 24 h and a fifth. */
+enum iw_error deliveries_hasten_stranded(struct context *context, struct db *db, int64_t now_ms,
+                                         int64_t *count)
+{
+    enum { first_ms = 5 * 60 * 1000, longest_ms = 30 * 60 * 60 * 1000 };
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_time(now_ms + first_ms),
+                                      db_time(now_ms + longest_ms)};
+    enum iw_error error = db_run(
+        context, db,
+        "UPDATE webhook_deliveries SET available_at = ? WHERE status = 'PENDING' AND ((attempt = 0 AND "
+        "available_at > ?) OR available_at > ?) LIMIT " SWEEP_ROWS,
+        values, 3, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
 enum iw_error deliveries_owners(struct context *context, struct db *db, const char *prefix,
                                 const char ***owners, unsigned *count)
 {

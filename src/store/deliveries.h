@@ -119,6 +119,11 @@ enum iw_error deliveries_release_owner(struct context *context, struct db *db, c
 /* Takes back what nobody recorded in time, some at a time; count gets how many. */
 enum iw_error deliveries_release_silent(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
 
+/* Makes due what waits for its first try, or longer than the schedule lets it: the clock was set back since.
+ */
+enum iw_error deliveries_hasten_stranded(struct context *context, struct db *db, int64_t now_ms,
+                                         int64_t *count) IW_MUST_USE;
+
 /* The owners of leases whose names begin with a prefix; the array is the arena's. */
 enum iw_error deliveries_owners(struct context *context, struct db *db, const char *prefix,
                                 const char ***owners, unsigned *count) IW_MUST_USE;

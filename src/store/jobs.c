@@ -270,6 +270,7 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
         .target_expires_ms = db_integer_of(db_at(rows, row, 21)),
         .result_key = db_text_of(db_at(rows, row, 22)),
         .result_format = db_text_of(db_at(rows, row, 23)),
+        .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
         .strength = ORDER_STRENGTH_HIGH,
     };
     if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
@@ -290,7 +291,8 @@ static enum iw_error lease_read(struct context *context, struct db *db, struct l
         "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
         "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
         "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
-        "f.target_expires_at, r.store_key, r.format FROM jobs j JOIN orders o ON o.id = j.order_id LEFT "
+        "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost' FROM jobs j JOIN orders o ON "
+        "o.id = j.order_id LEFT "
         "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
         "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy = "
         "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
@@ -385,6 +387,31 @@ enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_
     struct db_rows rows;
     enum iw_error error =
         db_run(context, db, LOSE_SQL "lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " SWEEP_ROWS,
+               NULL, 0, &rows);
+    if (error == IW_OK)
+        *count = rows.affected;
+    return error;
+}
+
+/* Beyond job_wait_max_ms, and beyond the longest lease that can be configured. */
+#define STRANDED                                                                                             \
+    "((status = 'queued' AND available_at > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE) OR (status = 'leased' "   \
+    "AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE))"
+
+/* Looked for without a lock first: there is none but after a step of the clock. */
+enum iw_error jobs_hasten_stranded(struct context *context, struct db *db, int64_t *count)
+{
+    struct db_rows rows;
+    *count = 0;
+    enum iw_error error =
+        db_run(context, db, "SELECT 1 FROM jobs WHERE " STRANDED " LIMIT 1", NULL, 0, &rows);
+    if (error != IW_OK || rows.count == 0)
+        return error;
+    error =
+        db_run(context, db,
+               "UPDATE jobs SET status = 'queued', reason = 'clock_set_back', lease_owner = NULL, "
+               "lease_until = NULL, "
+               "available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3) WHERE " STRANDED " LIMIT 5000",
                NULL, 0, &rows);
     if (error == IW_OK)
         *count = rows.affected;

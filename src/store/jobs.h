@@ -28,6 +28,7 @@ struct job {
     int64_t attempt;
     int64_t failures;
     int64_t deaths;
+    bool was_lost; /* the try before ended without a word: its supervisor died, or its lease did */
     const char *request_id;
 
     enum order_type order_type;
@@ -117,6 +118,12 @@ enum iw_error jobs_release_owner(struct context *context, struct db *db, const c
 
 /* Queues again what nobody renewed in time, some at a time; count gets how many. */
 enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+
+/*
+ * Queues at once what no wait and no lease of ours can have set so far ahead:
+ * the database's clock was set back since.  Some at a time; count gets how many.
+ */
+enum iw_error jobs_hasten_stranded(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
 
 /* The owners of leases whose names begin with a prefix; the array is the arena's. */
 enum iw_error jobs_owners(struct context *context, struct db *db, const char *prefix, const char ***owners,

@@ -307,11 +307,19 @@ static enum iw_error sweep(struct deliver *deliver)
     return error;
 }
 
+/* What is too old, and what a clock set back has put out of reach. */
 static enum iw_error forget(struct deliver *deliver)
 {
     int64_t count = 0;
     int64_t kept_ms = deliver->config->webhooks_events_kept_days * 86400 * 1000;
-    enum iw_error error = deliveries_forget(&deliver->context, deliver->db, clock_now_ms() - kept_ms, &count);
+    int64_t hastened = 0;
+    enum iw_error error =
+        deliveries_hasten_stranded(&deliver->context, deliver->db, clock_now_ms(), &hastened);
+    if (hastened > 0)
+        log_event(LOG_WARN, NULL, "deliveries_hastened", LOG_TEXT("reason", "clock_set_back"),
+                  LOG_NUMBER("deliveries", hastened));
+    if (error == IW_OK)
+        error = deliveries_forget(&deliver->context, deliver->db, clock_now_ms() - kept_ms, &count);
     if (count > 0)
         log_event(LOG_INFO, NULL, "deliveries_forgotten", LOG_NUMBER("rows", count));
     return error;

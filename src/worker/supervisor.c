@@ -20,6 +20,7 @@ enum {
     turn_longest_ms = 1000,
     database_retry_ms = 1000,
     upkeep_ms = 3000,
+    stranded_ms = 10000,
     upkeep_orders = 20,
     reclaim_ms = 60 * 60 * 1000,
     unfinished_age_s = 24 * 60 * 60,
@@ -211,6 +212,19 @@ static void worker_sweep(struct worker *worker, int64_t now_ms)
     worker_look_ask(worker);
 }
 
+/* Jobs that a clock set back has put out of reach. */
+static void worker_hasten(struct worker *worker, int64_t now_ms)
+{
+    int64_t count = 0;
+    worker->stranded_at_ms = now_ms + stranded_ms;
+    enum iw_error error = jobs_hasten_stranded(&worker->context, worker->domain.db, &count);
+    if (!database_said(worker, error, "sweep_failed") || count == 0)
+        return;
+    log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
+              LOG_NUMBER("jobs", count));
+    worker_look_ask(worker);
+}
+
 /* ---- what time asks of orders ---- */
 
 static void worker_upkeep(struct worker *worker, int64_t now_ms)
@@ -255,6 +269,8 @@ static void timers_run(struct worker *worker)
         return;
     if (now_ms >= worker->sweep_at_ms)
         worker_sweep(worker, now_ms);
+    if (now_ms >= worker->stranded_at_ms && !worker->is_database_away)
+        worker_hasten(worker, now_ms);
     if (now_ms >= worker->upkeep_at_ms && !worker->is_database_away)
         worker_upkeep(worker, now_ms);
     if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)

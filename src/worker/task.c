@@ -16,8 +16,9 @@ enum {
     record_retry_first_ms = 500,
     record_retry_longest_ms = 5000,
     /*
-     * A lease that ends without a word every time means that the job takes the
-     * whole supervisor with it.
+     * A lease that ends without a word time and again means that the job takes
+     * the whole supervisor with it.  Tries that were given up in order do not count:
+     * a disk may be full for a day.
      */
     attempts_max = 100
 };
@@ -215,7 +216,7 @@ void task_begin(struct worker *worker, struct task *task, const struct job *job)
               LOG_NUMBER("attempt", job->attempt));
     if (job->kind == JOB_ARCHIVE)
         archive_task_begin(worker, task);
-    else if (job->attempt > attempts_max)
+    else if (job->attempt > attempts_max && job->was_lost)
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED, NULL, "attempts");
     else if (task->class == JOB_CLASS_TRANSFER)
         transfer_begin(worker, task);

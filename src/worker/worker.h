@@ -118,6 +118,7 @@ struct worker {
     int64_t look_at_ms; /* all monotonic: not before */
     int64_t heartbeat_at_ms;
     int64_t sweep_at_ms;
+    int64_t stranded_at_ms;
     int64_t upkeep_at_ms;
     int64_t reclaim_at_ms;
     int64_t stop_at_ms; /* when to give up finishing; 0: not stopping */

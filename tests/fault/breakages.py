@@ -301,12 +301,31 @@ def clock_stepped(setting):
         time.sleep(1)
 
 
+def database_clock(setting, hours):
+    """What a step of the database's clock is to the rows that it stamped: all of them moved the other way."""
+    time.sleep(0.3)
+    for _ in range(2):
+        sql_quietly(setting, f"UPDATE jobs SET available_at = available_at - INTERVAL {hours} HOUR, lease_until = lease_until - INTERVAL "
+                             f"{hours} HOUR WHERE status IN ('queued', 'leased'); "
+                             f"UPDATE webhook_deliveries SET available_at = available_at - INTERVAL {hours} HOUR, lease_until = "
+                             f"lease_until - INTERVAL {hours} HOUR WHERE status IN ('PENDING', 'SENDING')")
+        time.sleep(0.5)
+
+
+def clock_forward(setting):
+    database_clock(setting, 2)
+
+
+def clock_back(setting):
+    database_clock(setting, -2)
+
+
 EXTERNAL = {name: act for name, act in list(globals().items()) if name in (
     "api_process", "api_processes", "api_supervisor", "api_reload", "api_stopped", "image_process", "worker",
     "worker_stopped", "worker_frozen", "redis_killed", "redis_flushed", "redis_slow", "redis_frozen", "redis_restarted",
     "database_killed", "database_restarted", "database_read_only", "database_frozen", "database_cut",
     "database_locked", "database_deadlocks", "store_full", "store_full_long", "uploads_full", "database_full", "nginx_reloaded",
-    "nginx_killed", "clients_cut", "clients_slow", "clock_stepped")}
+    "nginx_killed", "clients_cut", "clients_slow", "clock_stepped", "clock_forward", "clock_back")}
 MOUNTED = {"store_full": "store", "store_full_long": "store", "uploads_full": "nginx", "database_full": "database"}
 
 
