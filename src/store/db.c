@@ -535,8 +535,14 @@ enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
     return IW_OK;
 }
 
+bool db_is_conflict(const struct db *db)
+{
+    return db->is_conflict;
+}
+
 enum iw_error db_run_plain(struct context *context, struct db *db, const char *sql, size_t length)
 {
+    db->is_conflict = false;
     enum iw_error error = db_open(context, db);
     if (error != IW_OK)
         return error;

@@ -85,6 +85,12 @@ enum iw_error db_run_plain(struct context *context, struct db *db, const char *s
                            size_t length) IW_MUST_USE;
 
 /*
+ * After a call that failed: true when it lost a deadlock or waited too long for a lock.  Nothing
+ * of its statement was done, and it may be run again.
+ */
+bool db_is_conflict(const struct db *db);
+
+/*
  * Runs work inside a transaction: commits when it answers IW_OK, rolls back
  * otherwise.  After a deadlock or a lock wait timeout all of it runs again, three
  * times at most, so work must not keep anything from a run that failed.

@@ -2,10 +2,13 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/crypto.h"
 #include "base/text.h"
 #include "store/script.h"
+
+enum { conflict_tries = 60, conflict_wait_ms = 500 };
 
 static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_migrations ("
                                 "version INT UNSIGNED NOT NULL PRIMARY KEY, "
@@ -169,10 +172,27 @@ static enum iw_error migration_note(struct context *context, struct db *db, cons
                   values, 3, NULL);
 }
 
+/*
+ * Under programs that work on, a change of a table may lose a deadlock against their transactions;
+ * nothing of it was done then, and in a moment it comes through.
+ */
+static enum iw_error statement_try(struct context *context, struct db *db,
+                                   const struct script_statement *statement)
+{
+    const struct timespec moment = {.tv_nsec = conflict_wait_ms * 1000000L};
+    for (int try = 1;; try++) {
+        enum iw_error error = db_run_plain(context, db, statement->text, statement->length);
+        if (error == IW_OK || !db_is_conflict(db) || try == conflict_tries)
+            return error;
+        context_clear(context);
+        nanosleep(&moment, NULL);
+    }
+}
+
 static enum iw_error statement_run(struct context *context, struct db *db, const struct migration *migration,
                                    const struct script_statement *statement)
 {
-    enum iw_error error = db_run_plain(context, db, statement->text, statement->length);
+    enum iw_error error = statement_try(context, db, statement);
     if (error == IW_OK)
         return IW_OK;
     const char *cause = context->cause;
