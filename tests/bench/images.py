@@ -17,6 +17,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -178,7 +179,7 @@ class Line:
         begun = next(at for at, line in events if line["event"] == "queue_resumed")
         ended = max(at for at, line in events if line["event"] in ("job_done", "order_ended"))
         told = self.stages()
-        return ((ended - begun).total_seconds(), {name: (told[name] - stages.get(name, 0)) / 1000 for name in STAGES},
+        return ((ended - begun).total_seconds(), {name: (told.get(name, 0) - stages.get(name, 0)) / 1000 for name in STAGES},
                 {name: cpu_after[name] - cpu[name] for name in cpu}, ready, ids)
 
     def wait(self, ids, offset):
@@ -257,13 +258,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="100 photos of each size")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
     counts = {"12 MP": 100, "1 MP": 100} if options.full else {"12 MP": 4, "1 MP": 12}
     with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
         environment = {**os.environ, "IMGWARD_VAR": var}
         subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
         try:
             stack = Stack(environment_read(os.path.join(var, "dev.env")))
-            with stack.configured("worker", "heartbeat_s", "1"), stack.configured("worker", "images_per_process", "100000"):
+            with stack.configured("worker", "heartbeat_s", "1"), stack.configured("worker", "images_per_process", "100000"), \
+                    stack.configured("worker", "processes", os.environ.get("BENCH_PROCESSES", "0")):
                 for verb in ("stop", "start"):
                     stack.part(verb, "worker")
                 bench(stack, counts, options.full)

@@ -335,6 +335,7 @@ def main():
         return 0
     if options.rounds == 10**6 and options.seconds == 10**6:
         options.rounds = 20
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
     site = Site(build())
     broken, kinds, count, begun = [], collections.Counter(), 0, time.monotonic()
     try:
