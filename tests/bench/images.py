@@ -180,7 +180,7 @@ class Line:
         ended = max(at for at, line in events if line["event"] in ("job_done", "order_ended"))
         told = self.stages()
         return ((ended - begun).total_seconds(), {name: (told.get(name, 0) - stages.get(name, 0)) / 1000 for name in STAGES},
-                {name: cpu_after[name] - cpu[name] for name in cpu}, ready, ids)
+                {name: cpu_after[name] - cpu[name] for name in cpu}, ready, len(before), ids)
 
     def wait(self, ids, offset):
         """By the log, which costs the stack nothing, until all orders have ended; the events meanwhile."""
@@ -209,14 +209,14 @@ def resave(program, folder, count):
             after.children_user + after.children_system - used.children_user - used.children_system)
 
 
-def print_line(name, count, seconds, megapixels, stages, cpu, ready):
-    own = seconds * CORES - ready
+def print_line(name, count, seconds, megapixels, stages, cpu, ready, places):
+    own = max(0.001, seconds * places - ready)
     other = max(0.0, cpu["image"] - sum(stages.values()))
     rest = sum(cpu[name] for name in ("mariadbd", "nginx", "api", "redis"))
     shares = [*(stages[stage] for stage in STAGES), other, max(0.0, own - cpu["image"])]
     print(f"{name:<26}{seconds:>8.1f}{count / seconds:>10.2f}{megapixels * count / seconds:>8.1f}{cpu['image'] / count:>10.2f}"
           + "".join(f"{100 * share / own:>10.1f}" for share in shares)
-          + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * CORES):>10.1f}", flush=True)
+          + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * places):>10.1f}", flush=True)
 
 
 def bench(stack, counts, is_full):
@@ -232,11 +232,11 @@ def bench(stack, counts, is_full):
                            ("anti-AI, low", lambda: batch_anti_ai(line.client, data, "low")),
                            ("embed", lambda: batch_embed(line.client, data))):
             if kind != "anti-AI, low" or is_full:
-                seconds, stages, cpu, ready, ids = line.run(make)
-                print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready)
+                seconds, stages, cpu, ready, places, ids = line.run(make)
+                print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready, places)
         suspects = [body for order in ids for body in marked(line.client, order)]
-        seconds, stages, cpu, ready, _ = line.run(lambda: batch_extract(line.client, suspects))
-        print_line(f"{name} extract × {count}", count, seconds, megapixels, stages, cpu, ready)
+        seconds, stages, cpu, ready, places, _ = line.run(lambda: batch_extract(line.client, suspects))
+        print_line(f"{name} extract × {count}", count, seconds, megapixels, stages, cpu, ready, places)
         with tempfile.TemporaryDirectory(prefix="imgward-bench.") as folder:
             for number, bytes_ in enumerate(data):
                 with open(os.path.join(folder, f"{number}.jpg"), "wb") as file:
@@ -251,7 +251,7 @@ def bench(stack, counts, is_full):
                           f"{megapixels * count / seconds:>8.1f}{cpu / count:>10.2f}", flush=True)
     print("\nCPU s: of image processes, a photo.  decode to waiting: shares of the image processes' time; for anti-AI the engine holds the "
           "encodings that it tries;\nprocess is what they do beside their stages.  superv. and others (MariaDB, nginx, pool, Redis): CPU "
-          "time beside that, of the same whole.\npushed: how much of the cores' time other programs of this machine had.")
+          "time beside that, of the same whole.\npushed: how much of the image processes' time others had the cores, each other included.")
 
 
 def main():
