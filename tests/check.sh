@@ -113,7 +113,7 @@ part_fuzz() {
         count 0 0 "$targets"
         return
     fi
-    "$root/dev" fuzz --seconds 3 >"$out/fuzz.log" 2>&1 || code=$?
+    "$root/dev" fuzz --seconds 3 --jobs 2 >"$out/fuzz.log" 2>&1 || code=$?
     [ $code -eq 0 ] || tail -n 60 "$out/fuzz.log"
     local bad
     bad=$(grep -c 'found something' "$out/fuzz.log")
