@@ -15,7 +15,8 @@ parts=(
     "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#the walls, format, length of functions"
     "api#the contract over HTTPS, on a stack of its own"
-    "fault#kill -9, Redis and MariaDB away in the middle of orders, seeded rounds at every fault point, on stacks of their own"
+    "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
+    "rounds#seeded rounds that break one thing each, every fault point among them, on a stack of its own"
     "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
     "fuzz#every fuzz target for a few seconds (needs clang: ./dev deps lint)"
     "dist#make distcheck without git and autotools: the tarball builds, passes, installs and cleans up"
@@ -101,7 +102,8 @@ pytest_run() {
 }
 
 part_api() { pytest_run "$root/tests/api"; }
-part_fault() { pytest_run "$root/tests/fault"; }
+part_fault() { pytest_run "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }
+part_rounds() { pytest_run "$root/tests/fault/test_rounds.py"; }
 part_ops() { pytest_run "$root/tests/ops"; }
 
 # What the fuzzers found before runs in the part unit; this looks for more, three seconds a target.
@@ -150,18 +152,19 @@ parts_list() {
 
 part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 
-# Fault and ops mostly wait, each for a stack of its own: they run side by side, told one after the other.
-part_fault_and_ops() {
-    local beside
-    if part_is_wanted ops; then
-        (part=ops && part_run) >"$out/ops.told" 2>&1 &
-        beside=$!
-    fi
-    if part_is_wanted fault; then part=fault && part_run; fi
-    if [ -n "${beside:-}" ]; then
-        wait "$beside"
-        cat "$out/ops.told"
-    fi
+# These mostly wait, each for a stack of its own: they run side by side and are told one after the other.
+beside=(fault rounds ops)
+
+parts_beside() {
+    local running=()
+    for part in "${beside[@]}"; do
+        if part_is_wanted "$part"; then
+            part_run >"$out/$part.told" 2>&1 &
+            running+=("$part")
+        fi
+    done
+    wait
+    for part in "${running[@]}"; do cat "$out/$part.told"; done
 }
 
 part_run() {
@@ -180,13 +183,15 @@ main() {
     for part in "$@"; do
         parts_list | grep -q "^  $part " || { say "check: there is no part \"$part\""; parts_list; exit 2; }
     done
+    # Rounds are fault tests too.
+    if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi
     mkdir -p "$out"
     : >"$counts"
     for line in "${parts[@]}"; do
         part=${line%%#*}
         case $part in
-        fault) part_fault_and_ops ;;
-        ops) ;;
+        "${beside[0]}") parts_beside ;;
+        rounds | ops) ;;
         *) if part_is_wanted "$part"; then part_run; fi ;;
         esac
         # Nothing after a build that failed would tell anything.
