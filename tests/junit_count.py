@@ -1,4 +1,4 @@
-"""Prints "passed failed skipped" of a JUnit file; a missing file is one failure."""
+"""Prints "passed failed skipped" of a JUnit file; a missing file, or one without a test, is one failure."""
 import sys
 import xml.etree.ElementTree
 
@@ -13,5 +13,5 @@ def total(name):
     return sum(int(suite.get(name, 0)) for suite in suites)
 
 
-bad = total("failures") + total("errors")
+bad = total("failures") + total("errors") if total("tests") else 1
 print(max(total("tests") - bad - total("skipped"), 0), bad, total("skipped"))

@@ -234,7 +234,8 @@ secrets_make() {
     "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
 }
 
-# Made in memory where there is room: mariadb-install-db waits a thousand times for the disk.
+# Made in memory where there is room: mariadb-install-db waits a thousand times for the disk.  With a folder of its
+# own for temporary tables: a server that starts clears away those of every other one in the same folder.
 database_make() {
     local made=$var/data room
     room=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
@@ -242,7 +243,7 @@ database_make() {
     [ "$made" = "$var/data" ] || trap 'rm -rf -- "'"$made"'"' EXIT
     mariadb-install-db --no-defaults --datadir="$made" --user="$me" --skip-test-db --skip-name-resolve --force \
         --auth-root-authentication-method=socket --auth-root-socket-user="$me" \
-        --innodb-log-file-size=4M >"$log/install-db.log" 2>&1 ||
+        --tmpdir="$var/tmp" --innodb-log-file-size=4M >"$log/install-db.log" 2>&1 ||
         fail "mariadb-install-db failed; see $log/install-db.log"
     [ "$made" = "$var/data" ] || { cp -a "$made" "$var/data" && rm -rf -- "$made"; }
     trap - EXIT
