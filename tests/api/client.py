@@ -1,15 +1,17 @@
 """A small client of the service, on the standard library alone.
 
 Every call answers an Answer: status, headers, body bytes, and the JSON in them.
-Nothing here asserts; tests do.
+Nothing here asserts but said(); tests do.
 """
 import configparser
 import contextlib
 import hashlib
 import http.client
+import io
 import json
 import os
 import shlex
+import shutil
 import signal
 import ssl
 import subprocess
@@ -28,6 +30,24 @@ def environment_read(path):
     with open(path, encoding="utf-8") as file:
         words = shlex.split(file.read(), comments=True)
     return dict(word.split("=", 1) for word in words)
+
+
+def children(pid):
+    """The processes that a process has forked and not yet buried."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return {int(word) for word in file.read().split()}
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
+
+
+def said(request, *good, seconds=60):
+    """The answer to a request that is said again: 502 and 503 are what one gets that a stopping pool had taken."""
+    end = time.monotonic() + seconds
+    while (answer := request()).status in (502, 503) and time.monotonic() < end:
+        time.sleep(0.3)
+    assert answer.status in good, answer
+    return answer
 
 
 class Answer:
@@ -73,7 +93,7 @@ class Stack:
         """Runs imgwardctl; its standard output."""
         done = subprocess.run(
             [self.environment["IMGWARD_CTL"], "--config", self.environment["IMGWARD_CONFIG"], *words],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=180)
         if check and done.returncode != 0:
             raise RuntimeError(f"imgwardctl {' '.join(words)}: {done.returncode}: {done.stderr}")
         return done.stdout
@@ -81,39 +101,67 @@ class Stack:
     def part(self, verb, name):
         """Starts, stops or kills (-9) a part: mariadbd, redis, api, worker, nginx."""
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        subprocess.run([os.path.join(root, "dev"), "stack", verb, name], check=True, timeout=90,
+        subprocess.run([os.path.join(root, "dev"), "stack", verb, name], check=True, timeout=300,
                        env={**os.environ, "IMGWARD_VAR": self.environment["IMGWARD_VAR"],
                             "IMGWARD_BUILD": self.environment["IMGWARD_BUILD"]},
                        stdout=subprocess.DEVNULL)
 
-    def reload(self):
-        """HUP to the API and the worker, and the moment that they take to see it."""
-        for name in ("api", "worker"):
-            try:
-                os.kill(self.pid(name), signal.SIGHUP)
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        time.sleep(1)
+    def reload(self, seconds=120):
+        """HUP to the API and the worker; over when each has said that it took it, and the pool's earlier processes are gone."""
+        asked = [self.hangup(name) for name in ("api", "worker")]
+        end = time.monotonic() + seconds
+        for has_heard in filter(None, asked):
+            while not has_heard():
+                if time.monotonic() > end:
+                    raise TimeoutError(f"no reload within {seconds} s")
+                time.sleep(0.02)
+
+    def hangup(self, name):
+        """HUP to a part; a question whether it works with the new configuration alone, None where it is not there."""
+        log = os.path.join(self.environment["IMGWARD_LOG"], name + ".log")
+        try:
+            size, pid = os.path.getsize(log), self.pid(name)
+            before = children(pid) if name == "api" else set()
+            os.kill(pid, signal.SIGHUP)
+        except (FileNotFoundError, ProcessLookupError, ValueError):
+            return None
+
+        def has_heard():
+            with open(log, "rb") as file:
+                file.seek(size)
+                said = file.read()
+            # One that died of something else meanwhile comes back with what the file says now.
+            if b'"event":"reload_refused"' in said or not os.path.exists(f"/proc/{pid}"):
+                return True
+            return b'"event":"reloaded"' in said and not before & children(pid)
+        return has_heard
+
+    def configure(self, text):
+        """Another configuration file in the place of the one that is there: nobody reads half of it."""
+        path = self.environment["IMGWARD_CONFIG"]
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        shutil.copymode(path, path + ".new")
+        os.replace(path + ".new", path)
 
     @contextlib.contextmanager
     def configured(self, section, key, value):
         """The stack with one key of its configuration set, for as long as the block lasts."""
-        path = self.environment["IMGWARD_CONFIG"]
-        with open(path, encoding="utf-8") as file:
+        with open(self.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
             before = file.read()
         parser = configparser.RawConfigParser()
         parser.read_string(before)
         if not parser.has_section(section):
             parser.add_section(section)
         parser.set(section, key, value)
+        after = io.StringIO()
+        parser.write(after)
         try:
-            with open(path, "w", encoding="utf-8") as file:
-                parser.write(file)
+            self.configure(after.getvalue())
             self.reload()
             yield
         finally:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(before)
+            self.configure(before)
             self.reload()
 
     def pid(self, name):
@@ -124,8 +172,15 @@ class Stack:
         """Rows of a statement, as lists of text; as the database's administrator."""
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
-             "-e", statement], capture_output=True, text=True, errors="replace", timeout=60, check=True)
+             "-e", statement], capture_output=True, text=True, errors="replace", timeout=180, check=True)
         return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def connections_kill(self):
+        """Ends every connection that the service has to the database; one may be gone by then of itself."""
+        for number, user in (row[:2] for row in self.sql("SHOW PROCESSLIST")):
+            if user == "imgward":
+                with contextlib.suppress(subprocess.CalledProcessError):
+                    self.sql(f"KILL {number}")
 
     def stored(self, order):
         """What the file store holds of an order: the first folder of each file."""
@@ -133,7 +188,7 @@ class Stack:
                       for folder, _, names in os.walk(self.store) for name in names
                       if str(order) in os.path.join(folder, name))
 
-    def settled(self, order, seconds=15):
+    def settled(self, order, seconds=60):
         """Waits until an ended order's inputs are cleared away, which comes right after its end."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and (
@@ -141,7 +196,7 @@ class Stack:
                 or {"in", "original"} & set(self.stored(order))):
             time.sleep(0.1)
 
-    def emptied(self, order, seconds=10):
+    def emptied(self, order, seconds=60):
         """Waits until the file store holds nothing of an order, if it ever does."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.stored(order):
@@ -149,7 +204,7 @@ class Stack:
 
     def redis(self, *words):
         done = subprocess.run(["redis-cli", "-s", self.environment["IMGWARD_REDIS_SOCKET"], *words],
-                              capture_output=True, text=True, timeout=20, check=True)
+                              capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 
     def account_new(self, plan="enterprise", requests_per_minute=1000000):
@@ -226,7 +281,7 @@ class Client:
     def list(self, **query):
         return self.get(ORDERS + ("?" + urllib.parse.urlencode(query) if query else ""))
 
-    def wait(self, order, seconds=90, until=ENDED):
+    def wait(self, order, seconds=240, until=ENDED):
         """The order's data once its status is one of until; raises when it takes longer."""
         end = time.monotonic() + seconds
         while True:
@@ -242,7 +297,7 @@ class Client:
         url = self.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
         return self.request("GET", url, key=False)
 
-    def order_whole(self, pictures, seconds=90, **fields):
+    def order_whole(self, pictures, seconds=240, **fields):
         """Creates, uploads, confirms, waits; pictures is a list of (name, bytes)."""
         created = self.create([name for name, _ in pictures], **fields)
         if created.status != 201:

@@ -8,7 +8,7 @@ class Places:
     """
     GET gives what gives[path] says, PUT is answered by what takes[path] says: a
     status, bytes (200), a (status, headers, body), "hang", "slow" bytes as
-    ("slow", body), "endless", "cut"; or a list of these to be used up, of which the
+    ("slow", body), ("gate", event, body) that waits half-way for the event, "endless", "cut"; or a list of these to be used up, of which the
     last stays.  What was put is kept in put[path] as (headers, body).
     """
 
@@ -20,6 +20,8 @@ class Places:
         self.open = 0
         self.open_most = 0
         self.lock = threading.Lock()
+        self.changed = threading.Condition()
+        self.let_gone = set()
         self.released = threading.Event()
         places = self
 
@@ -44,8 +46,16 @@ class Places:
 
     def close(self):
         self.released.set()
+        with self.changed:
+            self.changed.notify_all()
         self.server.shutdown()
         self.server.server_close()
+
+    def let_go(self, path):
+        """What hangs there ends without an answer."""
+        with self.changed:
+            self.let_gone.add(path)
+            self.changed.notify_all()
 
     def url(self, path):
         return f"http://127.0.0.1:{self.server.server_port}{path}"
@@ -78,10 +88,13 @@ class Places:
         answer = self.what(handler, table, default)
         try:
             if answer == "hang":
-                self.released.wait(120)
+                with self.changed:
+                    self.changed.wait_for(lambda: self.released.is_set() or handler.path in self.let_gone, 300)
                 return None
             if answer == "endless":
                 return self.endless(handler)
+            if answer[0] == "gate":
+                return self.halt(handler, *answer[1:])
             if answer[0] == "slow":
                 return self.slow(handler, answer[1])
             if answer[0] == "cut":
@@ -110,6 +123,17 @@ class Places:
         handler.wfile.write(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01")
         while not self.released.is_set():
             handler.wfile.write(bytes(65536))
+
+    def halt(self, handler, event, body):
+        """Half of it, and the other half when the event is there."""
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body[:len(body) // 2])
+        handler.wfile.flush()
+        event.wait(300)
+        handler.wfile.write(body[len(body) // 2:])
+        return 200
 
     def slow(self, handler, body):
         """Over about three seconds."""

@@ -207,7 +207,7 @@ def test_problem_json_carries_the_same(client):
 
 def test_several_requests_travel_on_one_connection(client, stack):
     base = urllib.parse.urlsplit(stack.url)
-    connection = http.client.HTTPSConnection(base.hostname, base.port, context=stack.tls, timeout=30)
+    connection = http.client.HTTPSConnection(base.hostname, base.port, context=stack.tls, timeout=90)
     for _ in range(5):
         connection.request("GET", ORDERS, headers={"Authorization": "Bearer " + client.key})
         answer = connection.getresponse()

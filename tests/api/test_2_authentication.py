@@ -66,10 +66,9 @@ def test_a_revoked_key_is_refused_within_the_cache_time_and_the_others_work(clie
     other = Client(stack, key)
     assert other.list().status == 200
     key_revoke(stack, client.account, key)
-    end = time.monotonic() + 8
-    while other.list().status == 200 and time.monotonic() < end:
-        time.sleep(0.2)
-    refused(other.list(), 401, "AUTH_TOKEN_INVALID")
+    time.sleep(5.5)  # api.key_cache_s: one process has heard of the key, and each is to have forgotten it
+    for _ in range(20):
+        refused(other.list(), 401, "AUTH_TOKEN_INVALID")
     assert client.list().status == 200
 
 
@@ -121,8 +120,8 @@ def test_a_refused_request_does_not_push_the_window_away(stack):
     first = int(client.list().headers["Retry-After"])
     begin = time.monotonic()
     while time.monotonic() < begin + 3:
-        last = int(client.list().headers["Retry-After"])
-    assert last <= first - 2
+        client.list()
+    assert int(client.list().headers["Retry-After"]) <= first - 2
 
 
 def test_accounts_do_not_share_a_limit(stack):

@@ -3,6 +3,7 @@
 The order is written straight into the database, so that nothing but uploading and downloading is at work.
 """
 import base64
+import datetime
 import hashlib
 import hmac
 import http.client
@@ -22,7 +23,12 @@ import pictures
 MAX_BYTES = 50 << 20
 
 
-def store_files(stack):
+def store_files(stack, order=None):
+    """All of the store, or what of it is an order's."""
+    return {name for name in every_file(stack) if order is None or f"/{order.id}." in name}
+
+
+def every_file(stack):
     return {os.path.relpath(os.path.join(folder, name), stack.store)
             for folder, _, names in os.walk(stack.store) for name in names}
 
@@ -130,7 +136,7 @@ def refused(answer, status, code):
 
 def connection_of(stack, url):
     parts = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=30)
+    connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=90)
     return connection, f"{parts.path}?{parts.query}"
 
 
@@ -207,23 +213,30 @@ def test_another_spelling_of_the_same_signature_is_refused(signer, nobody, order
 
 
 def test_an_expired_url_names_both_times(signer, nobody, order, jpeg):
+    before = time.time()
     answer = nobody.upload(signer.put(order.key(), expires=1700000000), jpeg)
     refused(answer, 403, "URL_EXPIRED")
     assert answer.json["expiredAt"] == "2023-11-14T22:13:20.000Z"
-    assert answer.json["serverTime"].startswith(time.strftime("%Y-%m-%dT%H:", time.gmtime()))
+    told = datetime.datetime.fromisoformat(answer.json["serverTime"].replace("Z", "+00:00")).timestamp()
+    assert before - 1 <= told <= time.time() + 1
 
 
 def test_expiry_counts_when_the_request_starts(stack, signer, nobody, order, jpeg):
-    connection, place = connection_of(stack, signer.put(order.key(), expires=int(time.time()) + 2))
-    connection.putrequest("PUT", place)
-    connection.putheader("Content-Length", str(len(jpeg)))
-    connection.endheaders()
-    connection.send(jpeg[:100])
-    time.sleep(3)
-    connection.send(jpeg[100:])
-    answer = connection.getresponse()
-    assert answer.status == 201, answer.read()
-    connection.close()
+    for seconds in (2, 4, 8, 16):  # more on a machine that stands still before the request has even begun
+        expires = int(time.time()) + seconds
+        connection, place = connection_of(stack, signer.put(order.key(), expires=expires))
+        connection.putrequest("PUT", place)
+        connection.putheader("Content-Length", str(len(jpeg)))
+        connection.endheaders()
+        connection.send(jpeg[:100])
+        time.sleep(max(0, expires + 1 - time.time()))
+        connection.send(jpeg[100:])
+        answer = connection.getresponse()
+        said = answer.read()
+        connection.close()
+        if answer.status == 201:
+            break
+    assert answer.status == 201, said
 
 
 def test_a_client_cannot_tell_when_its_request_started(signer, nobody, order, jpeg):
@@ -256,7 +269,7 @@ def test_a_chunked_upload_is_counted_against_the_signed_size(stack, signer, orde
     before = store_files(stack)
     answer, body = chunked(stack, signer.put(order.key(), limit=len(jpeg) - 1), iter([jpeg[:1000], jpeg[1000:]]))
     assert answer.status == 413 and str(len(jpeg) - 1).encode() in body, body
-    assert store_files(stack) == before
+    assert store_files(stack) - before == set()
     answer, body = chunked(stack, signer.put(order.key()), iter([jpeg[:1000], jpeg[1000:]]))
     assert answer.status == 201, body
 
@@ -273,13 +286,12 @@ def test_a_chunked_upload_is_cut_off_at_the_limit(stack, signer, order):
 def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
     order.status("inProgress")
     connection, place = connection_of(stack, signer.put(order.key()))
-    begin = time.monotonic()
     connection.putrequest("PUT", place)
     connection.putheader("Content-Length", "40000000")
     connection.endheaders()
     answer = connection.getresponse()
-    assert answer.status == 409 and b"ORDER_ALREADY_STARTED" in answer.read()
-    assert time.monotonic() - begin < 25, "long before a body that never comes is given up"
+    assert answer.status == 409, "and not 408, as a body that never comes is given up"
+    assert b"ORDER_ALREADY_STARTED" in answer.read()
     connection.close()
 
 
@@ -308,7 +320,7 @@ def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, nob
 def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
-    kept, files = order.row(), store_files(stack)
+    kept, files = order.row(), store_files(stack, order)
     connection, place = connection_of(stack, url)
     connection.putrequest("PUT", place)
     connection.putheader("Content-Length", str(len(png)))
@@ -319,7 +331,7 @@ def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody,
     connection.send(png[100:])
     answer = connection.getresponse()
     assert answer.status == 409 and b"ORDER_ALREADY_STARTED" in answer.read()
-    assert order.row() == kept and store_files(stack) == files
+    assert order.row() == kept and store_files(stack, order) == files
     connection.close()
 
 
@@ -331,9 +343,10 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
     answers = []
     holder = threading.Thread(target=stack.sql, args=(
         f"BEGIN; UPDATE orders SET status = 'inProgress', started_at = UTC_TIMESTAMP(3) WHERE id = {order.id};"
-        " DO SLEEP(1.5); COMMIT",))
+        f" DO GET_LOCK('held-{order.id}', 0); DO SLEEP(1.5); COMMIT",))
     holder.start()
-    time.sleep(0.5)
+    while holder.is_alive() and stack.sql(f"SELECT IS_USED_LOCK('held-{order.id}')") == [["NULL"]]:
+        time.sleep(0.05)
     sender = threading.Thread(target=lambda: answers.append(nobody.upload(url, png)))
     sender.start()
     sender.join()
@@ -346,7 +359,7 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
 def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, png, share):
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
-    kept, files = order.row(), store_files(stack)
+    kept, files, others = order.row(), store_files(stack, order), store_files(stack)
     connection, place = connection_of(stack, url)
     connection.putrequest("PUT", place)
     connection.putheader("Content-Length", str(len(png)))
@@ -355,7 +368,7 @@ def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, pn
     connection.sock.shutdown(socket.SHUT_RDWR)
     connection.close()
     time.sleep(0.4)
-    assert order.row() == kept and store_files(stack) == files
+    assert order.row() == kept and store_files(stack, order) == files and store_files(stack) - others == set()
 
 
 def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
@@ -379,7 +392,7 @@ def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
 def test_what_is_no_picture_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
     before = store_files(stack)
     refused(nobody.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
-    assert store_files(stack) == before and order.row()[0] == "pending"
+    assert store_files(stack) - before == set() and order.row()[0] == "pending"
 
 
 def test_content_range_is_refused_before_the_body(stack, signer, order):
@@ -402,7 +415,7 @@ def test_a_digest_that_cannot_be_right_is_400(stack, signer, nobody, order, jpeg
     answer = nobody.request("PUT", signer.put(order.key()), jpeg, headers={header: value}, key=False)
     refused(answer, 400, "VALIDATION_FAILED")
     assert answer.fields() == [header]
-    assert store_files(stack) == before
+    assert store_files(stack) - before == set()
 
 
 def test_a_right_digest_beside_an_unknown_one_is_taken(signer, nobody, order, jpeg):
@@ -437,10 +450,9 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, 
         connection.send(jpeg[:50])
         slow.append(connection)
     time.sleep(0.5)
-    begin = time.monotonic()
     assert nobody.upload(url, jpeg).status == 201
-    assert time.monotonic() - begin < 25, "long before the slow ones are given up"
-    for connection in slow[:3]:
+    # It did not wait until they were given up: as many as there are processes are still heard.
+    for connection in slow[-processes:]:
         connection.send(jpeg[50:])
         assert connection.getresponse().status == 200
     for connection in slow:
@@ -640,7 +652,7 @@ def test_without_a_database_uploads_are_503(stack, signer, nobody, order, jpeg):
         stack.part("start", "mariadbd")
     refused(answer, 503, "SERVICE_UNAVAILABLE")
     assert int(answer.headers["Retry-After"]) > 0
-    assert store_files(stack) == before
+    assert store_files(stack) - before == set()
     assert nobody.upload(signer.put(order.key()), jpeg).status == 201
 
 
@@ -709,7 +721,7 @@ def test_cors_reaches_refusals_too(signer, nobody, order, result, jpeg):
 
 def raw(stack, request):
     parts = urllib.parse.urlsplit(stack.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as plain:
+    with socket.create_connection((parts.hostname, parts.port), timeout=90) as plain:
         with stack.tls.wrap_socket(plain, server_hostname=parts.hostname) as secure:
             secure.sendall(request)
             data = b""
@@ -742,7 +754,7 @@ def test_errors_of_nginx_have_the_one_shape(stack, request_bytes, status, code):
 
 def test_plain_http_on_the_port_of_https_is_sent_over(stack):
     parts = urllib.parse.urlsplit(stack.url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=90)
     connection.request("GET", "/api/v2/orders?page=2")
     answer = connection.getresponse()
     assert answer.status == 308 and answer.headers["Location"] == f"{stack.url}/api/v2/orders?page=2"
@@ -758,7 +770,7 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
     os.unlink(result.path)
     nobody.request("GET", urls[1], key=False)
     plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
-    connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=10)
+    connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=90)
     connection.request("GET", urls[1][len(stack.url):])
     moved = connection.getresponse()
     assert moved.status == 308 and moved.headers["Location"] == urls[1] and moved.headers["X-Request-Id"]

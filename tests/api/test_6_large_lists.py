@@ -34,9 +34,7 @@ def statements(stack, call):
     stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
     try:
         # The log shows the values of a statement only when it was on as the statement was prepared.
-        for number, user in (row[:2] for row in stack.sql("SHOW PROCESSLIST")):
-            if user == "imgward":
-                stack.sql(f"KILL {number}")
+        stack.connections_kill()
         call()
     finally:
         stack.sql("SET GLOBAL general_log = 0")

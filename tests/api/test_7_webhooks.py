@@ -84,7 +84,7 @@ class Hook:
     def event(self, event):
         return next(item for item in self.events(limit=-1).data if item["eventId"] == event)
 
-    def wait_event(self, event, condition, seconds=20):
+    def wait_event(self, event, condition, seconds=90):
         end = time.monotonic() + seconds
         while True:
             data = self.event(event)
@@ -93,10 +93,18 @@ class Hook:
             assert time.monotonic() < end, data
             time.sleep(0.1)
 
+    def failed_once(self, tries=10):
+        """An event after the first failure of its delivery: a fresh one where the machine stood still until the retry."""
+        for _ in range(tries):
+            data = self.wait_event(self.test(), lambda item: item["failedAttempts"] >= 1)
+            if data["failedAttempts"] == 1:
+                return data
+        raise TimeoutError(f"{tries} times the retry was faster than we are")
+
     def retry(self, event):
         return self.client.post(f"{self.place}/events/{event}/retry")
 
-    def got(self, count=1, seconds=20):
+    def got(self, count=1, seconds=90):
         return self.receiver.wait(self.path, count, seconds)
 
 
@@ -111,6 +119,7 @@ def hook_of(account, receiver):
     yield make
     for hook in hooks:
         account.request("DELETE", hook.place)
+        receiver.let_go(hook.path)
 
 
 def time_of(text):
@@ -386,7 +395,7 @@ def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
     hook = hook_of()
     order = account.create(["late.jpg"]).data["orderId"]
     with clock_ahead(stack, 24 * 3600 + 60):
-        body = hook.got(seconds=30)[0].json
+        body = hook.got()[0].json
     assert body["eventType"] == "order.antiAi.failed" and body["data"]["orderId"] == order
     assert body["data"]["errors"][0].startswith("late.jpg: UPLOAD_EXPIRED: ")
 
@@ -440,14 +449,14 @@ def test_an_embedding_and_its_extraction_are_told(hook_of, account):
     photo = pictures.jpeg(1024, 768, seed=7)
     order = marks.embedded(account, [("a.jpg", photo, ["für Käthe"])])
     assert order["status"] == "complete", order
-    embedded = hook.got(seconds=30)[0].json
+    embedded = hook.got()[0].json
     assert embedded["eventType"] == "order.watermarkEmbed.completed"
     assert embedded["data"]["type"] == "watermarkEmbed" and embedded["data"]["status"] == "complete"
     marked = account.request("GET", embedded["data"]["downloadUrl"], key=False)
     assert marked.status == 200
     found = marks.extract(account, marked.body)
     assert found["status"] == "detected", found
-    told = hook.got(2, seconds=30)[1].json
+    told = hook.got(2)[1].json
     assert told["eventType"] == "order.watermarkExtract.completed" and told["data"]["status"] == "detected"
     assert told["data"]["watermarkText"] == found["watermarkText"] == "für Käthe"
 
@@ -466,9 +475,7 @@ def test_every_2xx_counts(hook_of, status):
 
 @pytest.mark.parametrize("status", [304, 400, 401, 404, 429, 500, 503])
 def test_nothing_else_counts(hook_of, status):
-    hook = hook_of(status)
-    event = hook.test()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    data = hook_of(status).failed_once()
     assert data["status"] == "PENDING" and data["responseStatus"] == status and data["deliveredAt"] is None
     wait = time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])
     assert 5 <= wait.total_seconds() <= 6
@@ -478,7 +485,7 @@ def test_redirects_are_not_followed(hook_of, receiver):
     for status in (301, 302, 307, 308):
         hook = hook_of((status, {"Location": receiver.url("/elsewhere")}, b""))
         event = hook.test()
-        assert hook.wait_event(event, lambda item: item["failedAttempts"] == 1)["responseStatus"] == status
+        assert hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)["responseStatus"] == status
     assert receiver.at("/elsewhere") == []
 
 
@@ -490,10 +497,10 @@ def test_a_long_answer_with_2xx_counts(hook_of):
 def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
     created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
-    end = time.monotonic() + 15
+    end = time.monotonic() + 90
     while True:
         data = account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]
-        if data["failedAttempts"] == 1:
+        if data["failedAttempts"] >= 1:
             break
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -503,17 +510,21 @@ def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
 def test_private_addresses_are_not_connected_to(account):
     created = account.post(WEBHOOKS, {"url": "http://10.1.2.3/"}).data
     account.post(f"{WEBHOOKS}/{created['id']}/test")
-    end = time.monotonic() + 15
+    end = time.monotonic() + 90
     while account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]["reason"] != "address_refused":
         assert time.monotonic() < end
         time.sleep(0.1)
 
 
 def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
-    hook = hook_of([500, 200])
-    event = hook.test()
-    first, second = hook.got(2)
-    assert 5 <= second.at - first.at < 9
+    for _ in range(5):  # on a machine that stands still it may come late
+        hook = hook_of([500, 200])
+        event = hook.test()
+        first, second = hook.got(2)
+        assert second.at - first.at >= 5
+        if second.at - first.at < 9:
+            break
+    assert second.at - first.at < 9
     assert first.id == second.id == event and first.json == second.json
     assert int(second.headers["webhook-timestamp"]) > int(first.headers["webhook-timestamp"])
     assert second.is_signed_with(hook.secret)
@@ -542,29 +553,25 @@ def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
 
 
 def test_retry_after_is_honoured(hook_of):
-    hook = hook_of((503, {"Retry-After": "30"}, b""))
-    event = hook.test()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    data = hook_of((503, {"Retry-After": "30"}, b"")).failed_once()
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 30
 
 
 def test_retry_after_may_be_a_date(hook_of):
-    date = email.utils.formatdate(time.time() + 60, usegmt=True)
-    hook = hook_of((503, {"Retry-After": date}, b""))
-    event = hook.test()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
-    assert 50 <= (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() <= 61
+    begun = time.time()
+    date = email.utils.formatdate(begun + 600, usegmt=True)
+    data = hook_of((503, {"Retry-After": date}, b"")).failed_once()
+    wait = (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds()
+    assert 600 - (time.time() - begun) - 1 <= wait <= 601
 
 
 def test_retry_after_counts_up_to_a_day(hook_of):
-    hook = hook_of((429, {"Retry-After": "999999"}, b""))
-    event = hook.test()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    data = hook_of((429, {"Retry-After": "999999"}, b"")).failed_once()
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 86400
 
 
 def test_410_deactivates_the_webhook(hook_of, stack):
-    hook = hook_of([500, 410])
+    hook = hook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first waits until the second is over
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
     second = hook.test()
@@ -578,20 +585,21 @@ def test_410_deactivates_the_webhook(hook_of, stack):
 
 
 def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
+    """The clock only goes forward: set back in between it would bring a retry forward."""
     hook = hook_of(500)
     first = hook.test()
-    hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
-    with clock_ahead(stack, 5 * 86400 - 60):
-        hook.wait_event(first, lambda item: item["failedAttempts"] == 2)
+    begun = time_of(hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)["lastAttemptAt"])
+    with clock_ahead(stack, 5 * 86400 - 900):
+        hook.wait_event(first, lambda item: time_of(item["lastAttemptAt"]) > begun + datetime.timedelta(days=4))
         assert hook.data()["isActive"] is True
-    with clock_ahead(stack, 5 * 86400 + 600):
-        hook.wait_event(first, lambda item: item["status"] == "FAILED")
-        data = hook.data()
-        assert data["isActive"] is False and data["inactiveReason"] == "RECEIVER_FAILING"
+        with clock_ahead(stack, 5 * 86400 + 7200):
+            hook.wait_event(first, lambda item: item["status"] == "FAILED")
+            data = hook.data()
+            assert data["isActive"] is False and data["inactiveReason"] == "RECEIVER_FAILING"
     # Activated again it begins anew.
     hook.client.request("PUT", hook.place, {"isActive": True})
     event = hook.test()
-    hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
@@ -601,12 +609,12 @@ def test_a_success_ends_the_five_days(hook_of, stack):
     hook.wait_event(first, lambda item: item["status"] == "DELIVERED")
     with clock_ahead(stack, 6 * 86400):
         second = hook.test()
-        hook.wait_event(second, lambda item: item["failedAttempts"] == 1)
+        hook.wait_event(second, lambda item: item["failedAttempts"] >= 1)
         assert hook.data()["isActive"] is True
 
 
-def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account):
-    hook = hook_of(500)
+def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account, stack):
+    hook = hook_of((500, {"Retry-After": "3600"}, b""))
     waiting = hook.test()
     hook.wait_event(waiting, lambda item: item["failedAttempts"] == 1)
     account.request("PUT", hook.place, {"isActive": False})
@@ -614,18 +622,20 @@ def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account):
     failed_order(account)
     for answer in (account.post(hook.place + "/test"), hook.retry(waiting)):
         assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["isActive"]
-    time.sleep(2)
+    with clock_ahead(stack, 7200):  # when its retry would have been due
+        time.sleep(2)
     assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().data) == 1
 
 
 def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
     hook = hook_of()
+    begun = time.time()
     answer = hook.client.post(hook.place + "/rotate-secret")
     assert answer.status == 200 and answer.data["secret"].startswith("whsec_")
     fresh = answer.data["secret"]
     assert fresh != hook.secret and hook.secret.encode() not in answer.body
-    expires = time_of(answer.data["previousSecretExpiresAt"])
-    assert 86390 < (expires - datetime.datetime.now(datetime.timezone.utc)).total_seconds() <= 86400
+    expires = time_of(answer.data["previousSecretExpiresAt"]).timestamp()
+    assert begun + 86399 < expires <= time.time() + 86400
     assert hook.data()["previousSecretExpiresAt"] == answer.data["previousSecretExpiresAt"]
     hook.test()
     both = hook.got(1)[0]
@@ -688,7 +698,7 @@ def test_a_waiting_event_is_sent_at_once(hook_of):
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     hook.retry(event)
-    hook.got(2, seconds=5)
+    hook.got(2)  # and not in an hour
 
 
 def test_events_are_listed_newest_first(hook_of):
@@ -707,28 +717,35 @@ def test_events_are_listed_newest_first(hook_of):
 # ---- nobody waits for anybody ----
 
 
-def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver):
+@pytest.fixture
+def patient_worker(stack):
+    """Receivers have two minutes: what hangs, hangs for the whole test, and what waited behind it would be late for good."""
+    with stack.configured("webhooks", "timeout_s", "120"):
+        yield
+
+
+def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver, patient_worker):
     slow, good = hook_of("hang"), hook_of()
     for _ in range(20):
         slow.test()
     slow.got(3)
-    begin = time.monotonic()
     for number in range(1, 6):
         good.test()
-        good.got(number, seconds=12)
-    assert time.monotonic() - begin < 12, "before even one of the slow ones is over"
+        good.got(number)
     assert receiver.open_most[slow.path] <= 3, "few deliveries of one receiver at a time"
-    assert len(receiver.at(slow.path)) == 3
+    assert len(receiver.at(slow.path)) == 3, "before even one of the slow ones is over"
 
 
 def test_a_receiver_has_15_seconds(hook_of):
-    hook = hook_of("hang")
-    event = hook.test()
-    hook.got()
-    begin = time.monotonic()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1, seconds=25)
-    assert 10 < time.monotonic() - begin < 25
-    assert data["reason"] == "timeout" and data["responseStatus"] is None
+    for _ in range(3):  # on a machine that stands still it may take longer
+        hook = hook_of("hang")
+        event = hook.test()
+        data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
+        spent = (time_of(data["lastAttemptAt"]) - time_of(data["occurredAt"])).total_seconds()
+        assert data["reason"] == "timeout" and data["responseStatus"] is None and spent >= 14.5
+        if data["failedAttempts"] == 1 and spent < 25:
+            break
+    assert spent < 25
 
 
 def test_many_receivers_are_served_side_by_side(account, receiver):
@@ -737,24 +754,26 @@ def test_many_receivers_are_served_side_by_side(account, receiver):
         hook.test()
     begin = time.monotonic()
     for hook in hooks:
-        hook.got(1, seconds=60)
-    assert time.monotonic() - begin < 100, "one after the other they would take 20 times 15 s"
+        hook.got(1)
+    assert time.monotonic() - begin < 150, "one after the other they would take 20 times 15 s"
     for hook in hooks:
         account.request("DELETE", hook.place)
+        receiver.let_go(hook.path)
 
 
-def test_one_account_does_not_fill_all_the_room(account, stranger, receiver):
+def test_one_account_does_not_fill_all_the_room(account, stranger, receiver, stack, patient_worker):
     hooks = [Hook(account, receiver, "hang") for _ in range(80)]
     for hook in hooks:
         hook.test()
     receiver.wait(hooks[0].path)
     good = Hook(stranger, receiver)
-    begin = time.monotonic()
     good.test()
-    good.got(seconds=12)
-    assert time.monotonic() - begin < 12, "before even one of the slow ones is over"
+    good.got()
+    assert stack.sql("SELECT COUNT(*) FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.tried_at IS NOT "
+                     f"NULL AND w.account_id = {account.account}") == [["0"]], "before even one of the slow ones is over"
     for hook in [*hooks, good]:
         hook.client.request("DELETE", hook.place)
+        receiver.let_go(hook.path)
 
 
 @pytest.fixture
@@ -767,9 +786,13 @@ def second_worker(stack, tmp_path):
         with open(tmp_path / "log", "wb") as log:
             worker = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-worker"),
                                        "--config", str(config)], stderr=log)
+        end = time.monotonic() + 90
+        while '"event":"started"' not in (tmp_path / "log").read_text(encoding="utf-8"):
+            assert time.monotonic() < end and worker.poll() is None, "the second worker does not start"
+            time.sleep(0.1)
         yield tmp_path / "log"
         worker.terminate()
-        assert worker.wait(30) == 0
+        assert worker.wait(120) == 0
 
 
 def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, second_worker, stack):
@@ -779,7 +802,7 @@ def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, sec
             SELECT 1000000 + seq, {hook.client.account}, 'webhook.test', UTC_TIMESTAMP(3) FROM seq_1_to_60;
         INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, updated_at)
             SELECT {hook.id}, 1000000 + seq, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_60""")
-    hook.got(60, seconds=40)
+    hook.got(60, seconds=180)
     time.sleep(2)
     ids = [delivery.id for delivery in receiver.at(hook.path)]
     assert sorted(ids) == sorted(set(ids)) and len(ids) == 60
@@ -806,7 +829,7 @@ def test_a_delivery_under_way_outlives_a_killed_worker(hook_of, stack):
     hook.got()
     stack.part("kill", "worker")
     stack.part("start", "worker")
-    first, second = hook.got(2, seconds=15)
+    first, second = hook.got(2, seconds=35)  # of a lease of 45 s
     assert first.id == second.id == event
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
@@ -815,16 +838,19 @@ def test_a_delivery_outlives_the_database_and_redis(hook_of, stack):
     hook = hook_of([500, 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
-    stack.part("stop", "redis")
-    stack.part("stop", "mariadbd")
-    time.sleep(1)
-    stack.part("start", "mariadbd")
-    hook.got(2, seconds=25)
-    hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
-    stack.part("start", "redis")
+    try:
+        stack.part("stop", "redis")
+        stack.part("stop", "mariadbd")
+        time.sleep(1)
+        stack.part("start", "mariadbd")
+        hook.got(2)
+        hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
+    finally:
+        stack.part("start", "mariadbd")
+        stack.part("start", "redis")
 
 
-def test_an_answer_is_recorded_once_the_database_is_back(hook_of, stack):
+def test_an_answer_is_recorded_once_the_database_is_back(hook_of, stack, patient_worker):
     hook = hook_of((200, {}, b"", 3))
     event = hook.test()
     hook.got()
@@ -842,7 +868,7 @@ def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(hook_of, sta
         hook.got(5 * (number + 1))
         stack.part("kill", "worker")
         stack.part("start", "worker")
-    end = time.monotonic() + 40
+    end = time.monotonic() + 180
     while {item["eventId"] for item in hook.events(limit=-1).data if item["status"] == "DELIVERED"} != events:
         assert time.monotonic() < end, hook.events(limit=-1).data
         time.sleep(0.3)
@@ -863,12 +889,13 @@ def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(
     assert hook.got()[0].json["data"]["orderId"] == order["orderId"]
 
 
-def test_a_deleted_webhook_gets_nothing_more(hook_of, account):
-    hook = hook_of(500)
+def test_a_deleted_webhook_gets_nothing_more(hook_of, account, stack):
+    hook = hook_of((500, {"Retry-After": "3600"}, b""))
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     account.request("DELETE", hook.place)
-    time.sleep(8)
+    with clock_ahead(stack, 7200):  # when its retry would have been due
+        time.sleep(3)
     assert len(hook.receiver.at(hook.path)) == 1
 
 
@@ -877,7 +904,7 @@ def test_old_events_are_forgotten(hook_of, stack):
     event = hook.test()
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
     with clock_ahead(stack, 31 * 86400):
-        end = time.monotonic() + 25
+        end = time.monotonic() + 90
         while hook.events().data:
             assert time.monotonic() < end
             time.sleep(0.5)

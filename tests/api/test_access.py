@@ -3,6 +3,7 @@
 Endpoints come from doc/openapi.yaml, which test_openapi.py holds against the program: none is forgotten.
 """
 import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -85,7 +86,7 @@ class Dribblers:
         self.thread.start()
 
     def run(self):
-        while len(self.ended) < len(self.wires) and time.monotonic() < self.begin + 90:
+        while len(self.ended) < len(self.wires) and time.monotonic() < self.begin + 300:
             for wire in [wire for wire in self.wires if wire not in self.ended]:
                 try:
                     wire.send("a")
@@ -355,11 +356,13 @@ def test_every_line_of_the_logs_stays_one_json_object(stack, client):
              + client.key.encode() + b"\r\nConnection: close\r\n\r\n")
     client.post(f"{ORDERS}/anti-ai", b'{"a":"\xff', headers={"Content-Type": "application/json"})
     client.post(f"{ORDERS}/anti-ai", b"{}", headers={"Content-Type": "text/\xff\"\\"})
-    time.sleep(0.2)
     for name, path in log_paths(stack).items():
-        with open(path, "rb") as file:
-            file.seek(places[name])
-            lines = file.read().split(b"\n")[:-1]
+        lines, end = [], time.monotonic() + 60
+        while len(lines) < (len(paths) if name == "api" else 1) and time.monotonic() < end:
+            time.sleep(0.2)  # a line is written after its answer
+            with open(path, "rb") as file:
+                file.seek(places[name])
+                lines = file.read().split(b"\n")[:-1]
         assert len(lines) >= len(paths) or name != "api", name
         for line in lines:
             assert isinstance(json.loads(line.decode("utf-8")), dict), (name, line)
@@ -466,16 +469,23 @@ def test_chunked_bodies_are_read_as_they_are_meant(stack, client):
 # ---- Floods
 
 def test_requests_without_a_key_are_limited_for_each_address(stack, client):
+    counts = []
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        counts = sum(threads.map(lambda _: flood(stack, 75, "X: y", "127.0.0.2"), range(4)), [])
+        for _ in range(10):  # as many as it takes: five a second are let pass, however slow this machine is
+            counts += sum(threads.map(lambda _: flood(stack, 75, "X: y", "127.0.0.2"), range(4)), [])
+            if counts.count(429) > 50:
+                break
     assert counts.count(401) >= 100 and counts.count(429) > 50, (counts.count(401), counts.count(429))
     # Who has a key is served, from the same address as well; and other addresses are not meant.
     assert flood(stack, 20, f"Authorization: Bearer {client.key}", "127.0.0.2") == [200] * 20
     assert flood(stack, 1, "X: y", "127.0.0.3") == [401]
-    with Wire(stack, source="127.0.0.2") as wire:
-        flood(stack, 20, "X: y", "127.0.0.2")
-        wire.send(f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}")
-        status, headers, body = wire.answer()
+    for _ in range(30):  # a fifth of a second later one more is let pass
+        with Wire(stack, source="127.0.0.2") as wire:
+            flood(stack, 20, "X: y", "127.0.0.2")
+            wire.send(f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}")
+            status, headers, body = wire.answer()
+        if status == 429:
+            break
     assert status == 429 and int(headers["retry-after"][0]) > 0
     error = json.loads(body)
     assert error["code"] == "RATE_LIMIT_EXCEEDED" and error["requestId"] == headers["x-request-id"][0]
@@ -505,12 +515,10 @@ def flood(stack, count, header, source):
 def test_an_address_that_tries_many_unknown_keys_is_no_longer_heard(stack, client):
     """60 a process and minute (http/suspect.h); keys that are good go on, other addresses too."""
     assert flood(stack, 5, f"Authorization: Bearer {client.key}", "127.0.0.4") == [200] * 5
-    found = []
-    with open(f"/proc/{stack.pid('api')}/task/{stack.pid('api')}/children", encoding="ascii") as file:
-        processes = len(file.read().split())
-    for turn in range(processes * 60 // 100 + 5):
+    found, end = [], time.monotonic() + 300
+    for turn in itertools.count():
         found += flood(stack, 100, f"Authorization: Bearer iw_live_{turn:043d}", "127.0.0.4")
-        if found.count(429) >= 100:
+        if found.count(429) >= 100 or time.monotonic() > end:
             break
     assert found.count(401) >= 60 and found.count(429) >= 100, (found.count(401), found.count(429))
     assert flood(stack, 1, f"Authorization: {UNKNOWN_KEY}", "127.0.0.5") == [401]

@@ -25,7 +25,7 @@ def test_the_session_of_the_guide_runs_as_it_stands(guide, client, stack, tmp_pa
                    "IMGWARD_CA": stack.environment["IMGWARD_CA"]}
     script = "\n".join(re.findall(r"```sh\n(.*?)```", guide, re.S))
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True, timeout=120)
+                          text=True, timeout=500)
     assert done.returncode == 0, done.stderr + done.stdout
     lines = done.stdout.splitlines()
     # The answers of curl end without a line of their own.

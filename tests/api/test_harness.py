@@ -9,7 +9,7 @@ import pytest
 
 def test_plain_http_answers_308_to_https(stack):
     plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
-    connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=10)
+    connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=90)
     connection.request("GET", "/api/v2/orders?page=2")
     answer = connection.getresponse()
     connection.close()
@@ -20,7 +20,7 @@ def test_plain_http_answers_308_to_https(stack):
 def test_nginx_takes_the_shipped_files_without_a_warning(stack):
     var = stack.environment["IMGWARD_VAR"]
     done = subprocess.run(["nginx", "-t", "-e", "stderr", "-c", f"{var}/etc/nginx.conf", "-p", var + "/"],
-                          capture_output=True, text=True, timeout=30,
+                          capture_output=True, text=True, timeout=180,
                           env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
     assert done.returncode == 0, done.stderr
     assert "[warn]" not in done.stderr, done.stderr
@@ -46,5 +46,5 @@ def test_migrating_again_does_nothing(stack):
     etc = os.path.join(stack.environment["IMGWARD_VAR"], "etc", "owner.conf")
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", etc, "migrate", "--directory", root + "/sql"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=180)
     assert done.returncode == 0 and "0 applied" in done.stdout, done

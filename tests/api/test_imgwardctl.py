@@ -16,7 +16,7 @@ SQL = os.path.join(ROOT, "sql")
 def ctl(stack, *words, config=None):
     return subprocess.run([stack.environment["IMGWARD_CTL"], "--config",
                            config or stack.environment["IMGWARD_CONFIG"], *words],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=180)
 
 
 def owner_config(stack):
@@ -162,7 +162,7 @@ def test_two_migrators_at_once_do_it_once(stack, tmp_path):
     (tmp_path / "9999_twins.sql").write_text("CREATE TABLE twins (id INT);\nDO SLEEP(1);\n")
     command = [stack.environment["IMGWARD_CTL"], "--config", config, "migrate", "--directory", str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = sorted(process.communicate(timeout=60)[0].splitlines()[-1] for process in both)
+    said = sorted(process.communicate(timeout=180)[0].splitlines()[-1] for process in both)
     stack.sql("DELETE FROM schema_migrations WHERE version = 9999; DROP TABLE twins")
     assert [process.returncode for process in both] == [0, 0]
     assert said[0].startswith("migrate: 0 applied") and said[1].startswith("migrate: 1 applied")

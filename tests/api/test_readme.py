@@ -19,6 +19,6 @@ def test_the_session_of_the_readme_ends_with_a_protected_picture(stack, tmp_path
     # The page lets the reader look again; here the wait is written out.
     script = session().replace(". var/dev.env", f". {stack.environment['IMGWARD_VAR']}/dev.env").replace(
         "# 4.", 'until [ "$(api $IMGWARD_URL/api/v2/orders/$ORDER | jq -r .data.status)" = complete ]; do sleep 0.2; done\n# 4.')
-    done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr + done.stdout
     assert 25 < pictures.psnr(picture, (tmp_path / "protected.jpg").read_bytes()) < 60

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not contained.is_possible(), reason="this machin
 
 def doctor(stack, rules=None, **config):
     done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "doctor"],
-                          capture_output=True, text=True, timeout=60, preexec_fn=rules)
+                          capture_output=True, text=True, timeout=180, preexec_fn=rules)
     return next(line.split(None, 3) for line in done.stdout.splitlines() if line.startswith("image process"))
 
 
@@ -48,7 +48,7 @@ class Worker:
     def __exit__(self, *_):
         self.process.terminate()
         try:
-            assert self.process.wait(60) == 0
+            assert self.process.wait(180) == 0
         finally:
             self.configured.close()
             self.stack.part("start", "worker")
@@ -57,7 +57,7 @@ class Worker:
         with open(self.log, encoding="utf-8") as file:
             return [line for line in map(json.loads, file) if line["event"] == name]
 
-    def waits_for(self, name, seconds=60):
+    def waits_for(self, name, seconds=180):
         end = time.monotonic() + seconds
         while not self.events(name) and time.monotonic() < end:
             time.sleep(0.1)

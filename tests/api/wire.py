@@ -7,7 +7,7 @@ import urllib.parse
 class Wire:
     """One TLS connection; source is the loopback address that it comes from."""
 
-    def __init__(self, stack, source=None, timeout=20):
+    def __init__(self, stack, source=None, timeout=120):
         parts = urllib.parse.urlsplit(stack.url)
         plain = socket.create_connection((parts.hostname, parts.port), timeout=timeout,
                                          source_address=(source, 0) if source else None)

@@ -35,6 +35,6 @@ def test_the_database_restarted_in_mid_order(client, stack, verb):
     assert client.confirm(created["orderId"]).status == 200
     stack.part(verb, "mariadbd")
     stack.part("start", "mariadbd")
-    data = client.wait(created["orderId"], 120)
+    data = client.wait(created["orderId"], 400)
     assert data["status"] == "complete" and data["completedFileCount"] == 20, data
     assert data["errors"] is None

@@ -25,7 +25,7 @@ def test_redis_flushed_in_mid_order(client, stack):
     order = confirmed(client, 20)
     for _ in range(5):
         stack.redis("flushall")
-    data = client.wait(order, 120)
+    data = client.wait(order, 400)
     assert data["status"] == "complete" and data["completedFileCount"] == 20
 
 
@@ -33,14 +33,14 @@ def test_redis_killed_in_mid_order(client, stack):
     order = confirmed(client, 20)
     stack.part("kill", "redis")
     try:
-        data = client.wait(order, 120)
+        data = client.wait(order, 400)
         assert data["status"] == "complete" and data["completedFileCount"] == 20
     finally:
         stack.part("start", "redis")
 
 
 def test_without_redis_a_whole_order_goes_through(client, without_redis):
-    data = client.wait(confirmed(client, 3), 120)
+    data = client.wait(confirmed(client, 3), 400)
     assert data["status"] == "complete" and data["completedFileCount"] == 3
 
 

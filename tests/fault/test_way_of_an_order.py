@@ -1,4 +1,5 @@
 """The way of an order: what kills, poisons, stops and forgets, and what is left in the store afterwards."""
+import contextlib
 import os
 import signal
 import time
@@ -7,7 +8,7 @@ import numpy
 from PIL import Image
 
 import pictures
-from test_worker_dies import big_order, image_processes, kill, wait_for_progress
+from test_worker_dies import big_order, held, image_processes, kill, wait_for_lease, wait_for_progress
 
 DAY_S = 86400
 TILE = numpy.asarray(pictures.scene(500, 500))
@@ -49,7 +50,7 @@ def named_keys(stack, order):
     return {row[0] for row in rows if row[0] != "NULL"}
 
 
-def until(condition, seconds=30, what="the condition"):
+def until(condition, what="the condition", seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{what} did not come true within {seconds} s"
@@ -65,11 +66,11 @@ def job(stack, file):
 def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
     order, _ = big_order(client, 30, 256)
     for done in (1, 10, 20):
-        wait_for_progress(client, order, done, 60)
+        wait_for_progress(client, order, done)
         kill(stack, "worker")
-    detail = client.wait(order, 120)
+    detail = client.wait(order, 400)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 30
-    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), "clearing the order")
     assert len(store_keys(stack, order)) == 30 + 2
     usage = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
     before = stack.sql(f"SELECT COUNT(*) FROM results r JOIN orders o ON o.id = r.order_id "
@@ -78,37 +79,51 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
 
 
 def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
-    order = large_order(client, 4, 1500)
-    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
-    kill(stack, "worker")
-    begin = time.monotonic()
-    assert client.wait(order, 60)["status"] == "complete"
-    # A lease lasts 30 s: waiting for it would show.
-    assert time.monotonic() - begin < 25
+    """Before they are over, which would be 30 s after they were last renewed."""
+    with held(stack):
+        order = large_order(client, 4, 600)
+        wait_for_lease(stack, order)
+        leases = stack.sql(f"SELECT lease_owner, lease_until FROM jobs WHERE order_id = {order} AND status = 'leased'")
+        kill(stack, "worker")
+        [owner] = {owner for owner, _ in leases}
+        until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND lease_owner = '{owner}'") == [["0"]],
+              "the next worker")
+        assert stack.sql(f"SELECT UTC_TIMESTAMP(3) < '{min(until for _, until in leases)}'") == [["1"]]
+    assert client.wait(order)["status"] == "complete"
 
 
 def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, stack):
-    created = client.create(["good.jpg", "poison.jpg", "good.webp"]).data
-    for file, data in zip(created["files"], (pictures.jpeg(), large(5000, 4000), pictures.webp())):
-        assert client.upload(file["uploadUrl"], data).status == 201
-    order, file = created["orderId"], created["files"][1]["fileId"]
-    assert client.confirm(order).status == 200
-    wait_for_progress(client, order, 2, 60)
-    for deaths in (1, 2, 3):
-        until(lambda: job(stack, file)[0] == "leased", 30, f"lease {deaths}")
-        time.sleep(0.2)
-        for pid in image_processes(stack):
-            os.kill(pid, signal.SIGSEGV)
-        until(lambda: job(stack, file)[3] == deaths, 30, f"death {deaths}")
+    """The last of its order: where there is one image process alone it comes last."""
+    for _ in range(4):  # again where it was done before we could kill it
+        created = client.create(["good.jpg", "good.webp", "poison.jpg"]).data
+        for file, data in zip(created["files"], (pictures.jpeg(), pictures.webp(), large(5000, 4000))):
+            assert client.upload(file["uploadUrl"], data).status == 201
+        order, file = created["orderId"], created["files"][2]["fileId"]
+        assert client.confirm(order).status == 200
+        wait_for_progress(client, order, 2)
+        if all(killed_once(stack, file, deaths) for deaths in (1, 2, 3)):
+            break
+        client.wait(order)
     detail = client.wait(order)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 2
     assert detail["errors"] == ["poison.jpg: PROCESSING_CRASHED: Processing failed."]
     assert job(stack, file) == ("failed", 3, 0, 3)
 
 
+def killed_once(stack, file, deaths):
+    """Every image process ends as by a fault of its own while the file is in work; false where the work was faster."""
+    until(lambda: job(stack, file)[0] in ("leased", "done"), f"lease {deaths}")
+    time.sleep(0.2)
+    for pid in image_processes(stack):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSEGV)
+    until(lambda: job(stack, file)[3] >= deaths or job(stack, file)[0] == "done", f"death {deaths}")
+    return job(stack, file)[0] != "done"
+
+
 def test_a_file_that_takes_too_long_fails_alone(client, stack):
     with stack.configured("image", "timeout_s", "1"):
-        order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 120)
+        order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 400)
     assert order["status"] == "complete" and order["completedFileCount"] == 1
     assert order["errors"] == ["slow.jpg: PROCESSING_TIMEOUT: Processing took too long."]
     assert job(stack, order["files"][0]["fileId"])[3] == 3
@@ -119,30 +134,37 @@ def test_a_broken_picture_is_tried_once(client, stack):
     assert order["status"] == "failed"
     assert order["errors"][0].startswith("broken.jpg: IMAGE_CORRUPT: ")
     assert job(stack, order["files"][0]["fileId"]) == ("failed", 1, 0, 0)
-    until(lambda: not store_keys(stack, order["orderId"]), 10, "clearing the order")
+    until(lambda: not store_keys(stack, order["orderId"]), "clearing the order")
 
 
 def test_term_finishes_the_pictures_under_way(client, stack):
-    order = large_order(client, 12, 1200)
-    wait_for_progress(client, order, 1)
-    stack.part("stop", "worker")
-    try:
-        states = dict(stack.sql(f"SELECT status, COUNT(*) FROM jobs WHERE order_id = {order} GROUP BY status"))
-    finally:
-        stack.part("start", "worker")
-    assert "leased" not in states and int(states["done"]) >= 1 and int(states.get("queued", 0)) >= 1, states
+    for _ in range(4):  # again where all were done before the worker was told
+        order = large_order(client, 12, 1200)
+        wait_for_progress(client, order, 1)
+        stack.part("stop", "worker")
+        try:
+            states = dict(stack.sql(f"SELECT status, COUNT(*) FROM jobs WHERE order_id = {order} GROUP BY status"))
+        finally:
+            stack.part("start", "worker")
+        if "queued" in states:
+            break
+        client.wait(order)
+    assert "leased" not in states and int(states["done"]) >= 1 and int(states["queued"]) >= 1, states
     assert client.wait(order)["completedFileCount"] == 12
     assert stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}") == [["1"]]
 
 
 def test_a_second_term_ends_at_once_and_nothing_is_lost(client, stack):
-    order = large_order(client, 4, 1800)
-    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
-    pid = stack.pid("worker")
-    os.kill(pid, signal.SIGTERM)
-    time.sleep(0.05)
-    os.kill(pid, signal.SIGTERM)
-    until(lambda: not alive(pid), 3, "the end of the worker")
+    """With pictures under way that are never done: after one TERM alone it would wait for them."""
+    with held(stack):
+        order = large_order(client, 4, 600)
+        wait_for_lease(stack, order)
+        pid = stack.pid("worker")
+        os.kill(pid, signal.SIGTERM)
+        time.sleep(0.5)
+        assert alive(pid)
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not alive(pid), "the end of the worker")
     detail = client.wait(order)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 4
 
@@ -157,20 +179,21 @@ def alive(pid):
 
 def test_image_processes_die_with_the_worker(client, stack):
     kill(stack, "worker")
-    until(lambda: image_processes(stack), 20, "new image processes")
+    until(lambda: image_processes(stack), "new image processes")
     old = image_processes(stack)
     kill(stack, "worker")
-    until(lambda: not any(alive(pid) for pid in old), 3, "their end")
+    until(lambda: not any(alive(pid) for pid in old), "their end")
 
 
 def test_a_file_the_database_wants_again_and_again_is_not_done_twice(client, stack):
     """The lease is taken away while the work goes on: the late result counts for nothing."""
-    order = large_order(client, 2, 1800)
-    until(lambda: stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'") != [["0"]])
-    stack.sql(f"UPDATE jobs SET status = 'queued', lease_owner = NULL WHERE order_id = {order} AND status = 'leased'")
+    with held(stack):
+        order = large_order(client, 2, 600)
+        wait_for_lease(stack, order)
+        stack.sql(f"UPDATE jobs SET status = 'queued', lease_owner = NULL WHERE order_id = {order} AND status = 'leased'")
     assert client.wait(order)["completedFileCount"] == 2
     assert stack.sql(f"SELECT COUNT(*), COUNT(DISTINCT file_id) FROM results WHERE order_id = {order}") == [["2", "2"]]
-    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), "clearing the order")
 
 
 def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jpeg):
@@ -179,14 +202,14 @@ def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jp
     done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])
     assert store_keys(stack, pending["orderId"]) and store_keys(stack, done["orderId"])
     with stack.configured("test", "clock_offset_s", str(DAY_S + 60)):
-        failed = client.wait(pending["orderId"], 20)
+        failed = client.wait(pending["orderId"])
         assert failed["status"] == "failed"
         assert [line.split(": ")[:2] for line in failed["errors"]] == [["one.jpg", "UPLOAD_EXPIRED"],
                                                                       ["two.jpg", "UPLOAD_EXPIRED"]]
-        until(lambda: not store_keys(stack, pending["orderId"]), 10, "clearing the abandoned order")
+        until(lambda: not store_keys(stack, pending["orderId"]), "clearing the abandoned order")
         assert client.detail(done["orderId"]).data["status"] == "complete"
     with stack.configured("test", "clock_offset_s", str(7 * DAY_S + 60)):
-        until(lambda: client.detail(done["orderId"]).data["status"] == "expired", 20, "expiry")
+        until(lambda: client.detail(done["orderId"]).data["status"] == "expired", "expiry")
         assert not store_keys(stack, done["orderId"])
         detail = client.detail(done["orderId"]).data
         assert detail["fileCount"] == 2 and detail["thumbnailImageUrl"] is None
@@ -203,14 +226,15 @@ def store_path(stack, order, kind, rest):
 
 def test_a_result_whose_record_went_through_unheard_stays(client, stack):
     """The word of a commit can be lost with the connection: the rows count, not what the worker believes."""
-    order = large_order(client, 1, 1800)
-    file = client.detail(order).data["files"][0]["fileId"]
-    until(lambda: job(stack, file)[0] == "leased")
-    key = f"out/{order}/{file}.1"
-    stack.sql(f"INSERT INTO results (order_id, file_id, name, store_key, format, size_bytes, digest, width_px, "
-              f"height_px, created_at) VALUES ({order}, {file}, '0.jpg', '{key}', 'jpeg', 1, REPEAT('x', 32), 1, 1, "
-              f"NOW(3)); UPDATE jobs SET status = 'done', lease_owner = NULL WHERE file_id = {file}")
-    until(lambda: key in store_keys(stack, order), 30, "the result")
+    with held(stack):
+        order = large_order(client, 1, 600)
+        file = client.detail(order).data["files"][0]["fileId"]
+        wait_for_lease(stack, order)
+        key = f"out/{order}/{file}.1"
+        stack.sql(f"INSERT INTO results (order_id, file_id, name, store_key, format, size_bytes, digest, width_px, "
+                  f"height_px, created_at) VALUES ({order}, {file}, '0.jpg', '{key}', 'jpeg', 1, REPEAT('x', 32), 1, 1, "
+                  f"NOW(3)); UPDATE jobs SET status = 'done', lease_owner = NULL WHERE file_id = {file}")
+    until(lambda: key in store_keys(stack, order), "the result")
     time.sleep(1)
     assert key in store_keys(stack, order)
     stack.sql(f"DELETE FROM results WHERE order_id = {order}; "
@@ -225,11 +249,11 @@ def test_inputs_that_outlived_their_order_are_found_at_the_next_start(client, st
     stray = store_path(stack, order, "in", "1.7")
     assert client.confirm(order).status == 200
     assert client.wait(order)["status"] == "complete"
-    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "clearing the order")
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), "clearing the order")
     with open(stray, "wb") as file:
         file.write(jpeg)
     stack.sql(f"UPDATE files SET store_key = 'in/{order}/1.7' WHERE order_id = {order}")
     kill(stack, "worker")
-    until(lambda: not os.path.exists(stray), 20, "the next start")
-    until(lambda: store_keys(stack, order) == named_keys(stack, order), 10, "forgetting the input")
+    until(lambda: not os.path.exists(stray), "the next start")
+    until(lambda: store_keys(stack, order) == named_keys(stack, order), "forgetting the input")
     assert client.download(order).status == 200

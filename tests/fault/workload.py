@@ -56,7 +56,7 @@ class Order:
 
 
 class Workload:
-    def __init__(self, client, places, shelf, seed, seconds=90):
+    def __init__(self, client, places, shelf, seed, seconds=300):
         self.client = client
         self.places = places
         self.shelf = shelf

@@ -14,7 +14,7 @@ SQL = os.path.join(ROOT, "sql")
 
 def init(stack, config, *words):
     return subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config, "init", "--directory", SQL, *words],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600)
 
 
 def words(done):

@@ -15,7 +15,7 @@ import time
 import pytest
 
 import pictures
-from client import Stack, environment_read
+from client import Stack, environment_read, said
 from test_operating import ROOT, run
 
 LATER = """-- What a later release may do: a table of its own, and a column that the older one does not know.
@@ -27,7 +27,7 @@ PROGRAMS = ["imgward-api", "imgward-worker", "imgward-image", "imgwardctl"]
 
 
 def sh(*words, **more):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=540, **more)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=1200, **more)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stdout[-1500:]}{done.stderr[-1500:]}")
     return done.stdout.strip()
@@ -121,27 +121,17 @@ class Orders(threading.Thread):
     def one(self, number):
         kind, files = ("anti-ai", ["a.jpg", "b.jpg"]) if number % 3 else (
             "wtr-embed", [{"fileName": name, "watermarks": [{"text": "x"}]} for name in ("a.jpg", "b.jpg")])
-        data = self.said(lambda: self.client.create(files, kind=kind, key=f"rolling-{number}"), 200, 201).data
+        data = said(lambda: self.client.create(files, kind=kind, key=f"rolling-{number}"), 200, 201).data
         for file in data["files"]:
-            self.said(lambda url=file["uploadUrl"]: self.client.upload(url, pictures.jpeg(300, 300)), 200, 201)
-        self.said(lambda: self.client.confirm(data["orderId"], key=f"confirm-{number}"), 200)
-        order = self.client.wait(data["orderId"], 120)
+            said(lambda url=file["uploadUrl"]: self.client.upload(url, pictures.jpeg(300, 300)), 200, 201)
+        said(lambda: self.client.confirm(data["orderId"], key=f"confirm-{number}"), 200)
+        order = self.client.wait(data["orderId"], 400)
         assert order["status"] == "complete" and order["errors"] is None, order
         return order["orderId"]
 
-    def said(self, request, *good):
-        """502 and 503 are what a request gets that a stopping pool had taken: every client says it again."""
-        for _ in range(5):
-            answer = request()
-            if answer.status not in (502, 503):
-                break
-            time.sleep(0.5)
-        assert answer.status in good, answer
-        return answer
-
     def more(self, count):
         """Waits until so many more orders have ended."""
-        wanted, end = len(self.ended) + count, time.monotonic() + 180
+        wanted, end = len(self.ended) + count, time.monotonic() + 600
         while len(self.ended) < wanted:
             assert self.problem is None, self.problem
             assert time.monotonic() < end, "no order ends any more"
@@ -163,14 +153,14 @@ def newer_start(stack, etc, tmp_path):
     (tmp_path / "newer.conf").write_text(text, encoding="utf-8")
     run({"ETC": etc, "CONFIG": str(tmp_path / "newer.conf"), "RUN": stack.run, "NGINX": os.path.join(etc, "imgward"),
          "NGINX_PID": os.path.join(stack.run, "nginx.pid"), "BIN": build, "API_PID": "0", "WORKER_PID": "0"}, "scale-out")
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while not os.path.exists(os.path.join(stack.run, "worker2.pid")):
         assert time.monotonic() < end, "the newer worker does not start"
         time.sleep(0.1)
     return stack.pid("api2"), stack.pid("worker2")
 
 
-def gone(pid, seconds=60):
+def gone(pid, seconds=240):
     end = time.monotonic() + seconds
     while os.path.exists(f"/proc/{pid}"):
         assert time.monotonic() < end, f"process {pid} does not end"
@@ -185,12 +175,12 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
     orders.start()
     try:
         orders.more(2)
-        said = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", releases.sql)
-        assert f"migrate: {releases.applied} applied" in said
+        told = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", releases.sql)
+        assert f"migrate: {releases.applied} applied" in told
         orders.more(4)  # the older programs on the newer schema
         newer = newer_start(older, etc, tmp_path)
         orders.more(6)  # both
-        end = time.monotonic() + 30
+        end = time.monotonic() + 240
         while len(done_by(older)) < 2 or min(done_by(older).values()) == 0:
             assert time.monotonic() < end and orders.problem is None, (done_by(older), orders.problem)
             time.sleep(0.5)
@@ -200,7 +190,7 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
         gone(worker)
         orders.more(4)  # the newer ones alone
         orders.is_over = True
-        orders.join(150)
+        orders.join(400)
         assert orders.problem is None, orders.problem
         assert older.sql("SELECT COUNT(*) FROM orders WHERE status NOT IN ('complete', 'pending')") == [["0"]]
         # Of archives that the older release wrote nothing but the size is known; that is no fault.
@@ -208,7 +198,7 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
         assert re.search(r"store: [1-9]\d+ files that the database names, 0 not as it says", verified)
     finally:
         orders.is_over = True
-        orders.join(150)
+        orders.join(400)
         for pid in newer:
             os.kill(pid, signal.SIGTERM)
             gone(pid)

@@ -137,10 +137,10 @@ part_start() {
     session=$!
     disown
     # setsid takes a moment to make the session.
-    wait_for 20 session_is_made "$session" || true
+    wait_for 300 session_is_made "$session" || true
     printf '%s %s %s\n' "$(cat /proc/sys/kernel/random/boot_id)" "$session" \
         "$(process_birth "$session" || true)" >"$run/$name.session"
-    if ! wait_for_ready "$name" 300; then
+    if ! wait_for_ready "$name" 900; then
         say "$name did not come up; the end of its log:" >&2
         tail -n 20 "$log/$name.log" >&2
         return 1
@@ -175,7 +175,7 @@ part_stop() {
     else
         processes_signal TERM $(pid_of "$name")
     fi
-    if ! wait_for "${2:-200}" part_is_gone "$name"; then
+    if ! wait_for "${2:-600}" part_is_gone "$name"; then
         say "$name: does not end by itself, killed"
         part_kill "$name"
     fi
@@ -207,7 +207,9 @@ port_free() {
 # Fills @NAME@ in a template of tests/stack.
 template_fill() {
     sed -e "s|@RUN@|$run|g" -e "s|@VAR@|$var|g" -e "s|@ROOT@|$root|g" -e "s|@BUILD@|$build|g" \
-        -e "s|@USER@|$me|g" -e "s|@HTTPS@|$https|g" -e "s|@HTTP@|$http|g" "$root/tests/stack/$1" >"$2"
+        -e "s|@USER@|$me|g" -e "s|@HTTPS@|$https|g" -e "s|@HTTP@|$http|g" \
+        -e "s|@REDIS_TIMEOUT_MS@|${IMGWARD_REDIS_TIMEOUT_MS:-250}|g" \
+        -e "s|@DATABASE_TIMEOUT_S@|${IMGWARD_DATABASE_TIMEOUT_S:-5}|g" "$root/tests/stack/$1" >"$2"
 }
 
 tls_make() {

@@ -446,7 +446,7 @@ static struct image_client start(const struct image_client_options *options)
     struct image_answer answer;
     fresh();
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, options, &client), IW_OK);
-    CU_ASSERT_EQUAL_FATAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL_FATAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ANSWER);
     CU_ASSERT_EQUAL(answer.kind, IMAGE_READY);
     CU_ASSERT_EQUAL((answer.seal_missing & SEAL_SECCOMP) != 0, is_seal_refused);
     return client;
@@ -467,7 +467,7 @@ static struct image_answer ask(const struct image_client *client, const struct i
     memset(&answer, 0, sizeof answer);
     fresh();
     CU_ASSERT_EQUAL_FATAL(image_client_send(&context, client, request, files), IW_OK);
-    CU_ASSERT_EQUAL_FATAL(wait_for(client, &answer, 60000), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL_FATAL(wait_for(client, &answer, 240000), IMAGE_CLIENT_ANSWER);
     CU_ASSERT_EQUAL(answer.ticket, request->ticket);
     CU_ASSERT_EQUAL(answer.kind, request->kind);
     return answer;
@@ -615,7 +615,7 @@ static void test_serves_its_share(void)
     CU_ASSERT_EQUAL(answer.is_last, 0);
     answer = ask(&client, &request, files);
     CU_ASSERT_EQUAL(answer.is_last, 1);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     fresh();
     CU_ASSERT_EQUAL(image_client_send(&context, &client, &request, files), IW_PROCESSING_CRASHED);
     CU_ASSERT_EQUAL(end(&client), 0);
@@ -638,7 +638,7 @@ static void test_hangs_and_deaths(void)
     CU_ASSERT_EQUAL(wait_for(&client, &answer, 300), IMAGE_CLIENT_NOTHING);
     CU_ASSERT_EQUAL(image_client_receive(&client, &answer), IMAGE_CLIENT_NOTHING);
     image_client_kill(&client);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     int status = end(&client);
     CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     close(files[0]);
@@ -697,12 +697,12 @@ static void test_bad_start(void)
     fresh();
     options.program = "./no-such-program";
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 127);
     options = options_usual();
     options.watermark_key_path = "/dev/null";
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 10000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
 }
 
@@ -783,14 +783,14 @@ static int mark_in(bool is_unsealed_allowed, unsigned missing)
     options.is_unsealed_allowed = is_unsealed_allowed;
     fresh();
     if (image_client_spawn(&context, &options, &client) != IW_OK ||
-        wait_for(&client, &answer, 10000) != IMAGE_CLIENT_ANSWER)
+        wait_for(&client, &answer, 120000) != IMAGE_CLIENT_ANSWER)
         return 1;
     if (answer.kind != IMAGE_READY || answer.seal_missing != missing)
         return 2;
     if (((missing & SEAL_SECCOMP) != 0) != (answer.cause[0] != '\0'))
         return 3;
     if (image_client_send(&context, &client, &request, files) != IW_OK ||
-        wait_for(&client, &answer, 60000) != IMAGE_CLIENT_ANSWER || answer.error != IW_OK)
+        wait_for(&client, &answer, 240000) != IMAGE_CLIENT_ANSWER || answer.error != IW_OK)
         return 4;
     return answer.output_bytes > 0 && end(&client) == 0 ? 0 : 5;
 }
@@ -825,7 +825,7 @@ static int refuse_to_start(void)
     fresh();
     if (image_client_spawn(&context, &options, &client) != IW_OK)
         return 1;
-    if (wait_for(&client, &answer, 10000) != IMAGE_CLIENT_ENDED)
+    if (wait_for(&client, &answer, 120000) != IMAGE_CLIENT_ENDED)
         return 2;
     return WEXITSTATUS(end(&client)) == 2 ? 0 : 3;
 }
