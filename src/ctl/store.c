@@ -13,7 +13,12 @@
 #include "store/closing.h"
 #include "store/inspect.h"
 
-enum { unfinished_age_s = 24 * 60 * 60, piece_bytes = 256 * 1024, progress_default_s = 10 };
+enum {
+    unfinished_age_s = 24 * 60 * 60,
+    piece_bytes = 256 * 1024,
+    progress_default_s = 10,
+    orphans_keys = 1000
+};
 
 struct verification {
     struct context context; /* of one step: its arena is emptied after each */
@@ -181,11 +186,32 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     return work->faults == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
+/* The whole walk, on an arena that is emptied after each step. */
+static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain, struct storage *storage,
+                                    unsigned *files)
+{
+    struct context context;
+    struct domain step = *domain;
+    unsigned part = 0, count;
+    enum iw_error error;
+    context_init(&context, arena_new(0), NULL);
+    step.context = &context;
+    do {
+        arena_reset(context.arena);
+        error = upkeep_orphans(&step, storage, &part, orphans_keys, &count);
+        *files += count;
+    } while (error == IW_OK && part != 0);
+    if (error != IW_OK)
+        context_fail(ctl->context, error, "%s", context.sentence);
+    arena_free(context.arena);
+    return error;
+}
+
 static enum ctl_exit reclaim_run(struct ctl *ctl)
 {
     struct config config;
     struct storage *storage = NULL;
-    unsigned orders = 0, unfinished = 0;
+    unsigned orders = 0, unfinished = 0, files = 0;
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
@@ -194,12 +220,16 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     if (error == IW_OK)
         error = upkeep_reclaim(&domain, storage, &orders);
     if (error == IW_OK)
+        error = orphans_delete(ctl, &domain, storage, &files);
+    if (error == IW_OK)
         error = storage_sweep(storage, ctl->context, unfinished_age_s, &unfinished);
     storage_close(storage);
     db_free(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("store: inputs of %u ended orders deleted, %u unfinished writes removed\n", orders, unfinished);
+    printf("store: inputs of %u ended orders deleted, %u files that no row names, %u unfinished writes "
+           "removed\n",
+           orders, files, unfinished);
     return CTL_DONE;
 }
 
@@ -216,7 +246,9 @@ const struct ctl_command ctl_commands_store[] = {
      .run = verify_run},
     {.words = {"store", "reclaim"},
      .arguments = "",
-     .help = "Deletes inputs of ended orders and unfinished writes, as a worker does once an hour.",
+     .help = "Deletes inputs of ended orders, unfinished writes, and results, archives and thumbnails of "
+             "ended orders "
+             "that no row names, as workers do all the time.",
      .run = reclaim_run},
     {.words = {NULL}},
 };

@@ -1,5 +1,6 @@
 #include "domain/upkeep.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <imgward/fault.h>
@@ -281,4 +282,102 @@ enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storag
     fault_point(FAULT_RECLAIM_BEGUN);
     enum iw_error error = named_reclaim(domain, storage, pending_ms, count);
     return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
+}
+
+/* ---- what nobody names ---- */
+
+/* Outputs of one part of the store that are old enough to be nobody's. */
+struct orphans {
+    struct arena *arena;
+    struct storage_key *keys;
+    unsigned count;
+    unsigned room;
+    unsigned seen;
+    int64_t before_ms;
+};
+
+static bool orphan_note(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct orphans *orphans = user;
+    orphans->seen++;
+    if (facts->modified_ms >= orphans->before_ms)
+        return true;
+    if (orphans->count == orphans->room) {
+        struct storage_key *before = orphans->keys;
+        orphans->room = orphans->room == 0 ? 64 : 2 * orphans->room;
+        orphans->keys = arena_array(orphans->arena, orphans->room, sizeof *orphans->keys);
+        if (orphans->count > 0)
+            memcpy(orphans->keys, before, orphans->count * sizeof *before);
+    }
+    orphans->keys[orphans->count++] = *key;
+    return true;
+}
+
+static int by_order(const void *one, const void *other)
+{
+    int64_t a = ((const struct storage_key *)one)->order_id,
+            b = ((const struct storage_key *)other)->order_id;
+    return (a > b) - (a < b);
+}
+
+/*
+ * The status first, the keys after it: what the last transaction of an order names is there when its end is
+ * seen, and nothing is named later.
+ */
+static enum iw_error order_orphans_delete(const struct domain *domain, struct storage *storage,
+                                          const struct storage_key *keys, unsigned key_count, unsigned *count)
+{
+    struct context *context = domain->context;
+    struct clearing clearing = {.domain = domain, .storage = storage};
+    enum order_status status = ORDER_PENDING;
+    enum iw_error error = closing_order_status(context, domain->db, keys->order_id, &status);
+    if (error == IW_ORDER_NOT_FOUND)
+        context_clear(context);
+    if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
+        return IW_OK;
+    if (error == IW_OK)
+        error = closing_keys(context, domain->db, keys->order_id, &clearing.kept, &clearing.kept_count);
+    for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
+        if (is_kept(&clearing, &keys[i]))
+            continue;
+        error = storage_delete(storage, context, &keys[i]);
+        *count += error == IW_OK;
+    }
+    return error;
+}
+
+static enum iw_error part_orphans(const struct domain *domain, struct storage *storage, unsigned part,
+                                  unsigned *seen, unsigned *count)
+{
+    static const enum storage_kind outputs[] = {STORAGE_RESULT, STORAGE_ZIP, STORAGE_THUMBNAIL};
+    struct orphans orphans = {.arena = domain->context->arena,
+                              .before_ms = clock_now_ms() - reclaim_grace_ms};
+    enum iw_error error = IW_OK;
+    for (int i = 0; error == IW_OK && i < 3; i++)
+        error = storage_list_part(storage, domain->context, outputs[i], part, orphan_note, &orphans);
+    if (orphans.count > 0)
+        qsort(orphans.keys, orphans.count, sizeof *orphans.keys, by_order);
+    for (unsigned from = 0, to; error == IW_OK && from < orphans.count; from = to) {
+        for (to = from + 1; to < orphans.count && by_order(&orphans.keys[from], &orphans.keys[to]) == 0;)
+            to++;
+        error = order_orphans_delete(domain, storage, orphans.keys + from, to - from, count);
+    }
+    *seen += orphans.seen;
+    return error;
+}
+
+enum iw_error upkeep_orphans(const struct domain *domain, struct storage *storage, unsigned *part,
+                             unsigned keys_enough, unsigned *count)
+{
+    unsigned seen = 0;
+    enum iw_error error = IW_OK;
+    *count = 0;
+    while (error == IW_OK && seen < keys_enough) {
+        error = part_orphans(domain, storage, *part, &seen, count);
+        if (error == IW_OK)
+            *part = (*part + 1) % storage_part_count;
+        if (*part == 0)
+            break;
+    }
+    return error;
 }

@@ -44,4 +44,15 @@ enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *st
 enum iw_error upkeep_reclaim(const struct domain *domain, struct storage *storage,
                              unsigned *count) IW_MUST_USE;
 
+/*
+ * Looks for results, archives and thumbnails that no row names, of orders that have ended, and deletes those
+ * older than an hour: a worker put them that died when another had ended the order already.  Of orders that
+ * are under way nothing is touched, nor of orders that the database does not know: it may be the wrong one.
+ *
+ * A walk goes in steps: from *part (0 at first) on until the step has seen keys_enough keys or is at the end
+ * of the store, where *part becomes 0 again.  count gets how many files were deleted.
+ */
+enum iw_error upkeep_orphans(const struct domain *domain, struct storage *storage, unsigned *part,
+                             unsigned keys_enough, unsigned *count) IW_MUST_USE;
+
 #endif

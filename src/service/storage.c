@@ -480,6 +480,16 @@ static int shard_list(struct storage *storage, struct listing *listing, unsigned
     return why;
 }
 
+_Static_assert(storage_part_count == 1 << shard_bits, "a part is a shard");
+
+enum iw_error storage_list_part(struct storage *storage, struct context *context, enum storage_kind kind,
+                                unsigned part, storage_visit *visit, void *user)
+{
+    struct listing listing = {.kind = kind, .visit = visit, .user = user};
+    int why = shard_list(storage, &listing, part);
+    return why == 0 ? IW_OK : store_failed(context, "list", why);
+}
+
 enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
                            int64_t order_id, storage_visit *visit, void *user)
 {

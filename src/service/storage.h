@@ -116,6 +116,12 @@ typedef bool storage_visit(void *user, const struct storage_key *key, const stru
 enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
 
+/* The same for one of so many parts of a kind, so that a walk need not be done at once; an order is in one
+ * part whole. */
+enum { storage_part_count = 4096 };
+enum iw_error storage_list_part(struct storage *storage, struct context *context, enum storage_kind kind,
+                                unsigned part, storage_visit *visit, void *user) IW_MUST_USE;
+
 /* Free and all bytes of the file system under a store's folder; false when they cannot be had. */
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
 

@@ -10,6 +10,7 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "domain/upkeep.h"
@@ -23,6 +24,8 @@ enum {
     stranded_ms = 10000,
     upkeep_orders = 20,
     reclaim_ms = 60 * 60 * 1000,
+    orphans_ms = 10000,
+    orphans_keys = 200, /* a step of some milliseconds */
     unfinished_age_s = 24 * 60 * 60,
     pool_arena_bytes = 256 * 1024 * 1024,
     processes_max = 256
@@ -255,6 +258,18 @@ static void worker_reclaim(struct worker *worker, int64_t now_ms)
                   LOG_NUMBER("unfinished", unfinished));
 }
 
+/* A step at a time, round and round. */
+static void worker_orphans(struct worker *worker, int64_t now_ms)
+{
+    unsigned count = 0;
+    worker->orphans_at_ms = now_ms + orphans_ms;
+    enum iw_error error =
+        upkeep_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
+    database_said(worker, error, "reclaim_failed");
+    if (count > 0)
+        log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
+}
+
 /* ---- the loop ---- */
 
 static void timers_run(struct worker *worker)
@@ -275,6 +290,8 @@ static void timers_run(struct worker *worker)
         worker_upkeep(worker, now_ms);
     if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)
         worker_reclaim(worker, now_ms);
+    if (now_ms >= worker->orphans_at_ms && !worker->is_database_away)
+        worker_orphans(worker, now_ms);
 }
 
 /* When a place of the pool has something to do, or is to look for it. */
@@ -471,6 +488,8 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     owner_self(worker->owner);
     owner_machine(worker->machine);
     pools_make(worker);
+    /* Anywhere: one that is started again often sees all parts, too. */
+    worker->orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
     worker->metrics = metrics_new(NULL, 0);
     error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, worker->metrics,
                         &worker->deliver);

@@ -121,7 +121,9 @@ struct worker {
     int64_t stranded_at_ms;
     int64_t upkeep_at_ms;
     int64_t reclaim_at_ms;
-    int64_t stop_at_ms; /* when to give up finishing; 0: not stopping */
+    int64_t orphans_at_ms;
+    unsigned orphans_part; /* where the next step begins */
+    int64_t stop_at_ms;    /* when to give up finishing; 0: not stopping */
 };
 
 /* Gives a free task a job and begins it; an outcome that is known at once is recorded. */

@@ -242,6 +242,33 @@ def test_a_result_whose_record_went_through_unheard_stays(client, stack):
     assert client.wait(order)["status"] == "complete"
 
 
+def test_a_result_that_came_after_the_end_of_its_order_is_found(client, stack, jpeg):
+    """As a worker puts it that dies when another has ended the order already; young files, and whose order is not over, stay."""
+    done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["orderId"]
+    stack.settled(done)
+    pending = client.create(["a.jpg"]).data["orderId"]
+    strays = [stray_put(stack, done, "out", "1.7"), stray_put(stack, done, "zip", "0.8"), stray_put(stack, done, "thumb", "0.9")]
+    kept = [stray_put(stack, done, "out", "1.8", age_s=600), stray_put(stack, pending, "out", "1.1"),
+            stray_put(stack, 12345, "out", "1.1")]
+    kill(stack, "worker")
+    until(lambda: not any(map(os.path.exists, strays)), "the next worker's first look")
+    assert all(map(os.path.exists, kept))
+    for path in kept:
+        os.unlink(path)
+    assert store_keys(stack, done) == named_keys(stack, done) and client.download(done).status == 200
+
+
+def stray_put(stack, order, kind, rest, age_s=7200):
+    """A file of an order in the store that no row names."""
+    folder = os.path.join(stack.store, kind, f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{order}.{rest}")
+    with open(path, "wb") as file:
+        file.write(b"nobody's")
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
+
+
 def test_inputs_that_outlived_their_order_are_found_at_the_next_start(client, stack, jpeg):
     created = client.create(["a.jpg"]).data
     order = created["orderId"]

@@ -194,7 +194,17 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
         with open(named[0], "wb") as file:
             file.write(whole)
     assert ctl(stack, "store", "verify").returncode == 0
-    assert ctl(stack, "store", "reclaim").returncode == 0
+    stack.part("stop", "worker")  # which would find it too
+    try:
+        stray = named[0] + "7"  # of another attempt, two hours ago
+        with open(stray, "wb") as file:
+            file.write(whole)
+        os.utime(stray, (time.time() - 7200,) * 2)
+        said = ctl(stack, "store", "reclaim")
+        assert said.returncode == 0 and ", 1 files that no row names, " in said.stdout and not os.path.exists(stray), said
+    finally:
+        stack.part("start", "worker")
+    assert os.path.exists(named[0]) and ctl(stack, "store", "verify").returncode == 0
 
 
 def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stack, client):
