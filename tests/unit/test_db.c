@@ -1,0 +1,159 @@
+/* What comes of the errors of the database's driver, which is played here: no server is needed. */
+#include <CUnit/Basic.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "store/db.h"
+
+struct st_mysql;
+
+/* The driver: a connection is made of nothing, every query fails as it is told to. */
+static unsigned next_number;
+static unsigned closed;
+
+struct st_mysql *__wrap_mysql_real_connect(struct st_mysql *connection, const char *host, const char *user,
+                                           const char *password, const char *database, unsigned port,
+                                           const char *socket, unsigned long flags);
+int __wrap_mysql_real_query(struct st_mysql *connection, const char *sql, unsigned long length);
+unsigned __wrap_mysql_errno(struct st_mysql *connection);
+const char *__wrap_mysql_error(struct st_mysql *connection);
+void __wrap_mysql_close(struct st_mysql *connection);
+void __real_mysql_close(struct st_mysql *connection);
+
+struct st_mysql *__wrap_mysql_real_connect(struct st_mysql *connection, const char *host, const char *user,
+                                           const char *password, const char *database, unsigned port,
+                                           const char *socket, unsigned long flags)
+{
+    (void)host, (void)user, (void)password, (void)database, (void)port, (void)socket, (void)flags;
+    return connection;
+}
+
+int __wrap_mysql_real_query(struct st_mysql *connection, const char *sql, unsigned long length)
+{
+    (void)connection, (void)sql, (void)length;
+    return 1;
+}
+
+unsigned __wrap_mysql_errno(struct st_mysql *connection)
+{
+    (void)connection;
+    return next_number;
+}
+
+const char *__wrap_mysql_error(struct st_mysql *connection)
+{
+    (void)connection;
+    return "what the server said";
+}
+
+void __wrap_mysql_close(struct st_mysql *connection)
+{
+    closed++;
+    __real_mysql_close(connection);
+}
+
+/* One error of the driver and what is to come of it; numbers as MariaDB documents them. */
+struct row {
+    unsigned number;
+    const char *name;
+    enum iw_error error;
+    const char *reason; /* NULL: none is told */
+    bool is_closed;     /* the connection is of no more use */
+    bool is_conflict;   /* the transaction is run again */
+};
+
+static const struct row rows[] = {
+    /* Disks: nothing that a client did. */
+    {1021, "ER_DISK_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1026, "ER_ERROR_ON_WRITE", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1030, "ER_GET_ERRNO", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1114, "ER_RECORD_FILE_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    /* Memory, locks and time. */
+    {1037, "ER_OUTOFMEMORY", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1038, "ER_OUT_OF_SORTMEMORY", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1041, "ER_OUT_OF_RESOURCES", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1206, "ER_LOCK_TABLE_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1969, "ER_STATEMENT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1205, "ER_LOCK_WAIT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
+    {1213, "ER_LOCK_DEADLOCK", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
+    /* Read-only. */
+    {1290, "ER_OPTION_PREVENTS_STATEMENT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", IW_SERVICE_UNAVAILABLE, "database_refuses", false,
+     false},
+    /* Away. */
+    {1040, "ER_CON_COUNT_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1053, "ER_SERVER_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1077, "ER_NORMAL_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1184, "ER_NEW_ABORTING_CONNECTION", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1317, "ER_QUERY_INTERRUPTED", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1927, "ER_CONNECTION_KILLED", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2002, "CR_CONNECTION_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2003, "CR_CONN_HOST_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2006, "CR_SERVER_GONE_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2008, "CR_OUT_OF_MEMORY", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2013, "CR_SERVER_LOST", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2014, "CR_COMMANDS_OUT_OF_SYNC", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2055, "CR_SERVER_LOST_EXTENDED", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    /* The caller's own affair, and mistakes in the program. */
+    {1062, "ER_DUP_ENTRY", IW_TWIN_EXISTS, NULL, false, false},
+    {1054, "ER_BAD_FIELD_ERROR", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
+    {1064, "ER_PARSE_ERROR", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
+    {1146, "ER_NO_SUCH_TABLE", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
+    {1406, "ER_DATA_TOO_LONG", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
+    {1452, "ER_NO_REFERENCED_ROW_2", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
+};
+
+static bool is_same(const char *one, const char *other)
+{
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
+static void row_check(const struct row *row)
+{
+    struct arena *arena = arena_new(0);
+    struct context context;
+    struct config config;
+    context_init(&context, arena, NULL);
+    config_init(&config);
+    struct db *db = db_new(&config, "");
+    next_number = row->number;
+    closed = 0;
+    enum iw_error error = db_run_plain(&context, db, "UPDATE x SET y = 1", 18);
+    bool is_unavailable = row->error == IW_SERVICE_UNAVAILABLE;
+    bool is_right = error == row->error && is_same(context.reason, row->reason) &&
+                    (context.retry_after_s > 0) == is_unavailable && (closed == 1) == row->is_closed &&
+                    db_is_conflict(db) == row->is_conflict;
+    if (!is_right)
+        printf("%u %s: %s, reason %s, retry after %lld s, closed %u times, conflict %d\n", row->number,
+               row->name, iw_error_code(error), context.reason != NULL ? context.reason : "none",
+               (long long)context.retry_after_s, closed, db_is_conflict(db));
+    CU_ASSERT(is_right);
+    /* What the server said is for the log alone. */
+    CU_ASSERT(context.sentence == NULL || strstr(context.sentence, "server said") == NULL);
+    db_free(db);
+    arena_free(arena);
+}
+
+static void every_error_of_the_driver_has_its_answer(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        row_check(&rows[i]);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"every error of the driver has its answer", every_error_of_the_driver_has_its_answer},
+        CU_TEST_INFO_NULL,
+    };
+    static CU_SuiteInfo suites[] = {{"db", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
+    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+        return EXIT_FAILURE;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
