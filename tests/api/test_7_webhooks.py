@@ -533,9 +533,12 @@ def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
 
 def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
     """The clock only goes forward until the last try: set back in between it would bring the next one forward."""
-    hook = hook_of(500)
-    event = hook.test()
-    data = hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
+    for _ in range(5):  # a fresh one where the machine stood still until the first retry
+        hook = hook_of(500)
+        event = hook.test()
+        data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
+        if data["failedAttempts"] == 1:
+            break
     ahead = 0
     with contextlib.ExitStack() as clock:
         for number, step in enumerate(SCHEDULE_S, 1):
