@@ -228,7 +228,7 @@ class Client:
         self.key = key
         self.account = account
 
-    def request(self, method, path, body=None, headers=None, key=True, timeout=60):
+    def request(self, method, path, body=None, headers=None, key=True, timeout=180):
         """path may be an absolute URL (an upload or download URL, which gets no key)."""
         target = urllib.parse.urlsplit(path)
         base = urllib.parse.urlsplit(self.stack.url)

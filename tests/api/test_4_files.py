@@ -166,7 +166,7 @@ def test_a_broken_upload_leaves_nothing_and_the_earlier_one_untouched(client, st
 
 def test_a_chunked_upload_lands_whole(client, stack, slot, jpeg):
     parts = urllib.parse.urlsplit(slot[1])
-    connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=30)
+    connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=90)
     connection.request("PUT", f"{parts.path}?{parts.query}", body=iter([jpeg[:1000], jpeg[1000:]]),
                        headers={"Transfer-Encoding": "chunked"}, encode_chunked=True)
     answer = connection.getresponse()

@@ -42,7 +42,7 @@ def supervisor_kill(stack, name, number=signal.SIGKILL):
 def children(stack, name):
     try:
         done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(stack.pid(name))], capture_output=True, text=True,
-                              timeout=10)
+                              timeout=120)
     except (OSError, ValueError):
         return []
     return [int(word) for word in done.stdout.split()]
@@ -251,7 +251,7 @@ def nginx_killed(setting):
 
 def connected(setting):
     place = urllib.parse.urlsplit(setting.stack.url)
-    plain = socket.create_connection((place.hostname, place.port), timeout=10)
+    plain = socket.create_connection((place.hostname, place.port), timeout=60)
     return setting.stack.tls.wrap_socket(plain, server_hostname=place.hostname)
 
 

@@ -155,7 +155,7 @@ def until_taken(act, away=(502, 503), seconds=120):
 
 
 def children(pid):
-    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, timeout=120)
     return [int(word) for word in done.stdout.split()]
 
 

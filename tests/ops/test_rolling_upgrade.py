@@ -56,8 +56,8 @@ def built(build, commit):
     if not os.path.exists(os.path.join(tree, "done")):
         shutil.rmtree(os.path.dirname(tree), ignore_errors=True)
         os.makedirs(os.path.join(tree, "build"))
-        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, timeout=60, check=True)
-        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, timeout=60, check=True)
+        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, timeout=300, check=True)
+        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, timeout=300, check=True)
         sh("autoreconf", "-i", cwd=tree)
         # As little optimised as goes: it is quick to build, and has few pictures to work on.
         sh("../configure", "-q", "CFLAGS=-O1 -g0", cwd=os.path.join(tree, "build"))
