@@ -25,7 +25,8 @@ enum {
     upkeep_orders = 20,
     reclaim_ms = 60 * 60 * 1000,
     orphans_ms = 10000,
-    orphans_keys = 200, /* a step of some milliseconds */
+    orphans_pause_ms = 10 * 60 * 1000, /* where a step sees the whole store */
+    orphans_keys = 200,                /* a step of some milliseconds */
     unfinished_age_s = 24 * 60 * 60,
     pool_arena_bytes = 256 * 1024 * 1024,
     processes_max = 256
@@ -261,11 +262,11 @@ static void worker_reclaim(struct worker *worker, int64_t now_ms)
 /* A step at a time, round and round. */
 static void worker_orphans(struct worker *worker, int64_t now_ms)
 {
-    unsigned count = 0;
-    worker->orphans_at_ms = now_ms + orphans_ms;
+    unsigned count = 0, from = worker->orphans_part;
     enum iw_error error =
         upkeep_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
-    database_said(worker, error, "reclaim_failed");
+    bool is_whole = database_said(worker, error, "reclaim_failed") && from == 0 && worker->orphans_part == 0;
+    worker->orphans_at_ms = now_ms + (is_whole ? orphans_pause_ms : orphans_ms);
     if (count > 0)
         log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
 }
