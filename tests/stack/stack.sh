@@ -72,7 +72,7 @@ pid_of() {
     local pid
     [ -f "$run/$1.pid" ] || return 0
     read -r pid <"$run/$1.pid" || return 0
-    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$var" && printf '%s' "$pid"
+    tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF "$var" && printf '%s' "$pid"
     return 0
 }
 
