@@ -605,6 +605,42 @@ static void test_listing(void)
     test_end();
 }
 
+/* How often each order's keys were told in all parts together, and the part that told of it last. */
+struct parts_told {
+    unsigned part;
+    unsigned counts[41];
+    unsigned last_parts[41];
+};
+
+static bool part_key_note(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct parts_told *told = user;
+    CU_ASSERT_FATAL(key->kind == STORAGE_RESULT && key->order_id <= 40 && facts->size_bytes == 3);
+    CU_ASSERT(told->counts[key->order_id] == 0 || told->last_parts[key->order_id] == told->part);
+    told->counts[key->order_id]++;
+    told->last_parts[key->order_id] = told->part;
+    return true;
+}
+
+static void test_all_parts_are_the_whole_and_an_order_is_in_one(void)
+{
+    struct parts_told told = {.part = 0};
+    test_begin();
+    struct storage *storage = store_of();
+    for (int64_t order = 1; order <= 40; order++)
+        for (int64_t part = 1; part <= 3; part++) {
+            const struct storage_key key = {STORAGE_RESULT, order, 5, 1, part};
+            CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key, "abc", 3), IW_OK);
+        }
+    for (; told.part < storage_part_count; told.part++)
+        CU_ASSERT_EQUAL(storage_list_part(storage, &context, STORAGE_RESULT, told.part, part_key_note, &told),
+                        IW_OK);
+    for (int order = 1; order <= 40; order++)
+        CU_ASSERT_EQUAL(told.counts[order], 3);
+    storage_close(storage);
+    test_end();
+}
+
 static void test_a_store_that_is_none(void)
 {
     struct storage *storage;
@@ -818,6 +854,8 @@ int main(void)
         {"a death leaves nothing", test_a_death_leaves_nothing},
         {"links and pipes are not followed", test_links_and_pipes_are_not_followed},
         {"listing", test_listing},
+        {"all parts are the whole and an order is in one",
+         test_all_parts_are_the_whole_and_an_order_is_in_one},
         {"a store that is none", test_a_store_that_is_none},
         {"intake takes pictures alone", test_intake_takes_pictures_alone},
         {"intake refuses", test_intake_refuses},
