@@ -31,8 +31,7 @@ class Places:
 
             def do_PUT(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                if places.serve(self, places.takes, 200) in (200, 201, 204):
-                    places.put.setdefault(self.path, []).append((self.headers, body))
+                places.serve(self, places.takes, 200, lambda: places.put.setdefault(self.path, []).append((self.headers, body)))
 
             def log_message(self, *words):
                 pass
@@ -84,7 +83,8 @@ class Places:
             return answer, {}, b""
         return (200, {}, answer) if isinstance(answer, bytes) else answer
 
-    def serve(self, handler, table, default):
+    def serve(self, handler, table, default, keep=lambda: None):
+        """What was put is kept before the answer goes out: who is told of it may look at once."""
         answer = self.what(handler, table, default)
         try:
             if answer == "hang":
@@ -93,6 +93,8 @@ class Places:
                 return None
             if answer == "endless":
                 return self.endless(handler)
+            if answer[0] in (200, 201, 204, "gate", "slow", "cut"):
+                keep()
             if answer[0] == "gate":
                 return self.halt(handler, *answer[1:])
             if answer[0] == "slow":
