@@ -76,20 +76,37 @@ void arena_reset(struct arena *arena)
     arena->used_bytes = 0;
 }
 
-void *arena_alloc(struct arena *arena, size_t bytes)
+/* The room that a text may be printed into before it is known how long it is. */
+static size_t room_left(const struct arena *arena)
+{
+    return arena->current->size_bytes - arena->current->used_bytes;
+}
+
+static char *place_next(const struct arena *arena)
+{
+    return (char *)(arena->current + 1) + arena->current->used_bytes;
+}
+
+/* As arena_alloc, with whatever stands there; from place_next() where room_left() is enough. */
+static char *arena_take(struct arena *arena, size_t bytes)
 {
     if (bytes > arena->limit_bytes - arena->used_bytes)
         arena_die("arena limit");
     size_t rounded = (bytes + alignment_bytes - 1) & ~(size_t)(alignment_bytes - 1);
-    if (rounded > arena->current->size_bytes - arena->current->used_bytes) {
+    if (rounded > room_left(arena)) {
         struct block *block = block_new(rounded > block_default_bytes ? rounded : block_default_bytes);
         arena->current->next = block;
         arena->current = block;
     }
-    char *memory = (char *)(arena->current + 1) + arena->current->used_bytes;
+    char *memory = place_next(arena);
     arena->current->used_bytes += rounded;
     arena->used_bytes += bytes;
-    return memset(memory, 0, bytes);
+    return memory;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    return memset(arena_take(arena, bytes), 0, bytes);
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t bytes)
@@ -101,8 +118,9 @@ void *arena_array(struct arena *arena, size_t count, size_t bytes)
 
 char *arena_text_n(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = arena_alloc(arena, length + 1);
+    char *copy = arena_take(arena, length + 1);
     memcpy(copy, text, length);
+    copy[length] = '\0';
     return copy;
 }
 
@@ -115,12 +133,14 @@ char *arena_vprintf(struct arena *arena, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
+    size_t room = room_left(arena);
+    int length = vsnprintf(place_next(arena), room, format, again);
     va_end(again);
     if (length < 0)
         arena_die("vsnprintf");
-    char *text = arena_alloc(arena, (size_t)length + 1);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
+    char *text = arena_take(arena, (size_t)length + 1);
+    if ((size_t)length >= room)
+        vsnprintf(text, (size_t)length + 1, format, arguments);
     return text;
 }
 

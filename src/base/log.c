@@ -1,7 +1,6 @@
 #include "base/log.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,22 +23,18 @@ void log_level_set(enum log_level level)
     level_least = level;
 }
 
-__attribute__((format(printf, 2, 3))) static void line_printf(struct line *line, const char *format, ...)
+/* Room is kept for the two bytes that close the line. */
+static void line_add(struct line *line, const char *bytes, size_t length)
 {
-    size_t room = line_size - 8 - line->length;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line->bytes + line->length, room, format, arguments);
-    va_end(arguments);
-    if (length > 0 && (size_t)length < room)
-        line->length += (size_t)length;
+    if (line->length + length + 8 > line_size)
+        return;
+    memcpy(line->bytes + line->length, bytes, length);
+    line->length += length;
 }
 
-/* Most bytes of most lines are plain: they are copied, not printed. */
-static void line_byte(struct line *line, char byte)
+static void line_string(struct line *line, const char *string)
 {
-    if (line->length + 8 < line_size)
-        line->bytes[line->length++] = byte;
+    line_add(line, string, strlen(string));
 }
 
 /* Copies one UTF-8 sequence, or puts U+FFFD for a byte that begins none; how many bytes that were. */
@@ -47,30 +42,48 @@ static size_t line_sequence(struct line *line, const char *text, size_t left)
 {
     size_t size = text_sequence(text, left);
     if (size == 0)
-        line_printf(line, "\\ufffd");
-    for (size_t i = 0; i < size; i++)
-        line_byte(line, text[i]);
+        line_string(line, "\\ufffd");
+    line_add(line, text, size);
     return size == 0 ? 1 : size;
+}
+
+/* A byte that stands for itself in JSON and is no part of a longer sequence. */
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+}
+
+static void line_byte(struct line *line, unsigned char byte)
+{
+    char escaped[8];
+    bool is_mark = byte == '"' || byte == '\\';
+    snprintf(escaped, sizeof escaped, is_mark ? "\\%c" : "\\u%04x", byte);
+    line_string(line, escaped);
 }
 
 /* Whatever the bytes, the line stays one line of JSON in UTF-8: a path is logged as the client wrote it. */
 static void line_escape(struct line *line, const char *text)
 {
     size_t length = strnlen(text, value_bytes_max);
-    for (size_t i = 0; i < length;) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte >= 0x80) {
-            i += line_sequence(line, text + i, length - i);
-            continue;
-        }
-        if (byte < 0x20 || byte == 0x7F)
-            line_printf(line, "\\u%04x", byte);
-        else if (byte == '"' || byte == '\\')
-            line_byte(line, '\\');
-        if (byte >= 0x20 && byte != 0x7F)
-            line_byte(line, text[i]);
-        i++;
+    for (size_t at = 0; at < length;) {
+        size_t plain = at;
+        while (at < length && is_plain((unsigned char)text[at]))
+            at++;
+        line_add(line, text + plain, at - plain);
+        if (at == length)
+            return;
+        if ((unsigned char)text[at] >= 0x80)
+            at += line_sequence(line, text + at, length - at);
+        else
+            line_byte(line, (unsigned char)text[at++]);
     }
+}
+
+static void line_key(struct line *line, const char *key)
+{
+    line_add(line, ",\"", 2);
+    line_string(line, key);
+    line_add(line, "\":", 2);
 }
 
 static void line_text(struct line *line, const char *key, const char *text)
@@ -78,15 +91,26 @@ static void line_text(struct line *line, const char *key, const char *text)
     /* A value that the line has no room for is left out whole. */
     if (line->length + 6 * strnlen(text, value_bytes_max) + strlen(key) + 16 > line_size)
         return;
-    line_printf(line, ",\"%s\":\"", key);
+    line_key(line, key);
+    line_add(line, "\"", 1);
     line_escape(line, text);
-    line_printf(line, "\"");
+    line_add(line, "\"", 1);
 }
 
 static void line_number(struct line *line, const char *key, int64_t number)
 {
+    char digits[text_decimal_size];
+    size_t length = text_decimal(number, digits);
+    if (line->length + length + strlen(key) + 16 > line_size)
+        return;
+    line_key(line, key);
+    line_add(line, digits, length);
+}
+
+static void line_named(struct line *line, const char *key, int64_t number)
+{
     if (number != 0)
-        line_printf(line, ",\"%s\":%" PRId64, key, number);
+        line_number(line, key, number);
 }
 
 static void line_context(struct line *line, const struct context *context)
@@ -95,29 +119,34 @@ static void line_context(struct line *line, const struct context *context)
         return;
     if (context->request_id[0] != '\0')
         line_text(line, "request_id", context->request_id);
-    line_number(line, "account_id", context->account_id);
-    line_number(line, "order_id", context->order_id);
-    line_number(line, "job_id", context->job_id);
+    line_named(line, "account_id", context->account_id);
+    line_named(line, "order_id", context->order_id);
+    line_named(line, "job_id", context->job_id);
 }
 
 void log_write(enum log_level level, const struct context *context, const char *event,
                const struct log_field *fields)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
-    struct line line = {.length = 0};
+    struct line line;
     char ts[clock_iso_size];
     if (level < level_least)
         return;
     clock_iso(clock_now_ms(), ts);
-    line_printf(&line, "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"", ts, names[level], event);
+    line.length = 0;
+    line_string(&line, "{\"ts\":\"");
+    line_string(&line, ts);
+    line_add(&line, "\"", 1);
+    line_text(&line, "level", names[level]);
+    line_text(&line, "event", event);
     line_context(&line, context);
     for (const struct log_field *field = fields; field->key != NULL; field++) {
         if (field->text != NULL)
             line_text(&line, field->key, field->text);
         else
-            line_printf(&line, ",\"%s\":%" PRId64, field->key, field->number);
+            line_number(&line, field->key, field->number);
     }
-    line_printf(&line, ",\"pid\":%ld", (long)getpid());
+    line_number(&line, "pid", getpid());
     memcpy(line.bytes + line.length, "}\n", 2);
     ssize_t written = write(STDERR_FILENO, line.bytes, line.length + 2);
     (void)written; /* There is nowhere left to complain. */

@@ -1,6 +1,5 @@
 #include "base/render.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,15 +21,20 @@ static void escape_byte(struct text *text, unsigned char byte)
         text_add(text, "\\ufffd", 6);
 }
 
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+}
+
 /* What is quoted of a request may be no UTF-8; the answer is (RFC 8259, 8.1). */
 static void escape(struct text *text, const char *value, size_t length)
 {
     size_t plain = 0;
     for (size_t at = 0, size; at < length; at += size) {
         unsigned char byte = (unsigned char)value[at];
-        size_t sequence = byte < 0x80 ? 1 : text_sequence(value + at, length - at);
+        size_t sequence = byte < 0x80 ? is_plain(byte) : text_sequence(value + at, length - at);
         size = sequence == 0 ? 1 : sequence;
-        if (sequence != 0 && byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7F)
+        if (sequence != 0)
             continue;
         text_add(text, value + plain, at - plain);
         plain = at + 1;
@@ -108,7 +112,7 @@ void render_string(struct render *render, const char *key, const char *value)
 void render_integer(struct render *render, const char *key, int64_t value)
 {
     lead(render, key);
-    text_printf(render->text, "%" PRId64, value);
+    text_add_number(render->text, value);
 }
 
 void render_boolean(struct render *render, const char *key, bool value)
@@ -139,5 +143,7 @@ void render_time(struct render *render, const char *key, int64_t time_ms)
 void render_id(struct render *render, const char *key, int64_t id)
 {
     lead(render, key);
-    text_printf(render->text, "\"%" PRId64 "\"", id);
+    text_add(render->text, "\"", 1);
+    text_add_number(render->text, id);
+    text_add(render->text, "\"", 1);
 }

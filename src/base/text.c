@@ -45,14 +45,38 @@ void text_printf(struct text *text, const char *format, ...)
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    if (length > 0) {
+    size_t room = text->room - text->length;
+    int length = vsnprintf(text->data + text->length, room, format, arguments);
+    if (length > 0 && (size_t)length >= room) {
         text_reserve(text, (size_t)length);
-        vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
-        text->length += (size_t)length;
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
     }
+    text->length += length > 0 ? (size_t)length : 0;
+    text->data[text->length] = '\0';
+    va_end(again);
     va_end(arguments);
+}
+
+size_t text_decimal(int64_t number, char digits[text_decimal_size])
+{
+    char backwards[text_decimal_size];
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    size_t count = 0, length = 0;
+    do
+        backwards[count++] = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        digits[length++] = '-';
+    while (count > 0)
+        digits[length++] = backwards[--count];
+    digits[length] = '\0';
+    return length;
+}
+
+void text_add_number(struct text *text, int64_t number)
+{
+    char digits[text_decimal_size];
+    text_add(text, digits, text_decimal(number, digits));
 }
 
 void text_clear(struct text *text)

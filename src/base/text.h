@@ -23,6 +23,9 @@ void text_add(struct text *text, const char *bytes, size_t length);
 void text_add_string(struct text *text, const char *string);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The number in decimal. */
+void text_add_number(struct text *text, int64_t number);
+
 /* Empties the buffer and keeps its room. */
 void text_clear(struct text *text);
 
@@ -43,6 +46,12 @@ bool text_has_control(const char *bytes, size_t length);
  * except "0", within minimum..maximum.  False otherwise.
  */
 bool text_integer(const char *string, int64_t minimum, int64_t maximum, int64_t *value);
+
+/* Room for any 64-bit number in decimal and the closing zero. */
+enum { text_decimal_size = 21 };
+
+/* Prints a number in decimal, many times faster than printf does it; its length. */
+size_t text_decimal(int64_t number, char digits[text_decimal_size]);
 
 /* True when a equals b without regard to ASCII case. */
 bool text_equal_nocase(const char *a, const char *b);

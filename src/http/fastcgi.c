@@ -123,8 +123,21 @@ char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int t
     return fastcgi->request.envp;
 }
 
+/* True when all that the peer had to say is read; a request without a body came in one piece with its end. */
+static bool is_heard_out(const FCGX_Request *request)
+{
+    const char *length = FCGX_GetParam("CONTENT_LENGTH", request->envp);
+    if (FCGX_HasSeenEOF(request->in) == 0 && (length == NULL || length[0] == '\0'))
+        FCGX_GetChar(request->in);
+    return FCGX_HasSeenEOF(request->in) != 0;
+}
+
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut)
 {
+    /* Nothing is left in the connection, so closing cuts nothing off: no need to shut down, wait and listen.
+     */
+    if (!is_cut && is_heard_out(&fastcgi->request))
+        FCGX_Detach(&fastcgi->request);
     if (!is_cut)
         FCGX_Finish_r(&fastcgi->request);
     /* Closes the connection even when the peer wanted to keep it: a kept one would pin this process. */

@@ -12,7 +12,7 @@ struct segment {
 
 static struct segment segment_at(const char *path)
 {
-    return (struct segment){path + 1, strcspn(path + 1, "/")};
+    return (struct segment){path + 1, (size_t)(strchrnul(path + 1, '/') - (path + 1))};
 }
 
 static bool segment_is_capture(struct segment segment)

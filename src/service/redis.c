@@ -165,19 +165,26 @@ static bool reply_take(struct redis *redis, struct context *context, struct redi
     return true;
 }
 
-bool redis_receive_ready(struct redis *redis, struct context *context, struct redis_reply *reply)
+/* As redis_receive_ready, and waits so long for bytes to come. */
+static bool receive_within(struct redis *redis, struct context *context, struct redis_reply *reply,
+                           int64_t wait_ms)
 {
     *reply = (struct redis_reply){.kind = REDIS_AWAY};
     if (redis->connection == NULL || !redis->is_reply_owed || reply_take(redis, context, reply))
         return true;
     struct pollfd look = {.fd = redis->connection->fd, .events = POLLIN};
-    if (poll(&look, 1, 0) <= 0)
+    if (poll(&look, 1, (int)wait_ms) <= 0)
         return false;
     if (redisBufferRead(redis->connection) != REDIS_OK) {
         redis_give_up(redis, context, "receive");
         return true;
     }
     return reply_take(redis, context, reply);
+}
+
+bool redis_receive_ready(struct redis *redis, struct context *context, struct redis_reply *reply)
+{
+    return receive_within(redis, context, reply, 0);
 }
 
 struct redis_reply redis_receive(struct redis *redis, struct context *context)
@@ -188,14 +195,13 @@ struct redis_reply redis_receive(struct redis *redis, struct context *context)
         redis_give_up(redis, context, "fault");
         return (struct redis_reply){.kind = REDIS_AWAY};
     }
-    while (!redis_receive_ready(redis, context, &reply)) {
-        int64_t left_ms = until_ms - clock_monotonic_ms();
-        struct pollfd look = {.fd = redis->connection->fd, .events = POLLIN};
+    int64_t left_ms = redis->config->redis_timeout_ms;
+    while (!receive_within(redis, context, &reply, left_ms)) {
+        left_ms = until_ms - clock_monotonic_ms();
         if (left_ms <= 0) {
             redis_give_up(redis, context, "timeout");
             return (struct redis_reply){.kind = REDIS_AWAY};
         }
-        poll(&look, 1, (int)left_ms);
     }
     return reply;
 }

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/crypto.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/render.h"
 #include "base/text.h"
 
@@ -113,6 +114,91 @@ static void test_integers_are_read_whole_or_not_at_all(void)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CU_ASSERT_FALSE(text_integer(bad[i], INT64_MIN, INT64_MAX, &value));
     CU_ASSERT_FALSE(text_integer("101", 1, 100, &value));
+}
+
+static void test_numbers_are_printed_as_printf_does(void)
+{
+    fresh();
+    static const int64_t numbers[] = {0, 7, -7, 10, 99, 100, -12345678901, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char digits[text_decimal_size];
+        size_t length = text_decimal(numbers[i], digits);
+        CU_ASSERT_STRING_EQUAL(digits, arena_printf(arena, "%lld", (long long)numbers[i]));
+        CU_ASSERT_EQUAL(length, strlen(digits));
+    }
+}
+
+/* What is printed goes where there is room, and elsewhere when it turns out not to fit. */
+static void test_texts_are_whole_at_the_end_of_a_room(void)
+{
+    struct arena *small = arena_new(0);
+    char *marks = memset(malloc(3000), 'm', 3000);
+    marks[2999] = '\0';
+    for (size_t i = 0; i < 200; i++) {
+        const char *start = marks + (i * 37) % 2999;
+        const char *printed = arena_printf(small, "%zu:%s", i, start);
+        const char *copied = arena_text(small, start);
+        char number[32];
+        int length = snprintf(number, sizeof number, "%zu:", i);
+        CU_ASSERT(strncmp(printed, number, (size_t)length) == 0 && strcmp(printed + length, start) == 0);
+        CU_ASSERT_STRING_EQUAL(copied, start);
+        const char *zeroed = arena_alloc(small, 100);
+        for (size_t at = 0; at < 100; at++)
+            CU_ASSERT(zeroed[at] == 0);
+    }
+    struct text text;
+    text_init(&text, small);
+    for (size_t length = 0; length < 700; length++) {
+        text_clear(&text);
+        text_add(&text, marks, length);
+        text_printf(&text, "<%s>", "piece");
+        CU_ASSERT_EQUAL(text.length, length + 7);
+        CU_ASSERT_STRING_EQUAL(text.data + length, "<piece>");
+        text_init(&text, small);
+        text_printf(&text, "%s", marks + 2999 - length);
+        CU_ASSERT_EQUAL(text.length, length);
+        CU_ASSERT_EQUAL(strlen(text.data), length);
+    }
+    free(marks);
+    arena_free(small);
+}
+
+/* What a process writes to standard error when it logs this. */
+static const char *logged(const char *value, int64_t number)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    char *line = arena_alloc(arena, 8192);
+    CU_ASSERT_FATAL(saved >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    log_event(LOG_WARN, NULL, "tried", LOG_TEXT("value", value), LOG_NUMBER("number", number));
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    CU_ASSERT_FATAL(read(ends[0], line, 8191) > 0);
+    close(ends[0]);
+    return line;
+}
+
+static void test_a_line_of_the_log_is_one_json_object(void)
+{
+    const struct json *json;
+    fresh();
+    char *large = memset(arena_alloc(arena, 5000), '\x01', 4999);
+    const char *const values[] = {"", "plain", "a \"quote\" \\ and\nlines\x7F", "\xC3\xA4\xFF\xF0\x9F",
+                                  large};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        const char *line = logged(values[i], INT64_MIN);
+        CU_ASSERT(strchr(line, '\n') == line + strlen(line) - 1);
+        CU_ASSERT_FATAL(json_read(&context, line, strlen(line), &json) == IW_OK);
+        CU_ASSERT_STRING_EQUAL(json_member(json, "level")->string, "warn");
+        CU_ASSERT_STRING_EQUAL(json_member(json, "event")->string, "tried");
+        CU_ASSERT_EQUAL(json_member(json, "number")->integer, INT64_MIN);
+        CU_ASSERT_EQUAL(json_member(json, "pid")->integer, getpid());
+        /* What might not fit is left out whole; a byte that is no UTF-8 is told as U+FFFD. */
+        const struct json *value = json_member(json, "value");
+        CU_ASSERT((value == NULL) == (values[i] == large));
+        CU_ASSERT(value == NULL || i > 2 || strcmp(value->string, values[i]) == 0);
+        CU_ASSERT(i != 3 || strcmp(value->string, "\xC3\xA4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD") == 0);
+    }
 }
 
 static void test_times_are_written_and_read_as_iso_8601(void)
@@ -360,6 +446,9 @@ int main(void)
         {"validation gathers every field", test_validation_gathers_every_field},
         {"UTF-8 is checked strictly", test_utf8_is_checked_strictly},
         {"integers are read whole or not at all", test_integers_are_read_whole_or_not_at_all},
+        {"numbers are printed as printf does", test_numbers_are_printed_as_printf_does},
+        {"texts are whole at the end of a room", test_texts_are_whole_at_the_end_of_a_room},
+        {"a line of the log is one JSON object", test_a_line_of_the_log_is_one_json_object},
         {"times are written and read as ISO 8601", test_times_are_written_and_read_as_iso_8601},
         {"hashes match published vectors", test_hashes_match_published_vectors},
         {"encodings go there and back", test_encodings_go_there_and_back},
