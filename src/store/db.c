@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 enum {
     statements_max = 96,
@@ -219,7 +220,7 @@ static void connection_options(MYSQL *connection, const struct config *config)
     static const char session[] =
         "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,"
         "NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5, "
-        "tx_isolation = 'READ-COMMITTED'";
+        "tx_isolation = 'READ-COMMITTED', session_track_system_variables = 'last_insert_id'";
     unsigned timeout_s = (unsigned)config->database_timeout_s;
     unsigned answer_s = timeout_s * 4;
     my_bool no = 0;
@@ -480,8 +481,22 @@ static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_row
     return state >= 0;
 }
 
+/* What SET last_insert_id left, which comes along with the last word on the statement; 0 for nothing. */
+static int64_t told_read(MYSQL *connection)
+{
+    const char *word;
+    size_t length;
+    if (mysql_session_track_get_first(connection, SESSION_TRACK_SYSTEM_VARIABLES, &word, &length) != 0 ||
+        mysql_session_track_get_next(connection, SESSION_TRACK_SYSTEM_VARIABLES, &word, &length) != 0)
+        return 0;
+    char digits[text_decimal_size] = "";
+    int64_t told = 0;
+    memcpy(digits, word, length < sizeof digits ? length : 0);
+    return text_integer(digits, 1, INT64_MAX, &told) ? told : 0;
+}
+
 /* Walks all results of a statement: rows of the first that has any, counts of the others. */
-static bool results_read(struct context *context, MYSQL_STMT *handle, struct db_rows *rows)
+static bool results_read(struct context *context, struct db *db, MYSQL_STMT *handle, struct db_rows *rows)
 {
     int more = 0;
     bool is_read = true;
@@ -489,6 +504,7 @@ static bool results_read(struct context *context, MYSQL_STMT *handle, struct db_
         if (mysql_stmt_field_count(handle) == 0) {
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
+            rows->told = told_read(db->connection);
         } else if (rows->columns == 0) {
             is_read = rows_read(context, handle, rows);
         }
@@ -508,7 +524,7 @@ enum iw_error db_run(struct context *context, struct db *db, const char *sql,
     enum iw_error error = db_execute(context, db, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
-    if (results_read(context, handle, rows))
+    if (results_read(context, db, handle, rows))
         return IW_OK;
     return db_fail(context, db, mysql_stmt_errno(handle), mysql_stmt_error(handle));
 }

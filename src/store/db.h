@@ -52,6 +52,7 @@ struct db_rows {
     const struct db_value *values; /* count * columns of them, row by row */
     int64_t affected;              /* rows changed, for statements without rows */
     int64_t inserted_id;           /* first AUTO_INCREMENT value made */
+    int64_t told;                  /* what it left in last_insert_id by SET; 0: nothing */
 };
 
 /* The value in a row and column, both from 0. */

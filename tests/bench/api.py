@@ -1,11 +1,13 @@
 """CPU seconds per 1000 requests, by group of processes, beside the floors of doc/architecture.md.
 
-A private stack; 64 clients on kept TLS connections; the endpoints take turns
+A private stack; 64 clients on kept TLS connections, opened before the counting
+begins (the last row opens one for every request); the endpoints take turns
 for several rounds, so that a disturbance of the machine meets all alike, and
 the median round counts.  What is counted is the work of nginx, the API pool,
 MariaDB and Redis, from /proc; the clients' own is not.
 """
 import asyncio
+import collections
 import json
 import multiprocessing
 import os
@@ -15,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 import uuid
@@ -111,50 +114,76 @@ async def answer_read(reader):
     return int(lines[0].split()[1]), headers.get("connection") == "close"
 
 
-async def one_client(place, tls, make, left, wanted, times):
-    reader = writer = None
-    while left[0] > 0:
-        left[0] -= 1
-        if writer is None:
-            reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=tls)
-        begin = time.perf_counter()
-        writer.write(make())
-        status, is_last = await answer_read(reader)
-        times.append(time.perf_counter() - begin)
-        if status != wanted:
-            raise RuntimeError(f"status {status} instead of {wanted}")
-        if is_last:
-            writer.close()
-            writer = None
-    if writer is not None:
-        writer.close()
+class Client:
+    """One connection, opened anew where the server closes it or is_kept is false."""
+
+    def __init__(self, place, tls, is_kept):
+        self.place, self.tls, self.is_kept = place, tls, is_kept
+        self.writer = None
+
+    async def open(self):
+        self.reader, self.writer = await asyncio.open_connection(self.place.hostname, self.place.port, ssl=self.tls)
+
+    def close(self):
+        if self.writer is not None:
+            self.writer.close()
+        self.writer = None
+
+    async def run(self, make, left, wanted, times):
+        while left[0] > 0:
+            left[0] -= 1
+            begin = time.perf_counter()
+            if self.writer is None:
+                await self.open()
+            self.writer.write(make())
+            status, is_last = await answer_read(self.reader)
+            times.append(time.perf_counter() - begin)
+            if status != wanted:
+                raise RuntimeError(f"status {status} instead of {wanted}")
+            if is_last or not self.is_kept:
+                self.close()
 
 
-def generator(url, ca, make, wanted, count, queue):
-    """One process of clients; the seconds of each request go to the queue."""
+def generator(url, ca, request, count, queue, gate):
+    """One process of clients; the seconds of each request go to the queue.  Passes the gate three times."""
     async def run():
         tls, times, left = ssl.create_default_context(cafile=ca), [], [count]
         place = urllib.parse.urlsplit(url)
-        await asyncio.gather(*(one_client(place, tls, make, left, wanted, times) for _ in range(CLIENTS // GENERATORS)))
+        clients = [Client(place, tls, request.is_kept) for _ in range(CLIENTS // GENERATORS)]
+        if request.is_kept:
+            await asyncio.gather(*(client.open() for client in clients))
+        gate.wait()
+        gate.wait()
+        await asyncio.gather(*(client.run(request.make, left, request.wanted, times) for client in clients))
+        gate.wait()
+        for client in clients:
+            client.close()
         return times
     try:
         queue.put(asyncio.run(run()))
     except Exception as error:
         queue.put(repr(error))
+        gate.abort()
 
 
-def measured(stack, make, wanted, count):
+def measured(stack, request, count):
     """Runs count requests; CPU seconds per 1000 of each group, requests a second, times."""
-    queue = multiprocessing.Queue()
-    before, begin = cpu_seconds(stack), time.perf_counter()
-    workers = [multiprocessing.Process(target=generator, args=(stack.url, stack.environment["IMGWARD_CA"], make, wanted,
-                                                               count // GENERATORS, queue)) for _ in range(GENERATORS)]
+    queue, gate = multiprocessing.Queue(), multiprocessing.Barrier(GENERATORS + 1, timeout=300)
+    workers = [multiprocessing.Process(target=generator, args=(stack.url, stack.environment["IMGWARD_CA"], request,
+                                                               count // GENERATORS, queue, gate)) for _ in range(GENERATORS)]
     for worker in workers:
         worker.start()
+    try:
+        gate.wait()
+        before, begin = cpu_seconds(stack), time.perf_counter()
+        gate.wait()
+        gate.wait()
+        seconds, after = time.perf_counter() - begin, cpu_seconds(stack)
+    except threading.BrokenBarrierError:
+        seconds = before = after = None
     answers = [queue.get(timeout=300) for _ in workers]
     for worker in workers:
         worker.join()
-    seconds, after = time.perf_counter() - begin, cpu_seconds(stack)
     broken = [answer for answer in answers if isinstance(answer, str)]
     if broken:
         sys.exit(f"bench api: {broken[0]}")
@@ -176,33 +205,40 @@ def seed(stack, account, count):
         UTC_TIMESTAMP(3) FROM seq_1_to_{count}; ANALYZE TABLE orders, files""")
 
 
+# What is asked for: floor is None where there is none, wanted the status of the answer.
+Request = collections.namedtuple("Request", "name floor make wanted is_kept", defaults=[True])
+
+
 def endpoints(stack):
-    """(name, floor, request, status wanted)"""
+    """The requests to be measured, and the client with the long list."""
     client = stack.account_new()
     orders = [client.create().data["orderId"] for _ in range(50)]
     small, large = stack.account_new(), stack.account_new()
     seed(stack, small.account, SMALL)
     seed(stack, large.account, LARGE)
+    detail = reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}")
     return [
-        ("POST, 1 file", 0.25, creation(client.key, 1), 201),
-        ("POST, 10 files", 0.37, creation(client.key, 10), 201),
-        ("GET order", 0.17, reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
-        ("list of 1,000 orders", 0.68, reading(small.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
-        ("list of 50,000 orders", 0.68, reading(large.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
+        Request("POST, 1 file", 0.25, creation(client.key, 1), 201),
+        Request("POST, 10 files", 0.37, creation(client.key, 10), 201),
+        Request("GET order", 0.17, detail, 200),
+        Request("list of 1,000 orders", 0.68, reading(small.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
+        Request("list of 50,000 orders", 0.68, reading(large.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
+        Request("GET, a connection each", None, detail, 200, False),
     ], large
 
 
 def report(results, table):
-    print(f"\nCPU seconds per 1000 requests, median of {ROUNDS} rounds of {REQUESTS} requests, {CLIENTS} clients\n")
-    print(f"{'':<22}" + "".join(f"{group:>10}" for group in GROUPS)
+    print(f"\nCPU seconds per 1000 requests, median of {ROUNDS} rounds of {REQUESTS} requests, {CLIENTS} clients, TLS\n")
+    print(f"{'':<23}" + "".join(f"{group:>10}" for group in GROUPS)
           + f"{'total':>9}{'floor':>8}{'times':>7}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}")
-    for name, floor, _, _ in table:
+    for name, floor, *_ in table:
         rounds = results[name]
         groups = [statistics.median(one[0][group] for one in rounds) for group in GROUPS]
         total = statistics.median(sum(one[0].values()) for one in rounds)
         times = sorted(sum((one[2] for one in rounds), []))
-        print(f"{name:<22}" + "".join(f"{value:>10.3f}" for value in groups)
-              + f"{total:>9.3f}{floor:>8.2f}{total / floor:>7.2f}{statistics.median(one[1] for one in rounds):>8.0f}"
+        beside = f"{floor:>8.2f}{total / floor:>7.2f}" if floor else " " * 15
+        print(f"{name:<23}" + "".join(f"{value:>10.3f}" for value in groups)
+              + f"{total:>9.3f}{beside}{statistics.median(one[1] for one in rounds):>8.0f}"
               + f"{1000 * times[len(times) // 2]:>8.1f}{1000 * times[len(times) * 99 // 100]:>8.1f}")
 
 
@@ -219,13 +255,13 @@ def memory_of_a_long_list(stack, client):
 def bench(stack):
     print(f"machine: {os.cpu_count()} cores; load {os.getloadavg()[0]:.1f} before the start")
     table, large = endpoints(stack)
-    results = {name: [] for name, _, _, _ in table}
+    results = {request.name: [] for request in table}
     for number in range(ROUNDS + 1):
-        for name, _, make, wanted in table:
-            one = measured(stack, make, wanted, REQUESTS)
+        for request in table:
+            one = measured(stack, request, REQUESTS)
             # The first round warms caches and statements.
             if number > 0:
-                results[name].append(one)
+                results[request.name].append(one)
     report(results, table)
     memory_of_a_long_list(stack, large)
     sizes = private_kib(stack)
