@@ -38,6 +38,7 @@
     FAULT(DB_BEGUN, "db.begun", FAILS, "a transaction is open and empty")                                    \
     FAULT(DB_COMMIT, "db.commit", FAILS, "the work of a transaction is done, it is not committed")           \
     FAULT(DB_COMMITTED, "db.committed", FAILS, "a transaction is committed; failing: its word is lost")      \
+    FAULT(ORDER_TOLD, "order.told", FAILS, "an order is in the database; failing: nobody told its files")    \
     FAULT(ORDER_CREATED, "order.created", DIES, "the order's rows are committed, nobody was told")           \
     FAULT(ORDER_CONFIRMED, "order.confirmed", DIES, "an order was started, the bell not rung")               \
     FAULT(UPLOAD_TAKEN, "upload.taken", DIES, "the body was read, nothing has a name yet")                   \

@@ -282,10 +282,12 @@ def round_run(site, number, seed, breakage, second=None):
 # ---------------------------------------------------------------- all of them
 def plan(random_, mounts, only, is_every_point):
     """Every point killed once, failed once where it can, and as drawn, every breakage three times, in a drawn order."""
-    # Dead with jobs in its hands: only then there are leases to be swept.
-    first = next(point for point in points.table() if point.name == "worker.leased")
+    named = {point.name: point for point in points.table()}
     if is_every_point:
-        yield breakages.of_point(first, random_, "kill")
+        # Dead with jobs in its hands: only then there are leases to be swept.
+        yield breakages.of_point(named["worker.leased"], random_, "kill")
+        # The one way for it that no server of ours takes.
+        yield breakages.of_point(named["order.told"], random_, "fail")
     while True:
         wanted = [breakages.of_point(point, random_, "kill") for point in points.table()]
         wanted += [breakages.of_point(point, random_, "fail") for point in points.table() if point.can_fail]
