@@ -296,6 +296,8 @@ def plan(random_, mounts, only, is_every_point):
                    if breakages.MOUNTED.get(name, name) in mounts or name not in breakages.MOUNTED]
         if only:
             wanted = [breakage for breakage in wanted if only in breakage.name]
+        if not wanted:
+            sys.exit(f"rounds.py: no point and no breakage has \"{only}\" in its name; --list shows them")
         random_.shuffle(wanted)
         yield from wanted
 
