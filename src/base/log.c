@@ -47,12 +47,6 @@ static size_t line_sequence(struct line *line, const char *text, size_t left)
     return size == 0 ? 1 : size;
 }
 
-/* A byte that stands for itself in JSON and is no part of a longer sequence. */
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
-}
-
 static void line_byte(struct line *line, unsigned char byte)
 {
     char escaped[8];
@@ -67,7 +61,7 @@ static void line_escape(struct line *line, const char *text)
     size_t length = strnlen(text, value_bytes_max);
     for (size_t at = 0; at < length;) {
         size_t plain = at;
-        while (at < length && is_plain((unsigned char)text[at]))
+        while (at < length && text_is_plain((unsigned char)text[at]))
             at++;
         line_add(line, text + plain, at - plain);
         if (at == length)

@@ -21,18 +21,13 @@ static void escape_byte(struct text *text, unsigned char byte)
         text_add(text, "\\ufffd", 6);
 }
 
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
-}
-
 /* What is quoted of a request may be no UTF-8; the answer is (RFC 8259, 8.1). */
 static void escape(struct text *text, const char *value, size_t length)
 {
     size_t plain = 0;
     for (size_t at = 0, size; at < length; at += size) {
         unsigned char byte = (unsigned char)value[at];
-        size_t sequence = byte < 0x80 ? is_plain(byte) : text_sequence(value + at, length - at);
+        size_t sequence = byte < 0x80 ? text_is_plain(byte) : text_sequence(value + at, length - at);
         size = sequence == 0 ? 1 : sequence;
         if (sequence != 0)
             continue;

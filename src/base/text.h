@@ -47,6 +47,12 @@ bool text_has_control(const char *bytes, size_t length);
  */
 bool text_integer(const char *string, int64_t minimum, int64_t maximum, int64_t *value);
 
+/* True for a byte that stands for itself in JSON and is no part of a longer sequence. */
+static inline bool text_is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+}
+
 /* Room for any 64-bit number in decimal and the closing zero. */
 enum { text_decimal_size = 21 };
 

@@ -584,16 +584,23 @@ static bool key_count(void *user, const struct storage_key *key, const struct st
     return ++*count < 100;
 }
 
-static void test_listing(void)
+/* A store with three results of each of forty orders. */
+static struct storage *store_of_results(void)
 {
-    unsigned count = 0;
-    test_begin();
     struct storage *storage = store_of();
     for (int64_t order = 1; order <= 40; order++)
         for (int64_t part = 1; part <= 3; part++) {
             const struct storage_key key = {STORAGE_RESULT, order, 5, 1, part};
             CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key, "abc", 3), IW_OK);
         }
+    return storage;
+}
+
+static void test_listing(void)
+{
+    unsigned count = 0;
+    test_begin();
+    struct storage *storage = store_of_results();
     const struct storage_key other = {STORAGE_UPLOAD, 1, 1, 1, 0};
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &other, "abc", 3), IW_OK);
     CU_ASSERT_EQUAL(storage_list(storage, &context, STORAGE_RESULT, 7, key_count, &count), IW_OK);
@@ -626,12 +633,7 @@ static void test_all_parts_are_the_whole_and_an_order_is_in_one(void)
 {
     struct parts_told told = {.part = 0};
     test_begin();
-    struct storage *storage = store_of();
-    for (int64_t order = 1; order <= 40; order++)
-        for (int64_t part = 1; part <= 3; part++) {
-            const struct storage_key key = {STORAGE_RESULT, order, 5, 1, part};
-            CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key, "abc", 3), IW_OK);
-        }
+    struct storage *storage = store_of_results();
     for (; told.part < storage_part_count; told.part++)
         CU_ASSERT_EQUAL(storage_list_part(storage, &context, STORAGE_RESULT, told.part, part_key_note, &told),
                         IW_OK);
