@@ -37,7 +37,9 @@ void page_read(struct request *request, struct page *page)
 
 int64_t page_offset(const struct page *page)
 {
-    return page->limit == page_limit_all ? 0 : (page->number - 1) * page->limit;
+    if (page->limit == page_limit_all)
+        return page->number == 1 ? 0 : INT64_MAX;
+    return (page->number - 1) * page->limit;
 }
 
 void page_info_render(struct render *render, const struct page *page, int64_t total)

@@ -15,7 +15,7 @@ struct page {
 /* Reads the query; what is bad becomes a detail.  Call context_validated when all parameters are read. */
 void page_read(struct request *request, struct page *page);
 
-/* How many items come before the page. */
+/* How many items come before the page; INT64_MAX behind the only page of page_limit_all. */
 int64_t page_offset(const struct page *page);
 
 /* "pageInfo": totalItems, totalPages, currentPage, itemsPerPage. */

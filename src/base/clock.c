@@ -5,6 +5,9 @@
 
 static int64_t offset_ms;
 
+/* 9999-12-31T23:59:59.999Z: the last that a year of four digits can name, here and in the database. */
+static const int64_t latest_ms = 253402300799999;
+
 static int64_t clock_read_ms(clockid_t id)
 {
     struct timespec now;
@@ -152,7 +155,7 @@ bool clock_iso_read(const char *text, int64_t *time_ms)
     if (!zone_read(&text, &offset) || *text != '\0')
         return false;
     *time_ms = day_ms + ((hour * 60 + minute) * 60 + second) * 1000LL + millisecond - offset;
-    return true;
+    return *time_ms >= 0 && *time_ms <= latest_ms;
 }
 
 bool clock_day_read(const char *text, int64_t *time_ms)

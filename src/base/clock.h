@@ -29,7 +29,8 @@ void clock_day(int64_t time_ms, char text[11]);
 
 /*
  * Reads an ISO 8601 time: date, T, time with or without fraction, Z or an
- * offset as +02:00.  False when the text is anything else.
+ * offset as +02:00.  False when the text is anything else, or a time before
+ * 1970 or after 9999 in UTC.
  */
 bool clock_iso_read(const char *text, int64_t *time_ms);
 

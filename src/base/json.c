@@ -79,11 +79,20 @@ static unsigned tree_depth(json_t *from, unsigned depth)
     return deepest;
 }
 
+/* An integer of more than 63 bits is JSON all the same: then all numbers are read as real ones. */
+static json_t *text_load(const char *text, size_t length, json_error_t *problem)
+{
+    static const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
+    json_t *root = json_loadb(text, length, flags, problem);
+    if (root == NULL && json_error_code(problem) == json_error_numeric_overflow)
+        root = json_loadb(text, length, flags | JSON_DECODE_INT_AS_REAL, problem);
+    return root;
+}
+
 enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
 {
     json_error_t problem;
-    json_t *root =
-        json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &problem);
+    json_t *root = text_load(text, length, &problem);
     if (root == NULL) {
         context_detail(context, "body", "malformed JSON at line %d, column %d: %s", problem.line,
                        problem.column, problem.text);

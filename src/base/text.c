@@ -124,6 +124,14 @@ bool text_is_utf8(const char *bytes, size_t length)
     return true;
 }
 
+bool text_is_ascii(const char *bytes, size_t length)
+{
+    for (size_t at = 0; at < length; at++)
+        if ((unsigned char)bytes[at] >= 0x80)
+            return false;
+    return true;
+}
+
 size_t text_code_points(const char *bytes, size_t length)
 {
     size_t count = 0;

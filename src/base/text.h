@@ -32,6 +32,9 @@ void text_clear(struct text *text);
 /* True when the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool text_is_utf8(const char *bytes, size_t length);
 
+/* True when no byte is above 0x7F. */
+bool text_is_ascii(const char *bytes, size_t length);
+
 /* The bytes of the UTF-8 sequence that begins here, 1 to 4; 0 when none does. */
 size_t text_sequence(const char *bytes, size_t length);
 

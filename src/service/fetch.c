@@ -78,6 +78,8 @@ bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
         *why = "must be at most 2048 bytes long";
     else if (text_has_control(url, length) || strpbrk(url, " \\") != NULL)
         *why = "must not hold blanks, backslashes or control characters";
+    else if (!text_is_ascii(url, length))
+        *why = "must be ASCII: percent-encode other characters, and write a host name in punycode";
     if (*why != NULL)
         return false;
     CURLU *parsed = curl_url();

@@ -65,8 +65,9 @@ struct fetch_request {
 
 /*
  * True when the text is a URL that a client may give us: absolute, http or https
- * (http only where allow_http), a host, no userinfo, no control characters, at most
- * fetch_url_bytes_max bytes.  why gets a constant sentence otherwise.
+ * (http only where allow_http), a host, no userinfo, ASCII without blanks and control
+ * characters (RFC 3986), at most fetch_url_bytes_max bytes.  why gets a constant
+ * sentence otherwise.
  */
 bool fetch_url_is_valid(const char *url, bool allow_http, const char **why);
 

@@ -19,7 +19,7 @@
     "d.reason, d.available_at, d.tried_at, d.delivered_at FROM webhook_deliveries d JOIN webhook_events e "  \
     "ON e.id = d.event_id WHERE d.webhook_id = ? "
 
-#define EVENT_KEYWORD "AND (? IS NULL OR e.type LIKE ? OR e.id = ? OR e.order_id = ?) "
+#define EVENT_KEYWORD "AND (? IS NULL OR CONVERT(e.type USING utf8mb4) LIKE ? OR e.id = ? OR e.order_id = ?) "
 
 enum iw_error webhooks_insert(struct context *context, struct db *db, int64_t account_id, const char *name,
                               const char *url, int64_t now_ms, int64_t *id)

@@ -94,6 +94,10 @@ def test_unknown_fields_are_ignored(client):
     assert answer.status == 201
 
 
+def test_an_unknown_field_may_hold_a_number_of_any_size(client):
+    assert client.create(later=10 ** 30).status == 201
+
+
 @pytest.mark.parametrize("field, value", [
     ("idempotencyKey", 7), ("orderName", ["x"]), ("files", {"fileName": "a.jpg"}), ("files", "a.jpg"),
     ("mode", []), ("mode", {"zeroCopy": "yes"}), ("options", 1), ("options", {"strength": 3}),

@@ -177,7 +177,8 @@ def test_zero_copy_needs_as_many_targets_as_files(client):
     ({"fileKey": "k", "url": "https://b.example/"}, "presignedUrlExpiresAt"),
     (target(expiry="2020-01-01T00:00:00.000Z"), "presignedUrlExpiresAt"), (target(expiry="tomorrow"), "presignedUrlExpiresAt"),
     (target(url="ftp://b.example/"), "url"), (target(url="/put"), "url"), (target(url="https://u:p@b.example/"), "url"),
-    (target(url="https://b.example/" + "x" * 2048), "url"), (target(url="https://"), "url"), (target(key=""), "fileKey"),
+    (target(url="https://b.example/" + "x" * 2048), "url"), (target(url="https://"), "url"), (target(url="https://b.example/ä"), "url"), (target(key=""), "fileKey"),
+    (target(expiry="9999-12-31T23:59:59-23:59"), "presignedUrlExpiresAt"),
     ({"url": "https://b.example/", "presignedUrlExpiresAt": EXPIRY}, "fileKey")])
 def test_output_targets_are_checked_whole(client, wrong, field):
     answer = client.create(mode={"zeroCopy": True}, outputTargets=[wrong])

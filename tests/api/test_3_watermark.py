@@ -109,7 +109,8 @@ def test_with_urls_needs_a_url_for_every_file(client):
 
 
 @pytest.mark.parametrize("url", ["https://user@h.example/a", "h.example/a", "https://h.example/" + "a" * 2048,
-                                 "https://h.example/ a", "javascript:alert(1)", "https://", 7])
+                                 "https://h.example/ a", "javascript:alert(1)", "https://", 7, "https://h.example/ä.jpg",
+                                 "https://münchen.example/a.jpg", "https://h.example/😀"])
 def test_a_source_url_is_absolute_short_and_without_userinfo(client, url):
     answer = client.create([{"fileName": "a.jpg", "originalFileUrl": url}])
     assert answer.status == 400 and answer.fields() == ["files[0].originalFileUrl"], answer

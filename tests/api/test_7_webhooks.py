@@ -181,7 +181,7 @@ def test_secrets_are_stored_encrypted(hook_of, stack):
 
 @pytest.mark.parametrize("url", ["", "hook", "/hook", "ftp://a.example/", "https://", "https://me@a.example/",
                                  "https://me:secret@a.example/", "https://a.example/a b", "javascript:alert(1)",
-                                 "https://a.example/" + "x" * 2048, 7, True, ["https://a.example/"], {}])
+                                 "https://a.example/ä", "https://a.example/" + "x" * 2048, 7, True, ["https://a.example/"], {}])
 def test_a_bad_url_is_named(account, url):
     answer = account.post(WEBHOOKS, {"url": url})
     assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["url"], answer
@@ -301,7 +301,7 @@ def test_the_list_has_pages_newest_first(account, receiver):
     answer = account.get(WEBHOOKS + "?page=3&limit=5")
     assert [item["name"] for item in answer.data] == ["number 1", "number 0"]
     assert answer.json["pageInfo"] == {"totalItems": 12, "totalPages": 3, "currentPage": 3, "itemsPerPage": 5}
-    assert len(account.get(WEBHOOKS + "?limit=-1").data) == 12
+    assert len(account.get(WEBHOOKS + "?limit=-1").data) == 12 and account.get(WEBHOOKS + "?limit=-1&page=2").data == []
     beyond = account.get(WEBHOOKS + "?page=99")
     assert beyond.status == 200 and beyond.data == [] and beyond.json["pageInfo"]["totalItems"] == 12
 
@@ -715,6 +715,7 @@ def test_events_are_listed_newest_first(hook_of):
                                    "responseStatus", "reason", "lastAttemptAt", "nextAttemptAt", "deliveredAt"}
     assert [item["eventId"] for item in hook.events(keyword=events[0]).data] == [events[0]]
     assert len(hook.events(keyword="TEST").data) == 3 and hook.events(keyword="order.").data == []
+    assert hook.events(keyword="%C3%A4").data == [] and hook.events(limit=-1, page=2).data == []
 
 
 # ---- nobody waits for anybody ----

@@ -210,9 +210,11 @@ static void test_times_are_written_and_read_as_iso_8601(void)
     CU_ASSERT(clock_iso_read("2026-03-12T10:00:00.000Z", &time_ms) && time_ms == 1773309600000);
     CU_ASSERT(clock_iso_read("2026-03-12T12:00:00+02:00", &time_ms) && time_ms == 1773309600000);
     CU_ASSERT(clock_iso_read("2026-03-12T10:00:00.1239Z", &time_ms) && time_ms == 1773309600123);
+    CU_ASSERT(clock_iso_read("9999-12-31T23:59:59.999Z", &time_ms) && time_ms == 253402300799999);
     static const char *const bad[] = {
         "2026-02-30T10:00:00Z", "2026-03-12",           "2026-03-12T10:00:00",   "2026-3-12T10:00:00Z",
-        "2026-13-12T10:00:00Z", "2026-03-12T25:00:00Z", "2026-03-12T10:00:00Zx", ""};
+        "2026-13-12T10:00:00Z", "2026-03-12T25:00:00Z", "2026-03-12T10:00:00Zx", "",
+        "9999-12-31T23:59:59-00:01", "1970-01-01T00:00:00+00:01"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CU_ASSERT_FALSE(clock_iso_read(bad[i], &time_ms));
     for (int64_t probe = 1; probe < 4102444800000; probe += 86400000LL * 37 + 1234567) {
@@ -287,6 +289,15 @@ static void test_json_is_read_into_a_tree(void)
     CU_ASSERT(json_is_absent(list->first->next->next));
     CU_ASSERT(json_is_absent(json_member(json, "nothing")));
     CU_ASSERT_STRING_EQUAL(json_member(json_member(json, "b"), "c")->string, "\xC3\xA4");
+}
+
+/* RFC 8259 sets no bound: a number that nobody asked for must not spoil what stands beside it. */
+static void test_an_integer_of_any_size_is_json(void)
+{
+    const struct json *json = json_of("{\"a\":123456789012345678901234567890,\"b\":\"x\"}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+    CU_ASSERT(json_is(json_member(json, "a"), JSON_KIND_REAL));
+    CU_ASSERT_STRING_EQUAL(json_member(json, "b")->string, "x");
 }
 
 static void test_malformed_json_names_line_and_column(void)
@@ -456,6 +467,7 @@ int main(void)
         {"malformed JSON names line and column", test_malformed_json_names_line_and_column},
         {"bodies that mean the same have one digest", test_bodies_that_mean_the_same_have_one_digest},
         {"rendered JSON reads back", test_rendered_json_reads_back},
+        {"an integer of any size is JSON", test_an_integer_of_any_size_is_json},
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"configuration errors name every line",
          test_configuration_errors_name_every_line_and_change_nothing},

@@ -337,6 +337,8 @@ static void test_urls_that_clients_may_not_give_are_named(void)
                                       "https://example.org/\n",
                                       "https:\\\\example.org",
                                       "javascript:alert(1)",
+                                      "https://example.org/bild-\xC3\xA4.jpg",
+                                      "https://m\xC3\xBCnchen.example/",
                                       "http://example.org/"};
     const char *why;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
