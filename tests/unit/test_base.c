@@ -211,10 +211,11 @@ static void test_times_are_written_and_read_as_iso_8601(void)
     CU_ASSERT(clock_iso_read("2026-03-12T12:00:00+02:00", &time_ms) && time_ms == 1773309600000);
     CU_ASSERT(clock_iso_read("2026-03-12T10:00:00.1239Z", &time_ms) && time_ms == 1773309600123);
     CU_ASSERT(clock_iso_read("9999-12-31T23:59:59.999Z", &time_ms) && time_ms == 253402300799999);
-    static const char *const bad[] = {
-        "2026-02-30T10:00:00Z", "2026-03-12",           "2026-03-12T10:00:00",   "2026-3-12T10:00:00Z",
-        "2026-13-12T10:00:00Z", "2026-03-12T25:00:00Z", "2026-03-12T10:00:00Zx", "",
-        "9999-12-31T23:59:59-00:01", "1970-01-01T00:00:00+00:01"};
+    static const char *const bad[] = {"2026-02-30T10:00:00Z",      "2026-03-12",
+                                      "2026-03-12T10:00:00",       "2026-3-12T10:00:00Z",
+                                      "2026-13-12T10:00:00Z",      "2026-03-12T25:00:00Z",
+                                      "2026-03-12T10:00:00Zx",     "",
+                                      "9999-12-31T23:59:59-00:01", "1970-01-01T00:00:00+00:01"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CU_ASSERT_FALSE(clock_iso_read(bad[i], &time_ms));
     for (int64_t probe = 1; probe < 4102444800000; probe += 86400000LL * 37 + 1234567) {
