@@ -262,6 +262,8 @@ static void options_guard(struct transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    /* Behind a redirect too: a user name in a URL would go out as credentials. */
+    curl_easy_setopt(handle, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     /* Otherwise giving a transfer up waits for the thread that asks a silent name server. */
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
@@ -374,6 +376,7 @@ static const struct {
     {CURLE_PEER_FAILED_VERIFICATION, FETCH_REFUSED, "certificate", "the server's certificate is not valid"},
     {CURLE_TOO_MANY_REDIRECTS, FETCH_REFUSED, "redirects", "the server redirects too often"},
     {CURLE_UNSUPPORTED_PROTOCOL, FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"},
+    {CURLE_LOGIN_DENIED, FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"},
     {CURLE_URL_MALFORMAT, FETCH_REFUSED, "url", "the URL is not valid"},
     {CURLE_FILESIZE_EXCEEDED, FETCH_TOO_LARGE, "too_large", "the file is too large"},
     {CURLE_PARTIAL_FILE, FETCH_UNREACHABLE, "cut_off", "the answer was cut off"},

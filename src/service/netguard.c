@@ -41,6 +41,7 @@ static const char *const refused_blocks[] = {
     "224.0.0.0/4",     /* multicast, RFC 5771 */
     "240.0.0.0/4",     /* reserved and broadcast, RFC 1112 */
     "::/96",           /* unspecified, loopback, IPv4-compatible, RFC 4291 */
+    "::ffff:0:0:0/96", /* IPv4-translated, RFC 2765 */
     "64:ff9b:1::/48",  /* local NAT64, RFC 8215 */
     "100::/64",        /* discard, RFC 6666 */
     "2001::/23",       /* IETF protocol assignments, Teredo among them, RFC 2928 */

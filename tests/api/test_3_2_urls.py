@@ -222,6 +222,12 @@ def test_no_credentials_and_no_cookies_go_out(client, places, photo):
     assert sent <= {"host", "user-agent", "accept"}, sent
 
 
+def test_a_redirect_to_a_url_with_credentials_is_refused(client, places, photo):
+    places.gives["/welcome"] = photo
+    places.gives["/passes-on"] = (302, {"Location": places.url("/welcome").replace("://", "://user:word@")}, b"")
+    assert failure(client, places, "/passes-on")[0] == "SOURCE_REFUSED" and places.count("/welcome") == 0
+
+
 def test_fetched_inputs_are_deleted_at_the_end(client, stack, places):
     order = by_url(client, places, ["/good.jpg", "/gone"])["orderId"]
     stack.settled(order)

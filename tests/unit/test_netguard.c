@@ -73,6 +73,7 @@ static void test_every_form_of_a_private_address_is_refused(void)
                                             "::ffff:127.0.0.1",
                                             "::ffff:10.0.0.1",
                                             "::ffff:169.254.169.254",
+                                            "::ffff:0:10.0.0.1",
                                             "64:ff9b::7f00:1",
                                             "64:ff9b::a9fe:a9fe",
                                             "64:ff9b:1::1",
