@@ -24,8 +24,7 @@ enum {
     lease_margin_s = 30, /* beside the time that the receiver has */
     transfer_arena_bytes = 4 * 1024 * 1024,
     arena_bytes = 16 * 1024 * 1024,
-    status_success = 200,
-    status_success_last = 299
+    status_final_first = 200
 };
 
 /* One delivery from its lease to its record. */
@@ -120,11 +119,10 @@ static void transfer_free(struct transfer *transfer)
     free(transfer);
 }
 
-/* Too much of a body is no failure of a receiver that said 2xx. */
+/* The status is the answer: what becomes of the body behind it (too long, too slow, cut off) is no matter. */
 static bool is_answer(const struct fetch_result *result)
 {
-    bool is_success = result->status >= status_success && result->status <= status_success_last;
-    return result->outcome == FETCH_ANSWERED || (result->outcome == FETCH_TOO_LARGE && is_success);
+    return result->outcome == FETCH_ANSWERED || result->status >= status_final_first;
 }
 
 static void transfer_done(void *user, const struct fetch_result *result)

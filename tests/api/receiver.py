@@ -95,7 +95,8 @@ class Receiver:
             handler.send_response(status)
             for name, value in headers.items():
                 handler.send_header(name, value)
-            handler.send_header("Content-Length", str(len(body)))
+            if "Content-Length" not in headers:
+                handler.send_header("Content-Length", str(len(body)))
             handler.end_headers()
             handler.wfile.write(body)
         except OSError:

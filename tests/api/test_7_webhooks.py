@@ -494,6 +494,15 @@ def test_a_long_answer_with_2xx_counts(hook_of):
     assert hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED")["responseStatus"] == 200
 
 
+def test_a_status_counts_though_its_body_is_cut_off(hook_of):
+    hook = hook_of((200, {"Content-Length": "100"}, b"half"))
+    data = hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED" or item["failedAttempts"] > 0)
+    assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
+    data = hook_of((503, {"Content-Length": "100", "Retry-After": "3600"}, b"half")).failed_once()
+    assert data["reason"] == "status" and data["responseStatus"] == 503
+    assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() >= 3600
+
+
 def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
     created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
