@@ -301,10 +301,11 @@ enum iw_error orders_start(struct context *context, struct db *db, int64_t id, e
     struct db_rows rows;
     const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
                                           db_integer(id), db_text(order_status_name(from))};
-    enum iw_error error = db_run(context, db,
-                                 "UPDATE orders SET status = ?, started_at = ?, updated_at = ? "
-                                 "WHERE id = ? AND status = ?",
-                                 parameters, 5, &rows);
+    enum iw_error error =
+        db_run(context, db,
+               "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
+               "WHERE id = ? AND status = ?",
+               parameters, 5, &rows);
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
 }
 

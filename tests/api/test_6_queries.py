@@ -37,6 +37,20 @@ def test_a_detail_has_every_field(client):
     assert {"fileId", "fileName", "status", "error"} <= set(data["files"][0])
 
 
+def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
+    """A pending order has until then for its uploads, a complete one keeps its files until then."""
+    created = client.create().data
+    client.upload(created["files"][0]["uploadUrl"], jpeg)
+    stack.ctl("queue", "pause")
+    try:
+        client.confirm(created["orderId"])
+        data = client.detail(created["orderId"]).data
+        assert data["status"] == "inProgress" and data["expiresAt"] is None, data
+    finally:
+        stack.ctl("queue", "resume")
+    assert client.wait(created["orderId"])["expiresAt"] is not None
+
+
 def test_the_list_is_newest_first_with_its_pages(shelf):
     answer = shelf.list()
     assert ids(answer) == shelf.orders[::-1][:10]
