@@ -16,7 +16,12 @@ const char *site_read(struct context *context, const char *file)
     /* sbin is in root's path alone. */
     static const char command[] = "PATH=\"$PATH:/usr/sbin:/sbin\" nginx -T "
                                   "${IMGWARD_NGINX_FILE:+-c \"$IMGWARD_NGINX_FILE\"} 2>/dev/null";
-    if (setenv("IMGWARD_NGINX_FILE", file != NULL ? file : "", 1) != 0)
+    /* nginx looks for a relative path under its own prefix, not where the command was given. */
+    char *whole = file != NULL ? realpath(file, NULL) : NULL;
+    bool is_set =
+        (file == NULL || whole != NULL) && setenv("IMGWARD_NGINX_FILE", whole != NULL ? whole : "", 1) == 0;
+    free(whole);
+    if (!is_set)
         return NULL;
     FILE *pipe = popen(command, "re");
     if (pipe == NULL)

@@ -13,10 +13,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SQL = os.path.join(ROOT, "sql")
 
 
-def ctl(stack, *words, config=None):
+def ctl(stack, *words, config=None, folder=None):
     return subprocess.run([stack.environment["IMGWARD_CTL"], "--config",
                            config or stack.environment["IMGWARD_CONFIG"], *words],
-                          capture_output=True, text=True, timeout=180)
+                          capture_output=True, text=True, timeout=180, cwd=folder)
 
 
 def owner_config(stack):
@@ -126,6 +126,14 @@ def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
     found = ctl(stack, *doctor, config=str(sick))
     wrong = [line.split()[0] for line in found.stdout.splitlines() if " WRONG " in line]
     assert found.returncode == 1 and wrong == ["redis", "image"], found.stdout
+
+
+def test_doctor_takes_a_relative_path_of_the_configuration_of_nginx(stack):
+    folder, name = os.path.split(os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
+    asked = ctl(stack, "doctor", "--directory", SQL, "--nginx", name, folder=folder)
+    assert asked.returncode == 0 and "cannot be asked" not in asked.stdout, asked.stdout + asked.stderr
+    missing = ctl(stack, "doctor", "--directory", SQL, "--nginx", "nothing.conf", folder=folder)
+    assert missing.returncode == 1 and "cannot be asked" in missing.stdout, missing.stdout
 
 
 def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_path):
