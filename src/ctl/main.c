@@ -163,6 +163,15 @@ static enum ctl_exit command_run(struct ctl *ctl, int argc, char **argv)
     return arguments_take(ctl, argc, argv) ? ctl->command->run(ctl) : CTL_FAILED;
 }
 
+/* A key is shown once: where it could not be written, the command has failed. */
+static enum ctl_exit output_end(enum ctl_exit code)
+{
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return code;
+    fprintf(stderr, "imgwardctl: the output could not be written.\n");
+    return CTL_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct context context;
@@ -183,5 +192,5 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "imgwardctl: there is no such command; imgwardctl help lists them.\n");
     arena_free(arena);
-    return (int)code;
+    return (int)output_end(code);
 }

@@ -12,7 +12,8 @@ static enum iw_error plan_check(struct context *context, struct db *db, const ch
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(plan)};
-    enum iw_error error = db_run(context, db, "SELECT name FROM plans WHERE name = ?", values, 1, &rows);
+    enum iw_error error =
+        db_run(context, db, "SELECT name FROM plans WHERE name = CONVERT(? USING ascii)", values, 1, &rows);
     if (error != IW_OK || rows.count > 0)
         return error;
     return context_fail(context, IW_VALIDATION_FAILED, "There is no plan \"%s\".", plan);
@@ -167,7 +168,8 @@ enum iw_error accounts_key_find(struct context *context, struct db *db, const ch
     struct db_rows rows;
     const struct db_value values[] = {db_text(prefix)};
     enum iw_error error =
-        db_run(context, db, "SELECT id FROM api_keys WHERE prefix = ? LIMIT 2", values, 1, &rows);
+        db_run(context, db, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values,
+               1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count != 1)

@@ -96,7 +96,8 @@ enum iw_error inspect_orders(struct context *context, struct db *db, const struc
         "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
         "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
         "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
-        "(? IS NULL OR o.status = ?) AND (? IS NULL OR o.request_id = ?) AND (? IS NULL OR INSTR(o.name, "
+        "(? IS NULL OR o.status = ?) AND (? IS NULL OR o.request_id = CONVERT(? USING ascii)) AND (? IS NULL "
+        "OR INSTR(o.name, "
         "?) > 0) ORDER BY o.id DESC LIMIT ?",
         values, sizeof values / sizeof values[0], &table->rows);
 }

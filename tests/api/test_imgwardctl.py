@@ -45,6 +45,21 @@ def test_an_account_is_made_once_listed_and_put_on_another_plan(stack, account):
     assert ctl(stack, "account", "plan", "nobody-" + name, "free").returncode == 2
 
 
+def test_words_that_are_not_ascii_name_nothing(stack, account):
+    name, _ = account
+    assert "no plan" in ctl(stack, "account", "plan", name, "größer").stderr
+    assert "no key" in ctl(stack, "key", "revoke", "iw_live_ääääääää").stderr
+    found = ctl(stack, "order", "find", "--request-id", "ä")
+    assert found.returncode == 0 and found.stdout.count("\n") == 3, found.stdout + found.stderr
+
+
+def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        made = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "key",
+                               "create", account[0]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=180)
+    assert made.returncode == 2 and "could not be written" in made.stderr, made
+
+
 def test_a_number_in_a_name_does_not_stand_for_another_account(stack, account):
     _, number = account
     bad = ctl(stack, "account", "create", "a\tb")
