@@ -20,10 +20,6 @@ enum {
 /* Where nothing hides anything, no more than the strength low. */
 static const double bare_psnr_db = 40;
 
-struct protect {
-    struct net net;
-};
-
 struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */

@@ -142,7 +142,7 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
         at = net->layers[i].bias + shapes[i].outputs;
         offset += layer_values(&shapes[i]) * 2;
     }
-    net->kernels = conv_kernels_pick();
+    net->kernels = conv_kernels_at(0);
     net->band_columns = band_columns_usual;
     return IW_OK;
 }
@@ -155,10 +155,7 @@ void net_fini(struct net *net)
 
 /* ---- the run */
 
-enum {
-    ring_rows = 8, /* a power of two, more than any layer looks back */
-    no_stage = -1
-};
+enum { no_stage = -1 };
 
 enum {
     STAGE_INPUT,
@@ -177,33 +174,34 @@ enum {
 /*
  * What a stage computes: relu(layer(input) + residual) + wide, wide being of
  * half the resolution.  reach: how many rows and columns beyond the picture
- * later stages ask for, in the stage's own resolution.
+ * later stages ask for, in the stage's own resolution.  kept: how many of its
+ * last rows the later stages still look at; the fewer, the more stays in the cache.
  */
 struct stage_plan {
     int input, residual, wide;
     int layer;
-    unsigned channels, reach, halving;
+    unsigned channels, reach, kept;
     bool is_relu;
 };
 
 static const struct stage_plan plans[net_stage_count] = {
-    [STAGE_INPUT] = {no_stage, no_stage, no_stage, -1, net_input_channels, 10, 0, false},
-    [STAGE_HEAD] = {STAGE_INPUT, no_stage, no_stage, 0, net_width, 9, 0, true},
-    [STAGE_DOWN] = {STAGE_HEAD, no_stage, no_stage, 1, net_width, 4, 1, true},
-    [STAGE_CONTEXT] = {STAGE_DOWN, no_stage, no_stage, 2, net_width, 3, 1, true},
-    [STAGE_FIRST0] = {STAGE_HEAD, no_stage, no_stage, 3, net_width, 6, 0, true},
-    [STAGE_SECOND0] = {STAGE_FIRST0, STAGE_HEAD, STAGE_CONTEXT, 4, net_width, 5, 0, true},
-    [STAGE_FIRST1] = {STAGE_SECOND0, no_stage, no_stage, 5, net_width, 4, 0, true},
-    [STAGE_SECOND1] = {STAGE_FIRST1, STAGE_SECOND0, no_stage, 6, net_width, 3, 0, true},
-    [STAGE_FIRST2] = {STAGE_SECOND1, no_stage, no_stage, 7, net_width, 2, 0, true},
-    [STAGE_SECOND2] = {STAGE_FIRST2, STAGE_SECOND1, no_stage, 8, net_width, 1, 0, true},
-    [STAGE_TAIL] = {STAGE_SECOND2, no_stage, no_stage, 9, net_color_values, 0, 0, false},
+    [STAGE_INPUT] = {no_stage, no_stage, no_stage, -1, net_input_channels, 10, 6, false},
+    [STAGE_HEAD] = {STAGE_INPUT, no_stage, no_stage, 0, net_width, 9, 12, true},
+    [STAGE_DOWN] = {STAGE_HEAD, no_stage, no_stage, 1, net_width, 4, 6, true},
+    [STAGE_CONTEXT] = {STAGE_DOWN, no_stage, no_stage, 2, net_width, 3, 4, true},
+    [STAGE_FIRST0] = {STAGE_HEAD, no_stage, no_stage, 3, net_width, 6, 8, true},
+    [STAGE_SECOND0] = {STAGE_FIRST0, STAGE_HEAD, STAGE_CONTEXT, 4, net_width, 5, 10, true},
+    [STAGE_FIRST1] = {STAGE_SECOND0, no_stage, no_stage, 5, net_width, 4, 8, true},
+    [STAGE_SECOND1] = {STAGE_FIRST1, STAGE_SECOND0, no_stage, 6, net_width, 3, 10, true},
+    [STAGE_FIRST2] = {STAGE_SECOND1, no_stage, no_stage, 7, net_width, 2, 8, true},
+    [STAGE_SECOND2] = {STAGE_FIRST2, STAGE_SECOND1, no_stage, 8, net_width, 1, 8, true},
+    [STAGE_TAIL] = {STAGE_SECOND2, no_stage, no_stage, 9, net_color_values, 0, 4, false},
 };
 
 struct stage {
+    const struct stage_plan *plan;
     float *ring;
-    float *planes; /* a ring too: the rows transformed for the next layer of stride 1 */
-    size_t row_values, plane_values;
+    size_t row_values;
     unsigned columns; /* computed, reach on both sides included */
     int64_t next;     /* the first row not yet computed */
 };
@@ -212,31 +210,23 @@ struct stage {
 struct run {
     const struct net *net;
     struct stage stages[net_stage_count];
+    float *scratch; /* of the kernels */
     int64_t first_column;
     net_source source;
     void *data;
 };
 
+/* A row that was computed and is still there, or is being computed. */
 static float *stage_row(const struct stage *stage, int64_t row)
 {
-    assert(row < stage->next + 1 && row >= stage->next - ring_rows);
-    return stage->ring + (size_t)(row & (ring_rows - 1)) * stage->row_values;
+    const struct stage_plan *plan = stage->plan;
+    assert(row >= stage->next - plan->kept && row < stage->next + conv_tile_side);
+    return stage->ring + (size_t)(row + plan->reach) % plan->kept * stage->row_values;
 }
 
-static float *stage_planes(const struct stage *stage, int64_t row)
+/* relu(row). */
+ENGINE_CLONES static void row_activate(float *row, size_t values)
 {
-    assert(row < stage->next + 1 && row >= stage->next - ring_rows);
-    return stage->planes + (size_t)(row & (ring_rows - 1)) * stage->plane_values * conv_group_planes;
-}
-
-/* relu(row + other); other may be NULL. */
-ENGINE_CLONES static void row_activate(float *restrict row, const float *restrict other, size_t values)
-{
-    if (other != NULL) {
-        for (size_t i = 0; i < values; i++)
-            row[i] = row[i] + other[i] > 0 ? row[i] + other[i] : 0;
-        return;
-    }
     for (size_t i = 0; i < values; i++)
         row[i] = row[i] > 0 ? row[i] : 0;
 }
@@ -255,20 +245,6 @@ ENGINE_CLONES static void row_add_wide(float *restrict row, const float *restric
 
 static void stage_ensure(struct run *run, int at, int64_t row);
 
-/* The stage of stride 1 that reads a stage; each but the last has just one. */
-static int stage_reader(int at)
-{
-    for (int reader = at + 1; reader < net_stage_count; reader++)
-        if (plans[reader].input == at && shapes[plans[reader].layer].stride == 1)
-            return reader;
-    return no_stage;
-}
-
-static unsigned stage_groups(const struct stage *stage)
-{
-    return stage->columns / conv_group_columns;
-}
-
 /* The column of its input at which a stage's first output begins to look. */
 static unsigned input_column(const struct stage_plan *plan)
 {
@@ -286,36 +262,6 @@ static unsigned wide_column(const struct stage_plan *plan)
     return plans[plan->wide].reach - (plan->reach + 1) / 2;
 }
 
-static void stage_convolve(struct run *run, int at, int64_t row, float *out)
-{
-    const struct stage_plan *plan = &plans[at];
-    const struct conv *conv = &run->net->layers[plan->layer];
-    const struct stage *from = &run->stages[plan->input], *stage = &run->stages[at];
-    int64_t top = row * conv->stride - 1;
-    stage_ensure(run, plan->input, top + 2);
-    if (conv->stride == 1) {
-        const float *const rows[3] = {stage_planes(from, top), stage_planes(from, top + 1),
-                                      stage_planes(from, top + 2)};
-        run->net->kernels->groups(conv, rows, from->plane_values, out, stage_groups(stage));
-        return;
-    }
-    size_t skip = input_skip(plan);
-    const float *const rows[3] = {stage_row(from, top) + skip, stage_row(from, top + 1) + skip,
-                                  stage_row(from, top + 2) + skip};
-    run->net->kernels->row(conv, rows, out, stage->columns);
-}
-
-static void stage_transform(const struct run *run, int at, int64_t row)
-{
-    const struct stage *stage = &run->stages[at];
-    int reader = stage_reader(at);
-    if (reader == no_stage)
-        return;
-    run->net->kernels->transform(stage_row(stage, row) + input_skip(&plans[reader]), plans[at].channels,
-                                 stage_groups(&run->stages[reader]), stage_planes(stage, row),
-                                 stage->plane_values);
-}
-
 /* The row that a stage adds to its own, from its first column on; NULL: it adds none. */
 static const float *residual_row(const struct run *run, const struct stage_plan *plan, int64_t row)
 {
@@ -325,37 +271,77 @@ static const float *residual_row(const struct run *run, const struct stage_plan 
            (size_t)(plans[plan->residual].reach - plan->reach) * net_width;
 }
 
-static void stage_compute(struct run *run, int at, int64_t row)
+/* One row of a layer that skips some. */
+static void stage_stride(struct run *run, int at, int64_t row)
 {
     const struct stage_plan *plan = &plans[at];
-    struct stage *stage = &run->stages[at];
+    const struct conv *conv = &run->net->layers[plan->layer];
+    const struct stage *from = &run->stages[plan->input], *stage = &run->stages[at];
+    int64_t top = row * conv->stride - 1;
+    size_t skip = input_skip(plan);
+    stage_ensure(run, plan->input, top + 2);
+    const float *const rows[3] = {stage_row(from, top) + skip, stage_row(from, top + 1) + skip,
+                                  stage_row(from, top + 2) + skip};
     float *out = stage_row(stage, row);
-    size_t values = (size_t)stage->columns * plan->channels;
-    if (at == STAGE_INPUT) {
-        run->source(run->data, row, run->first_column - plan->reach, stage->columns, out);
-        return;
-    }
-    stage_convolve(run, at, row, out);
+    run->net->kernels->row(conv, rows, out, stage->columns);
     if (plan->is_relu)
-        row_activate(out, residual_row(run, plan, row), values);
-    if (plan->wide == no_stage)
-        return;
+        row_activate(out, (size_t)stage->columns * plan->channels);
+}
+
+/* Four rows of a layer of stride 1. */
+static void stage_quad(struct run *run, int at, int64_t row)
+{
+    const struct stage_plan *plan = &plans[at];
+    const struct stage *from = &run->stages[plan->input], *stage = &run->stages[at];
+    struct conv_quad quad = {.is_relu = plan->is_relu};
+    stage_ensure(run, plan->input, row + conv_tile_side);
+    for (int i = 0; i < conv_tile_reads; i++)
+        quad.inputs[i] = stage_row(from, row - 1 + i) + input_skip(plan);
+    for (int i = 0; i < conv_tile_side; i++) {
+        quad.residuals[i] = residual_row(run, plan, row + i);
+        quad.outputs[i] = stage_row(stage, row + i);
+    }
+    run->net->kernels->tiles(&run->net->layers[plan->layer], &quad, stage->columns / conv_tile_side,
+                             run->scratch);
+}
+
+static void stage_widen(struct run *run, int at, int64_t row)
+{
+    const struct stage_plan *plan = &plans[at];
+    const struct stage *stage = &run->stages[at];
     /* Both the band and the picture begin at an even column, so column -reach decides the parity. */
     int64_t half = row >> 1;
     stage_ensure(run, plan->wide, half);
-    row_add_wide(out, stage_row(&run->stages[plan->wide], half) + (size_t)wide_column(plan) * net_width,
+    row_add_wide(stage_row(stage, row),
+                 stage_row(&run->stages[plan->wide], half) + (size_t)wide_column(plan) * net_width,
                  stage->columns, plan->reach & 1);
 }
 
-/* Computes rows of a stage up to and with row. */
+/* Computes a stage's next rows; how many. */
+static int64_t stage_compute(struct run *run, int at, int64_t row)
+{
+    const struct stage_plan *plan = &plans[at];
+    const struct stage *stage = &run->stages[at];
+    if (at == STAGE_INPUT) {
+        run->source(run->data, row, run->first_column - plan->reach, stage->columns, stage_row(stage, row));
+        return 1;
+    }
+    if (run->net->layers[plan->layer].stride != 1) {
+        stage_stride(run, at, row);
+        return 1;
+    }
+    stage_quad(run, at, row);
+    for (int i = 0; plan->wide != no_stage && i < conv_tile_side; i++)
+        stage_widen(run, at, row + i);
+    return conv_tile_side;
+}
+
+/* Computes rows of a stage up to and with row, or a few more. */
 static void stage_ensure(struct run *run, int at, int64_t row)
 {
     struct stage *stage = &run->stages[at];
-    while (stage->next <= row) {
-        stage_compute(run, at, stage->next);
-        stage_transform(run, at, stage->next);
-        stage->next++;
-    }
+    while (stage->next <= row)
+        stage->next += stage_compute(run, at, stage->next);
 }
 
 /* How many columns of a stage another one reads to compute columns of its own. */
@@ -372,7 +358,7 @@ static unsigned columns_read(const struct stage_plan *reader, int at, unsigned c
 
 /*
  * The columns every stage computes for a band: what its readers look at, filled
- * up to whole groups.  Groups are computed from true values alone, for what
+ * up to whole tiles.  Tiles are computed from true values alone, for what
  * cancels out of an output still decides how it is rounded.
  */
 static void columns_plan(unsigned band, unsigned columns[net_stage_count])
@@ -383,20 +369,9 @@ static void columns_plan(unsigned band, unsigned columns[net_stage_count])
             unsigned read = columns_read(&plans[reader], at, columns[reader]);
             most = read > most ? read : most;
         }
-        columns[at] = (most + conv_group_columns - 1) / conv_group_columns * conv_group_columns;
+        columns[at] = (most + conv_tile_side - 1) / conv_tile_side * conv_tile_side;
     }
     assert(columns[STAGE_INPUT] <= band + net_margin_blocks);
-}
-
-/* Sizes a stage's rings for a band, with the slack the kernels need. */
-static size_t stage_size(struct stage *stage, int at, unsigned columns)
-{
-    unsigned most = columns + conv_group_columns * conv_slack;
-    stage->row_values = (size_t)most * plans[at].channels;
-    stage->plane_values = (size_t)(most / conv_group_columns + 1) * plans[at].channels;
-    if (stage_reader(at) == no_stage)
-        stage->plane_values = 0;
-    return ring_rows * (stage->row_values + stage->plane_values * conv_group_planes);
 }
 
 static void run_begin(struct run *run, unsigned first, unsigned band)
@@ -410,23 +385,26 @@ static void run_begin(struct run *run, unsigned first, unsigned band)
     }
 }
 
-/* The rings of all stages, zeroed, in one piece; NULL: no memory. */
-static float *run_rings(struct run *run, unsigned band)
+/* The rings of all stages and the kernels' scratch, zeroed, in one piece; NULL: no memory. */
+static float *run_memory(struct run *run, unsigned band)
 {
     unsigned columns[net_stage_count];
-    size_t values = 0;
+    size_t values = (conv_scratch_values() + 15) / 16 * 16, scratch = values;
     columns_plan(band, columns);
-    for (int at = 0; at < net_stage_count; at++)
-        values += stage_size(&run->stages[at], at, columns[at]);
-    float *memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64), *ring = memory;
+    for (int at = 0; at < net_stage_count; at++) {
+        run->stages[at].plan = &plans[at];
+        run->stages[at].row_values = ((size_t)columns[at] + conv_slack) * plans[at].channels;
+        values += plans[at].kept * run->stages[at].row_values;
+    }
+    float *memory = aligned_alloc(64, (values * sizeof(float) + 63) / 64 * 64);
     if (memory == NULL)
         return NULL;
     memset(memory, 0, values * sizeof(float));
+    run->scratch = memory;
+    float *ring = memory + scratch;
     for (int at = 0; at < net_stage_count; at++) {
         run->stages[at].ring = ring;
-        ring += ring_rows * run->stages[at].row_values;
-        run->stages[at].planes = ring;
-        ring += ring_rows * run->stages[at].plane_values * conv_group_planes;
+        ring += plans[at].kept * run->stages[at].row_values;
     }
     return memory;
 }
@@ -436,7 +414,7 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, ne
 {
     struct run run = {.net = net, .source = source, .data = data};
     const unsigned band = net->band_columns;
-    float *memory = run_rings(&run, columns < band ? columns : band);
+    float *memory = run_memory(&run, columns < band ? columns : band);
     if (memory == NULL)
         return IW_NO_MEMORY;
     for (unsigned first = 0; first < columns; first += band) {

@@ -2,9 +2,10 @@
  * The anti-AI network: its weights and its run over a picture.
  *
  * The network works on blocks of 4x4 pixels ("columns" and "rows" here count
- * blocks).  A picture is run in bands of columns, and within a band row by row:
- * every layer keeps the last few rows of its output in a ring and computes a row
- * when a later layer asks for it.  So memory does not grow with the height, no
+ * blocks).  A picture is run in bands of columns, and within a band from the top
+ * down: every layer keeps the last few rows of its output in a ring and computes
+ * the next four when a later layer asks for one of them (the input and the layer
+ * that skips rows: the next one).  So memory does not grow with the height, no
  * row is computed twice, and the result does not depend on the bands.
  */
 #ifndef ENGINE_PROTECT_NET_H
@@ -33,6 +34,11 @@ struct net {
     const struct conv_kernels *kernels;
     float *memory;         /* of all layers */
     unsigned band_columns; /* of a band, a multiple of 16; changes the speed, not the result */
+};
+
+/* What <imgward/protect.h> hands out; open here so that tests run it with other kernels. */
+struct protect {
+    struct net net;
 };
 
 /* Reads a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by net_fini. */

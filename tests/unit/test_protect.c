@@ -1,4 +1,7 @@
-/* The anti-AI engine: its weights file, its agreement with the framework, its strengths on every shape. */
+/*
+ * The anti-AI engine: its weights file, its agreement with the framework, its strengths on every shape;
+ * all of it with each of the kernels that this processor runs.
+ */
 #include <imgward/protect.h>
 
 #include <math.h>
@@ -14,6 +17,7 @@
 static uint8_t weights[1 << 20];
 static size_t weights_size;
 static struct protect *protect;
+static const struct conv_kernels *kernels; /* of the suite that runs */
 
 static size_t file_read(const char *name, void *bytes, size_t limit)
 {
@@ -27,11 +31,17 @@ static size_t file_read(const char *name, void *bytes, size_t limit)
     return size;
 }
 
+/* Each suite takes the kernels after those of the one before it. */
 static int suite_begin(void)
 {
+    static unsigned place;
     const char *why = NULL;
     weights_size = file_read("data/protect.weights", weights, sizeof weights);
-    return protect_new(&protect, weights, weights_size, &why) == IW_OK ? 0 : 1;
+    kernels = conv_kernels_at(place++);
+    if (kernels == NULL || protect_new(&protect, weights, weights_size, &why) != IW_OK)
+        return 1;
+    protect->net.kernels = kernels;
+    return 0;
 }
 
 static int suite_end(void)
@@ -224,6 +234,7 @@ static void test_bands_agree(void)
     struct net net;
     const char *why;
     CU_ASSERT_EQUAL_FATAL(net_init(&net, weights, weights_size, &why), IW_OK);
+    net.kernels = kernels;
     CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){whole, columns}),
                     IW_OK);
     for (unsigned i = 0; i < sizeof bands / sizeof bands[0]; i++) {
@@ -236,7 +247,7 @@ static void test_bands_agree(void)
     net_fini(&net);
 }
 
-/* The kernels of this processor and the plain ones agree. */
+/* The suite's kernels and the plain ones agree. */
 static void test_kernels_agree(void)
 {
     enum { rows = 5, columns = 40, values = rows * columns * net_color_values };
@@ -245,9 +256,11 @@ static void test_kernels_agree(void)
     const char *why;
     double worst = 0;
     CU_ASSERT_EQUAL_FATAL(net_init(&net, weights, weights_size, &why), IW_OK);
+    net.kernels = kernels;
     CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){fast, columns}),
                     IW_OK);
-    net.kernels = conv_kernels_plain();
+    for (unsigned place = 0; conv_kernels_at(place) != NULL; place++)
+        net.kernels = conv_kernels_at(place);
     CU_ASSERT_EQUAL(net_run(&net, rows, columns, sums_source, sums_sink, &(struct sums){plain, columns}),
                     IW_OK);
     for (unsigned i = 0; i < values; i++)
@@ -367,10 +380,9 @@ static void test_names(void)
     CU_ASSERT(!protect_strength_by_name("strong", &strength));
 }
 
-int main(void)
+static void suite_add(const char *title)
 {
-    CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("protect", suite_begin, suite_end);
+    CU_pSuite suite = CU_add_suite(title, suite_begin, suite_end);
     CU_add_test(suite, "a wrong or cut weights file is refused", test_weights_refused);
     CU_add_test(suite, "recorded output on the recorded input", test_recorded_output);
     CU_add_test(suite, "bands agree bit for bit", test_bands_agree);
@@ -379,6 +391,13 @@ int main(void)
     CU_add_test(suite, "undo is exact", test_undo);
     CU_add_test(suite, "the seed decides", test_seed);
     CU_add_test(suite, "names of strengths", test_names);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    for (unsigned place = 0; conv_kernels_at(place) != NULL; place++)
+        suite_add(conv_kernels_at(place)->name);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();
