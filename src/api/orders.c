@@ -3,13 +3,12 @@
 
 #include "api/page.h"
 #include "api/shape.h"
+#include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
 #include "domain/caller.h"
 #include "domain/order.h"
 #include "http/response.h"
-
-enum { stream_piece_bytes = 16384 };
 
 /* The id in the path.  A text that is no id names no order. */
 static enum iw_error path_id(struct request *request, int64_t *id)
@@ -238,52 +237,22 @@ static enum iw_error list_page(struct request *request, const struct list_query 
     return IW_OK;
 }
 
-/* Everything, passed on piece by piece: memory stays flat whatever the number. */
-struct list_stream {
-    struct request *request;
-    struct render *render;
-    struct arena *scratch; /* of one order */
-    int64_t count;
-    bool is_shown; /* false behind the only page */
-    enum iw_error error;
-};
-
-static bool stream_begin(struct list_stream *stream)
-{
-    stream->error = response_stream_begin(stream->request);
-    stream->render = response_data(stream->request);
-    render_array_begin(stream->render, "data");
-    return stream->error == IW_OK;
-}
-
 static bool stream_take(void *user, const struct order *order)
 {
-    struct list_stream *stream = user;
-    struct request *request = stream->request;
-    if (stream->render == NULL && !stream_begin(stream))
+    struct stream *stream = user;
+    bool is_shown;
+    if (!stream_item(stream, &is_shown))
         return false;
-    stream->count++;
-    if (stream->is_shown)
-        item_render(stream->render, request->domain, stream->scratch, order);
-    arena_reset(stream->scratch);
-    return request->response.body.length < stream_piece_bytes || response_stream_flush(request);
+    if (is_shown)
+        item_render(stream->render, stream->request->domain, stream->scratch, order);
+    return stream_pass(stream);
 }
 
 static enum iw_error list_all(struct request *request, const struct list_query *query)
 {
-    struct list_stream stream = {
-        .request = request, .scratch = arena_new(0), .is_shown = query->page.number == 1};
-    enum iw_error error = order_stream(request->domain, &query->filter, stream_take, &stream);
-    arena_free(stream.scratch);
-    if (error == IW_OK)
-        error = stream.error;
-    if (error == IW_OK && stream.render == NULL && !stream_begin(&stream))
-        error = stream.error;
-    if (error != IW_OK)
-        return error;
-    render_array_end(stream.render);
-    page_info_render(stream.render, &query->page, stream.count);
-    return IW_OK;
+    struct stream stream;
+    stream_init(&stream, request, &query->page);
+    return stream_end(&stream, order_stream(request->domain, &query->filter, stream_take, &stream));
 }
 
 static enum iw_error list(struct request *request)

@@ -47,7 +47,7 @@ void page_info_render(struct render *render, const struct page *page, int64_t to
     bool is_all = page->limit == page_limit_all;
     render_object_begin(render, "pageInfo");
     render_integer(render, "totalItems", total);
-    render_integer(render, "totalPages", is_all ? 1 : (total + page->limit - 1) / page->limit);
+    render_integer(render, "totalPages", is_all ? total > 0 : (total + page->limit - 1) / page->limit);
     render_integer(render, "currentPage", page->number);
     render_integer(render, "itemsPerPage", is_all ? total : page->limit);
     render_object_end(render);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/field.h"
-#include "api/page.h"
+#include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
 #include "domain/caller.h"
@@ -231,21 +231,36 @@ static enum iw_error test(struct request *request)
     return error == IW_OK ? event_answer(request, &event) : error;
 }
 
-static enum iw_error events(struct request *request)
+static bool event_take(void *user, const struct webhook_event *event)
 {
-    int64_t id, total;
-    struct page page;
+    struct stream *stream = user;
+    bool is_shown;
+    if (!stream_item(stream, &is_shown))
+        return false;
+    if (is_shown) {
+        render_object_begin(stream->render, NULL);
+        event_render(stream->render, event);
+        render_object_end(stream->render);
+    }
+    return stream_pass(stream);
+}
+
+static enum iw_error events_all(struct request *request, int64_t id, const struct page *page)
+{
+    struct stream stream;
+    stream_init(&stream, request, page);
+    return stream_end(&stream, webhook_events_stream(request->domain, request->caller->id, id, page->keyword,
+                                                     event_take, &stream));
+}
+
+static enum iw_error events_page(struct request *request, int64_t id, const struct page *page)
+{
+    int64_t total;
     struct webhook_event *found;
     size_t count;
-    enum iw_error error = path_id(request, &id);
-    if (error != IW_OK)
-        return error;
-    page_read(request, &page);
-    error = context_validated(request->context);
-    if (error == IW_OK)
-        error =
-            webhook_events(request->domain, request->caller->id, id, page.keyword,
-                           &(struct webhooks_page){page.limit, page_offset(&page)}, &found, &count, &total);
+    enum iw_error error =
+        webhook_events(request->domain, request->caller->id, id, page->keyword,
+                       &(struct webhooks_page){page->limit, page_offset(page)}, &found, &count, &total);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -256,8 +271,22 @@ static enum iw_error events(struct request *request)
         render_object_end(render);
     }
     render_array_end(render);
-    page_info_render(render, &page, total);
+    page_info_render(render, page, total);
     return IW_OK;
+}
+
+static enum iw_error events(struct request *request)
+{
+    int64_t id;
+    struct page page;
+    enum iw_error error = path_id(request, &id);
+    if (error != IW_OK)
+        return error;
+    page_read(request, &page);
+    error = context_validated(request->context);
+    if (error != IW_OK)
+        return error;
+    return (page.limit == page_limit_all ? events_all : events_page)(request, id, &page);
 }
 
 static enum iw_error retry(struct request *request)

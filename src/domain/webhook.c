@@ -361,6 +361,16 @@ enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t 
     return error;
 }
 
+enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,
+                                    const char *keyword,
+                                    bool (*take)(void *user, const struct webhook_event *event), void *user)
+{
+    struct webhook webhook;
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
+    return error == IW_OK ? webhooks_event_stream(domain->context, domain->db, id, keyword, take, user)
+                          : error;
+}
+
 static enum iw_error event_found(struct context *context, enum iw_error error)
 {
     return error == IW_NOT_FOUND ? context_fail(context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;

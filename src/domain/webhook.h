@@ -104,6 +104,12 @@ enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t 
                              const struct webhooks_page *page, struct webhook_event **events, size_t *count,
                              int64_t *total) IW_MUST_USE;
 
+/* All of them, newest first, one after the other; take answers false to stop. */
+enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,
+                                    const char *keyword,
+                                    bool (*take)(void *user, const struct webhook_event *event),
+                                    void *user) IW_MUST_USE;
+
 /*
  * Delivers an event once more, now, and by the whole schedule if that fails;
  * one that is being sent just now is left alone.  WEBHOOK_EVENT_NOT_FOUND;

@@ -1,5 +1,6 @@
 #include "store/webhooks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -13,6 +14,8 @@
 #define WEBHOOK_KEYWORD                                                                                      \
     "AND (? IS NULL OR name COLLATE utf8mb4_unicode_ci LIKE ? OR CONVERT(url USING utf8mb4) COLLATE "        \
     "utf8mb4_unicode_ci LIKE ? OR id = ?) "
+
+enum { event_columns = 11 };
 
 #define EVENT_COLUMNS                                                                                        \
     "SELECT e.id, e.order_id, e.type, e.occurred_at, d.status, d.failure_count, d.response_status, "         \
@@ -237,20 +240,21 @@ enum iw_error webhooks_event_spread(struct context *context, struct db *db, int6
                   values, 7, NULL);
 }
 
-static void event_take(const struct db_rows *rows, size_t row, struct webhook_event *event)
+/* The columns of EVENT_COLUMNS. */
+static void event_take(const struct db_value *columns, struct webhook_event *event)
 {
     *event = (struct webhook_event){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .order_id = db_integer_of(db_at(rows, row, 1)),
-        .type = db_text_of(db_at(rows, row, 2)),
-        .occurred_ms = db_integer_of(db_at(rows, row, 3)),
-        .status = db_text_of(db_at(rows, row, 4)),
-        .failures = db_integer_of(db_at(rows, row, 5)),
-        .response_status = db_integer_of(db_at(rows, row, 6)),
-        .reason = db_text_of(db_at(rows, row, 7)),
-        .available_ms = db_integer_of(db_at(rows, row, 8)),
-        .tried_ms = db_integer_of(db_at(rows, row, 9)),
-        .delivered_ms = db_integer_of(db_at(rows, row, 10)),
+        .id = db_integer_of(&columns[0]),
+        .order_id = db_integer_of(&columns[1]),
+        .type = db_text_of(&columns[2]),
+        .occurred_ms = db_integer_of(&columns[3]),
+        .status = db_text_of(&columns[4]),
+        .failures = db_integer_of(&columns[5]),
+        .response_status = db_integer_of(&columns[6]),
+        .reason = db_text_of(&columns[7]),
+        .available_ms = db_integer_of(&columns[8]),
+        .tried_ms = db_integer_of(&columns[9]),
+        .delivered_ms = db_integer_of(&columns[10]),
     };
 }
 
@@ -264,15 +268,46 @@ enum iw_error webhooks_event_list(struct context *context, struct db *db, int64_
     const struct db_value values[] = {db_integer(webhook_id),  db_text(pattern), db_text(pattern),
                                       db_integer(id),          db_integer(id),   page_limit(page),
                                       db_integer(page->offset)};
-    enum iw_error error = db_run(
-        context, db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY e.id DESC LIMIT ? OFFSET ?", values, 7, &rows);
+    enum iw_error error =
+        db_run(context, db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC LIMIT ? OFFSET ?", values,
+               7, &rows);
     if (error != IW_OK)
         return error;
     *events = arena_array(context->arena, rows.count + 1, sizeof **events);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
-        event_take(&rows, row, &(*events)[row]);
+        event_take(db_at(&rows, row, 0), &(*events)[row]);
     return IW_OK;
+}
+
+/* Passes a row on as an event. */
+struct event_stream {
+    bool (*take)(void *user, const struct webhook_event *event);
+    void *user;
+};
+
+static bool stream_row(void *user, const struct db_value *values, unsigned columns)
+{
+    const struct event_stream *stream = user;
+    struct webhook_event event;
+    if (columns != event_columns)
+        abort();
+    event_take(values, &event);
+    return stream->take(stream->user, &event);
+}
+
+enum iw_error webhooks_event_stream(struct context *context, struct db *db, int64_t webhook_id,
+                                    const char *keyword,
+                                    bool (*take)(void *user, const struct webhook_event *event), void *user)
+{
+    struct event_stream stream = {take, user};
+    const char *pattern = pattern_of(context->arena, keyword);
+    int64_t id = id_of(keyword);
+    const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
+                                      db_integer(id), db_integer(id)};
+    /* The index webhook_deliveries_once gives the rows in this order: nothing is sorted or kept. */
+    return db_stream(context, db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC", values, 5,
+                     stream_row, &stream);
 }
 
 enum iw_error webhooks_event_count(struct context *context, struct db *db, int64_t webhook_id,
@@ -298,6 +333,6 @@ enum iw_error webhooks_event_find(struct context *context, struct db *db, int64_
         return error;
     if (rows.count == 0)
         return IW_NOT_FOUND;
-    event_take(&rows, 0, event);
+    event_take(db_at(&rows, 0, 0), event);
     return IW_OK;
 }

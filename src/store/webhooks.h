@@ -102,6 +102,13 @@ enum iw_error webhooks_event_spread(struct context *context, struct db *db, int6
 enum iw_error webhooks_event_list(struct context *context, struct db *db, int64_t webhook_id,
                                   const char *keyword, const struct webhooks_page *page,
                                   struct webhook_event **events, size_t *count) IW_MUST_USE;
+
+/* All of them, one after the other; take answers false to stop.  The event's texts live until it returns. */
+enum iw_error webhooks_event_stream(struct context *context, struct db *db, int64_t webhook_id,
+                                    const char *keyword,
+                                    bool (*take)(void *user, const struct webhook_event *event),
+                                    void *user) IW_MUST_USE;
+
 enum iw_error webhooks_event_count(struct context *context, struct db *db, int64_t webhook_id,
                                    const char *keyword, int64_t *count) IW_MUST_USE;
 enum iw_error webhooks_event_find(struct context *context, struct db *db, int64_t webhook_id,

@@ -3,11 +3,13 @@ import base64
 import contextlib
 import datetime
 import email.utils
+import http.client
 import json
 import os
 import shutil
 import subprocess
 import time
+import urllib.parse
 import uuid
 
 import pytest
@@ -725,6 +727,30 @@ def test_events_are_listed_newest_first(hook_of):
     assert [item["eventId"] for item in hook.events(keyword=events[0]).data] == [events[0]]
     assert len(hook.events(keyword="TEST").data) == 3 and hook.events(keyword="order.").data == []
     assert hook.events(keyword="%C3%A4").data == [] and hook.events(limit=-1, page=2).data == []
+
+
+def test_all_of_very_many_events_are_listed(hook_of, stack):
+    """More than a process of the pool may hold at once."""
+    hook, count = hook_of(), 60000
+    newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see include/imgward/order.h
+    stack.sql(f"""
+        INSERT INTO webhook_events (id, account_id, type, occurred_at)
+        SELECT {newest} - seq, {hook.client.account}, 'webhook.test', NOW(3) FROM seq_1_to_{count};
+        INSERT INTO webhook_deliveries (webhook_id, event_id, status, available_at, delivered_at, created_at, updated_at)
+        SELECT {hook.id}, {newest} - seq, 'DELIVERED', NOW(3), NOW(3), NOW(3), NOW(3) FROM seq_1_to_{count}""")
+    place = urllib.parse.urlsplit(stack.url)
+    connection = http.client.HTTPSConnection(place.hostname, place.port, context=stack.tls, timeout=180)
+    try:  # without the look at every answer, which takes a minute for so many
+        connection.request("GET", f"{hook.place}/events?limit=-1", headers={"Authorization": "Bearer " + hook.client.key})
+        answer = connection.getresponse()
+        told = json.loads(answer.read())
+    finally:
+        connection.close()
+        stack.sql(f"DELETE FROM webhook_deliveries WHERE webhook_id = {hook.id} AND event_id < {newest};"
+                  f"DELETE FROM webhook_events WHERE account_id = {hook.client.account} AND id < {newest}")
+    assert answer.status == 200 and told["pageInfo"]["totalItems"] == count + 1, told["pageInfo"]
+    numbers = [int(item["eventId"]) for item in told["data"]]
+    assert len(numbers) == count + 1 and numbers == sorted(numbers, reverse=True)
 
 
 # ---- nobody waits for anybody ----
