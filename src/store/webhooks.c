@@ -154,12 +154,13 @@ enum iw_error webhooks_update(struct context *context, struct db *db, const stru
 {
     const char *reason = webhook->is_active ? NULL : webhook->inactive_reason;
     const struct db_value values[] = {
-        db_text(webhook->name), db_text(webhook->url), db_integer(webhook->is_active),
-        db_text(reason),        db_time(now_ms),       db_integer(webhook->id)};
+        db_text(webhook->url), db_text(webhook->name), db_text(webhook->url),  db_integer(webhook->is_active),
+        db_text(reason),       db_time(now_ms),        db_integer(webhook->id)};
+    /* From left to right: what stands in the row before decides whose failures those were. */
     return db_run(context, db,
-                  "UPDATE webhooks SET name = ?, url = ?, first_failure_at = IF(is_active, first_failure_at, "
-                  "NULL), is_active = ?, inactive_reason = ?, updated_at = ? WHERE id = ?",
-                  values, 6, NULL);
+                  "UPDATE webhooks SET first_failure_at = IF(is_active AND url = ?, first_failure_at, NULL), "
+                  "name = ?, url = ?, is_active = ?, inactive_reason = ?, updated_at = ? WHERE id = ?",
+                  values, 7, NULL);
 }
 
 enum iw_error webhooks_delete(struct context *context, struct db *db, int64_t id, int64_t now_ms)

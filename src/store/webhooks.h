@@ -67,7 +67,8 @@ enum iw_error webhooks_list(struct context *context, struct db *db, int64_t acco
 enum iw_error webhooks_count(struct context *context, struct db *db, int64_t account_id, const char *keyword,
                              int64_t *count) IW_MUST_USE;
 
-/* Writes name, url, is_active and inactive_reason; an active webhook's failures begin anew. */
+/* Writes name, url, is_active and inactive_reason; the failures of one that is activated, or moved to another
+ * URL, begin anew. */
 enum iw_error webhooks_update(struct context *context, struct db *db, const struct webhook *webhook,
                               int64_t now_ms) IW_MUST_USE;
 

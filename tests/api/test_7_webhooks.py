@@ -617,6 +617,18 @@ def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
+def test_another_url_begins_its_five_days_anew(hook_of, receiver, stack):
+    hook = hook_of(500)
+    first = hook.test()
+    hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)
+    stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE id = {hook.id}")
+    assert hook.client.request("PUT", hook.place, {"name": "moved", "url": receiver.url(hook.path + "?2")}).status == 200
+    receiver.answers[hook.path + "?2"] = 503
+    second = hook.test()
+    hook.wait_event(second, lambda item: item["failedAttempts"] >= 1)
+    assert hook.data()["isActive"] is True
+
+
 def test_a_success_ends_the_five_days(hook_of, stack):
     hook = hook_of([500, 200, 500])
     first = hook.test()
