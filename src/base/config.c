@@ -196,12 +196,18 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
              arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
 }
 
-/* inih reads through this: the only way to know the line that its handler is called for. */
+/* inih reads through this: the only way to know the line that its handler is called for, and that one was
+ * cut. */
 static char *line_next(char *line, int room, void *stream)
 {
     struct config_load *load = stream;
     load->line++;
-    return fgets(line, room, load->stream);
+    char *read = fgets(line, room, load->stream);
+    size_t length = read != NULL ? strlen(line) : 0;
+    if (length + 1 == (size_t)room && line[length - 1] != '\n')
+        line_bad(load, load->line,
+                 arena_printf(load->context->arena, "the line is longer than %d characters", room - 2));
+    return read;
 }
 
 /* inih calls this for every line "name = value". */
@@ -223,6 +229,15 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
+/* A path is put behind it, which brings the slash. */
+static void public_url_trim(struct context *context, struct config *config)
+{
+    size_t length = strlen(config->api_public_url);
+    while (length > 0 && config->api_public_url[length - 1] == '/')
+        length--;
+    config->api_public_url = arena_text_n(context->arena, config->api_public_url, length);
+}
+
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
@@ -240,6 +255,7 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     if (context->detail_count > 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
                             context->details->message);
+    public_url_trim(context, &fresh);
     *config = fresh;
     return IW_OK;
 }

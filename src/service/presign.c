@@ -195,8 +195,6 @@ enum iw_error presign_new(struct context *context, const struct config *config, 
     char *url = strdup(config->api_public_url);
     if (made == NULL || url == NULL)
         abort();
-    for (size_t length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
-        url[length - 1] = '\0';
     made->public_url = url;
     made->upload_url_s = config->store_upload_url_s;
     made->download_url_s = config->store_download_url_s;

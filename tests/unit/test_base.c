@@ -400,6 +400,16 @@ static void test_configuration_errors_name_every_line_and_change_nothing(void)
                     IW_OK);
     CU_ASSERT_EQUAL(config.api_body_max_bytes, 2048);
     CU_ASSERT(config.worker_allow_unsealed);
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context, file_with("[api]\npublic_url = https://a.example//\n"), &config),
+                    IW_OK);
+    CU_ASSERT_STRING_EQUAL(config.api_public_url, "https://a.example");
+    char line[400] = "[store]\ncors_origins = ";
+    memset(line + strlen(line), 'x', 300);
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context, file_with(line), &config), IW_CONFIG_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.details->field, ":2"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.details->message, "longer than"));
     unlink("test_base_config.tmp");
 }
 

@@ -219,7 +219,7 @@ static struct presign *presign_of(const char *keys)
     struct presign *presign = NULL;
     context_fresh();
     config_init(&config);
-    config.api_public_url = "https://img.example/";
+    config.api_public_url = "https://img.example";
     if (keys != NULL)
         keys_write(keys, 0600);
     config.store_signing_keys_file = keys_path();
