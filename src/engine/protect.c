@@ -13,8 +13,12 @@ enum {
     unit_peak = 127, /* the unit perturbation is kept as -127..127 */
     delta_peak = 63, /* no sample moves by more levels (of 255) than this */
     room_count = delta_peak + 1,
-    levels_16bit = 257, /* steps of 16 bits in one level of 8 bits */
-    scale_steps = 40    /* of the bisection */
+    histogram_places = room_count * (unit_peak + 1),
+    levels_16bit = 257,  /* steps of 16 bits in one level of 8 bits */
+    scale_halvings = 40, /* of the bisection */
+    step_bits = 16,      /* a scale is counted in steps of 2^-16 levels where samples have 8 bits */
+    run_samples = 256,   /* counted together */
+    clip_samples = 64    /* moved together unless one of them would be clipped */
 };
 
 /* Where nothing hides anything, no more than the strength low. */
@@ -24,10 +28,10 @@ struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
-    bool is_bare; /* nowhere any texture that would hide something */
-    double scale; /* of the last protect_render; 0: none */
-    uint64_t histogram[room_count][unit_peak + 1];
-    int8_t units[]; /* row by row, colors a pixel */
+    bool is_bare;                         /* nowhere any texture that would hide something */
+    double scale;                         /* of the last protect_render; 0: none */
+    uint64_t histogram[histogram_places]; /* how many samples at histogram_place */
+    int8_t units[];                       /* row by row, colors a pixel */
 };
 
 /* ---- strengths */
@@ -92,8 +96,8 @@ void protect_free(struct protect *protect)
 struct job {
     struct canvas canvas;
     const float *mask;
-    float *pixels;      /* one row of a band */
-    float *mask_pixels; /* likewise */
+    float *pixels;  /* one row of a band */
+    float *bounded; /* one row of a band's blocks */
     struct protect_plan *plan;
 };
 
@@ -116,34 +120,34 @@ static void job_source(void *data, int64_t row, int64_t first, unsigned count, f
                      values + (size_t)block * net_input_channels + net_color_values);
 }
 
-/* Weights of the nearer and the farther block for the four pixels of a block. */
-static const float near_weights[net_block_px] = {0.625f, 0.875f, 0.875f, 0.625f};
-
-/* The mask at every pixel of one row of pixels: between here and there, and between blocks. */
-ENGINE_CLONES static void mask_pixels(const float *here, const float *there, float weight, unsigned count,
-                                      float *mask)
+/* Raw values of any size as -1..1. */
+ENGINE_CLONES static void values_bounded(const float *raw, size_t count, float *out)
 {
-    for (unsigned block = 0; block < count; block++) {
-        float left = here[(int)block - 1] * weight + there[(int)block - 1] * (1 - weight);
-        float middle = here[block] * weight + there[block] * (1 - weight);
-        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
-        for (unsigned j = 0; j < net_block_px; j++) {
-            float side = j < net_block_px / 2 ? left : right;
-            mask[block * net_block_px + j] = middle * near_weights[j] + side * (1 - near_weights[j]);
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = raw[i] / sqrtf(1 + raw[i] * raw[i]);
 }
 
-/* One row of pixels out of a row of blocks, bounded and masked: values -1..1. */
-ENGINE_CLONES static void bounded_pixels(const float *raw, const float *mask, unsigned count, float *out)
+/* How much of its own, its left and its right block's mask the colours of a block's four pixels take. */
+enum { run_values = net_block_px * canvas_colors };
+static const float own_weights[run_values] = {.625f, .625f, .625f, .875f, .875f, .875f,
+                                              .875f, .875f, .875f, .625f, .625f, .625f};
+static const float left_weights[run_values] = {.375f, .375f, .375f, .125f, .125f, .125f};
+static const float right_weights[run_values] = {0, 0, 0, 0, 0, 0, .125f, .125f, .125f, .375f, .375f, .375f};
+
+/* One row of pixels out of a row of blocks, times the mask: between here and there, and between blocks. */
+ENGINE_CLONES static void pixels_masked(const float *bounded, const float *here, const float *there,
+                                        float weight, unsigned count, float *out)
 {
-    enum { run = net_block_px * canvas_colors };
+    float left = here[-1] * weight + there[-1] * (1 - weight),
+          own = here[0] * weight + there[0] * (1 - weight);
     for (unsigned block = 0; block < count; block++) {
-        for (unsigned k = 0; k < run; k++) {
-            float value = raw[(size_t)block * net_color_values + k];
-            out[block * run + k] =
-                value / sqrtf(1 + value * value) * mask[block * net_block_px + k / canvas_colors];
-        }
+        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
+        for (unsigned k = 0; k < run_values; k++)
+            out[block * run_values + k] =
+                bounded[(size_t)block * net_color_values + k] *
+                (own * own_weights[k] + left * left_weights[k] + right * right_weights[k]);
+        left = own;
+        own = right;
     }
 }
 
@@ -171,14 +175,14 @@ static void job_sink(void *data, int64_t row, int64_t first, unsigned count, con
     int64_t x = first * net_block_px - job->canvas.left_px;
     int64_t begin = x < 0 ? 0 : x, end = x + (int64_t)count * net_block_px;
     end = end < plan->width_px ? end : plan->width_px;
+    values_bounded(values, (size_t)count * net_color_values, job->bounded);
     for (unsigned i = 0; i < net_block_px; i++) {
         int64_t y = row * net_block_px + i - job->canvas.top_px;
         if (y < 0 || y >= plan->height_px || begin >= end)
             continue;
-        mask_pixels(here, i < net_block_px / 2 ? here - stride : here + stride, near_weights[i], count,
-                    job->mask_pixels);
-        bounded_pixels(values + (size_t)i * net_block_px * canvas_colors, job->mask_pixels, count,
-                       job->pixels);
+        pixels_masked(job->bounded + i * run_values, here,
+                      i < net_block_px / 2 ? here - stride : here + stride, own_weights[i * canvas_colors],
+                      count, job->pixels);
         if (plan->colors == 1)
             pixels_to_grey(job->pixels, (size_t)count * net_block_px);
         units_store(job->pixels + (size_t)(begin - x) * plan->colors, (size_t)(end - begin) * plan->colors,
@@ -207,6 +211,12 @@ static void units_clear_hidden(struct protect_plan *plan, const struct image *im
             memset(plan->units + ((size_t)y * plan->width_px + x) * plan->colors, 0, plan->colors);
 }
 
+/* room: levels to the end of the range towards which the unit moves the sample. */
+static inline int histogram_place(int room, int unit)
+{
+    return (room < delta_peak ? room : delta_peak) * (unit_peak + 1) + (unit < 0 ? -unit : unit);
+}
+
 static void histogram_add(struct protect_plan *plan, const struct image *image, uint32_t y)
 {
     const void *row = image_row(image, y);
@@ -217,19 +227,39 @@ static void histogram_add(struct protect_plan *plan, const struct image *image, 
             int unit = *units++;
             unsigned sample = sample_at(image, row, (size_t)x * image->channels + color);
             unsigned room = (unit > 0 ? top - sample : sample) / level;
-            plan->histogram[room < delta_peak ? room : delta_peak][abs(unit)]++;
+            plan->histogram[histogram_place((int)room, unit)]++;
         }
     }
 }
 
-/* The same for 8-bit samples without alpha, the usual case. */
-static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, uint32_t y)
+/* Where in the histogram 8-bit samples count. */
+ENGINE_CLONES static void places_find(const uint8_t *samples, const int8_t *units, size_t count,
+                                      uint16_t *places)
+{
+    for (size_t i = 0; i < count; i++) {
+        int unit = units[i], room = unit > 0 ? 255 - samples[i] : samples[i];
+        places[i] = (uint16_t)histogram_place(room, unit);
+    }
+}
+
+/*
+ * The same for 8-bit samples without alpha, the usual case.  Every other sample
+ * counts elsewhere, so that one need not wait for the same count by the one before.
+ */
+static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, uint32_t y, uint64_t *others)
 {
     const int8_t *units = plan_row(plan, y);
-    for (size_t i = 0; i < (size_t)plan->width_px * plan->colors; i++) {
-        int sign = units[i] >> 7;
-        unsigned room = units[i] > 0 ? 255u - samples[i] : samples[i];
-        plan->histogram[room < delta_peak ? room : delta_peak][(units[i] ^ sign) - sign]++;
+    const size_t count = (size_t)plan->width_px * plan->colors;
+    uint16_t places[run_samples];
+    for (size_t first = 0; first < count; first += run_samples) {
+        const size_t here = count - first < run_samples ? count - first : run_samples;
+        places_find(samples + first, units + first, here, places);
+        for (size_t i = 0; i + 1 < here; i += 2) {
+            plan->histogram[places[i]]++;
+            others[places[i + 1]]++;
+        }
+        if (here % 2 != 0)
+            plan->histogram[places[here - 1]]++;
     }
 }
 
@@ -253,14 +283,17 @@ static bool image_is_plain8(const struct image *image)
 
 static void plan_count(struct protect_plan *plan, const struct image *image)
 {
+    uint64_t others[histogram_places] = {0};
     for (uint32_t y = 0; y < image->height_px; y++) {
         if (image_has_alpha(image))
             units_clear_hidden(plan, image, y);
         if (image_is_plain8(image))
-            histogram_add8(plan, image_row(image, y), y);
+            histogram_add8(plan, image_row(image, y), y, others);
         else
             histogram_add(plan, image, y);
     }
+    for (unsigned place = 0; place < histogram_places; place++)
+        plan->histogram[place] += others[place];
 }
 
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
@@ -273,9 +306,9 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     canvas_init(&job.canvas, image, seed);
     float *mask = canvas_mask(&job.canvas);
     job.mask = mask;
-    size_t row_px = net_block_px * (job.canvas.columns + (size_t)net_margin_blocks);
-    job.pixels = malloc(sizeof(float) * (canvas_colors + 1) * row_px);
-    job.mask_pixels = job.pixels != NULL ? job.pixels + canvas_colors * row_px : NULL;
+    size_t row_blocks = job.canvas.columns + (size_t)net_margin_blocks;
+    job.pixels = malloc(sizeof(float) * row_blocks * (run_values + net_color_values));
+    job.bounded = job.pixels != NULL ? job.pixels + row_blocks * run_values : NULL;
     enum iw_error error = IW_NO_MEMORY;
     if (new != NULL && mask != NULL &&job.pixels != NULL) {
         memset(new, 0, sizeof *new);
@@ -304,13 +337,24 @@ void protect_plan_free(struct protect_plan *plan)
 
 /* ---- scale */
 
+/* Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop. */
+static inline int delta_of8(int unit, int steps)
+{
+    int delta = (unit * steps + (1 << (step_bits - 1))) >> step_bits;
+    return delta < delta_peak ? delta : delta_peak;
+}
+
+static int steps_of(double scale)
+{
+    return (int)(scale * (1 << step_bits) + 0.5);
+}
+
 /* What a unit becomes, in levels of 255; rounded where the samples are. */
 static double delta_of(const struct protect_plan *plan, unsigned unit, double scale)
 {
-    double delta = unit * scale;
     if (plan->depth_bits == 8)
-        delta = floor(delta + 0.5);
-    return delta < delta_peak ? delta : delta_peak;
+        return delta_of8((int)unit, steps_of(scale));
+    return fmin(unit * scale, delta_peak);
 }
 
 /* Mean square error in levels of 255. */
@@ -321,7 +365,7 @@ static double plan_error(const struct protect_plan *plan, double scale)
         double delta = delta_of(plan, unit, scale);
         for (unsigned room = 0; room < room_count; room++) {
             double moved = delta < room ? delta : room;
-            sum += (double)plan->histogram[room][unit] * moved * moved;
+            sum += (double)plan->histogram[room * (unit_peak + 1) + unit] * moved * moved;
         }
     }
     return sum / ((double)plan->width_px * plan->height_px * plan->colors);
@@ -343,7 +387,7 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
     double given_db = plan->is_bare ? fmax(psnr_db, bare_psnr_db) : psnr_db;
     double wanted = 255.0 * 255.0 / pow(10, given_db / 10);
     double low = 0, high = delta_peak;
-    for (unsigned step = 0; step < scale_steps; step++) {
+    for (unsigned step = 0; step < scale_halvings; step++) {
         double middle = (low + high) / 2;
         if (plan_error(plan, middle) > wanted)
             high = middle;
@@ -363,15 +407,24 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 /* What each unit adds to a sample, -unit_peak..unit_peak from the middle on. */
 struct deltas {
     int values[2 * unit_peak + 1];
+    /* Where samples have 8 bits: what delta_of8 takes, and the most that fits into so many levels. */
+    int steps;
+    int fitting[room_count];
 };
 
 static void deltas_fill(const struct protect_plan *plan, double scale, struct deltas *deltas)
 {
+    deltas->steps = steps_of(scale);
     for (int unit = 0; unit <= unit_peak; unit++) {
         double delta = delta_of(plan, (unsigned)unit, scale);
         int rounded = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
         deltas->values[unit_peak + unit] = rounded;
         deltas->values[unit_peak - unit] = -rounded;
+    }
+    for (int unit = 0, room = 0; room < room_count; room++) {
+        while (unit < unit_peak && delta_of8(unit + 1, deltas->steps) <= room)
+            unit++;
+        deltas->fitting[room] = unit;
     }
 }
 
@@ -408,10 +461,44 @@ static void row_render(const struct protect_plan *plan, const struct image *imag
     }
 }
 
+/* Samples moved by their units, any of which may leave the range: false when one does. */
+ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *units, size_t count, int steps,
+                                         uint8_t *moved)
+{
+    int all = 0;
+    for (size_t i = 0; i < count; i++) {
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], steps);
+        int value = samples[i] + (units[i] < 0 ? -delta : delta);
+        moved[i] = (uint8_t)value;
+        all |= value;
+    }
+    return (all & ~255) == 0;
+}
+
+/* What sample_moved does, without a branch for samples that would be clipped. */
+static void samples_fitted8(uint8_t *samples, int8_t *units, size_t count, const struct deltas *deltas)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int unit = units[i], room = unit > 0 ? 255 - samples[i] : samples[i];
+        const int most = deltas->fitting[room < delta_peak ? room : delta_peak];
+        const int size = unit < 0 ? -unit : unit, fitting = size < most ? size : most;
+        const int delta = delta_of8(fitting, deltas->steps);
+        units[i] = (int8_t)(unit < 0 ? -fitting : fitting);
+        samples[i] = (uint8_t)(samples[i] + (unit < 0 ? -delta : delta));
+    }
+}
+
+/* 8-bit samples without alpha: many at once where none would be clipped. */
 static void row_render8(uint8_t *samples, int8_t *units, size_t count, const struct deltas *deltas)
 {
-    for (size_t i = 0; i < count; i++)
-        samples[i] = (uint8_t)sample_moved(deltas, samples[i], &units[i], 255);
+    uint8_t moved[clip_samples];
+    for (size_t first = 0; first < count; first += clip_samples) {
+        const size_t here = count - first < clip_samples ? count - first : clip_samples;
+        if (samples_moved8(samples + first, units + first, here, deltas->steps, moved))
+            memcpy(samples + first, moved, here);
+        else
+            samples_fitted8(samples + first, units + first, here, deltas);
+    }
 }
 
 void protect_render(struct protect_plan *plan, struct image *image, double scale)
@@ -442,30 +529,73 @@ static void row_undo(const struct protect_plan *plan, const struct image *image,
     }
 }
 
+/* What samples_moved8 undoes. */
+ENGINE_CLONES static void row_undo8(uint8_t *samples, const int8_t *units, size_t count, int steps)
+{
+    for (size_t i = 0; i < count; i++) {
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], steps);
+        samples[i] = (uint8_t)(samples[i] - (units[i] < 0 ? -delta : delta));
+    }
+}
+
 void protect_undo(const struct protect_plan *plan, struct image *image)
 {
     struct deltas deltas;
     deltas_fill(plan, plan->scale, &deltas);
-    for (uint32_t y = 0; y < plan->height_px; y++)
-        row_undo(plan, image, image_row(image, y), plan_row(plan, y), &deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        if (image_is_plain8(image))
+            row_undo8(image_row(image, y), plan_row(plan, y), (size_t)plan->width_px * plan->colors,
+                      deltas.steps);
+        else
+            row_undo(plan, image, image_row(image, y), plan_row(plan, y), &deltas);
+    }
+}
+
+/* ---- measuring */
+
+/* The sum of squared differences of at most 65536 samples of 8 bits. */
+ENGINE_CLONES static uint32_t samples_apart8(const uint8_t *left, const uint8_t *right, size_t count)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        int difference = left[i] - right[i];
+        sum += (uint32_t)(difference * difference);
+    }
+    return sum;
+}
+
+static uint64_t row_apart8(const uint8_t *left, const uint8_t *right, size_t count)
+{
+    enum { most = 65536 };
+    uint64_t sum = 0;
+    for (size_t first = 0; first < count; first += most)
+        sum += samples_apart8(left + first, right + first, count - first < most ? count - first : most);
+    return sum;
+}
+
+static uint64_t row_apart(const struct image *left, const struct image *right, uint32_t y)
+{
+    const void *one = image_row(left, y), *other = image_row(right, y);
+    unsigned colors = image_has_color(left) ? 3 : 1;
+    uint64_t sum = 0;
+    for (uint32_t x = 0; x < left->width_px; x++) {
+        for (unsigned color = 0; color < colors; color++) {
+            size_t at = (size_t)x * left->channels + color;
+            int64_t difference = (int64_t)sample_at(left, one, at) - sample_at(right, other, at);
+            sum += (uint64_t)(difference * difference);
+        }
+    }
+    return sum;
 }
 
 double protect_psnr(const struct image *left, const struct image *right)
 {
     unsigned colors = image_has_color(left) ? 3 : 1;
     double sum = 0, level = left->depth_bits == 8 ? 1 : levels_16bit;
-    for (uint32_t y = 0; y < left->height_px; y++) {
-        const void *one = image_row(left, y), *other = image_row(right, y);
-        uint64_t row = 0;
-        for (uint32_t x = 0; x < left->width_px; x++) {
-            for (unsigned color = 0; color < colors; color++) {
-                size_t at = (size_t)x * left->channels + color;
-                int64_t difference = (int64_t)sample_at(left, one, at) - sample_at(right, other, at);
-                row += (uint64_t)(difference * difference);
-            }
-        }
-        sum += (double)row;
-    }
+    for (uint32_t y = 0; y < left->height_px; y++)
+        sum += (double)(image_is_plain8(left) ? row_apart8(image_row(left, y), image_row(right, y),
+                                                           (size_t)left->width_px * colors)
+                                              : row_apart(left, right, y));
     return psnr_of(sum / (level * level) / ((double)left->width_px * left->height_px * colors));
 }
 

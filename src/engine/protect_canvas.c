@@ -55,29 +55,43 @@ static void pixel16(const struct canvas *canvas, const uint16_t *row, size_t x, 
         values[color] = (float)pixel[color * step] / 65535;
 }
 
-/* 8-bit RGB pixels that all lie in the picture, the usual case. */
+/* 8-bit RGB, the usual case; what the table of levels says, for whole vectors. */
 ENGINE_CLONES static void pixels_rgb8(const uint8_t *samples, size_t count, float *values)
 {
     for (size_t i = 0; i < count * canvas_colors; i++)
         values[i] = (float)samples[i] / 255;
 }
 
-void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
+/* Pixels that all lie in the picture. */
+static void pixels_inside(const struct canvas *canvas, const void *row, size_t x, size_t count, float *values)
 {
     const struct image *image = canvas->image;
-    int64_t x = x_px - canvas->left_px;
-    const void *row = image_row(image, (uint32_t)clamped(y_px - canvas->top_px, image->height_px));
-    if (image->depth_bits == 8 && image->channels == 3 && x >= 0 && x + (int64_t)count <= image->width_px) {
+    if (image->depth_bits == 8 && image->channels == 3) {
         pixels_rgb8((const uint8_t *)row + x * canvas_colors, count, values);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        size_t at = (size_t)clamped(x + (int64_t)i, image->width_px);
         if (image->depth_bits == 8)
-            pixel8(canvas, row, at, values + i * canvas_colors);
+            pixel8(canvas, row, x + i, values + i * canvas_colors);
         else
-            pixel16(canvas, row, at, values + i * canvas_colors);
+            pixel16(canvas, row, x + i, values + i * canvas_colors);
     }
+}
+
+void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
+{
+    const struct image *image = canvas->image;
+    const int64_t width = image->width_px, x = x_px - canvas->left_px, pixels = (int64_t)count;
+    const void *row = image_row(image, (uint32_t)clamped(y_px - canvas->top_px, image->height_px));
+    const int64_t begin = x < 0 ? clamped(-x, pixels + 1) : 0;
+    const int64_t end = x < width ? (width - x < pixels ? width - x : pixels) : 0;
+    for (int64_t i = 0; i < begin; i++)
+        pixels_inside(canvas, row, 0, 1, values + i * canvas_colors);
+    if (begin < end)
+        pixels_inside(canvas, row, (size_t)(x + begin), (size_t)(end - begin),
+                      values + begin * canvas_colors);
+    for (int64_t i = begin < end ? end : begin; i < pixels; i++)
+        pixels_inside(canvas, row, (size_t)(width - 1), 1, values + i * canvas_colors);
 }
 
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8])
@@ -88,41 +102,58 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, floa
         values[i] = ((float)(hash >> (8 * i) & 255) - 127.5f) / 127.5f;
 }
 
-/* The square root of the spread of luma in one block of four rows of pixels. */
-static float block_root(const float *const rows[canvas_block_px], size_t first)
+ENGINE_CLONES static void pixels_luma(const float *pixels, size_t count, float *luma)
 {
-    float luma[canvas_block_px * canvas_block_px], mean = 0, spread = 0;
-    for (unsigned i = 0; i < canvas_block_px * canvas_block_px; i++) {
-        const float *pixel = rows[i / canvas_block_px] + (first + i % canvas_block_px) * canvas_colors;
-        luma[i] = luma_weights[0] * pixel[0] + luma_weights[1] * pixel[1] + luma_weights[2] * pixel[2];
-        mean += luma[i];
-    }
-    mean /= canvas_block_px * canvas_block_px;
-    for (unsigned i = 0; i < canvas_block_px * canvas_block_px; i++)
-        spread += (luma[i] - mean) * (luma[i] - mean);
-    spread /= canvas_block_px * canvas_block_px;
-    return sqrtf(sqrtf(spread + 1e-8f));
+    for (size_t i = 0; i < count; i++)
+        luma[i] = luma_weights[0] * pixels[3 * i] + luma_weights[1] * pixels[3 * i + 1] +
+                  luma_weights[2] * pixels[3 * i + 2];
 }
 
-/* Roots of one row of blocks, two beyond the picture on each side. */
+/* The spread of luma in each block of four rows of width_px pixels. */
+ENGINE_CLONES static void blocks_spread(const float *luma, size_t width_px, float *spreads)
+{
+    for (size_t first = 0; first < width_px; first += canvas_block_px) {
+        float sums[canvas_block_px] = {0}, squares[canvas_block_px] = {0};
+        for (unsigned row = 0; row < canvas_block_px; row++)
+            for (unsigned i = 0; i < canvas_block_px; i++)
+                sums[i] += luma[row * width_px + first + i];
+        float mean = (sums[0] + sums[1] + sums[2] + sums[3]) / (canvas_block_px * canvas_block_px);
+        for (unsigned row = 0; row < canvas_block_px; row++) {
+            for (unsigned i = 0; i < canvas_block_px; i++) {
+                float apart = luma[row * width_px + first + i] - mean;
+                squares[i] += apart * apart;
+            }
+        }
+        spreads[first / canvas_block_px] =
+            (squares[0] + squares[1] + squares[2] + squares[3]) / (canvas_block_px * canvas_block_px);
+    }
+}
+
+/* The square roots of the spreads' square roots. */
+ENGINE_CLONES static void spreads_root(float *spreads, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        spreads[i] = sqrtf(sqrtf(spreads[i] + 1e-8f));
+}
+
+/* Roots of one row of blocks, two beyond the picture on each side; pixels: a row of them and four of luma. */
 static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, float *roots)
 {
     size_t blocks = canvas->columns + 4, width_px = blocks * canvas_block_px;
-    const float *rows[canvas_block_px];
+    float *luma = pixels + width_px * canvas_colors;
     for (unsigned i = 0; i < canvas_block_px; i++) {
-        float *values = pixels + i * width_px * canvas_colors;
-        canvas_pixels(canvas, row * canvas_block_px + i, -2 * canvas_block_px, width_px, values);
-        rows[i] = values;
+        canvas_pixels(canvas, row * canvas_block_px + i, -2 * canvas_block_px, width_px, pixels);
+        pixels_luma(pixels, width_px, luma + i * width_px);
     }
-    for (size_t block = 0; block < blocks; block++)
-        roots[block] = block_root(rows, block * canvas_block_px);
+    blocks_spread(luma, width_px, roots);
+    spreads_root(roots, blocks);
 }
 
 /*
  * The mean of roots over 3x3 blocks, squared: one edge beside a flat area does
  * not lift the mask there as a mean of spreads would.
  */
-static void mask_row(const float *const roots[3], size_t count, float *mask)
+ENGINE_CLONES static void mask_row(const float *const roots[3], size_t count, float *mask)
 {
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
@@ -137,7 +168,7 @@ float *canvas_mask(const struct canvas *canvas)
 {
     size_t blocks = canvas->columns + 4;
     float *mask = malloc(sizeof(float) * (canvas->rows + 2) * (canvas->columns + 2));
-    float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * canvas_block_px * canvas_colors);
+    float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
     float *ring = malloc(sizeof(float) * 3 * blocks);
     if (mask != NULL && pixels != NULL && ring != NULL) {
         for (int64_t row = -2; row < (int64_t)canvas->rows + 2; row++) {
