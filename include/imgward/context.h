@@ -62,7 +62,7 @@ enum iw_error context_fail(struct context *context, enum iw_error error, const c
 /* Adds the cause for the log (a driver's message, an errno): never shown to a client. */
 void context_cause(struct context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds one bad field.  field and message are copied into the arena. At most 500 are kept. */
+/* Adds one bad field.  field and message are copied into the arena. At most 2000 are kept. */
 void context_detail(struct context *context, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -56,6 +56,8 @@ void creation_files_read(struct request *request, const struct field_place *body
 
 enum iw_error creation_make(struct request *request, struct order_wish *wish, struct order_view *view)
 {
+    if (request->context->detail_count > 0)
+        order_targets_check(request->context, wish);
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;

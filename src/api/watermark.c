@@ -104,9 +104,11 @@ static void extract_read(const struct field_place *body, struct order_wish *wish
         return;
     }
     wish->files[0].name = field_file_name(&file, "fileName");
-    if (!field_boolean(&file, "includeOriginal", false))
+    bool is_included = field_boolean(&file, "includeOriginal", false);
+    bool is_there = field_object(&file, "originalFile", &original);
+    if (!is_included)
         return;
-    if (field_object(&file, "originalFile", &original))
+    if (is_there)
         wish->original_name = field_file_name(&original, "fileName");
     else if (json_is_absent(json_member(file.object, "originalFile")))
         field_bad(&file, "originalFile", "is required with includeOriginal");

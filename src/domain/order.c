@@ -199,12 +199,42 @@ static enum iw_error wait_for_twin(struct domain *domain, int64_t account_id, co
     }
 }
 
+static bool target_is_late(const struct order_wish_file *file)
+{
+    return file->target_expires_ms != 0 && file->target_expires_ms <= clock_now_ms();
+}
+
+void order_targets_check(struct context *context, const struct order_wish *wish)
+{
+    for (unsigned i = 0; i < wish->file_count; i++)
+        if (target_is_late(&wish->files[i]))
+            context_detail(context,
+                           arena_printf(context->arena, "outputTargets[%u].presignedUrlExpiresAt", i),
+                           "must lie in the future");
+}
+
+/* What is asked for again is answered again, though the time of its targets is over by now. */
+static enum iw_error late_replay(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+                                 struct order_view *view)
+{
+    bool is_late = false;
+    for (unsigned i = 0; i < wish->file_count; i++)
+        is_late = is_late || target_is_late(&wish->files[i]);
+    enum iw_error error = is_late ? replay(domain, account_id, wish, view) : IW_NOT_FOUND;
+    if (!is_late || error != IW_NOT_FOUND)
+        return error;
+    order_targets_check(domain->context, wish);
+    return context_validated(domain->context);
+}
+
 enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
                            struct ratelimit_lock *lock, struct order_view *view)
 {
     enum iw_error error = IW_NOT_FOUND;
     if (lock->is_held)
         error = wait_for_twin(domain, account_id, wish, lock, view);
+    if (error == IW_NOT_FOUND)
+        error = late_replay(domain, account_id, wish, view);
     if (error == IW_NOT_FOUND)
         error = insert_or_replay(domain, account_id, wish, view);
     if (error != IW_OK)

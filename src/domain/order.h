@@ -67,11 +67,15 @@ struct order_view {
 /* The idempotency lock of a wish, to be asked for along with the limit. */
 struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_wish *wish);
 
+/* Adds a detail for each output target whose time is over. */
+void order_targets_check(struct context *context, const struct order_wish *wish);
+
 /*
  * Creates the order, or finds the one that the same key made before (is_replay).
  * While another creation with the key holds the lock, waits for it, at most as
- * long as a lock lives.  IDEMPOTENCY_KEY_REUSED when the body differs.  A
- * failure opens the lock if it is ours.
+ * long as a lock lives.  IDEMPOTENCY_KEY_REUSED when the body differs;
+ * VALIDATION_FAILED when a target's time is over and the order is not there
+ * already.  A failure opens the lock if it is ours.
  */
 enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
                            struct ratelimit_lock *lock, struct order_view *view) IW_MUST_USE;

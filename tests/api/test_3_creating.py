@@ -185,6 +185,22 @@ def test_output_targets_are_checked_whole(client, wrong, field):
     validation(answer, f"outputTargets[0].{field}")
 
 
+def test_a_replay_is_answered_though_the_time_of_its_targets_is_over(client, stack):
+    """The client that never got its answer asks again when its presigned URLs have expired."""
+    wish = {"key": uuid.uuid4().hex, "mode": {"zeroCopy": True}, "outputTargets": [target()]}
+    created = client.create(**wish)
+    assert created.status == 201, created
+    with stack.configured("test", "clock_offset_s", "10800"):  # EXPIRY is two hours ahead
+        again = client.create(**wish)
+        assert again.status == 200 and again.data["orderId"] == created.data["orderId"], again
+        reused = client.create(**{**wish, "orderName": "other"})
+        assert reused.status == 409, reused
+        answer = client.create(**{**wish, "key": uuid.uuid4().hex})
+        validation(answer, "outputTargets[0].presignedUrlExpiresAt")
+        answer = client.create(**{**wish, "key": uuid.uuid4().hex, "orderName": ""})
+        assert sorted(answer.fields()) == ["orderName", "outputTargets[0].presignedUrlExpiresAt"], answer
+
+
 def test_a_creation_that_was_refused_leaves_nothing(client):
     before = client.list().json["pageInfo"]["totalItems"]
     client.create(["a.jpg", "b.gif"])

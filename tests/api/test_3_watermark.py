@@ -89,6 +89,7 @@ def test_an_extraction_with_its_original_gets_a_second_upload(client):
     ({}, ["file"]), ({"file": 3}, ["file"]), ({"file": {}}, ["file.fileName"]),
     ({"file": {"fileName": "a.jpg", "includeOriginal": True}}, ["file.originalFile"]),
     ({"file": {"fileName": "a.jpg", "includeOriginal": 1}}, ["file.includeOriginal"]),
+    ({"file": {"fileName": "a.jpg", "originalFile": "o.jpg"}}, ["file.originalFile"]),
     ({"file": {"fileName": "a.jpg", "includeOriginal": True, "originalFile": {"fileName": "x.exe"}}},
      ["file.originalFile.fileName"])])
 def test_bad_fields_of_an_extraction_are_named(client, body, fields):
