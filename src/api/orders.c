@@ -140,7 +140,7 @@ static enum iw_error download(struct request *request)
                              : order_result_url(request->domain, request->arena, id, first->id));
     render_integer(render, "expiresIn", request->config->store_download_url_s);
     render_string(render, "fileName",
-                  is_archive ? order_archive_name(request->arena, &found.order) : first->name);
+                  is_archive ? order_archive_name(request->arena, found.order.name) : first->name);
     render_string(render, "contentType", is_archive ? "application/zip" : content_type(first->format));
     results_render(render, request, &found);
     render_object_end(render);

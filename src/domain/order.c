@@ -398,9 +398,9 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
     return IW_OK;
 }
 
-const char *order_archive_name(struct arena *arena, const struct order *order)
+const char *order_archive_name(struct arena *arena, const char *order_name)
 {
-    char *name = arena_printf(arena, "%s.zip", order->name);
+    char *name = arena_printf(arena, "%s.zip", order_name);
     for (char *at = name; *at != '\0'; at++)
         if (strchr("/\\:*?\"<>|", *at) != NULL)
             *at = '_';

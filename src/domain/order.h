@@ -107,8 +107,8 @@ struct order_download {
 enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
                              struct order_download *download) IW_MUST_USE;
 
-/* The archive's name: that of the order. */
-const char *order_archive_name(struct arena *arena, const struct order *order);
+/* The archive's name: that of the order, without what no file may be called. */
+const char *order_archive_name(struct arena *arena, const char *order_name);
 
 /*
  * Starts a pending order whose row is locked, inside that transaction: its status

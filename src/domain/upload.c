@@ -82,17 +82,23 @@ static enum iw_error bytes_take(struct context *context, struct intake *intake,
 {
     unsigned char piece[piece_bytes];
     int64_t taken_bytes = 0;
+    bool is_cut = false;
     for (long count; (count = source->read(source->handle, piece, sizeof piece)) != 0;) {
-        if (count < 0)
+        if (count < 0) {
+            is_cut = true;
             break;
+        }
         enum iw_error error = intake_add(intake, context, piece, (size_t)count);
         if (error != IW_OK)
             return error;
         taken_bytes += count;
     }
-    if (source->announced_bytes < 0 || taken_bytes == source->announced_bytes)
+    if (!is_cut && (source->announced_bytes < 0 || taken_bytes == source->announced_bytes))
         return IW_OK;
     context->reason = "upload_short";
+    if (source->announced_bytes < 0)
+        return context_fail(context, IW_VALIDATION_FAILED, "The body ended early, after %lld bytes.",
+                            (long long)taken_bytes);
     return context_fail(context, IW_VALIDATION_FAILED, "The body ended after %lld of %lld bytes.",
                         (long long)taken_bytes, (long long)source->announced_bytes);
 }
@@ -297,6 +303,6 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     download->kind = key->kind;
     download->format = format_read(row.format);
     download->size_bytes = facts.size_bytes;
-    download->name = key->kind == FILEKEY_ZIP ? arena_printf(context->arena, "%s.zip", row.name) : row.name;
+    download->name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, row.name) : row.name;
     return IW_OK;
 }

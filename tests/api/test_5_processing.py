@@ -99,10 +99,12 @@ def test_the_extension_does_not_decide_the_format(client):
 
 
 def test_several_results_are_one_stored_zip_with_twins_renamed(client, jpeg, png):
-    order = client.order_whole([("a.jpg", jpeg), ("a.jpg", jpeg), ("b.png", png)])
+    order = client.order_whole([("a.jpg", jpeg), ("a.jpg", jpeg), ("b.png", png)], orderName="a:b? c")
     data = client.get(f"{ORDERS}/{order['orderId']}/download").data
-    assert data["contentType"] == "application/zip" and data["fileName"].endswith(".zip")
-    archive = zipfile.ZipFile(io.BytesIO(client.request("GET", data["downloadUrl"], key=False).body))
+    assert data["contentType"] == "application/zip" and data["fileName"] == "a_b_ c.zip"
+    answer = client.request("GET", data["downloadUrl"], key=False)
+    assert answer.headers["Content-Disposition"].endswith("filename*=UTF-8''a_b_%20c.zip")
+    archive = zipfile.ZipFile(io.BytesIO(answer.body))
     assert archive.testzip() is None
     assert archive.namelist() == ["a.jpg", "a (2).jpg", "b.png"]
     assert all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist())
