@@ -123,6 +123,9 @@ static void url_check(struct context *context, const struct config *config,
     const char *fault = outgoing_url_fault(config, fields->url);
     if (strlen(fields->url) != fields->url_length)
         context_detail(context, "url", "must not hold control characters");
+    else if (fields->url_length > outgoing_url_bytes_max)
+        context_detail(context, "url", "has %zu characters; at most %d are allowed", fields->url_length,
+                       outgoing_url_bytes_max);
     else if (fault != NULL)
         context_detail(context, "url", "%s", fault);
 }

@@ -193,6 +193,16 @@ static enum iw_error body_too_large(struct request *request, int64_t actual)
                         (long long)request->config->api_body_max_bytes);
 }
 
+/* A content coding is none that we know (RFC 9110, 8.4). */
+static enum iw_error coding_check(const struct request *request)
+{
+    const char *coding = request_header(request, "Content-Encoding");
+    if (coding == NULL || strcasecmp(coding, "identity") == 0)
+        return IW_OK;
+    return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
+                        "The body is encoded as %.40s; it must come as it is.", coding);
+}
+
 /* Reads the body whole, but never more than one byte above the limit. */
 static enum iw_error body_whole(struct request *request, struct text *body)
 {
@@ -219,7 +229,9 @@ enum iw_error request_json(struct request *request, const struct json **json)
         return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
                             "The body is %.80s; it must be application/json.", type);
     text_init(&body, request->arena);
-    enum iw_error error = body_whole(request, &body);
+    enum iw_error error = coding_check(request);
+    if (error == IW_OK)
+        error = body_whole(request, &body);
     if (error == IW_OK)
         error = json_read(request->context, body.data, body.length, json);
     if (error == IW_OK && !json_is(*json, JSON_KIND_OBJECT)) {

@@ -138,7 +138,7 @@ long request_body_read(struct request *request, void *buffer, size_t size);
 
 /*
  * The body as a JSON object.  UNSUPPORTED_MEDIA_TYPE when Content-Type names
- * something else, PAYLOAD_TOO_LARGE above api.body_max_bytes, VALIDATION_FAILED
+ * something else or Content-Encoding anything, PAYLOAD_TOO_LARGE above api.body_max_bytes, VALIDATION_FAILED
  * for malformed JSON or anything but an object.
  */
 enum iw_error request_json(struct request *request, const struct json **json) IW_MUST_USE;

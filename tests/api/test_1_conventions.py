@@ -142,6 +142,12 @@ def test_other_content_types_are_415(client, form):
     error_is_whole(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
+def test_an_encoded_body_is_415(client):
+    answer = client.post(f"{ORDERS}/anti-ai", b"\x1f\x8b",
+                         headers={"Content-Type": "application/json", "Content-Encoding": "gzip"})
+    assert "gzip" in error_is_whole(answer, 415, "UNSUPPORTED_MEDIA_TYPE")["message"]
+
+
 @pytest.mark.parametrize("form", ["application/json; charset=utf-8", "Application/JSON"])
 def test_json_with_a_charset_is_json(client, form):
     body = json.dumps({"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}]})

@@ -119,6 +119,11 @@ def test_bad_values_are_400_naming_the_parameter(client, name, value):
     assert answer.fields() == [name]
 
 
+def test_a_limit_that_is_passed_is_told_with_what_was_given(client):
+    message = client.list(limit=101).json["details"][0]["message"]
+    assert "101" in message and "100," in message
+
+
 def test_every_bad_parameter_is_named(client):
     assert set(client.list(page=0, limit=500, status="no").fields()) == {"page", "limit", "status"}
 

@@ -205,6 +205,8 @@ def test_plain_http_is_refused_unless_the_operator_allows_it(account, stack):
 def test_every_bad_field_is_named_in_one_answer(hook_of, account):
     answer = account.post(WEBHOOKS, {"url": "nothing", "name": "x" * 101})
     assert answer.status == 400 and sorted(answer.fields()) == ["name", "url"], answer
+    answer = account.post(WEBHOOKS, {"url": "https://a.example/" + "x" * 2040})
+    assert "2058" in answer.json["message"] and "2048" in answer.json["message"], answer
     answer = account.request("PUT", hook_of().place, {"url": 1, "name": "a\u0007", "isActive": "yes"})
     assert answer.status == 400 and sorted(answer.fields()) == ["isActive", "name", "url"], answer
 
