@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The longest list that may be asked for, printed or as JSON, takes a few hundred MiB. */
+static const size_t arena_bytes = (size_t)1 << 30;
+
 /* One line a family; each file of src/ctl brings its own table. */
 const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,       ctl_commands_init,    ctl_commands_migrate,
@@ -175,7 +178,7 @@ static enum ctl_exit output_end(enum ctl_exit code)
 int main(int argc, char **argv)
 {
     struct context context;
-    struct arena *arena = arena_new(0);
+    struct arena *arena = arena_new(arena_bytes);
     struct ctl ctl = {.context = &context, .config_path = config_default_path()};
     int at = 1, length = 0;
     context_init(&context, arena, NULL);

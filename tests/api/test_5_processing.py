@@ -75,6 +75,14 @@ BROKEN = [("cut.jpg", lambda: pictures.jpeg()[:900], "IMAGE_CORRUPT"), ("junk.pn
           ("small.png", lambda: pictures.png(40, 40), "IMAGE_TOO_SMALL"), ("large.png", lambda: pictures.encode(Image.new("L", (16385, 64)), "PNG"), "IMAGE_TOO_LARGE")]
 
 
+def test_the_limits_of_a_side_are_exact(client):
+    sizes = {"least.png": (64, 64), "narrow.png": (63, 200), "flat.png": (200, 63), "wide.png": (16384, 64), "wider.png": (16385, 64)}
+    order = client.order_whole([(name, pictures.png(*size)) for name, size in sizes.items()])
+    assert [file["error"] for file in order["files"]] == [None, "IMAGE_TOO_SMALL", "IMAGE_TOO_SMALL", None, "IMAGE_TOO_LARGE"]
+    assert all(actual in line and allowed in line for line, actual, allowed in
+               zip(order["errors"], ("63 x 200", "200 x 63", "16385"), ("64 px", "64 px", "16384 px"))), order["errors"]
+
+
 @pytest.mark.parametrize("name, make, code", BROKEN, ids=[row[0] for row in BROKEN])
 def test_one_bad_file_fails_alone_and_is_named(client, jpeg, name, make, code):
     order = client.order_whole([("good.jpg", jpeg), (name, make())])

@@ -118,6 +118,19 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
     assert ctl(stack, "order", "show", "twelve").returncode == 2
 
 
+def test_the_longest_list_that_may_be_asked_for_is_printed(stack):
+    account, count = stack.account_new().account, 100000
+    stack.sql(f"""
+        INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count, created_at, updated_at)
+        SELECT ({account} << 22) + seq, {account}, 'antiAi', 'failed', CONCAT('bulk ', seq), CONCAT('bulk-', seq), UNHEX(SHA2(seq, 256)),
+               'high', 1, NOW(3), NOW(3) FROM seq_1_to_{count}""")
+    try:
+        found = ctl(stack, "order", "find", "--account", account, "--most", str(count), "--json")
+        assert found.returncode == 0 and len(json.loads(found.stdout)) == count, found.stderr
+    finally:
+        stack.sql(f"DELETE FROM orders WHERE account_id = {account}")
+
+
 def test_the_queue_is_counted(client, stack, jpeg):
     client.order_whole([("a.jpg", jpeg)])
     status = json.loads(ctl(stack, "queue", "status", "--json").stdout)
