@@ -118,6 +118,22 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
     assert ctl(stack, "order", "show", "twelve").returncode == 2
 
 
+def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stack):
+    """max_prepared_stmt_count is the whole server's: each program makes room for its next one among its own."""
+    order = client.create().data["orderId"]
+    before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
+    try:
+        for _ in range(5):  # another process may take the room that is left
+            kept = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1])
+            stack.sql(f"SET GLOBAL max_prepared_stmt_count = {kept + 2}")
+            shown = ctl(stack, "order", "show", order)
+            if shown.returncode == 0:
+                break
+    finally:
+        stack.sql(f"SET GLOBAL max_prepared_stmt_count = {before}")
+    assert shown.returncode == 0 and order in shown.stdout, shown.stderr
+
+
 def test_the_longest_list_that_may_be_asked_for_is_printed(stack):
     account, count = stack.account_new().account, 100000
     stack.sql(f"""
