@@ -96,7 +96,7 @@ static const struct {
                             METRIC_HISTOGRAM,
                             METRIC_SCOPE_WORKER,
                             {JOB_KIND},
-                            "Time of a try from its lease to its record."},
+                            "Time of a try from its begin to its record."},
     [METRIC_STAGE_MS] = {"imgward_image_stage_milliseconds_total",
                          METRIC_COUNTER,
                          METRIC_SCOPE_WORKER,

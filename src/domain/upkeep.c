@@ -51,7 +51,7 @@ static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, co
     return IW_OK;
 }
 
-enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
+enum iw_error upkeep_inputs_delete(const struct domain *domain, struct storage *storage, int64_t order_id)
 {
     static const enum storage_kind inputs[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL};
     static const enum storage_kind outputs[] = {STORAGE_RESULT, STORAGE_ZIP, STORAGE_THUMBNAIL};
@@ -62,10 +62,25 @@ enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *st
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
     fault_point(FAULT_CLEAR_DELETED);
-    if (error == IW_OK)
-        error = closing_inputs_forget(domain->context, domain->db, order_id);
+    return error;
+}
+
+enum iw_error upkeep_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
+{
+    enum iw_error error = closing_inputs_forget(domain->context, domain->db, order_ids, count);
     fault_point(FAULT_CLEAR_FORGOTTEN);
     return error;
+}
+
+enum iw_error upkeep_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
+{
+    return closing_ended(domain->context, domain->db, order_ids, count);
+}
+
+enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
+{
+    enum iw_error error = upkeep_inputs_delete(domain, storage, order_id);
+    return error == IW_OK ? upkeep_inputs_forget(domain, &order_id, 1) : error;
 }
 
 /* One order that goes through a transaction. */

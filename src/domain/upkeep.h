@@ -10,6 +10,7 @@
 
 #include "domain/domain.h"
 #include "service/storage.h"
+#include "store/closing.h"
 
 /* Fails pending orders whose time is over (UPLOAD_EXPIRED), at most most of them; count gets how many. */
 enum iw_error upkeep_abandon(const struct domain *domain, struct storage *storage, unsigned most,
@@ -34,6 +35,20 @@ enum iw_error upkeep_cancel(const struct domain *domain, struct storage *storage
 /* Deletes what of an ended order no longer counts: its inputs, and results of attempts that lost. */
 enum iw_error upkeep_order_clear(const struct domain *domain, struct storage *storage,
                                  int64_t order_id) IW_MUST_USE;
+
+/* The same in steps, for several orders at once. */
+enum { upkeep_orders_max = closing_orders_max };
+
+/* Keeps those of the orders that have ended; they may have been opened anew. */
+enum iw_error upkeep_ended(const struct domain *domain, int64_t *order_ids, unsigned *count) IW_MUST_USE;
+
+/* First the files, */
+enum iw_error upkeep_inputs_delete(const struct domain *domain, struct storage *storage,
+                                   int64_t order_id) IW_MUST_USE;
+
+/* then the rows that name them: whoever dies in between leaves a trace. */
+enum iw_error upkeep_inputs_forget(const struct domain *domain, const int64_t *order_ids,
+                                   unsigned count) IW_MUST_USE;
 
 /*
  * Looks for inputs that outlived their order and clears them: at once those that

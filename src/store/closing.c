@@ -279,11 +279,39 @@ enum iw_error closing_places(struct context *context, struct db *db, int64_t ord
     return IW_OK;
 }
 
-enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id)
+/* As many question marks as closing_orders_max; unused ones are 0, which no order has. */
+#define ORDER_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
+
+static void ids_fill(struct db_value values[closing_orders_max], const int64_t *order_ids, unsigned count)
 {
-    const struct db_value values[] = {db_integer(order_id)};
-    return db_run(context, db, "UPDATE files SET store_key = NULL, target_url = NULL WHERE order_id = ?",
-                  values, 1, NULL);
+    for (unsigned i = 0; i < closing_orders_max; i++)
+        values[i] = db_integer(i < count ? order_ids[i] : 0);
+}
+
+enum iw_error closing_ended(struct context *context, struct db *db, int64_t *order_ids, unsigned *count)
+{
+    struct db_rows rows;
+    struct db_value values[closing_orders_max];
+    ids_fill(values, order_ids, *count);
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT id FROM orders WHERE status NOT IN ('pending', 'inProgress') AND id IN " ORDER_IDS,
+               values, closing_orders_max, &rows);
+    if (error != IW_OK)
+        return error;
+    for (*count = 0; *count < rows.count; (*count)++)
+        order_ids[*count] = db_integer_of(db_at(&rows, *count, 0));
+    return IW_OK;
+}
+
+enum iw_error closing_inputs_forget(struct context *context, struct db *db, const int64_t *order_ids,
+                                    unsigned count)
+{
+    struct db_value values[closing_orders_max];
+    ids_fill(values, order_ids, count);
+    return db_run(context, db,
+                  "UPDATE files SET store_key = NULL, target_url = NULL WHERE order_id IN " ORDER_IDS, values,
+                  closing_orders_max, NULL);
 }
 
 enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id, int64_t now_ms)

@@ -120,8 +120,16 @@ struct closing_place {
 enum iw_error closing_places(struct context *context, struct db *db, int64_t order_id,
                              struct closing_place **places, unsigned *count) IW_MUST_USE;
 
-/* The inputs of an order are gone from the store; the URLs of its targets, which let write, are forgotten. */
-enum iw_error closing_inputs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+/* Most orders of the two below. */
+enum { closing_orders_max = 8 };
+
+/* Keeps those of the orders that are neither pending nor in progress. */
+enum iw_error closing_ended(struct context *context, struct db *db, int64_t *order_ids,
+                            unsigned *count) IW_MUST_USE;
+
+/* The inputs of orders are gone from the store; the URLs of their targets, which let write, are forgotten. */
+enum iw_error closing_inputs_forget(struct context *context, struct db *db, const int64_t *order_ids,
+                                    unsigned count) IW_MUST_USE;
 
 /* Everything of an order is gone from the store. */
 enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id,

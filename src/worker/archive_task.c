@@ -97,6 +97,7 @@ void archive_task_begin(struct worker *worker, struct task *task)
 {
     struct zip_entry *entries = NULL;
     unsigned count = 0;
+    task_begin(task);
     enum iw_error error = entries_read(worker, task, &entries, &count);
     task->archive_key = (struct storage_key){
         .kind = STORAGE_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};

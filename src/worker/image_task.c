@@ -20,13 +20,7 @@
 #include "worker/seal.h"
 #include "worker/worker.h"
 
-enum {
-    /* A process that dies before its first word is not started again at once. */
-    pause_first_ms = 250,
-    pause_longest_ms = 10000,
-    start_limit_ms = 20000,
-    copy_bytes = 256 * 1024
-};
+enum { copy_bytes = 256 * 1024 };
 
 /* The picture is at fault: another try would say the same. */
 static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
@@ -38,93 +32,6 @@ static bool is_final(enum iw_error error)
         if (final_errors[i] == error)
             return true;
     return false;
-}
-
-/* ---- the image process ---- */
-
-static void helper_pause(struct task *task, const char *reason, int wait_status)
-{
-    unsigned doublings = task->helper_failures < 6 ? task->helper_failures : 6;
-    int64_t pause_ms = (int64_t)pause_first_ms << doublings;
-    task->helper_failures++;
-    task->helper_at_ms = clock_monotonic_ms() + (pause_ms < pause_longest_ms ? pause_ms : pause_longest_ms);
-    log_event(LOG_ERROR, NULL, "image_process_failed", LOG_TEXT("reason", reason),
-              LOG_NUMBER("signal", WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0),
-              LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0));
-}
-
-void image_task_helper_end(struct task *task, int *wait_status)
-{
-    *wait_status = 0;
-    image_client_kill(&task->helper);
-    image_client_close(&task->helper);
-    if (task->helper.pid > 0)
-        while (waitpid(task->helper.pid, wait_status, 0) < 0 && errno == EINTR)
-            continue;
-    task->helper = (struct image_client){.pid = 0, .socket = -1};
-    task->helper_state = HELPER_NONE;
-}
-
-void image_task_helper_start(struct worker *worker, struct task *task)
-{
-    const struct config *config = &worker->config;
-    struct context *context = &worker->context;
-    const struct image_client_options options = {
-        .program = config->worker_image_program,
-        .weights_path = config->image_weights_file,
-        .watermark_key_path =
-            access(config->image_watermark_key_file, R_OK) == 0 ? config->image_watermark_key_file : NULL,
-        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
-        .cpu_seconds = (unsigned)config->image_timeout_s,
-        .pixels_max = (uint64_t)config->image_pixels_max,
-        .side_max_px = (uint32_t)config->image_side_max_px,
-        .images_max = (unsigned)config->worker_images_per_process,
-        .is_unsealed_allowed = config->worker_allow_unsealed,
-    };
-    if (image_client_spawn(context, &options, &task->helper) != IW_OK) {
-        log_failure(context, "image_process_failed");
-        context_clear(context);
-        helper_pause(task, "spawn", 0);
-        return;
-    }
-    task->helper_state = HELPER_STARTING;
-    task->helper_at_ms = clock_monotonic_ms() + start_limit_ms;
-}
-
-/* What of the seal this machine refuses, told once: every process of it will say the same. */
-static void seal_tell(struct worker *worker, const struct image_answer *answer)
-{
-    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
-    bool is_landlocked = (answer->seal_missing & SEAL_LANDLOCK) == 0;
-    if (answer->seal_missing == 0 || worker->is_seal_told)
-        return;
-    worker->is_seal_told = true;
-    log_event(is_unsealed ? LOG_ERROR : LOG_WARN, NULL, "seal_incomplete",
-              LOG_TEXT("missing", !is_unsealed    ? "landlock"
-                                  : is_landlocked ? "seccomp"
-                                                  : "seccomp landlock"),
-              LOG_TEXT("cause", answer->cause));
-}
-
-/* The first word: the process has loaded what it needs and is sealed. */
-static void helper_ready(struct worker *worker, struct task *task, const struct image_answer *answer)
-{
-    int wait_status;
-    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
-    if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
-        task->helper_state = HELPER_READY;
-        task->helper_failures = 0;
-        task->helper_at_ms = 0;
-        worker_look_ask(worker);
-        seal_tell(worker, answer);
-        return;
-    }
-    log_event(LOG_ERROR, NULL, "image_process_refused",
-              LOG_TEXT("code", iw_error_code((enum iw_error)answer->error)),
-              LOG_TEXT("reason", answer->reason), LOG_TEXT("message", answer->sentence),
-              LOG_TEXT("cause", answer->cause));
-    image_task_helper_end(task, &wait_status);
-    helper_pause(task, "refused", wait_status);
 }
 
 /* ---- a job into the process ---- */
@@ -139,13 +46,24 @@ static bool wants_thumbnail(const struct job *job)
     return !job->has_thumbnail && !job->is_zero_copy && job->kind != JOB_EXTRACT;
 }
 
-static void scratch_close(struct task *task)
+static void files_close(int *const files[], size_t count)
 {
-    if (task->result_file >= 0)
-        close(task->result_file);
-    if (task->thumbnail_file >= 0)
-        close(task->thumbnail_file);
-    task->result_file = task->thumbnail_file = -1;
+    for (size_t i = 0; i < count; i++) {
+        if (*files[i] >= 0)
+            close(*files[i]);
+        *files[i] = -1;
+    }
+}
+
+static void inputs_close(struct task *task)
+{
+    files_close((int *const[]){&task->input_file, &task->original_file}, 2);
+}
+
+void image_task_close(struct task *task)
+{
+    inputs_close(task);
+    files_close((int *const[]){&task->result_file, &task->thumbnail_file}, 2);
 }
 
 /* The seed moves the pattern's grid: the same for every try of a file, another for every file. */
@@ -160,14 +78,7 @@ static uint64_t seed_of(const struct job *job)
     return seed;
 }
 
-/* What a job needs of the outside: descriptors, -1 where there is none, and the number to embed. */
-struct supply {
-    int input;
-    int original;
-    uint64_t watermark_number;
-};
-
-static enum iw_error request_send(struct task *task, const struct supply *supply)
+static enum iw_error request_send(struct task *task, const struct helper *helper)
 {
     static const enum image_kind kinds[JOB_KIND_COUNT] = {
         [JOB_PROTECT] = IMAGE_ANTI_AI,
@@ -183,17 +94,17 @@ static enum iw_error request_send(struct task *task, const struct supply *supply
         .version = image_protocol_version,
         .kind = kinds[task->job.kind],
         .flags = (task->thumbnail_file >= 0 ? (uint32_t)IMAGE_WANTS_THUMBNAIL : 0) |
-                 (supply->original >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0),
+                 (task->original_file >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0),
         .strength = (uint32_t)strengths[task->job.strength],
         .ticket = (uint64_t)task->job.id,
         .seed = seed_of(&task->job),
-        .watermark_number = supply->watermark_number,
+        .watermark_number = task->watermark_number,
     };
-    const int files[image_file_count] = {[IMAGE_INPUT] = supply->input,
-                                         [IMAGE_ORIGINAL] = supply->original,
+    const int files[image_file_count] = {[IMAGE_INPUT] = task->input_file,
+                                         [IMAGE_ORIGINAL] = task->original_file,
                                          [IMAGE_OUTPUT] = task->result_file,
                                          [IMAGE_THUMBNAIL] = task->thumbnail_file};
-    return image_client_send(&task->context, &task->helper, &request, files);
+    return image_client_send(&task->context, &helper->client, &request, files);
 }
 
 /* The descriptor of an input, or what there is to say against it. */
@@ -207,24 +118,16 @@ static enum iw_error input_open(struct worker *worker, struct task *task, const 
     return storage_get(worker->storage, &task->context, &key, input, NULL);
 }
 
-static enum iw_error supply_open(struct worker *worker, struct task *task, struct supply *supply)
+static enum iw_error supply_open(struct worker *worker, struct task *task)
 {
     const struct job *job = &task->job;
-    enum iw_error error = input_open(worker, task, job->store_key, &supply->input);
+    enum iw_error error = input_open(worker, task, job->store_key, &task->input_file);
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
-        error = input_open(worker, task, job->original_key, &supply->original);
+        error = input_open(worker, task, job->original_key, &task->original_file);
     if (error == IW_OK && job->kind == JOB_EMBED)
         error = texts_number(&task->context, worker->domain.db, job->order_id, job->position, job->copy,
-                             &supply->watermark_number);
+                             &task->watermark_number);
     return error;
-}
-
-static void supply_close(const struct supply *supply)
-{
-    if (supply->input >= 0)
-        close(supply->input);
-    if (supply->original >= 0)
-        close(supply->original);
 }
 
 /* Anonymous files for what the process is to write. */
@@ -241,25 +144,33 @@ static enum iw_error scratch_make(struct task *task)
     return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-void image_task_begin(struct worker *worker, struct task *task)
+void image_task_prepare(struct worker *worker, struct task *task)
 {
-    struct supply supply = {.input = -1, .original = -1};
-    enum iw_error error = supply_open(worker, task, &supply);
+    task->watermark_number = 0;
+    enum iw_error error = supply_open(worker, task);
     if (error == IW_OK)
         error = scratch_make(task);
     if (error == IW_OK)
-        error = request_send(task, &supply);
-    if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
-    supply_close(&supply);
-    if (error == IW_OK) {
-        task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
         return;
-    }
-    scratch_close(task);
+    image_task_close(task);
     log_failure(&task->context, "job_not_begun");
     task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
                  task->context.reason != NULL ? task->context.reason : "not_begun");
+}
+
+bool image_task_send(struct worker *worker, struct task *task, struct helper *helper)
+{
+    enum iw_error error = request_send(task, helper);
+    if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
+    if (error != IW_OK)
+        return false;
+    inputs_close(task);
+    task_begin(task);
+    task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
+    task->helper = helper;
+    helper->task = task;
+    return true;
 }
 
 /* ---- the answer into the store ---- */
@@ -336,6 +247,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     if (error != IW_OK)
         return error;
     task->result_key = key;
+    helper_turn(worker);
     if (fault_fails(FAULT_RESULT_STORED))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
     if (outcome->result.format[0] == '\0')
@@ -394,26 +306,26 @@ static void answer_take(struct worker *worker, struct task *task, const struct i
         return;
     }
     if (answer->error != IW_OK) {
-        scratch_close(task);
+        image_task_close(task);
         refusal_take(worker, task, answer);
         return;
     }
     if (!is_believable(task, answer) || result_store(worker, task, answer) != IW_OK) {
-        scratch_close(task);
+        image_task_close(task);
         task_discard(worker, task);
         log_failure(&task->context, "result_not_stored");
         task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
                      task->context.reason != NULL ? task->context.reason : "result_unsound");
         return;
     }
-    scratch_close(task);
+    image_task_close(task);
     task_end(worker, task);
 }
 
 /* The process is gone in the middle of a picture: its death counts, whoever killed it. */
 static void death_take(struct worker *worker, struct task *task, int wait_status)
 {
-    scratch_close(task);
+    image_task_close(task);
     log_event(LOG_ERROR, &task->context, "image_process_died",
               LOG_TEXT("reason", task->is_overdue ? "timeout" : "crash"),
               LOG_NUMBER("signal", WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0),
@@ -426,41 +338,10 @@ static void death_take(struct worker *worker, struct task *task, int wait_status
                  NULL, is_timeout ? "timeout" : "crash");
 }
 
-static void helper_ended(struct worker *worker, struct task *task)
+void image_task_take(struct worker *worker, struct task *task)
 {
-    int wait_status;
-    bool was_starting = task->helper_state == HELPER_STARTING;
-    bool had_job = task->state == TASK_RUNNING && task->child == 0;
-    image_task_helper_end(task, &wait_status);
-    if (was_starting)
-        helper_pause(task, "died_at_start", wait_status);
-    if (had_job)
-        death_take(worker, task, wait_status);
-}
-
-void image_task_poll(struct worker *worker, struct task *task)
-{
-    struct image_answer answer;
-    int wait_status;
-    enum image_client_event event = image_client_receive(&task->helper, &answer);
-    if (event == IMAGE_CLIENT_NOTHING)
-        return;
-    if (event == IMAGE_CLIENT_ENDED) {
-        helper_ended(worker, task);
-        return;
-    }
-    if (task->helper_state == HELPER_STARTING && answer.kind == IMAGE_READY) {
-        helper_ready(worker, task, &answer);
-        return;
-    }
-    bool is_awaited =
-        task->state == TASK_RUNNING && task->child == 0 && answer.ticket == (uint64_t)task->job.id;
-    if (!is_awaited) {
-        helper_ended(worker, task); /* Words that nobody asked for: it is not to be trusted. */
-        return;
-    }
-    fault_point(FAULT_IMAGE_HEARD);
-    if (answer.is_last)
-        image_task_helper_end(task, &wait_status);
-    answer_take(worker, task, &answer);
+    if (task->answer != NULL)
+        answer_take(worker, task, task->answer);
+    else
+        death_take(worker, task, task->wait_status);
 }

@@ -13,21 +13,12 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "domain/upkeep.h"
 #include "store/workers.h"
 #include "worker/worker.h"
 
 enum {
     turn_longest_ms = 1000,
     database_retry_ms = 1000,
-    upkeep_ms = 3000,
-    stranded_ms = 10000,
-    upkeep_orders = 20,
-    reclaim_ms = 60 * 60 * 1000,
-    orphans_ms = 10000,
-    orphans_pause_ms = 10 * 60 * 1000, /* where a step sees the whole store */
-    orphans_keys = 200,                /* a step of some milliseconds */
-    unfinished_age_s = 24 * 60 * 60,
     pool_arena_bytes = 256 * 1024 * 1024,
     processes_max = 256
 };
@@ -43,7 +34,7 @@ static void level_apply(const struct config *config)
 
 /* ---- the database: away and back is told once ---- */
 
-static bool database_said(struct worker *worker, enum iw_error error, const char *event)
+bool worker_database_said(struct worker *worker, enum iw_error error, const char *event)
 {
     if (error == IW_OK) {
         if (worker->is_database_away)
@@ -60,20 +51,7 @@ static bool database_said(struct worker *worker, enum iw_error error, const char
 
 /* ---- leases ---- */
 
-void worker_look_ask(struct worker *worker)
-{
-    for (int class = 0; class < JOB_CLASS_COUNT; class ++)
-        worker->pools[class].is_look_asked = true;
-}
-
-static unsigned tasks_able(const struct pool *pool)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < pool->count; i++)
-        count += task_is_able(&pool->tasks[i]);
-    return count;
-}
-
+/* Jobs that are leased, whatever has become of them. */
 static unsigned tasks_busy(const struct worker *worker)
 {
     unsigned count = 0;
@@ -83,50 +61,14 @@ static unsigned tasks_busy(const struct worker *worker)
     return count;
 }
 
-static bool is_any_able(const struct worker *worker)
+/* What is worked on: image processes and archives, and transfers. */
+static unsigned places_busy(const struct worker *worker)
 {
-    return tasks_able(&worker->pools[JOB_CLASS_IMAGE]) + tasks_able(&worker->pools[JOB_CLASS_TRANSFER]) > 0;
-}
-
-static void job_hand_out(struct worker *worker, struct pool *pool, const struct job *job)
-{
-    for (unsigned i = 0; i < pool->count; i++)
-        if (task_is_able(&pool->tasks[i])) {
-            task_begin(worker, &pool->tasks[i], job);
-            return;
-        }
-}
-
-/* Leases as many jobs as can begin at once; what is left is for whoever hears the bell next. */
-static void worker_look(struct worker *worker, enum job_class class)
-{
-    struct job jobs[jobs_lease_max];
-    struct pool *pool = &worker->pools[class];
-    unsigned able = tasks_able(pool), count = 0;
-    int64_t now_ms = clock_monotonic_ms();
-    const struct jobs_place place = {.owner = worker->owner,
-                                     .class = class,
-                                     .lease_s = worker->config.worker_lease_s,
-                                     .account_most = pool->account_most,
-                                     .cursor = &pool->cursor};
-    if (!pool->is_look_asked || able == 0 || now_ms < worker->look_at_ms || worker->stop_at_ms != 0 ||
-        worker->is_paused)
-        return;
-    pool->is_look_asked = false;
-    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, &place, able, jobs, &count);
-    if (!database_said(worker, error, "lease_failed")) {
-        pool->is_look_asked = true;
-        worker->look_at_ms = now_ms + database_retry_ms;
-        return;
-    }
-    if (count > 0)
-        fault_point(FAULT_WORKER_LEASED);
-    for (unsigned i = 0; i < count; i++)
-        job_hand_out(worker, pool, &jobs[i]);
-    if (count == able || count == jobs_lease_max) {
-        pool->is_look_asked = true;
-        queue_ring(worker->domain.redis, &worker->start, &worker->context, jobs[count - 1].order_id);
-    }
+    const struct pool *transfers = &worker->pools[JOB_CLASS_TRANSFER];
+    unsigned count = helper_busy_count(worker);
+    for (unsigned i = 0; i < transfers->count; i++)
+        count += transfers->tasks[i].state != TASK_FREE;
+    return count;
 }
 
 /* The row that tells of this worker, and the switch that an operator may have set. */
@@ -147,8 +89,8 @@ static void worker_tell(struct worker *worker)
                                    .host = host,
                                    .pid = getpid(),
                                    .version = PACKAGE_VERSION,
-                                   .places = worker->pools[JOB_CLASS_IMAGE].count,
-                                   .busy = tasks_busy(worker),
+                                   .places = worker->helper_count,
+                                   .busy = places_busy(worker),
                                    .metrics = text.data};
     enum iw_error error = workers_note(context, worker->domain.db, &row);
     if (error == IW_OK)
@@ -161,6 +103,8 @@ static void worker_tell(struct worker *worker)
     if (is_paused != worker->is_paused)
         log_event(LOG_INFO, NULL, is_paused ? "queue_paused" : "queue_resumed");
     worker->is_paused = is_paused;
+    if (is_paused)
+        lease_give_all_back(worker);
 }
 
 static void worker_heartbeat(struct worker *worker, int64_t now_ms)
@@ -175,100 +119,8 @@ static void worker_heartbeat(struct worker *worker, int64_t now_ms)
         return;
     enum iw_error error =
         jobs_renew(&worker->context, worker->domain.db, worker->owner, worker->config.worker_lease_s, &count);
-    if (!database_said(worker, error, "heartbeat_failed"))
+    if (!worker_database_said(worker, error, "heartbeat_failed"))
         worker->heartbeat_at_ms = now_ms + database_retry_ms;
-}
-
-/* Takes back what dead supervisors of this machine and silent ones of any had leased. */
-static enum iw_error leases_take_back(struct worker *worker, int64_t *taken)
-{
-    struct context *context = &worker->context;
-    struct db *db = worker->domain.db;
-    const char **owners;
-    unsigned count = 0;
-    int64_t jobs = 0;
-    enum iw_error error = jobs_owners(context, db, worker->machine, &owners, &count);
-    for (unsigned i = 0; error == IW_OK && i < count; i++) {
-        if (!owner_is_dead(owners[i]))
-            continue;
-        error = jobs_release_owner(context, db, owners[i], &jobs);
-        *taken += jobs;
-    }
-    jobs = 0;
-    if (error == IW_OK)
-        error = jobs_release_silent(context, db, &jobs);
-    *taken += jobs;
-    return error;
-}
-
-static void worker_sweep(struct worker *worker, int64_t now_ms)
-{
-    int64_t taken = 0;
-    worker->sweep_at_ms = now_ms + worker->config.worker_sweep_ms;
-    if (!database_said(worker, leases_take_back(worker, &taken), "sweep_failed"))
-        return;
-    if (taken > 0)
-        fault_point(FAULT_WORKER_SWEPT);
-    metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)taken);
-    if (taken > 0)
-        log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
-                  LOG_NUMBER("jobs", taken));
-    worker_look_ask(worker);
-}
-
-/* Jobs that a clock set back has put out of reach. */
-static void worker_hasten(struct worker *worker, int64_t now_ms)
-{
-    int64_t count = 0;
-    worker->stranded_at_ms = now_ms + stranded_ms;
-    enum iw_error error = jobs_hasten_stranded(&worker->context, worker->domain.db, &count);
-    if (!database_said(worker, error, "sweep_failed") || count == 0)
-        return;
-    log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
-              LOG_NUMBER("jobs", count));
-    worker_look_ask(worker);
-}
-
-/* ---- what time asks of orders ---- */
-
-static void worker_upkeep(struct worker *worker, int64_t now_ms)
-{
-    unsigned abandoned = 0, expired = 0;
-    worker->upkeep_at_ms = now_ms + upkeep_ms;
-    enum iw_error error = upkeep_abandon(&worker->domain, worker->storage, upkeep_orders, &abandoned);
-    if (error == IW_OK)
-        error = upkeep_expire(&worker->domain, worker->storage, upkeep_orders, &expired);
-    database_said(worker, error, "upkeep_failed");
-    if (abandoned == upkeep_orders || expired == upkeep_orders)
-        worker->upkeep_at_ms = now_ms;
-}
-
-static void worker_reclaim(struct worker *worker, int64_t now_ms)
-{
-    unsigned orders = 0, unfinished = 0;
-    worker->reclaim_at_ms = now_ms + reclaim_ms;
-    enum iw_error error = upkeep_reclaim(&worker->domain, worker->storage, &orders);
-    if (error == IW_OK && workers_forget(&worker->context, worker->domain.db, "") != IW_OK)
-        context_clear(&worker->context);
-    if (error == IW_OK)
-        error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
-    if (!database_said(worker, error, "reclaim_failed"))
-        worker->reclaim_at_ms = now_ms + database_retry_ms;
-    if (orders + unfinished > 0)
-        log_event(LOG_INFO, NULL, "reclaimed", LOG_NUMBER("orders", orders),
-                  LOG_NUMBER("unfinished", unfinished));
-}
-
-/* A step at a time, round and round. */
-static void worker_orphans(struct worker *worker, int64_t now_ms)
-{
-    unsigned count = 0, from = worker->orphans_part;
-    enum iw_error error =
-        upkeep_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
-    bool is_whole = database_said(worker, error, "reclaim_failed") && from == 0 && worker->orphans_part == 0;
-    worker->orphans_at_ms = now_ms + (is_whole ? orphans_pause_ms : orphans_ms);
-    if (count > 0)
-        log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
 }
 
 /* ---- the loop ---- */
@@ -281,41 +133,47 @@ static void timers_run(struct worker *worker)
     for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
         for (unsigned i = 0; i < pool->count; i++)
             task_tick(worker, &pool->tasks[i], now_ms);
-    if (worker->stop_at_ms != 0)
-        return;
-    if (now_ms >= worker->sweep_at_ms)
-        worker_sweep(worker, now_ms);
-    if (now_ms >= worker->stranded_at_ms && !worker->is_database_away)
-        worker_hasten(worker, now_ms);
-    if (now_ms >= worker->upkeep_at_ms && !worker->is_database_away)
-        worker_upkeep(worker, now_ms);
-    if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)
-        worker_reclaim(worker, now_ms);
-    if (now_ms >= worker->orphans_at_ms && !worker->is_database_away)
-        worker_orphans(worker, now_ms);
+    for (unsigned i = 0; i < worker->helper_count; i++)
+        helper_tick(worker, &worker->helpers[i], now_ms);
+    clear_tick(worker, now_ms);
+    lease_tell_tick(worker, now_ms);
+    chores_tick(worker, now_ms);
 }
 
-/* When a place of the pool has something to do, or is to look for it. */
-static int64_t pool_next_ms(const struct worker *worker, const struct pool *pool)
+/* When a task of a class has something to do, or there is to be looked for one. */
+static int64_t pool_next_ms(const struct worker *worker, enum job_class class)
 {
     int64_t next_ms = INT64_MAX;
+    const struct pool *pool = &worker->pools[class];
     for (unsigned i = 0; i < pool->count; i++)
         next_ms = task_next_ms(&pool->tasks[i]) < next_ms ? task_next_ms(&pool->tasks[i]) : next_ms;
-    if (pool->is_look_asked && !worker->is_paused && tasks_able(pool) > 0 && worker->look_at_ms < next_ms)
+    if (pool->is_look_asked && !worker->is_paused && worker->stop_at_ms == 0 &&
+        worker->look_at_ms < next_ms && lease_room(worker, class) > 0)
         next_ms = worker->look_at_ms;
+    return next_ms;
+}
+
+/* No image process is started any more when all is to end. */
+static int64_t helpers_next_ms(const struct worker *worker)
+{
+    int64_t next_ms = INT64_MAX;
+    for (unsigned i = 0; i < worker->helper_count && worker->stop_at_ms == 0; i++)
+        if (helper_next_ms(&worker->helpers[i]) < next_ms)
+            next_ms = helper_next_ms(&worker->helpers[i]);
     return next_ms;
 }
 
 static int wait_ms(const struct worker *worker)
 {
     int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
-    const int64_t at_ms[] = {worker->heartbeat_at_ms, worker->sweep_at_ms, worker->upkeep_at_ms};
+    const int64_t at_ms[] = {worker->heartbeat_at_ms, chores_next_ms(worker), helpers_next_ms(worker),
+                             pool_next_ms(worker, JOB_CLASS_IMAGE), pool_next_ms(worker, JOB_CLASS_TRANSFER)};
     for (size_t i = 0; i < sizeof at_ms / sizeof at_ms[0]; i++)
         next_ms = at_ms[i] < next_ms ? at_ms[i] : next_ms;
-    for (int class = 0; class < JOB_CLASS_COUNT; class ++) {
-        int64_t pool_ms = pool_next_ms(worker, &worker->pools[class]);
-        next_ms = pool_ms < next_ms ? pool_ms : next_ms;
-    }
+    if (worker->clear_count > 0)
+        next_ms = now_ms;
+    if (worker->tell_order_id != 0 && worker->tell_at_ms < next_ms)
+        next_ms = worker->tell_at_ms;
     int fetch_ms = fetch_wait_ms(worker->fetch);
     if (fetch_ms >= 0 && now_ms + fetch_ms < next_ms)
         next_ms = now_ms + fetch_ms;
@@ -324,14 +182,34 @@ static int wait_ms(const struct worker *worker)
     return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
 }
 
+/* The descriptors of image processes, then those of archives' children. */
+static unsigned work_poll(const struct worker *worker, struct pollfd *places)
+{
+    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    unsigned count = 0;
+    for (unsigned i = 0; i < worker->helper_count; i++)
+        places[count++] = (struct pollfd){.fd = worker->helpers[i].client.socket, .events = POLLIN};
+    for (unsigned i = 0; i < pool->count; i++)
+        places[count++] = (struct pollfd){.fd = pool->tasks[i].child_pipe, .events = POLLIN};
+    return count;
+}
+
+static void work_take(struct worker *worker, const struct pollfd *places)
+{
+    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    for (unsigned i = 0; i < worker->helper_count; i++, places++)
+        if (places->revents != 0)
+            helper_poll(worker, &worker->helpers[i]);
+    for (unsigned i = 0; i < pool->count; i++, places++)
+        if (places->revents != 0)
+            archive_task_poll(worker, &pool->tasks[i]);
+}
+
 /* Waits for a signal, the bell, an image process or a child, and takes what they say. */
 static void events_take(struct worker *worker, int timeout_ms)
 {
-    struct pollfd places[processes_max + 2 + deliver_descriptors_max + fetch_descriptors_max];
-    struct task *tasks = worker->pools[JOB_CLASS_IMAGE].tasks;
-    unsigned count = worker->pools[JOB_CLASS_IMAGE].count;
-    for (unsigned i = 0; i < count; i++)
-        places[i] = (struct pollfd){.fd = task_descriptor(&tasks[i]), .events = POLLIN};
+    struct pollfd places[3 * processes_max + 2 + deliver_descriptors_max + fetch_descriptors_max];
+    unsigned count = work_poll(worker, places);
     places[count] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
     places[count + 1] = (struct pollfd){.fd = queue_descriptor(&worker->queue), .events = POLLIN};
     struct pollfd *sockets = places + count + 2;
@@ -341,12 +219,10 @@ static void events_take(struct worker *worker, int timeout_ms)
     if (poll(places, count + 2 + socket_count + transfer_count, timeout_ms) < 0)
         return;
     process_signal_drain();
-    for (unsigned i = 0; i < count; i++)
-        if (places[i].revents != 0)
-            task_poll(worker, &tasks[i]);
+    work_take(worker, places);
     transfer_step(worker, transfers, transfer_count);
     if (queue_heard(&worker->queue, &worker->context)) {
-        worker_look_ask(worker);
+        lease_look_ask(worker);
         deliver_wake(worker->deliver);
     }
     deliver_step(worker->deliver, sockets, socket_count, worker->stop_at_ms != 0);
@@ -381,19 +257,30 @@ static void worker_reload(struct worker *worker)
     process_notify("READY=1");
 }
 
+/*
+ * What is not begun is put back; where the database does not hear of that, whoever
+ * comes next on this machine finds the leases of a dead owner.
+ */
+static void worker_stop(struct worker *worker)
+{
+    struct task *task;
+    worker->stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
+    process_notify("STOPPING=1");
+    lease_give_all_back(worker);
+    while ((task = helper_task_next(worker)) != NULL)
+        task_free(worker, task);
+    log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
+}
+
 /* True when the loop is to end: all is finished, or it is asked a second time, or it takes too long. */
 static bool is_over(struct worker *worker)
 {
-    int64_t now_ms = clock_monotonic_ms();
     if (process_stop_count == 0)
         return false;
-    if (worker->stop_at_ms == 0) {
-        worker->stop_at_ms = now_ms + worker->config.image_timeout_s * 1000;
-        process_notify("STOPPING=1");
-        log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
-    }
+    if (worker->stop_at_ms == 0)
+        worker_stop(worker);
     unsigned busy = tasks_busy(worker) + deliver_count(worker->deliver);
-    return process_stop_count > 1 || busy == 0 || now_ms >= worker->stop_at_ms;
+    return process_stop_count > 1 || busy == 0 || clock_monotonic_ms() >= worker->stop_at_ms;
 }
 
 static void worker_serve(struct worker *worker)
@@ -405,11 +292,14 @@ static void worker_serve(struct worker *worker)
             worker_reload(worker);
         timers_run(worker);
         for (int class = 0; class < JOB_CLASS_COUNT; class ++)
-            worker_look(worker, (enum job_class) class);
-        if (is_any_able(worker) && worker->stop_at_ms == 0)
+            lease_look(worker, (enum job_class) class);
+        bool has_room = lease_room(worker, JOB_CLASS_IMAGE) + lease_room(worker, JOB_CLASS_TRANSFER) > 0;
+        if (has_room && worker->stop_at_ms == 0)
             queue_listen(&worker->queue, &worker->context);
         events_take(worker, wait_ms(worker));
     }
+    if (process_stop_count < 2)
+        clear_run(worker);
 }
 
 /* ---- begin and end ---- */
@@ -427,11 +317,22 @@ static void pool_make(struct worker *worker, enum job_class class, unsigned coun
         pool->tasks[i] = (struct task){.worker = worker,
                                        .class = class,
                                        .arena = arena_new(0),
-                                       .helper = {.pid = 0, .socket = -1},
                                        .child_pipe = -1,
+                                       .input_file = -1,
+                                       .original_file = -1,
                                        .result_file = -1,
                                        .thumbnail_file = -1,
                                        .source_file = -1};
+}
+
+static void helpers_make(struct worker *worker, unsigned count)
+{
+    worker->helpers = calloc(count, sizeof *worker->helpers);
+    worker->helper_count = count;
+    if (worker->helpers == NULL)
+        abort();
+    for (unsigned i = 0; i < count; i++)
+        worker->helpers[i].client.socket = -1;
 }
 
 /* A source may hang for as long as it is given; a picture does not, so that nothing is kept free there. */
@@ -440,7 +341,8 @@ static void pools_make(struct worker *worker)
     int64_t wanted = worker->config.worker_processes;
     unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
     unsigned transfers = (unsigned)worker->config.worker_transfers;
-    pool_make(worker, JOB_CLASS_IMAGE, processes < processes_max ? processes : processes_max, processes_max);
+    helpers_make(worker, processes < processes_max ? processes : processes_max);
+    pool_make(worker, JOB_CLASS_IMAGE, 2 * worker->helper_count, 2 * processes_max);
     pool_make(worker, JOB_CLASS_TRANSFER, transfers, transfers / 2);
 }
 
@@ -501,7 +403,11 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
 
 static void worker_close(struct worker *worker)
 {
+    int wait_status;
     transfer_close(worker);
+    for (unsigned i = 0; i < worker->helper_count; i++)
+        helper_end(&worker->helpers[i], &wait_status);
+    free(worker->helpers);
     for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
         for (unsigned i = 0; i < pool->count; i++)
             task_drop(&pool->tasks[i]);
@@ -537,7 +443,7 @@ int supervisor_run(struct context *context, const char *config_file)
         arena_free(worker.arena);
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.pools[JOB_CLASS_IMAGE].count),
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.helper_count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
     fault_point(FAULT_WORKER_STARTED);

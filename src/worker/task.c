@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/upkeep.h"
 #include "worker/worker.h"
 
 enum {
@@ -30,11 +29,12 @@ static struct domain task_domain(struct worker *worker, struct task *task)
     return domain;
 }
 
-static void task_free(struct worker *worker, struct task *task)
+void task_free(struct worker *worker, struct task *task)
 {
+    image_task_close(task);
     task->state = TASK_FREE;
     task->result_key.order_id = task->thumbnail_key.order_id = 0;
-    worker_look_ask(worker);
+    worker->pools[task->class].is_look_asked = true;
 }
 
 void task_discard(struct worker *worker, struct task *task)
@@ -53,7 +53,6 @@ void task_discard(struct worker *worker, struct task *task)
 /* What the record changed beside the job. */
 static void effect_apply(struct worker *worker, struct task *task, const struct outcome_effect *effect)
 {
-    struct domain domain = task_domain(worker, task);
     if (effect->is_order_gone)
         task_discard(worker, task);
     if (!effect->is_thumbnail_used && task->thumbnail_key.order_id != 0) {
@@ -63,17 +62,16 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
     bool is_pushed = task->job.kind == JOB_PUSH && effect->verdict.event != JOB_EVENT_RETRY;
     if (is_pushed && storage_key_read(task->job.result_key, &task->result_key))
         task_discard(worker, task);
-    if (effect->is_job_queued)
-        queue_ring(domain.redis, &worker->start, &task->context, task->job.order_id);
+    if (effect->is_job_queued) {
+        lease_look_ask(worker);
+        queue_ring(worker->domain.redis, &worker->start, &task->context, task->job.order_id);
+    }
     if (!effect->is_order_ended)
         return;
     fault_point(FAULT_ORDER_ENDED);
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
     deliver_wake(worker->deliver);
-    if (upkeep_order_clear(&domain, worker->storage, task->job.order_id) == IW_OK)
-        return;
-    log_failure(&task->context, "order_not_cleared");
-    worker->reclaim_at_ms = 0;
+    clear_note(worker, task->job.order_id);
 }
 
 static void job_count(const struct worker *worker, const struct task *task, enum job_event event)
@@ -147,9 +145,11 @@ static void task_record(struct worker *worker, struct task *task)
     struct outcome_effect effect;
     struct domain domain = task_domain(worker, task);
     context_clear(&task->context);
+    helper_turn(worker);
     fault_point(FAULT_OUTCOME_KNOWN);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
     fault_point(FAULT_OUTCOME_RECORDED);
+    helper_turn(worker);
     if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
         log_failure(&task->context, "outcome_refused");
         refused_discard(worker, task);
@@ -205,43 +205,31 @@ static void job_keep(struct task *task, const struct job *job)
     task->context.job_id = job->id;
 }
 
-void task_begin(struct worker *worker, struct task *task, const struct job *job)
+void task_begin(struct task *task)
+{
+    task->state = TASK_RUNNING;
+    task->begun_ms = clock_monotonic_ms();
+    log_event(LOG_DEBUG, &task->context, "job_begun", LOG_TEXT("kind", job_kind_name(task->job.kind)),
+              LOG_NUMBER("attempt", task->job.attempt));
+}
+
+void task_lease(struct worker *worker, struct task *task, const struct job *job)
 {
     job_keep(task, job);
-    task->state = TASK_RUNNING;
+    task->state = TASK_AHEAD;
+    task->turn = worker->turn++;
     task->is_overdue = false;
     task->begun_ms = clock_monotonic_ms();
+    task->give_back_ms = task->begun_ms + helper_quick_ms;
     task->deadline_ms = INT64_MAX;
-    log_event(LOG_DEBUG, &task->context, "job_begun", LOG_TEXT("kind", job_kind_name(job->kind)),
-              LOG_NUMBER("attempt", job->attempt));
     if (job->kind == JOB_ARCHIVE)
-        archive_task_begin(worker, task);
-    else if (job->attempt > attempts_max && job->was_lost)
+        return;
+    if (job->attempt > attempts_max && job->was_lost)
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED, NULL, "attempts");
     else if (task->class == JOB_CLASS_TRANSFER)
         transfer_begin(worker, task);
     else
-        image_task_begin(worker, task);
-}
-
-bool task_is_able(const struct task *task)
-{
-    bool is_ready = task->class == JOB_CLASS_TRANSFER ? !task->worker->is_fetch_stale
-                                                      : task->helper_state == HELPER_READY;
-    return task->state == TASK_FREE && is_ready;
-}
-
-int task_descriptor(const struct task *task)
-{
-    return task->child_pipe >= 0 ? task->child_pipe : task->helper.socket;
-}
-
-void task_poll(struct worker *worker, struct task *task)
-{
-    if (task->child_pipe >= 0)
-        archive_task_poll(worker, task);
-    else if (task->helper.socket >= 0)
-        image_task_poll(worker, task);
+        image_task_prepare(worker, task);
 }
 
 /* Killing is enough: the end of the socket or pipe tells the rest. */
@@ -252,51 +240,68 @@ static void task_overdue(struct task *task)
     if (task->child > 0)
         kill(task->child, SIGKILL);
     else
-        image_client_kill(&task->helper);
+        helper_kill(task->helper);
+}
+
+/* An archive takes the place of an image process. */
+static bool is_archive_due(const struct task *task)
+{
+    const struct worker *worker = task->worker;
+    return task->job.kind == JOB_ARCHIVE && !worker->is_paused && helper_task_next(worker) == task &&
+           helper_busy_count(worker) < worker->helper_count;
+}
+
+/* What did not come to its turn in time is put back. */
+static void ahead_tick(struct worker *worker, struct task *task, int64_t now_ms)
+{
+    if (is_archive_due(task))
+        archive_task_begin(worker, task);
+    else if (now_ms >= task->give_back_ms)
+        lease_give_back(worker, task);
 }
 
 void task_tick(struct worker *worker, struct task *task, int64_t now_ms)
 {
     if (task->state == TASK_RUNNING && now_ms >= task->deadline_ms)
         task_overdue(task);
+    if (task->state == TASK_HEARD)
+        image_task_take(worker, task);
     if (task->state == TASK_RECORDING && now_ms >= task->record_at_ms)
         task_record(worker, task);
-    if (task->class == JOB_CLASS_TRANSFER)
-        return;
-    if (task->helper_state == HELPER_STARTING && now_ms >= task->helper_at_ms)
-        image_client_kill(&task->helper);
-    if (task->helper_state == HELPER_NONE && now_ms >= task->helper_at_ms && worker->stop_at_ms == 0)
-        image_task_helper_start(worker, task);
+    if (task->state == TASK_AHEAD)
+        ahead_tick(worker, task, now_ms);
 }
 
 int64_t task_next_ms(const struct task *task)
 {
-    int64_t next_ms = INT64_MAX;
-    if (task->state == TASK_RUNNING)
-        next_ms = task->deadline_ms;
-    if (task->state == TASK_RECORDING)
-        next_ms = task->record_at_ms;
-    bool has_helper = task->class == JOB_CLASS_IMAGE;
-    if (has_helper && task->helper_state != HELPER_READY && task->helper_at_ms < next_ms)
-        next_ms = task->helper_at_ms;
-    return next_ms;
+    switch (task->state) {
+    case TASK_FREE:
+        break;
+    case TASK_AHEAD:
+        return is_archive_due(task) ? 0 : task->give_back_ms;
+    case TASK_RUNNING:
+        return task->deadline_ms;
+    case TASK_HEARD:
+        return 0;
+    case TASK_RECORDING:
+        return task->record_at_ms;
+    }
+    return INT64_MAX;
 }
 
 void task_drop(struct task *task)
 {
     int wait_status;
-    image_task_helper_end(task, &wait_status);
     if (task->child > 0) {
         kill(task->child, SIGKILL);
         while (waitpid(task->child, &wait_status, 0) < 0 && errno == EINTR)
             continue;
     }
-    const int descriptors[] = {task->child_pipe, task->result_file, task->thumbnail_file};
-    for (int i = 0; i < 3; i++)
-        if (descriptors[i] >= 0)
-            close(descriptors[i]);
+    if (task->child_pipe >= 0)
+        close(task->child_pipe);
     task->child = 0;
-    task->child_pipe = task->result_file = task->thumbnail_file = -1;
+    task->child_pipe = -1;
+    image_task_close(task);
     transfer_drop(task);
     arena_free(task->arena);
     task->arena = NULL;

@@ -247,6 +247,7 @@ void transfer_drop(struct task *task)
 void transfer_begin(struct worker *worker, struct task *task)
 {
     bool is_push = task->job.kind == JOB_PUSH;
+    task_begin(task);
     if (is_push && task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms()) {
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
                      "The output target: its URL has expired.", "target_expired");
@@ -306,5 +307,5 @@ void transfer_step(struct worker *worker, const struct pollfd *polls, unsigned c
         log_failure(&worker->context, "reload_refused");
         context_clear(&worker->context);
     }
-    worker_look_ask(worker);
+    lease_look_ask(worker);
 }

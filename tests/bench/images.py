@@ -10,6 +10,8 @@ and by libvips, where they are installed.
 
     bench images                 4 photos of 12 and 12 of 1 megapixel
     bench images --full          100 of each, anti-AI in low strength too
+    bench images --photos 40 --only "1 MP extract" --only "12 MP embed"
+                                 some rows, of 40 photos each
 """
 import argparse
 import datetime
@@ -209,46 +211,63 @@ def resave(program, folder, count):
             after.children_user + after.children_system - used.children_user - used.children_system)
 
 
+def resave_all(name, data, megapixels):
+    count = len(data)
+    with tempfile.TemporaryDirectory(prefix="imgward-bench.") as folder:
+        for number, bytes_ in enumerate(data):
+            with open(os.path.join(folder, f"{number}.jpg"), "wb") as file:
+                file.write(bytes_)
+        for program in ("ImageMagick", "libvips"):
+            spent = resave(program, folder, count)
+            if spent is None:
+                print(f"{name} {program}: not installed (./dev deps bench)")
+            else:
+                seconds, cpu = spent
+                print(f"{name + ' ' + program + ' re-save':<26}{seconds:>8.1f}{count / seconds:>10.2f}"
+                      f"{megapixels * count / seconds:>8.1f}{cpu / count:>10.2f}", flush=True)
+
+
 def print_line(name, count, seconds, megapixels, stages, cpu, ready, places):
     own = max(0.001, seconds * places - ready)
     other = max(0.0, cpu["image"] - sum(stages.values()))
     rest = sum(cpu[name] for name in ("mariadbd", "nginx", "api", "redis"))
     shares = [*(stages[stage] for stage in STAGES), other, max(0.0, own - cpu["image"])]
-    print(f"{name:<26}{seconds:>8.1f}{count / seconds:>10.2f}{megapixels * count / seconds:>8.1f}{cpu['image'] / count:>10.2f}"
+    print(f"{name:<26}{seconds:>8.1f}{count / seconds:>10.2f}{megapixels * count / seconds:>8.1f}{cpu['image'] / count:>10.4f}"
           + "".join(f"{100 * share / own:>10.1f}" for share in shares)
           + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * places):>10.1f}", flush=True)
 
 
-def bench(stack, counts, is_full):
+def bench(stack, counts, is_full, only):
     line = Line(stack)
+
+    def is_wanted(row):
+        return not only or any(row == words for words in only)
     sources, what = photographs()
     print(f"machine: {os.cpu_count()} cores, {CORES} of them for this run; load {os.getloadavg()[0]:.1f} before the start; {what}")
     print(f"\n{'':<26}{'seconds':>8}{'photos/s':>10}{'MP/s':>8}{'CPU s':>10}" + "".join(f"{word:>10}" for word in (
         "decode %", "engine %", "encode %", "thumb %", "process %", "waiting %", "superv. %", "others %", "pushed %")))
     for name, (width, height) in SIZES.items():
         count, megapixels = counts[name], width * height / 1e6
+        if only and not any(words.startswith(name) for words in only):
+            continue
         data = photos((width, height), count, sources)
-        for kind, make in (("anti-AI, high", lambda: batch_anti_ai(line.client, data, "high")),
-                           ("anti-AI, low", lambda: batch_anti_ai(line.client, data, "low")),
-                           ("embed", lambda: batch_embed(line.client, data))):
-            if kind != "anti-AI, low" or is_full:
-                seconds, stages, cpu, ready, places, ids = line.run(make)
+
+        def run(kind, make):
+            seconds, stages, cpu, ready, places, ids = line.run(make)
+            if is_wanted(f"{name} {kind}"):
                 print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready, places)
-        suspects = [body for order in ids for body in marked(line.client, order)]
-        seconds, stages, cpu, ready, places, _ = line.run(lambda: batch_extract(line.client, suspects))
-        print_line(f"{name} extract × {count}", count, seconds, megapixels, stages, cpu, ready, places)
-        with tempfile.TemporaryDirectory(prefix="imgward-bench.") as folder:
-            for number, bytes_ in enumerate(data):
-                with open(os.path.join(folder, f"{number}.jpg"), "wb") as file:
-                    file.write(bytes_)
-            for program in ("ImageMagick", "libvips"):
-                seconds = resave(program, folder, count)
-                if seconds is None:
-                    print(f"{name} {program}: not installed (./dev deps bench)")
-                else:
-                    seconds, cpu = seconds
-                    print(f"{name + ' ' + program + ' re-save':<26}{seconds:>8.1f}{count / seconds:>10.2f}"
-                          f"{megapixels * count / seconds:>8.1f}{cpu / count:>10.2f}", flush=True)
+            return ids
+        if is_wanted(f"{name} anti-AI, high"):
+            run("anti-AI, high", lambda: batch_anti_ai(line.client, data, "high"))
+        if is_full and is_wanted(f"{name} anti-AI, low"):
+            run("anti-AI, low", lambda: batch_anti_ai(line.client, data, "low"))
+        if is_wanted(f"{name} embed") or is_wanted(f"{name} extract"):
+            ids = run("embed", lambda: batch_embed(line.client, data))
+        if is_wanted(f"{name} extract"):
+            suspects = [body for order in ids for body in marked(line.client, order)]
+            run("extract", lambda: batch_extract(line.client, suspects))
+        if not only:
+            resave_all(name, data, megapixels)
     print("\nCPU s: of image processes, a photo.  decode to waiting: shares of the image processes' time; for anti-AI the engine holds the "
           "encodings that it tries;\nprocess is what they do beside their stages.  superv. and others (MariaDB, nginx, pool, Redis): CPU "
           "time beside that, of the same whole.\npushed: how much of the image processes' time others had the cores, each other included.")
@@ -257,9 +276,12 @@ def bench(stack, counts, is_full):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="100 photos of each size")
+    parser.add_argument("--photos", type=int, help="as many of each size instead")
+    parser.add_argument("--only", action="append", metavar="ROW", help='this row alone, such as "12 MP embed"; may be given again')
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
     counts = {"12 MP": 100, "1 MP": 100} if options.full else {"12 MP": 4, "1 MP": 12}
+    counts = {name: options.photos or count for name, count in counts.items()}
     with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
         environment = {**os.environ, "IMGWARD_VAR": var}
         subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -269,7 +291,7 @@ def main():
                     stack.configured("worker", "processes", os.environ.get("BENCH_PROCESSES", "0")):
                 for verb in ("stop", "start"):
                     stack.part(verb, "worker")
-                bench(stack, counts, options.full)
+                bench(stack, counts, options.full, options.only)
         finally:
             subprocess.run([os.path.join(ROOT, "dev"), "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
 

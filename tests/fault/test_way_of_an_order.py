@@ -150,8 +150,11 @@ def test_term_finishes_the_pictures_under_way(client, stack):
             break
         client.wait(order)
     assert "leased" not in states and int(states["done"]) >= 1 and int(states["queued"]) >= 1, states
+    # No picture is begun twice; those that waited for their turn are put back, and lease a second time.
+    [[again]] = stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND attempt > 1")
+    assert again == "0"
     assert client.wait(order)["completedFileCount"] == 12
-    assert stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}") == [["1"]]
+    assert int(stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}")[0][0]) <= 2
 
 
 def test_a_second_term_ends_at_once_and_nothing_is_lost(client, stack):

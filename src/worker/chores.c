@@ -1,0 +1,136 @@
+/* What time asks of jobs and orders: leases of the dead, orders that are due, files that nobody needs. */
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "domain/upkeep.h"
+#include "store/workers.h"
+#include "worker/worker.h"
+
+enum {
+    database_retry_ms = 1000,
+    upkeep_ms = 3000,
+    stranded_ms = 10000,
+    upkeep_orders = 20,
+    reclaim_ms = 60 * 60 * 1000,
+    orphans_ms = 10000,
+    orphans_pause_ms = 10 * 60 * 1000, /* where a step sees the whole store */
+    orphans_keys = 200,                /* a step of some milliseconds */
+    unfinished_age_s = 24 * 60 * 60
+};
+
+/* Takes back what dead supervisors of this machine and silent ones of any had leased. */
+static enum iw_error leases_take_back(struct worker *worker, int64_t *taken)
+{
+    struct context *context = &worker->context;
+    struct db *db = worker->domain.db;
+    const char **owners;
+    unsigned count = 0;
+    int64_t jobs = 0;
+    enum iw_error error = jobs_owners(context, db, worker->machine, &owners, &count);
+    for (unsigned i = 0; error == IW_OK && i < count; i++) {
+        if (!owner_is_dead(owners[i]))
+            continue;
+        error = jobs_release_owner(context, db, owners[i], &jobs);
+        *taken += jobs;
+    }
+    jobs = 0;
+    if (error == IW_OK)
+        error = jobs_release_silent(context, db, &jobs);
+    *taken += jobs;
+    return error;
+}
+
+static void chore_sweep(struct worker *worker, int64_t now_ms)
+{
+    int64_t taken = 0;
+    worker->sweep_at_ms = now_ms + worker->config.worker_sweep_ms;
+    if (!worker_database_said(worker, leases_take_back(worker, &taken), "sweep_failed"))
+        return;
+    if (taken > 0)
+        fault_point(FAULT_WORKER_SWEPT);
+    metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)taken);
+    if (taken > 0)
+        log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
+                  LOG_NUMBER("jobs", taken));
+    lease_look_ask(worker);
+}
+
+/* Jobs that a clock set back has put out of reach. */
+static void chore_hasten(struct worker *worker, int64_t now_ms)
+{
+    int64_t count = 0;
+    worker->stranded_at_ms = now_ms + stranded_ms;
+    enum iw_error error = jobs_hasten_stranded(&worker->context, worker->domain.db, &count);
+    if (!worker_database_said(worker, error, "sweep_failed") || count == 0)
+        return;
+    log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
+              LOG_NUMBER("jobs", count));
+    lease_look_ask(worker);
+}
+
+static void chore_upkeep(struct worker *worker, int64_t now_ms)
+{
+    unsigned abandoned = 0, expired = 0;
+    worker->upkeep_at_ms = now_ms + upkeep_ms;
+    enum iw_error error = upkeep_abandon(&worker->domain, worker->storage, upkeep_orders, &abandoned);
+    if (error == IW_OK)
+        error = upkeep_expire(&worker->domain, worker->storage, upkeep_orders, &expired);
+    worker_database_said(worker, error, "upkeep_failed");
+    if (abandoned == upkeep_orders || expired == upkeep_orders)
+        worker->upkeep_at_ms = now_ms;
+}
+
+static void chore_reclaim(struct worker *worker, int64_t now_ms)
+{
+    unsigned orders = 0, unfinished = 0;
+    worker->reclaim_at_ms = now_ms + reclaim_ms;
+    enum iw_error error = upkeep_reclaim(&worker->domain, worker->storage, &orders);
+    if (error == IW_OK && workers_forget(&worker->context, worker->domain.db, "") != IW_OK)
+        context_clear(&worker->context);
+    if (error == IW_OK)
+        error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
+    if (!worker_database_said(worker, error, "reclaim_failed"))
+        worker->reclaim_at_ms = now_ms + database_retry_ms;
+    if (orders + unfinished > 0)
+        log_event(LOG_INFO, NULL, "reclaimed", LOG_NUMBER("orders", orders),
+                  LOG_NUMBER("unfinished", unfinished));
+}
+
+/* A step at a time, round and round. */
+static void chore_orphans(struct worker *worker, int64_t now_ms)
+{
+    unsigned count = 0, from = worker->orphans_part;
+    enum iw_error error =
+        upkeep_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
+    bool is_whole =
+        worker_database_said(worker, error, "reclaim_failed") && from == 0 && worker->orphans_part == 0;
+    worker->orphans_at_ms = now_ms + (is_whole ? orphans_pause_ms : orphans_ms);
+    if (count > 0)
+        log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
+}
+
+void chores_tick(struct worker *worker, int64_t now_ms)
+{
+    if (worker->stop_at_ms != 0)
+        return;
+    if (now_ms >= worker->sweep_at_ms)
+        chore_sweep(worker, now_ms);
+    if (now_ms >= worker->stranded_at_ms && !worker->is_database_away)
+        chore_hasten(worker, now_ms);
+    if (now_ms >= worker->upkeep_at_ms && !worker->is_database_away)
+        chore_upkeep(worker, now_ms);
+    if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)
+        chore_reclaim(worker, now_ms);
+    if (now_ms >= worker->orphans_at_ms && !worker->is_database_away)
+        chore_orphans(worker, now_ms);
+}
+
+/* What is not done now does not keep the loop awake. */
+int64_t chores_next_ms(const struct worker *worker)
+{
+    if (worker->stop_at_ms != 0)
+        return INT64_MAX;
+    bool is_sweep_first = worker->is_database_away || worker->sweep_at_ms < worker->upkeep_at_ms;
+    return is_sweep_first ? worker->sweep_at_ms : worker->upkeep_at_ms;
+}
