@@ -73,6 +73,13 @@ double protect_plan_psnr(const struct protect_plan *plan, double scale);
 /* Adds the perturbation to the picture the plan was made of.  Undone by protect_undo. */
 void protect_render(struct protect_plan *plan, struct image *image, double scale);
 
+/*
+ * Does to the strip, rows first_row_px.. of the picture the plan was made of and
+ * of its shape but for the height, what protect_render would do to them there;
+ * the plan stays as it is.
+ */
+void protect_preview(struct protect_plan *plan, double scale, uint32_t first_row_px, struct image *strip);
+
 /* Gives back, bit for bit, the picture before the last protect_render. */
 void protect_undo(const struct protect_plan *plan, struct image *image);
 

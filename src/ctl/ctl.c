@@ -106,8 +106,9 @@ static bool descriptor_write(int descriptor, const unsigned char *bytes, size_t 
     return fsync(descriptor) == 0;
 }
 
-enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
-                             unsigned mode)
+/* Writes a file beside the path and gives it its place by a call that does so at once: rename or link. */
+static enum iw_error file_place(struct context *context, const char *path, const void *bytes, size_t size,
+                                unsigned mode, int (*place)(const char *from, const char *to))
 {
     char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
     int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -115,9 +116,23 @@ enum iw_error ctl_file_write(struct context *context, const char *path, const vo
         return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(errno));
     bool is_written = descriptor_write(descriptor, bytes, size);
     is_written = close(descriptor) == 0 && is_written;
-    if (is_written && rename(fresh, path) == 0)
-        return IW_OK;
+    is_written = is_written && place(fresh, path) == 0;
     int why = errno;
     unlink(fresh);
-    return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(why));
+    if (is_written)
+        return IW_OK;
+    return context_fail(context, why == EEXIST ? IW_TWIN_EXISTS : IW_IO_FAILED, "%s: %s.", path,
+                        strerror(why));
+}
+
+enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
+                             unsigned mode)
+{
+    return file_place(context, path, bytes, size, mode, rename);
+}
+
+enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
+                            unsigned mode)
+{
+    return file_place(context, path, bytes, size, mode, link);
 }

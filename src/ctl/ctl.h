@@ -76,6 +76,11 @@ enum iw_error ctl_file_read(struct context *context, const char *path, size_t li
 enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
                              unsigned mode) IW_MUST_USE;
 
+/* The same for a file that must be new, such as a secret: TWIN_EXISTS when something is there already, which
+ * stays. */
+enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
+                            unsigned mode) IW_MUST_USE;
+
 /* The commands of the families, each closed by an entry without words. */
 extern const struct ctl_command *const ctl_families[]; /* all of them, closed by NULL (main.c) */
 extern const struct ctl_command ctl_commands_general[];

@@ -163,13 +163,13 @@ static enum ctl_exit key_run(struct ctl *ctl)
 {
     const char *path = ctl->arguments[0];
     uint8_t key[WATERMARK_KEY_BYTES];
-    if (access(path, F_OK) == 0) {
+    crypto_random(key, sizeof key);
+    enum iw_error error = ctl_file_make(ctl->context, path, key, sizeof key, 0600);
+    crypto_wipe(key, sizeof key);
+    if (error == IW_TWIN_EXISTS) {
         fprintf(stderr, "imgwardctl: %s is there already; marks made with it would be lost.\n", path);
         return CTL_FAILED;
     }
-    crypto_random(key, sizeof key);
-    enum iw_error error = ctl_file_write(ctl->context, path, key, sizeof key, 0600);
-    crypto_wipe(key, sizeof key);
     return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
 }
 

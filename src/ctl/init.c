@@ -112,7 +112,7 @@ static enum init_verdict step_watermark_key(struct init *init)
     if (access(path, F_OK) == 0)
         return secret_say(init, path, IW_TWIN_EXISTS);
     crypto_random(key, sizeof key);
-    enum iw_error error = ctl_file_write(init->ctl->context, path, key, sizeof key, 0600);
+    enum iw_error error = ctl_file_make(init->ctl->context, path, key, sizeof key, 0600);
     crypto_wipe(key, sizeof key);
     return secret_say(init, path, error);
 }
@@ -132,7 +132,7 @@ static enum init_verdict step_password(struct init *init)
         crypto_random(random, sizeof random);
         const char *line =
             arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
-        verdict = secret_say(init, path, ctl_file_write(context, path, line, strlen(line), 0600));
+        verdict = secret_say(init, path, ctl_file_make(context, path, line, strlen(line), 0600));
     }
     if (verdict == INIT_TO_DO)
         return verdict;

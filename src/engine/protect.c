@@ -301,7 +301,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 {
     unsigned colors = image_has_color(image) ? 3 : 1;
     size_t samples = (size_t)image->width_px * image->height_px * colors;
-    struct protect_plan *new = malloc(sizeof *new + samples);
+    struct protect_plan *new = malloc(sizeof *new + samples + (size_t)image->width_px *colors);
     struct job job = {.plan = new};
     canvas_init(&job.canvas, image, seed);
     float *mask = canvas_mask(&job.canvas);
@@ -447,8 +447,8 @@ static int sample_moved(const struct deltas *deltas, int sample, int8_t *unit, i
     return moved;
 }
 
-static void row_render(const struct protect_plan *plan, const struct image *image, void *row, int8_t *units,
-                       const struct deltas *deltas)
+static void row_render_any(const struct protect_plan *plan, const struct image *image, void *row,
+                           int8_t *units, const struct deltas *deltas)
 {
     for (uint32_t x = 0; x < plan->width_px; x++) {
         for (unsigned color = 0; color < plan->colors; color++, units++) {
@@ -501,17 +501,34 @@ static void row_render8(uint8_t *samples, int8_t *units, size_t count, const str
     }
 }
 
+static void row_render(const struct protect_plan *plan, const struct image *image, void *row, int8_t *units,
+                       const struct deltas *deltas)
+{
+    if (image_is_plain8(image))
+        row_render8(row, units, (size_t)plan->width_px * plan->colors, deltas);
+    else
+        row_render_any(plan, image, row, units, deltas);
+}
+
 void protect_render(struct protect_plan *plan, struct image *image, double scale)
 {
     struct deltas deltas;
     size_t count = (size_t)plan->width_px * plan->colors;
     plan->scale = scale;
     deltas_fill(plan, scale, &deltas);
-    for (uint32_t y = 0; y < plan->height_px; y++) {
-        if (image_is_plain8(image))
-            row_render8(image_row(image, y), plan->units + y * count, count, &deltas);
-        else
-            row_render(plan, image, image_row(image, y), plan->units + y * count, &deltas);
+    for (uint32_t y = 0; y < plan->height_px; y++)
+        row_render(plan, image, image_row(image, y), plan->units + y * count, &deltas);
+}
+
+void protect_preview(struct protect_plan *plan, double scale, uint32_t first_row_px, struct image *strip)
+{
+    struct deltas deltas;
+    size_t count = (size_t)plan->width_px * plan->colors;
+    int8_t *units = plan->units + plan->height_px * count;
+    deltas_fill(plan, scale, &deltas);
+    for (uint32_t y = 0; y < strip->height_px; y++) {
+        memcpy(units, plan_row(plan, first_row_px + y), count);
+        row_render(plan, strip, image_row(strip, y), units, &deltas);
     }
 }
 

@@ -18,7 +18,12 @@
 #include "service/storage.h"
 #include "store/db.h"
 
-enum { rest_most = 64 };
+enum {
+    rest_most = 64,
+    /* A body of nothing but "0," becomes a tree of 32 bytes a byte; text and canonical form come beside it.
+     */
+    arena_bytes_a_body_byte = 64
+};
 
 /* What one process keeps open from its first request to its last. */
 struct child {
@@ -131,12 +136,20 @@ static void child_serve_rest(struct child *child)
         continue;
 }
 
+/* What one request may take at most, whatever its body: more ends the process. */
+static size_t request_room(const struct config *config)
+{
+    static const size_t least = (size_t)64 << 20;
+    size_t room = (size_t)config->api_body_max_bytes * arena_bytes_a_body_byte;
+    return room > least ? room : least;
+}
+
 int child_run(const struct config *config, int listener, struct metrics *metrics)
 {
     struct child child = {.config = config, .metrics = metrics};
     struct context context;
     child.arena_process = arena_new(0);
-    child.arena_request = arena_new(0);
+    child.arena_request = arena_new(request_room(config));
     context_init(&context, child.arena_process, NULL);
     signals_hold(&child);
     if (child_open(&child, &context) != IW_OK) {

@@ -118,10 +118,15 @@ static void statement_forget(struct statement *statement)
     *statement = (struct statement){0};
 }
 
-void db_close(struct db *db)
+static void statements_forget(struct db *db)
 {
     for (unsigned i = 0; i < statements_max; i++)
         statement_forget(&db->statements[i]);
+}
+
+void db_close(struct db *db)
+{
+    statements_forget(db);
     if (db->connection != NULL)
         mysql_close(db->connection);
     db->connection = NULL;
@@ -162,6 +167,7 @@ static bool is_refusing(unsigned number)
                                         ER_OUT_OF_SORTMEMORY,
                                         ER_OUTOFMEMORY,
                                         ER_LOCK_TABLE_FULL,
+                                        ER_MAX_PREPARED_STMT_COUNT_REACHED,
                                         ER_STATEMENT_TIMEOUT,
                                         ER_LOCK_DEADLOCK,
                                         ER_LOCK_WAIT_TIMEOUT};
@@ -270,22 +276,36 @@ static struct statement *statement_find(struct db *db, const char *sql)
     return oldest;
 }
 
+/* When the server keeps no more statements (max_prepared_stmt_count), our own make room for the one that
+ * counts. */
+static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
+{
+    if (mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0)
+        return true;
+    if (mysql_stmt_errno(fresh) != ER_MAX_PREPARED_STMT_COUNT_REACHED)
+        return false;
+    statements_forget(db);
+    return mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0;
+}
+
 static enum iw_error statement_get(struct context *context, struct db *db, const char *sql,
                                    MYSQL_STMT **handle)
 {
     struct statement *statement = statement_find(db, sql);
-    statement->used = ++db->use_count;
     *handle = statement->handle;
-    if (statement->handle != NULL)
+    if (statement->handle != NULL) {
+        statement->used = ++db->use_count;
         return IW_OK;
+    }
     MYSQL_STMT *fresh = mysql_stmt_init(db->connection);
     if (fresh == NULL)
         abort();
-    if (mysql_stmt_prepare(fresh, sql, strlen(sql)) != 0) {
+    if (!statement_prepare(db, fresh, sql)) {
         enum iw_error error = db_fail(context, db, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
         mysql_stmt_close(fresh);
         return error;
     }
+    statement->used = ++db->use_count;
     statement->sql = strdup(sql);
     statement->handle = *handle = fresh;
     return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);

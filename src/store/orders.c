@@ -354,7 +354,7 @@ enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
     return IW_OK;
 }
 
-enum { filter_parameters_max = 10 };
+enum { filter_parameters_max = 12 };
 
 /* "FROM orders WHERE ..." of a filter and its parameters. */
 struct narrowing {
@@ -419,6 +419,8 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
     narrowing->parameters[narrowing->count++] = db_integer(filter->account_id);
     if (filter->id_above > 0)
         narrow(narrowing, "id > ?", db_integer(filter->id_above));
+    if (filter->id_up_to > 0)
+        narrow(narrowing, "id <= ?", db_integer(filter->id_up_to));
     if (filter->status >= 0)
         narrow(narrowing, "status = ?", db_text(order_status_name((enum order_status)filter->status)));
     if (filter->type >= 0)
@@ -429,32 +431,17 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
         narrow_by_keyword(narrowing, arena, filter->keyword);
 }
 
-static enum iw_error number_fetch(struct context *context, struct db *db, const char *sql,
-                                  const struct db_value *parameters, unsigned count, int64_t *number)
-{
-    struct db_rows rows;
-    enum iw_error error = db_run(context, db, sql, parameters, count, &rows);
-    if (error == IW_OK)
-        *number = db_integer_of(db_at(&rows, 0, 0));
-    return error;
-}
-
 enum iw_error orders_count(struct context *context, struct db *db, const struct order_filter *filter,
                            int64_t *count)
 {
     struct narrowing narrowing;
+    struct db_rows rows;
     narrowing_make(&narrowing, context->arena, filter);
     const char *sql = arena_printf(context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
-    return number_fetch(context, db, sql, narrowing.parameters, narrowing.count, count);
-}
-
-enum iw_error orders_count_up_to(struct context *context, struct db *db, int64_t account_id, int64_t id,
-                                 int64_t *count)
-{
-    const struct db_value parameters[] = {db_integer(account_id), db_integer(id)};
-    return number_fetch(
-        context, db, "SELECT COUNT(*) FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id <= ?",
-        parameters, 2, count);
+    enum iw_error error = db_run(context, db, sql, narrowing.parameters, narrowing.count, &rows);
+    if (error == IW_OK)
+        *count = db_integer_of(db_at(&rows, 0, 0));
+    return error;
 }
 
 /*

@@ -94,6 +94,7 @@ struct order_filter {
     int channel;
     const char *keyword;
     int64_t id_above; /* only ids above this; 0: all */
+    int64_t id_up_to; /* only ids up to this; 0: all */
 };
 
 /*
@@ -139,10 +140,6 @@ enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
 
 enum iw_error orders_count(struct context *context, struct db *db, const struct order_filter *filter,
                            int64_t *count) IW_MUST_USE;
-
-/* How many orders of an account have ids up to one. */
-enum iw_error orders_count_up_to(struct context *context, struct db *db, int64_t account_id, int64_t id,
-                                 int64_t *count) IW_MUST_USE;
 
 /* One page, newest first; the array is the arena's. */
 enum iw_error orders_page(struct context *context, struct db *db, const struct order_filter *filter,

@@ -7,11 +7,18 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "worker/protect_sample.h"
 
 enum { weights_bytes_max = 1 << 20, tries_max = 4 };
 
-/* A lossy result this near to the strength is not tried again. */
-static const double near_enough_db = 0.1;
+/* Scales further apart than this tell the slope, which is believed within these bounds. */
+static const double slope_apart_db = 0.15, slope_least = 0.4, slope_most = 3;
+
+/* Strips that the perturbation changes so much more or less than the whole picture say nothing of it. */
+static const double unlike_sample_db = 2;
+
+/* A lossy result this near to the strength is not tried again; strips may be that far from the picture. */
+static const double near_enough_db = 0.1, near_enough_sample_db = 0.05;
 
 /*
  * How far the scale may leave the one that is right before the encode: a coarse
@@ -70,37 +77,59 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
 
 /* ---- the picture */
 
-/* What the encoded bytes decode to, summed up strip by strip beside the picture. */
-struct measure {
-    struct context *context;
-    const struct image *image;
-    double error_sum; /* mean square error of each strip, times its rows */
+/*
+ * The search for the scale at which the encoded result has the strength.  The
+ * error grows about as the square of the scale, until two tries show how it does.
+ */
+struct search {
+    double first, aim_db; /* the scale that is right before the encode, and what it should come to */
+    double scale;         /* the last one tried on what is tried now; 0: none */
+    double missed_db;     /* by it; above 0: too weak */
+    double slope;         /* dB of the result for one dB of the scale */
 };
 
-static enum iw_error measure_strip(void *user, uint32_t first_row_px, const struct image *strip)
+static double search_bounded(const struct search *search, double scale)
 {
-    struct measure *measure = user;
-    struct image beside = *measure->image;
-    if (strip->width_px != beside.width_px || strip->height_px > beside.height_px - first_row_px ||
-        strip->channels != beside.channels || strip->depth_bits != beside.depth_bits)
-        return context_fail(measure->context, IW_SERVER_INTERNAL_ERROR,
-                            "The encoded picture has another shape.");
-    beside.pixels = (unsigned char *)beside.pixels + first_row_px * beside.stride_bytes;
-    beside.height_px = strip->height_px;
-    measure->error_sum += strip->height_px * pow(10, -protect_psnr(&beside, strip) / 10);
-    return IW_OK;
+    return fmin(fmax(scale, search->first / scale_correction_max), search->first * scale_correction_max);
 }
 
-/* The PSNR of encoded bytes against the picture, without a second whole picture in memory. */
-static enum iw_error bytes_measure(struct context *context, const struct codec_picture *picture,
-                                   const struct codec_bytes *bytes, double *psnr_db)
+/* The scale to try after one that came to psnr_db; 0: it is near enough, or nothing can be mended. */
+static double search_next(struct search *search, double scale, double psnr_db, double near_db)
 {
-    static const struct codec_limits limits = {0};
-    struct measure measure = {context, &picture->image, 0};
-    enum iw_error error =
-        codec_decode_rows(context, bytes->data, bytes->size, &limits, measure_strip, &measure);
-    if (error == IW_OK)
-        *psnr_db = -10 * log10(measure.error_sum / picture->image.height_px);
+    double missed_db = psnr_db - search->aim_db;
+    double apart_db = search->scale > 0 ? 20 * log10(search->scale / scale) : 0;
+    if (fabs(apart_db) >= slope_apart_db)
+        search->slope = fmin(fmax((missed_db - search->missed_db) / apart_db, slope_least), slope_most);
+    search->scale = scale;
+    search->missed_db = missed_db;
+    double next = search_bounded(search, scale * pow(10, missed_db / 20 / search->slope));
+    return fabs(missed_db) <= near_db || fabs(next / scale - 1) < 0.002 ? 0 : next;
+}
+
+/* Tries on strips of a big picture: the scale that came nearest there, to begin with. */
+static enum iw_error search_on_sample(struct context *context, struct protect_plan *plan,
+                                      const struct codec_picture *picture, struct search *search,
+                                      double *scale)
+{
+    struct protect_sample sample;
+    double nearest_db = INFINITY;
+    enum iw_error error = sample_take(context, picture, &sample);
+    if (error != IW_OK)
+        return error;
+    double next = *scale;
+    for (unsigned try = 0; next > 0 && try < tries_max; try++) {
+        double here = next, plan_db = protect_plan_psnr(plan, here), rendered_db = 0, encoded_db = 0;
+        error = sample_measure(context, plan, &sample, here, &rendered_db, &encoded_db);
+        if (error != IW_OK || fabs(rendered_db - plan_db) > unlike_sample_db)
+            break;
+        next = search_next(search, here, plan_db + encoded_db - rendered_db, near_enough_sample_db);
+        if (fabs(search->missed_db) < nearest_db) {
+            nearest_db = fabs(search->missed_db);
+            *scale = here;
+        }
+    }
+    search->scale = 0;
+    sample_free(&sample);
     return error;
 }
 
@@ -116,29 +145,29 @@ static enum iw_error encode_at(struct context *context, struct protect_plan *pla
     protect_undo(plan, &picture->image);
     if (error != IW_OK || !picture->header.is_lossy)
         return error;
-    error = bytes_measure(context, picture, bytes, &report->psnr_db);
+    error = bytes_measure(context, bytes, &picture->image, &report->psnr_db);
     if (error != IW_OK)
         codec_bytes_free(bytes);
     return error;
 }
 
-/*
- * Encodes, and while a lossy result misses the strength, again with the scale
- * corrected by what was missed: the error grows about as the square of it.
- */
+/* Encodes, and while a lossy result misses the strength, again with the scale corrected. */
 static enum iw_error encode_to_strength(struct context *context, struct protect_plan *plan,
                                         struct codec_picture *picture, struct codec_bytes *bytes,
                                         struct protect_report *report)
 {
     bool is_limited = false;
-    double first = protect_plan_scale(plan, report->target_db, &is_limited), scale = first;
-    double aim_db = is_limited ? protect_plan_psnr(plan, first) : report->target_db;
-    enum iw_error error = encode_at(context, plan, picture, scale, bytes, report);
+    double scale = protect_plan_scale(plan, report->target_db, &is_limited);
+    double aim_db = is_limited ? protect_plan_psnr(plan, scale) : report->target_db;
+    struct search search = {.first = scale, .aim_db = aim_db, .slope = 1};
+    enum iw_error error = IW_OK;
+    if (sample_is_worth(picture))
+        error = search_on_sample(context, plan, picture, &search, &scale);
+    if (error == IW_OK)
+        error = encode_at(context, plan, picture, scale, bytes, report);
     for (unsigned try = 1; error == IW_OK && picture->header.is_lossy && try < tries_max; try++) {
-        double missed_db = report->psnr_db - aim_db;
-        double next = scale * pow(10, missed_db / 20);
-        next = fmin(fmax(next, first / scale_correction_max), first * scale_correction_max);
-        if (fabs(missed_db) <= near_enough_db || fabs(next / scale - 1) < 0.005)
+        double next = search_next(&search, scale, report->psnr_db, near_enough_db);
+        if (next == 0)
             break;
         scale = next;
         codec_bytes_free(bytes);

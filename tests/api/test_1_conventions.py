@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+import wire
 from client import ORDERS
 
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -119,6 +120,16 @@ def test_body_of_just_under_1_mib_is_read(client):
     body = {"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}]}
     body["filler"] = "x" * ((1 << 20) - len(json.dumps(body)) - 20)
     assert client.post(f"{ORDERS}/anti-ai", body).status == 201
+
+
+def test_bodies_as_large_as_an_operator_allows_are_read_whatever_they_hold(client, stack):
+    """Past nginx, whose own limit stands in its configuration."""
+    with stack.configured("api", "body_max_bytes", str(4 << 20)):
+        for item in (b"0,", b"{},", b'"",', b"[],"):
+            body = b'{"a":[' + item * ((4 << 20) // len(item) - 10) + b"0]}"
+            said = wire.fastcgi(stack, {"REQUEST_METHOD": "POST", "REQUEST_URI": f"{ORDERS}/anti-ai", "CONTENT_TYPE": "application/json",
+                                        "CONTENT_LENGTH": str(len(body)), "HTTP_AUTHORIZATION": "Bearer " + client.key}, body)
+            assert b"Status: 400" in said and b"idempotencyKey" in said, (item, said[:300])
 
 
 def test_malformed_json_is_400_with_line_and_column(client):

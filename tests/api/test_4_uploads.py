@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import socket
-import struct
 import threading
 import time
 import urllib.parse
@@ -20,6 +19,7 @@ import uuid
 import pytest
 
 import pictures
+import wire
 
 MAX_BYTES = 50 << 20
 
@@ -358,19 +358,8 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
 
 def handed_over(stack, url, body, is_whole):
     """What the pool answers when a web server hands it an upload without its length, and ends the body or breaks it off."""
-    def record(kind, content=b""):
-        return struct.pack("!BBHHBx", 1, kind, 1, len(content), 0) + content
     parts = urllib.parse.urlsplit(url)
-    given = {"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{parts.path}?{parts.query}", "REQUEST_ID": uuid.uuid4().hex}
-    pairs = b"".join(struct.pack("!BI", len(name), len(value) | 1 << 31) + (name + value).encode() for name, value in given.items())
-    with socket.socket(socket.AF_UNIX) as pool:
-        pool.settimeout(90)
-        pool.connect(os.path.join(stack.run, "api.sock"))
-        pool.sendall(record(1, struct.pack("!HB5x", 1, 0)) + record(4, pairs) + record(4) + record(5, body))
-        if is_whole:
-            pool.sendall(record(5))
-        pool.shutdown(socket.SHUT_WR)
-        return b"".join(iter(lambda: pool.recv(65536), b""))
+    return wire.fastcgi(stack, {"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{parts.path}?{parts.query}"}, body, is_whole)
 
 
 def test_a_body_without_a_length_that_breaks_off_is_not_taken_for_whole(stack, signer, order, jpeg):

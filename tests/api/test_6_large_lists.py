@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from client import ORDERS, children
 
 COUNT = 20000
 # 2024-01-01 UTC, which order ids count from; see include/imgward/order.h.
@@ -85,6 +86,35 @@ def test_pages_count_a_large_account_rightly_while_it_grows(large):
     for grown in range(1, 4):
         large.create()
         assert {large.list(limit=1).json["pageInfo"]["totalItems"] for _ in range(6)} == {before + grown}
+
+
+def rows_read(stack):
+    """Entries of indexes and rows that the database has looked at since it started."""
+    rows = stack.sql("SHOW GLOBAL STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', "
+                     "'Handler_read_first', 'Handler_read_rnd', 'Handler_read_rnd_next')")
+    return sum(int(value) for _, value in rows)
+
+
+@pytest.mark.parametrize("query", [{}, {"type": "antiAi"}, {"channel": "api"}])
+def test_a_list_of_a_large_account_is_not_counted_whole_each_time(large, stack, query):
+    """A process counts a large account once or twice; what a hundred lists more look at is a page each."""
+    processes = len(children(stack.pid("api")))
+    lists = 10 * processes
+    before = rows_read(stack)
+    for _ in range(lists):
+        assert large.list(**query).json["pageInfo"]["totalItems"] >= COUNT
+    # The worker looks as well; it finds nothing to do.
+    whole = 2 * (COUNT + 1000)
+    assert rows_read(stack) - before < processes * whole + lists * 500, (processes, lists)
+
+
+@pytest.mark.parametrize("path", ["/stats/recent", "/{order}", "/{order}/download"])
+def test_other_requests_look_at_as_much_as_in_a_small_account(large, stack, path):
+    order = large.list(limit=1).data[0]["orderId"]
+    large.get(f"{ORDERS}{path.format(order=order)}")
+    for text in statements(stack, lambda: large.get(f"{ORDERS}{path.format(order=order)}")):
+        for row in plan(stack, text) if text.startswith("SELECT") else []:
+            assert row["rows"] is None or row["rows"] == "NULL" or int(row["rows"]) <= 10, (text, row)
 
 
 def pool_peak_kib(stack):

@@ -1,6 +1,8 @@
 """Contract section 6: detail, list, download, refresh."""
 import datetime
 import math
+import time
+import urllib.parse
 
 import pytest
 
@@ -48,7 +50,31 @@ def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
         assert data["status"] == "inProgress" and data["expiresAt"] is None, data
     finally:
         stack.ctl("queue", "resume")
-    assert client.wait(created["orderId"])["expiresAt"] is not None
+    client.wait(created["orderId"])
+
+
+def seconds_between(one, other):
+    return (time_of(other) - time_of(one)).total_seconds()
+
+
+def time_of(text):
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def test_times_are_as_long_as_promised(client, jpeg):
+    """Unless an operator says otherwise: an hour for an upload, a day to begin, a week for the results."""
+    created = client.create().data
+    pending = client.detail(created["orderId"]).data
+    assert seconds_between(pending["createdAt"], pending["expiresAt"]) == 86400
+    assert 3590 <= seconds_between(pending["createdAt"], created["files"][0]["uploadUrlExpiresAt"]) <= 3600 + 60
+    client.upload(created["files"][0]["uploadUrl"], jpeg)
+    client.confirm(created["orderId"])
+    complete = client.wait(created["orderId"])
+    assert seconds_between(complete["createdAt"], complete["expiresAt"]) == 7 * 86400
+    before = time.time()
+    url = client.get(f"{ORDERS}/{created['orderId']}/download").data["downloadUrl"]
+    expires = int(dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))["e"])
+    assert before + 3599 <= expires <= time.time() + 3600
 
 
 def test_the_list_is_newest_first_with_its_pages(shelf):

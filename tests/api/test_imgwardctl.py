@@ -60,6 +60,19 @@ def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
     assert made.returncode == 2 and "could not be written" in made.stderr, made
 
 
+def test_of_many_who_make_a_secret_at_once_one_makes_it(stack, tmp_path):
+    """Whoever was told that it is made has the one that is there: another would lose every mark, signature or webhook."""
+    for words in (("image", "key"), ("secret", "signing"), ("secret", "sealing")):
+        place = tmp_path / words[1]
+        makers = [subprocess.Popen([stack.environment["IMGWARD_CTL"], *words, str(place)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL) for _ in range(8)]
+        assert sorted(maker.wait(timeout=180) for maker in makers) == [0] + [2] * 7
+        kept = place.read_bytes()
+        assert ctl(stack, *words, str(place)).returncode == 2 and place.read_bytes() == kept
+        assert place.stat().st_mode & 0o777 == 0o600 and len(list(tmp_path.iterdir())) == 1
+        place.unlink()
+
+
 def test_a_number_in_a_name_does_not_stand_for_another_account(stack, account):
     _, number = account
     bad = ctl(stack, "account", "create", "a\tb")
@@ -116,6 +129,22 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
     assert "IMAGE_CORRUPT" in text and "protect of file" in text
     assert ctl(stack, "order", "show", "12").returncode == 2
     assert ctl(stack, "order", "show", "twelve").returncode == 2
+
+
+def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stack):
+    """max_prepared_stmt_count is the whole server's: each program makes room for its next one among its own."""
+    order = client.create().data["orderId"]
+    before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
+    try:
+        for _ in range(5):  # another process may take the room that is left
+            kept = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1])
+            stack.sql(f"SET GLOBAL max_prepared_stmt_count = {kept + 2}")
+            shown = ctl(stack, "order", "show", order)
+            if shown.returncode == 0:
+                break
+    finally:
+        stack.sql(f"SET GLOBAL max_prepared_stmt_count = {before}")
+    assert shown.returncode == 0 and order in shown.stdout, shown.stderr
 
 
 def test_the_longest_list_that_may_be_asked_for_is_printed(stack):

@@ -1,7 +1,10 @@
 """Bytes on the wire, as no well-behaved client sends them."""
+import os
 import re
 import socket
+import struct
 import urllib.parse
+import uuid
 
 
 class Wire:
@@ -61,6 +64,23 @@ def head_read(head):
 def statuses(data):
     """The statuses of all answers in a stream of bytes, those of "100 Continue" aside."""
     return [int(word) for word in re.findall(rb"(?:^|\r\n|\}|\n)HTTP/1\.1 (\d{3})", data) if word != b"100"]
+
+
+def fastcgi(stack, parameters, body=b"", is_whole=True):
+    """What the pool answers to who speaks FastCGI with it past nginx; the body is ended, or broken off."""
+    def record(kind, content=b""):
+        return struct.pack("!BBHHBx", 1, kind, 1, len(content), 0) + content
+    given = {"REQUEST_ID": uuid.uuid4().hex, **parameters}
+    pairs = b"".join(struct.pack("!BI", len(name), len(value) | 1 << 31) + (name + value).encode() for name, value in given.items())
+    pieces = b"".join(record(5, body[at:at + 65535]) for at in range(0, len(body), 65535))
+    with socket.socket(socket.AF_UNIX) as pool:
+        pool.settimeout(180)
+        pool.connect(os.path.join(stack.run, "api.sock"))
+        pool.sendall(record(1, struct.pack("!HB5x", 1, 0)) + record(4, pairs) + record(4) + pieces)
+        if is_whole:
+            pool.sendall(record(5))
+        pool.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: pool.recv(65536), b""))
 
 
 def once(stack, request, **more):

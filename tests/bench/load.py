@@ -1,6 +1,7 @@
 """What the service does when it is asked for much at once, and for long.
 
-    bench load soak [SECONDS]     reads and creations at full speed: memory, descriptors, statements, times a minute
+    bench load soak [SECONDS]     reads and creations at full speed: memory, descriptors, statements, times and toil a minute
+                                  (BENCH_ORDERS=N: N orders of the account are there before it begins)
     bench load drain [ORDERS]     so many orders queued at once: the pace of their ends, the longest pause
     bench load list [ORDERS]      limit=-1 over so many orders: bytes, seconds, memory of the pool meanwhile
     bench load uploads [MANY]     MANY uploads of 5 MB at once, then 20 of 50 MB
@@ -27,7 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, "tests", "api"), HERE]
 
 import pictures  # noqa: E402
-from api import answer_read, creation, parents, private_kib, reading, seed, tree  # noqa: E402
+from api import GROUPS, answer_read, cpu_seconds, creation, parents, private_kib, reading, seed, tree  # noqa: E402
 from client import ORDERS, Stack, environment_read  # noqa: E402
 
 SMALL = {"soak": 30, "drain": 200, "list": 20000, "uploads": 40, "redis": 1}
@@ -64,16 +65,48 @@ class Census:
                 "descriptors": {name: max(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids) for name, pids in watched.items()}}
 
 
+# What the database did between two looks; the last four do not count, they stand.
+COUNTERS = ("Handler_read_key", "Handler_read_next", "Handler_read_prev", "Innodb_data_fsyncs", "Innodb_os_log_written", "Innodb_buffer_pool_reads",
+            "Innodb_buffer_pool_pages_flushed", "Innodb_log_waits", "Innodb_row_lock_time",
+            "Innodb_checkpoint_age", "Innodb_checkpoint_max_age", "Innodb_history_list_length", "Innodb_buffer_pool_pages_dirty")
+STANDING = 4
+
+
+class Toil:
+    """What a request cost since the last look: CPU of each group of processes, and the database's own counters."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.last = self.look()
+
+    def look(self):
+        rows = self.stack.sql("SHOW GLOBAL STATUS WHERE Variable_name IN (" + ", ".join(f"'{name}'" for name in COUNTERS) + ")")
+        return cpu_seconds(self.stack), {name: int(value) for name, value in rows}
+
+    def line(self, requests):
+        (was_cpu, was), (cpu, now) = self.last, self.look()
+        self.last = cpu, now
+        grown = {name: now[name] - (0 if name in COUNTERS[-STANDING:] else was[name]) for name in COUNTERS}
+        read = sum(value for name, value in grown.items() if name.startswith("Handler"))
+        return ("          CPU s of 1000: " + ", ".join(f"{group} {(cpu[group] - was_cpu[group]) * 1000 / requests:.3f}" for group in GROUPS)
+                + f"; of a request: {read / requests:.0f} rows read, {grown['Innodb_data_fsyncs'] / requests:.2f} fsync, "
+                f"{grown['Innodb_os_log_written'] / requests / 1000:.1f} kB of log, {grown['Innodb_buffer_pool_reads'] / requests:.3f} pages read, "
+                f"{grown['Innodb_buffer_pool_pages_flushed'] / requests:.2f} written; {grown['Innodb_log_waits']} waits for the log, "
+                f"{grown['Innodb_row_lock_time']} ms for rows; checkpoint {grown['Innodb_checkpoint_age'] / 1e6:.0f} of "
+                f"{grown['Innodb_checkpoint_max_age'] / 1e6:.0f} MB behind, {grown['Innodb_buffer_pool_pages_dirty']} pages dirty, "
+                f"history {grown['Innodb_history_list_length']}")
+
+
 async def soak_client(place, tls, makes, end, times, bad):
     reader = writer = None
     while time.monotonic() < end:
         if writer is None:
             reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=tls)
-        make, wanted = random.choice(makes)
+        name, make, wanted = random.choice(makes)
         begin = time.monotonic()
         writer.write(make())
         status, is_last = await answer_read(reader)
-        times.append((begin, time.monotonic() - begin))
+        times.append((name, time.monotonic() - begin))
         if status != wanted:
             bad.append(status)
         if is_last:
@@ -83,14 +116,29 @@ async def soak_client(place, tls, makes, end, times, bad):
         writer.close()
 
 
+def soak_requests(client):
+    """What is asked for, in equal parts: name, maker, status of the answer."""
+    orders = [client.create().data["orderId"] for _ in range(50)]
+    return [("POST 1", creation(client.key, 1), 201), ("POST 10", creation(client.key, 10), 201),
+            ("GET", reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
+            ("list", reading(client.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
+            ("statistics", reading(client.key, lambda: f"{ORDERS}/stats/recent"), 200)]
+
+
+def endpoints_line(part, makes):
+    """Median and p99 of every endpoint."""
+    by_name = {name: [took for other, took in part if other == name] for name, *_ in makes}
+    return "          ms, p50 and p99: " + ", ".join(f"{name} {percentile(times, 0.5):.0f} {percentile(times, 0.99):.0f}"
+                                                     for name, times in by_name.items() if times)
+
+
 def soak(stack, seconds):
     client = stack.account_new()
-    orders = [client.create().data["orderId"] for _ in range(50)]
-    makes = [(creation(client.key, 1), 201), (creation(client.key, 10), 201),
-             (reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
-             (reading(client.key, lambda: f"{ORDERS}?page={random.randint(1, 50)}"), 200),
-             (reading(client.key, lambda: f"{ORDERS}/stats/recent"), 200)]
-    times, bad, census = [], [], Census(stack)
+    before = int(os.environ.get("BENCH_ORDERS", 0))
+    if before:
+        seed(stack, client.account, before)
+    makes = soak_requests(client)
+    times, bad, census, toil = [], [], Census(stack), Toil(stack)
     begin = time.monotonic()
     step = max(5, min(60, seconds // 5))
 
@@ -99,21 +147,26 @@ def soak(stack, seconds):
         await asyncio.gather(*(soak_client(place, tls, makes, begin + seconds, times, bad) for _ in range(CLIENTS)))
     runner = threading.Thread(target=lambda: asyncio.run(run()))
     runner.start()
-    print(f"soak: {CLIENTS} clients for {seconds} s, steps of {step} s\n{'second':>8}{'requests':>10}{'p50 ms':>8}{'p99 ms':>8}"
-          f"{'pool KiB':>10}{'largest':>9}{'worker':>8}{'fds':>5}{'statements':>12}{'connections':>13}")
+    print(f"soak: {CLIENTS} clients for {seconds} s, steps of {step} s, {before} orders there before\n{'second':>8}{'requests':>10}{'p50 ms':>8}"
+          f"{'p99 ms':>8}{'pool KiB':>10}{'largest':>9}{'worker':>8}{'fds':>5}{'statements':>12}{'connections':>13}")
     rows, last = [], 0
     while runner.is_alive():
-        time.sleep(min(step, max(0.1, begin + seconds - time.monotonic())))
-        now = census.take()
-        part = [took for _, took in times[last:]]
+        # Of the clock: what taking stock takes must not make the steps longer.
+        time.sleep(max(0.1, min(begin + step * (len(rows) + 1), begin + seconds) - time.monotonic()))
+        part = times[last:]
         last += len(part)
         if len(part) < 20:
             break
-        rows.append((now, percentile(part, 0.99)))
-        print(f"{time.monotonic() - begin:>8.0f}{len(part):>10}{percentile(part, 0.5):>8.1f}{rows[-1][1]:>8.1f}{now['median']:>10}"
+        now, took = census.take(), [took for _, took in part]
+        rows.append((now, percentile(took, 0.99)))
+        print(f"{time.monotonic() - begin:>8.0f}{len(part):>10}{percentile(took, 0.5):>8.1f}{rows[-1][1]:>8.1f}{now['median']:>10}"
               f"{now['memory']['pool']:>9}{now['memory']['worker']:>8}{now['descriptors']['pool']:>5}{now['statements']:>12}"
-              f"{now['connections']:>13}", flush=True)
+              f"{now['connections']:>13}\n{endpoints_line(part, makes)}\n{toil.line(len(part))}", flush=True)
     runner.join()
+    return soak_judge(rows, times, bad)
+
+
+def soak_judge(rows, times, bad):
     # The first step fills caches: statements are prepared, arenas find their size.
     first, end = rows[min(1, len(rows) - 1)][0], rows[-1][0]
     grown = end["median"] / first["median"] - 1

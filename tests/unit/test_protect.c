@@ -354,6 +354,39 @@ static void test_undo(void)
     }
 }
 
+/* A preview of some rows is what rendering makes of them, and changes nothing of the plan. */
+static void test_preview(void)
+{
+    enum { first = 31, rows = 40 };
+    for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct image image = image_drawn(shapes[i].width, shapes[i].height, shapes[i].channels,
+                                         shapes[i].depth, shapes[i].level);
+        if (image.height_px < first + rows) {
+            free(image.pixels);
+            continue;
+        }
+        struct image after = image_copy(&image), strip = image_copy(&image);
+        unsigned char *rows_before = (unsigned char *)image.pixels + first * image.stride_bytes;
+        struct protect_plan *plan;
+        CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, i), IW_OK);
+        memcpy(strip.pixels, rows_before, rows * image.stride_bytes);
+        strip.height_px = rows;
+        protect_preview(plan, 0.4, first, &strip);
+        CU_ASSERT(memcmp(strip.pixels, rows_before, rows * image.stride_bytes) != 0);
+        protect_render(plan, &after, 0.4);
+        CU_ASSERT_EQUAL(memcmp(strip.pixels, (unsigned char *)after.pixels + first * image.stride_bytes,
+                               rows * image.stride_bytes),
+                        0);
+        protect_preview(plan, 0.1, first, &strip);
+        protect_undo(plan, &after);
+        CU_ASSERT(image_same(&image, &after));
+        protect_plan_free(plan);
+        free(strip.pixels);
+        free(after.pixels);
+        free(image.pixels);
+    }
+}
+
 static void test_seed(void)
 {
     struct image image = image_drawn(150, 110, 3, 8, smooth_level);
@@ -389,6 +422,7 @@ static void suite_add(const char *title)
     CU_add_test(suite, "kernels agree", test_kernels_agree);
     CU_add_test(suite, "strengths are reached on every shape", test_strengths);
     CU_add_test(suite, "undo is exact", test_undo);
+    CU_add_test(suite, "a preview is what will be rendered", test_preview);
     CU_add_test(suite, "the seed decides", test_seed);
     CU_add_test(suite, "names of strengths", test_names);
 }

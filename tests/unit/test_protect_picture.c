@@ -1,0 +1,159 @@
+/* Pictures protected from decoder to encoder: the strength is that of what comes out of the file. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <CUnit/Basic.h>
+
+#include "picture_maker.h"
+#include "worker/protect_picture.h"
+#include "worker/protect_sample.h"
+
+static struct arena *arena;
+static struct context context;
+static struct protect *protect;
+
+static int suite_begin(void)
+{
+    char path[4096];
+    const char *top = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/data/protect.weights", top != NULL ? top : ".");
+    arena = arena_new(1 << 20);
+    context_init(&context, arena, "test");
+    return protect_open(&context, path, &protect) == IW_OK ? 0 : 1;
+}
+
+static int suite_end(void)
+{
+    protect_free(protect);
+    context_clear(&context);
+    arena_free(arena);
+    return 0;
+}
+
+/* Those of 1,072 rows and more are tried on strips first. */
+static const struct {
+    struct made_spec spec;
+    bool is_sampled;
+} pictures[] = {
+    {{.name = "JPEG",
+      .format = CODEC_JPEG,
+      .width_px = 96,
+      .height_px = 1072,
+      .channels = 3,
+      .sampling = 22,
+      .quality = 75},
+     true},
+    {{.name = "fine JPEG",
+      .format = CODEC_JPEG,
+      .width_px = 75,
+      .height_px = 2500,
+      .channels = 3,
+      .sampling = 11,
+      .quality = 95,
+      .has_metadata = true},
+     true},
+    {{.name = "progressive JPEG",
+      .format = CODEC_JPEG,
+      .width_px = 101,
+      .height_px = 1201,
+      .channels = 3,
+      .sampling = 21,
+      .quality = 85,
+      .is_progressive = true},
+     true},
+    {{.name = "grey JPEG",
+      .format = CODEC_JPEG,
+      .width_px = 80,
+      .height_px = 1300,
+      .channels = 1,
+      .sampling = 11,
+      .quality = 80},
+     true},
+    {{.name = "a row too few",
+      .format = CODEC_JPEG,
+      .width_px = 90,
+      .height_px = 1071,
+      .channels = 3,
+      .sampling = 22,
+      .quality = 75},
+     false},
+    {{.name = "WebP", .format = CODEC_WEBP, .width_px = 90, .height_px = 1200, .channels = 3, .quality = 90},
+     false},
+    {{.name = "PNG", .format = CODEC_PNG, .width_px = 90, .height_px = 1200, .channels = 4, .depth_bits = 8},
+     false},
+};
+
+static void decode(const struct codec_bytes *file, struct codec_picture *picture)
+{
+    static const struct codec_limits limits = {0};
+    CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file->data, file->size, &limits, picture), IW_OK);
+}
+
+/* Protects, looks at the result as a receiver does, and gives what was reported. */
+static struct protect_report protect_and_look(struct codec_picture *picture, enum protect_strength strength)
+{
+    struct codec_bytes bytes;
+    struct codec_picture result;
+    struct protect_report report;
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, picture, strength, 3, &bytes, &report), IW_OK);
+    decode(&bytes, &result);
+    CU_ASSERT(fabs(protect_psnr(&picture->image, &result.image) - report.psnr_db) < 0.01);
+    codec_picture_free(&result);
+    codec_bytes_free(&bytes);
+    return report;
+}
+
+static void test_strengths(void)
+{
+    for (unsigned i = 0; i < sizeof pictures / sizeof pictures[0]; i++) {
+        struct codec_bytes file = make_picture(&pictures[i].spec);
+        struct codec_picture picture, before;
+        decode(&file, &picture);
+        decode(&file, &before);
+        CU_ASSERT_EQUAL(sample_is_worth(&picture), pictures[i].is_sampled);
+        for (unsigned strength = 0; strength < protect_strength_count; strength++) {
+            struct protect_report report = protect_and_look(&picture, (enum protect_strength)strength);
+            if (fabs(report.psnr_db - report.target_db) > 0.3)
+                printf("  %s: %.2f dB instead of %.0f\n", pictures[i].spec.name, report.psnr_db,
+                       report.target_db);
+            CU_ASSERT(fabs(report.psnr_db - report.target_db) <= 0.3);
+            CU_ASSERT(!report.is_limited);
+        }
+        CU_ASSERT_EQUAL(memcmp(picture.image.pixels, before.image.pixels,
+                               picture.image.height_px * picture.image.stride_bytes),
+                        0);
+        codec_picture_free(&picture);
+        codec_picture_free(&before);
+        codec_bytes_free(&file);
+    }
+}
+
+/* Only rows that the strips pass over have anything to perturb: the strips must not lead astray. */
+static void test_unlike_sample(void)
+{
+    struct codec_bytes file = make_picture(&pictures[0].spec);
+    struct codec_picture picture;
+    decode(&file, &picture);
+    const struct image *image = &picture.image;
+    for (uint32_t y = 0; y < image->height_px; y++)
+        if (y % 192 >= 64 - 32 && y % 192 < 64 + 48 + 32)
+            memset((unsigned char *)image->pixels + y * image->stride_bytes, 0, image->stride_bytes);
+    struct protect_report report = protect_and_look(&picture, PROTECT_STANDARD);
+    CU_ASSERT(fabs(report.psnr_db - report.target_db) <= 0.3);
+    codec_picture_free(&picture);
+    codec_bytes_free(&file);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("protect_picture", suite_begin, suite_end);
+    CU_add_test(suite, "the strength is that of the encoded result", test_strengths);
+    CU_add_test(suite, "strips unlike the rest do not lead astray", test_unlike_sample);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+    CU_cleanup_registry();
+    return failures == 0 ? 0 : 1;
+}
