@@ -1,6 +1,4 @@
 /* The base room: what everything else stands on. */
-#include <CUnit/Basic.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,7 @@
 #include "base/log.h"
 #include "base/render.h"
 #include "base/text.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -487,14 +486,8 @@ int main(void)
         {"a secret everybody can read is refused", test_a_secret_that_everybody_can_read_is_refused},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"base", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
     arena = arena_new(0);
-    CU_initialize_registry();
-    CU_register_suites(suites);
-    CU_basic_set_mode(CU_BRM_NORMAL);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("base", tests);
     arena_free(arena);
-    return failures == 0 ? 0 : 1;
+    return code;
 }

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
 #include <webp/decode.h>
 #include <zlib.h>
 
 #include "picture_maker.h"
 #include "service/sniff.h"
 #include "worker/codec.h"
+#include "runner.h"
 
 static struct context context;
 static const struct codec_limits no_limits;
@@ -561,7 +561,7 @@ static void test_sniff(void)
 
 int main(void)
 {
-    static const CU_TestInfo tests[] = {
+    static CU_TestInfo tests[] = {
         {"first bytes tell the format", test_sniff},
         {"every shape comes back", test_round_trip},
         {"samples are what the file says", test_first_pixels},
@@ -581,15 +581,8 @@ int main(void)
         {"limits name actual and allowed", test_limits},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"codec", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},
-                             CU_SUITE_INFO_NULL};
     context_init(&context, arena_new(0), NULL);
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 2;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("codec", tests);
     arena_free(context.arena);
-    return failures != 0;
+    return code;
 }

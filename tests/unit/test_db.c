@@ -1,11 +1,10 @@
 /* What comes of the errors of the database's driver, which is played here: no server is needed. */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "store/db.h"
+#include "runner.h"
 
 struct st_mysql;
 
@@ -149,12 +148,5 @@ int main(void)
         {"every error of the driver has its answer", every_error_of_the_driver_has_its_answer},
         CU_TEST_INFO_NULL,
     };
-    static CU_SuiteInfo suites[] = {{"db", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run("db", tests);
 }

@@ -1,6 +1,4 @@
 /* What goes out, against a small server of the test's own on loopback. */
-#include <CUnit/Basic.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -14,6 +12,7 @@
 
 #include "base/clock.h"
 #include "service/fetch.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -372,17 +371,11 @@ int main(void)
         {"URLs that clients may not give are named", test_urls_that_clients_may_not_give_are_named},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"fetch", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
     arena = arena_new(0);
     server_start();
-    CU_initialize_registry();
-    CU_register_suites(suites);
-    CU_basic_set_mode(CU_BRM_NORMAL);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("fetch", tests);
     arena_free(arena);
     kill(server, SIGTERM);
     waitpid(server, NULL, 0);
-    return failures == 0 ? 0 : 1;
+    return code;
 }

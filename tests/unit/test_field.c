@@ -1,10 +1,9 @@
 /* Fields of JSON bodies: what is taken, what is refused and under which name. */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/field.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -114,22 +113,19 @@ static void test_arrays_have_bounds(void)
 
 int main(void)
 {
+    static CU_TestInfo tests[] = {
+        {"strings count code points", test_strings_count_code_points},
+        {"null counts as absent", test_null_counts_as_absent},
+        {"wrong types are named", test_wrong_types_are_named},
+        {"control characters are refused", test_control_characters_are_refused},
+        {"file names", test_file_names},
+        {"a file name has at most 255 bytes", test_a_file_name_has_at_most_255_bytes},
+        {"order ids are decimal strings", test_order_ids_are_decimal_strings},
+        {"arrays have bounds", test_arrays_have_bounds},
+        CU_TEST_INFO_NULL,
+    };
     arena = arena_new(0);
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_pSuite suite = CU_add_suite("field", NULL, NULL);
-    CU_ADD_TEST(suite, test_strings_count_code_points);
-    CU_ADD_TEST(suite, test_null_counts_as_absent);
-    CU_ADD_TEST(suite, test_wrong_types_are_named);
-    CU_ADD_TEST(suite, test_control_characters_are_refused);
-    CU_ADD_TEST(suite, test_file_names);
-    CU_ADD_TEST(suite, test_a_file_name_has_at_most_255_bytes);
-    CU_ADD_TEST(suite, test_order_ids_are_decimal_strings);
-    CU_ADD_TEST(suite, test_arrays_have_bounds);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("field", tests);
     arena_free(arena);
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -1,6 +1,4 @@
 /* File keys, presigned URLs, the file store with faults injected, what comes in, archives. */
-#include <CUnit/Basic.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -21,6 +19,7 @@
 #include "service/presign.h"
 #include "service/storage.h"
 #include "service/zip.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -875,12 +874,7 @@ int main(void)
                              CU_SUITE_INFO_NULL};
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names through the locale */
     arena = arena_new(0);
-    CU_initialize_registry();
-    CU_register_suites(suites);
-    CU_basic_set_mode(CU_BRM_NORMAL);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run_suites(suites);
     arena_free(arena);
-    return failures == 0 ? 0 : 1;
+    return code;
 }

@@ -9,9 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <CUnit/Basic.h>
-
 #include "targets.h"
+#include "runner.h"
 
 enum { input_bytes_max = 1 << 20 };
 
@@ -80,7 +79,7 @@ CORPUS(xmp)
 
 int main(void)
 {
-    static const CU_TestInfo tests[] = {
+    static CU_TestInfo tests[] = {
         {"bodies of every endpoint", test_body},
         {"configuration files", test_config},
         {"FastCGI parameters", test_fastcgi},
@@ -96,13 +95,5 @@ int main(void)
         {"XMP", test_xmp},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"fuzz corpora", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},
-                             CU_SUITE_INFO_NULL};
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 2;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures != 0;
+    return runner_run("fuzz corpora", tests);
 }

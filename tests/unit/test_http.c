@@ -1,6 +1,4 @@
 /* A request on a wire of memory: routes, captures, query, body, answers, errors. */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +6,7 @@
 #include "http/response.h"
 #include "http/serve.h"
 #include "http/suspect.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -314,32 +313,30 @@ static void test_every_public_code_has_its_status(void)
 
 int main(void)
 {
+    static CU_TestInfo tests[] = {
+        {"captures are decoded", test_captures_are_decoded},
+        {"the literal pattern wins over the capture", test_the_literal_pattern_wins_over_the_capture},
+        {"another method is 405 and names all that are allowed",
+         test_another_method_is_405_and_names_all_that_are_allowed},
+        {"unknown paths are 404", test_unknown_paths_are_404},
+        {"head answers like get without a body", test_head_answers_like_get_without_a_body},
+        {"a value never starts a header", test_a_value_never_starts_a_header},
+        {"every answer says who and no store", test_every_answer_says_who_and_no_store},
+        {"an error of ours tells nothing", test_an_error_of_ours_tells_nothing},
+        {"errors come as problem json when asked", test_errors_come_as_problem_json_when_asked},
+        {"locked routes need a key", test_locked_routes_need_a_key},
+        {"an address has so many unknown keys", test_an_address_has_so_many_unknown_keys},
+        {"bodies are json objects of limited size", test_bodies_are_json_objects_of_limited_size},
+        {"a stream is whole or cut", test_a_stream_is_whole_or_cut},
+        {"queries are read strictly", test_queries_are_read_strictly},
+        {"every public code has its status", test_every_public_code_has_its_status},
+        CU_TEST_INFO_NULL,
+    };
     arena = arena_new(0);
     config_init(&config);
     config.api_body_max_bytes = 1024;
     body = "";
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_pSuite suite = CU_add_suite("http", NULL, NULL);
-    CU_ADD_TEST(suite, test_captures_are_decoded);
-    CU_ADD_TEST(suite, test_the_literal_pattern_wins_over_the_capture);
-    CU_ADD_TEST(suite, test_another_method_is_405_and_names_all_that_are_allowed);
-    CU_ADD_TEST(suite, test_unknown_paths_are_404);
-    CU_ADD_TEST(suite, test_head_answers_like_get_without_a_body);
-    CU_ADD_TEST(suite, test_a_value_never_starts_a_header);
-    CU_ADD_TEST(suite, test_every_answer_says_who_and_no_store);
-    CU_ADD_TEST(suite, test_an_error_of_ours_tells_nothing);
-    CU_ADD_TEST(suite, test_errors_come_as_problem_json_when_asked);
-    CU_ADD_TEST(suite, test_locked_routes_need_a_key);
-    CU_ADD_TEST(suite, test_an_address_has_so_many_unknown_keys);
-    CU_ADD_TEST(suite, test_bodies_are_json_objects_of_limited_size);
-    CU_ADD_TEST(suite, test_a_stream_is_whole_or_cut);
-    CU_ADD_TEST(suite, test_queries_are_read_strictly);
-    CU_ADD_TEST(suite, test_every_public_code_has_its_status);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("http", tests);
     arena_free(arena);
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

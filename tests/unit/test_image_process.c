@@ -20,13 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <CUnit/Basic.h>
-
 #include <imgward/protect.h>
 
 #include "picture_maker.h"
 #include "worker/image_client.h"
 #include "worker/seal.h"
+#include "runner.h"
 
 static struct context context;
 static bool is_seal_refused;
@@ -875,7 +874,7 @@ static void test_plain_container(void)
 
 int main(void)
 {
-    static const CU_TestInfo tests[] = {
+    static CU_TestInfo tests[] = {
         {"what is sealed off kills", test_seal_kills},
         {"no other call is allowed", test_seal_allows_no_other_call},
         {"calls of other architectures end it", test_seal_knows_one_architecture},
@@ -892,17 +891,10 @@ int main(void)
         {"a plain container", test_plain_container},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"image process", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},
-                             CU_SUITE_INFO_NULL};
     context_init(&context, arena_new(0), NULL);
     key_make();
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 2;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("image process", tests);
     unlink(key_path);
     arena_free(context.arena);
-    return failures != 0;
+    return code;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
+#include "runner.h"
 
 static const struct job_limits limits = {.failures_max = 5, .deaths_max = 3, .retry_first_ms = 1000};
 
@@ -160,12 +160,5 @@ int main(void)
         {"our own trouble fails no file", our_own_trouble_fails_no_file},
         CU_TEST_INFO_NULL,
     };
-    static CU_SuiteInfo suites[] = {{"job", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run("job", tests);
 }

@@ -1,10 +1,9 @@
 /* API keys: format, base 62, digest, prefix. */
 #include "domain/key.h"
+#include "runner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <CUnit/Basic.h>
 
 static void zero_and_one(void)
 {
@@ -91,12 +90,5 @@ int main(void)
         {"the digest is of the whole key", digest_is_of_the_whole_key},
         CU_TEST_INFO_NULL,
     };
-    static CU_SuiteInfo suites[] = {{"key", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run("key", tests);
 }

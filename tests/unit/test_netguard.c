@@ -1,11 +1,10 @@
 /* Which addresses may be connected to: every form of a private one is refused. */
-#include <CUnit/Basic.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "service/netguard.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -136,14 +135,8 @@ int main(void)
         {"what is no block is named", test_what_is_no_block_is_named},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"netguard", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
     arena = arena_new(0);
-    CU_initialize_registry();
-    CU_register_suites(suites);
-    CU_basic_set_mode(CU_BRM_NORMAL);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("netguard", tests);
     arena_free(arena);
-    return failures == 0 ? 0 : 1;
+    return code;
 }

@@ -1,11 +1,10 @@
 /* Order ids and the table of what may happen to an order. */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 
 #include <imgward/order.h>
 
 #include "base/crypto.h"
+#include "runner.h"
 
 static const int64_t year_2024_ms = 1704067200000;
 
@@ -66,16 +65,12 @@ static void test_no_walk_of_events_breaks_the_rules(void)
 
 int main(void)
 {
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_pSuite suite = CU_add_suite("order", NULL, NULL);
-    CU_ADD_TEST(suite, test_ids_are_positive_and_tell_their_time);
-    CU_ADD_TEST(suite, test_ids_grow_with_time_whatever_the_random);
-    CU_ADD_TEST(suite, test_names_read_back);
-    CU_ADD_TEST(suite, test_no_walk_of_events_breaks_the_rules);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    static CU_TestInfo tests[] = {
+        {"ids are positive and tell their time", test_ids_are_positive_and_tell_their_time},
+        {"ids grow with time whatever the random", test_ids_grow_with_time_whatever_the_random},
+        {"names read back", test_names_read_back},
+        {"no walk of events breaks the rules", test_no_walk_of_events_breaks_the_rules},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run("order", tests);
 }

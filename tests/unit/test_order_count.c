@@ -4,12 +4,11 @@
  *
  * Both clocks and the database's count are this test's own (--wrap); a "row" is an index entry counted.
  */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "domain/order.h"
+#include "runner.h"
 
 enum { room = 600000, a_second = 1000, a_minute = 60000 };
 
@@ -192,19 +191,18 @@ static void test_orders_of_a_status_are_counted_anew_until_they_are_very_many(vo
 
 int main(void)
 {
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_pSuite suite = CU_add_suite("order_count", NULL, NULL);
-    CU_ADD_TEST(suite, test_a_list_costs_the_same_however_many_orders_there_are);
-    CU_ADD_TEST(suite, test_an_account_that_is_large_and_quiet_costs_nothing);
-    CU_ADD_TEST(suite, test_a_small_account_is_counted_whole);
-    CU_ADD_TEST(suite, test_an_order_that_comes_late_is_found);
-    CU_ADD_TEST(suite, test_a_clock_that_is_set_back_hides_no_order);
-    CU_ADD_TEST(suite, test_filters_are_counted_each_for_itself);
-    CU_ADD_TEST(suite, test_orders_of_a_status_are_counted_anew_until_they_are_very_many);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    static CU_TestInfo tests[] = {
+        {"a list costs the same however many orders there are",
+         test_a_list_costs_the_same_however_many_orders_there_are},
+        {"an account that is large and quiet costs nothing",
+         test_an_account_that_is_large_and_quiet_costs_nothing},
+        {"a small account is counted whole", test_a_small_account_is_counted_whole},
+        {"an order that comes late is found", test_an_order_that_comes_late_is_found},
+        {"a clock that is set back hides no order", test_a_clock_that_is_set_back_hides_no_order},
+        {"filters are counted each for itself", test_filters_are_counted_each_for_itself},
+        {"orders of a status are counted anew until they are very many",
+         test_orders_of_a_status_are_counted_anew_until_they_are_very_many},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run("order_count", tests);
 }

@@ -1,10 +1,9 @@
 /* Cutting SQL files into statements. */
 #include "store/script.h"
+#include "runner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <CUnit/Basic.h>
 
 /* The statements of text, joined by '|', with the line of each in front. */
 static void expect(const char *text, const char *wanted)
@@ -102,12 +101,5 @@ int main(void)
         {"any bytes end", any_bytes_end},
         CU_TEST_INFO_NULL,
     };
-    static CU_SuiteInfo suites[] = {{"script", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run("script", tests);
 }

@@ -1,10 +1,9 @@
 /* The scale of a chart: round steps, four to six of them, above every value and never empty. */
-#include <CUnit/Basic.h>
-
 #include <stdlib.h>
 
 #include "base/crypto.h"
 #include "domain/statistics.h"
+#include "runner.h"
 
 static bool is_round(int64_t step)
 {
@@ -41,14 +40,10 @@ static void test_scales_are_small_enough(void)
 
 int main(void)
 {
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_pSuite suite = CU_add_suite("statistics", NULL, NULL);
-    CU_ADD_TEST(suite, test_every_value_has_a_scale);
-    CU_ADD_TEST(suite, test_scales_are_small_enough);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    static CU_TestInfo tests[] = {
+        {"every value has a scale", test_every_value_has_a_scale},
+        {"scales are small enough", test_scales_are_small_enough},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run("statistics", tests);
 }

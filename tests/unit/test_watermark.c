@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
-
 #include "engine/fold.h"
 #include "engine/jpegsim.h"
 #include "engine/keystream.h"
@@ -17,6 +15,7 @@
 #include "engine/spectrum.h"
 #include "engine/texture.h"
 #include "texture_maker.h"
+#include "runner.h"
 
 #define PI 3.14159265358979323846
 
@@ -748,11 +747,5 @@ int main(void)
         {"the watermark", NULL, NULL, NULL, NULL, whole},
         CU_SUITE_INFO_NULL,
     };
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 2;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures == 0 ? 0 : 1;
+    return runner_run_suites(suites);
 }

@@ -6,12 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CUnit/Basic.h>
-
 #include "base/crypto.h"
 #include "domain/delivery.h"
 #include "domain/webhook_secret.h"
 #include "service/sealing.h"
+#include "runner.h"
 
 static struct arena *arena;
 static struct context context;
@@ -368,14 +367,8 @@ int main(void)
         {"fields are checked and all faults named", fields_are_checked_and_all_faults_named},
         CU_TEST_INFO_NULL,
     };
-    static CU_SuiteInfo suites[] = {{"webhook", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
     arena = arena_new(0);
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return EXIT_FAILURE;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("webhook", tests);
     arena_free(arena);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
 #include <expat.h>
 
 #include "worker/codec_keep.h"
+#include "runner.h"
 
 #define RDF         "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\""
 #define PLUS        "http://ns.useplus.org/ldf/xmp/1.0/"
@@ -149,22 +149,15 @@ static void test_zeros_at_the_end(void)
 
 int main(void)
 {
-    static const CU_TestInfo tests[] = {
+    static CU_TestInfo tests[] = {
         {"packets of all shapes", test_packets},
         {"twice changes nothing", test_twice_changes_nothing},
         {"padding is used up", test_padding_is_used_up},
         {"zeros at the end", test_zeros_at_the_end},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"xmp", NULL, NULL, NULL, NULL, (CU_TestInfo *)(uintptr_t)tests},
-                             CU_SUITE_INFO_NULL};
     arena = arena_new(0);
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 2;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    int code = runner_run("xmp", tests);
     arena_free(arena);
-    return failures != 0;
+    return code;
 }
