@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-enum { limit_default = 10, limit_most = 100, keyword_bytes_max = 255 };
+enum { limit_default = 10, limit_most = 100, keyword_code_points_max = 255 };
 
 /* Pages behind the end are empty, however far behind; more than this no offset could count. */
 static const int64_t number_most = INT64_MAX / limit_most;
@@ -29,9 +29,10 @@ void page_read(struct request *request, struct page *page)
     else
         number_read(request, "limit", limit_most, ", or -1 for all", &page->limit);
     const char *keyword = request_query(request, "keyword");
-    if (keyword != NULL && strlen(keyword) > keyword_bytes_max)
-        context_detail(request->context, "keyword", "has %zu bytes; at most %d are allowed", strlen(keyword),
-                       keyword_bytes_max);
+    size_t length = keyword != NULL ? text_code_points(keyword, strlen(keyword)) : 0;
+    if (length > keyword_code_points_max)
+        context_detail(request->context, "keyword", "has %zu characters; at most %d are allowed", length,
+                       keyword_code_points_max);
     page->keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
 }
 
