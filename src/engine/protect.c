@@ -407,9 +407,7 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 /* What each unit adds to a sample, -unit_peak..unit_peak from the middle on. */
 struct deltas {
     int values[2 * unit_peak + 1];
-    /* Where samples have 8 bits: what delta_of8 takes, and the most that fits into so many levels. */
-    int steps;
-    int fitting[room_count];
+    int steps; /* where samples have 8 bits: what delta_of8 takes */
 };
 
 static void deltas_fill(const struct protect_plan *plan, double scale, struct deltas *deltas)
@@ -420,11 +418,6 @@ static void deltas_fill(const struct protect_plan *plan, double scale, struct de
         int rounded = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
         deltas->values[unit_peak + unit] = rounded;
         deltas->values[unit_peak - unit] = -rounded;
-    }
-    for (int unit = 0, room = 0; room < room_count; room++) {
-        while (unit < unit_peak && delta_of8(unit + 1, deltas->steps) <= room)
-            unit++;
-        deltas->fitting[room] = unit;
     }
 }
 
@@ -475,15 +468,25 @@ ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *u
     return (all & ~255) == 0;
 }
 
-/* What sample_moved does, without a branch for samples that would be clipped. */
-static void samples_fitted8(uint8_t *samples, int8_t *units, size_t count, const struct deltas *deltas)
+/*
+ * What sample_moved does, for whole vectors.  The most that fits into the room is
+ * guessed by the inverse of the steps and put right where it is one off.
+ */
+ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *restrict units, size_t count,
+                                          int steps)
 {
+    const float inverse = 1 / (float)steps;
+    const int half = 1 << (step_bits - 1);
     for (size_t i = 0; i < count; i++) {
-        const int unit = units[i], room = unit > 0 ? 255 - samples[i] : samples[i];
-        const int most = deltas->fitting[room < delta_peak ? room : delta_peak];
-        const int size = unit < 0 ? -unit : unit, fitting = size < most ? size : most;
-        const int delta = delta_of8(fitting, deltas->steps);
-        units[i] = (int8_t)(unit < 0 ? -fitting : fitting);
+        int unit = units[i], size = unit < 0 ? -unit : unit, room = unit < 0 ? samples[i] : 255 - samples[i];
+        int bounded = room < delta_peak ? room : delta_peak;
+        int most = (int)((float)((bounded << step_bits) + half - 1) * inverse);
+        most = most < unit_peak ? most : unit_peak;
+        most += ((most + 1) * steps + half) >> step_bits <= bounded ? 1 : 0;
+        most -= (most * steps + half) >> step_bits > bounded ? 1 : 0;
+        most = room < delta_peak && most < size ? most : size;
+        int delta = delta_of8(most, steps);
+        units[i] = (int8_t)(unit < 0 ? -most : most);
         samples[i] = (uint8_t)(samples[i] + (unit < 0 ? -delta : delta));
     }
 }
@@ -497,7 +500,7 @@ static void row_render8(uint8_t *samples, int8_t *units, size_t count, const str
         if (samples_moved8(samples + first, units + first, here, deltas->steps, moved))
             memcpy(samples + first, moved, here);
         else
-            samples_fitted8(samples + first, units + first, here, deltas);
+            samples_fitted8(samples + first, units + first, here, deltas->steps);
     }
 }
 

@@ -16,7 +16,7 @@ enum {
     file_digest_bytes = 32,
     file_name_bytes = 16,
     kernel_taps = 9,
-    band_columns_usual = 512 /* measured: narrower ones repeat more, wider ones leave the cache */
+    band_columns_usual = 256 /* measured: narrower ones repeat more, wider ones leave the cache */
 };
 
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};

@@ -354,6 +354,46 @@ static void test_undo(void)
     }
 }
 
+static bool colors_same(const struct image *plain, const struct image *opaque)
+{
+    bool is_same = true;
+    for (uint32_t y = 0; y < plain->height_px; y++)
+        for (uint32_t x = 0; x < plain->width_px; x++)
+            for (uint32_t c = 0; c < plain->channels; c++)
+                is_same = is_same && sample_get(plain, x, y, c) == sample_get(opaque, x, y, c);
+    return is_same;
+}
+
+/* 8-bit samples without alpha are moved by vectors, those beside an opaque alpha one by one: to the same
+ * place. */
+static void test_vectors_agree(void)
+{
+    static const level_function levels[] = {recorded_level, smooth_level, white_level, black_level,
+                                            text_level};
+    for (unsigned i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        struct image plain = image_drawn(203, 67, 3, 8, levels[i]),
+                     opaque = image_drawn(203, 67, 4, 8, levels[i]);
+        struct protect_plan *one, *other;
+        for (uint32_t y = 0; y < opaque.height_px; y++)
+            for (uint32_t x = 0; x < opaque.width_px; x++)
+                sample_set(&opaque, x, y, 3, 255);
+        CU_ASSERT_EQUAL_FATAL(protect_plan_new(&one, protect, &plain, i), IW_OK);
+        CU_ASSERT_EQUAL_FATAL(protect_plan_new(&other, protect, &opaque, i), IW_OK);
+        for (double scale = 20; scale > 0.01; scale /= 1.7) {
+            CU_ASSERT(fabs(protect_plan_psnr(one, scale) - protect_plan_psnr(other, scale)) < 1e-9);
+            protect_render(one, &plain, scale);
+            protect_render(other, &opaque, scale);
+            CU_ASSERT(colors_same(&plain, &opaque));
+            protect_undo(one, &plain);
+            protect_undo(other, &opaque);
+        }
+        protect_plan_free(one);
+        protect_plan_free(other);
+        free(plain.pixels);
+        free(opaque.pixels);
+    }
+}
+
 /* A preview of some rows is what rendering makes of them, and changes nothing of the plan. */
 static void test_preview(void)
 {
@@ -422,6 +462,7 @@ static void suite_add(const char *title)
     CU_add_test(suite, "kernels agree", test_kernels_agree);
     CU_add_test(suite, "strengths are reached on every shape", test_strengths);
     CU_add_test(suite, "undo is exact", test_undo);
+    CU_add_test(suite, "vectors of samples agree with samples", test_vectors_agree);
     CU_add_test(suite, "a preview is what will be rendered", test_preview);
     CU_add_test(suite, "the seed decides", test_seed);
     CU_add_test(suite, "names of strengths", test_names);
