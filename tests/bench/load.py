@@ -28,7 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, "tests", "api"), HERE]
 
 import pictures  # noqa: E402
-from api import GROUPS, answer_read, cpu_seconds, creation, parents, private_kib, reading, seed, tree  # noqa: E402
+from api import GROUPS, TICKS, answer_read, cpu_seconds, creation, parents, private_kib, reading, seed, tree  # noqa: E402
 from client import ORDERS, Stack, environment_read  # noqa: E402
 
 SMALL = {"soak": 30, "drain": 200, "list": 20000, "uploads": 40, "redis": 1}
@@ -72,6 +72,13 @@ COUNTERS = ("Handler_read_key", "Handler_read_next", "Handler_read_prev", "Innod
 STANDING = 4
 
 
+def machine_seconds():
+    """CPU seconds that anybody on this machine has used, the kernel and what the host took away included."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
+    return user + nice + system + irq + softirq + steal
+
+
 class Toil:
     """What a request cost since the last look: CPU of each group of processes, and the database's own counters."""
 
@@ -81,15 +88,16 @@ class Toil:
 
     def look(self):
         rows = self.stack.sql("SHOW GLOBAL STATUS WHERE Variable_name IN (" + ", ".join(f"'{name}'" for name in COUNTERS) + ")")
-        return cpu_seconds(self.stack), {name: int(value) for name, value in rows}
+        return {**cpu_seconds(self.stack), "clients": sum(os.times()[:4])}, {name: int(value) for name, value in rows}, machine_seconds()
 
     def line(self, requests):
-        (was_cpu, was), (cpu, now) = self.last, self.look()
-        self.last = cpu, now
+        (was_cpu, was, was_busy), (cpu, now, busy) = self.last, self.look()
+        self.last = cpu, now, busy
+        others = busy - was_busy - sum(cpu.values()) + sum(was_cpu.values())
         grown = {name: now[name] - (0 if name in COUNTERS[-STANDING:] else was[name]) for name in COUNTERS}
         read = sum(value for name, value in grown.items() if name.startswith("Handler"))
-        return ("          CPU s of 1000: " + ", ".join(f"{group} {(cpu[group] - was_cpu[group]) * 1000 / requests:.3f}" for group in GROUPS)
-                + f"; of a request: {read / requests:.0f} rows read, {grown['Innodb_data_fsyncs'] / requests:.2f} fsync, "
+        return ("          CPU s of 1000: " + ", ".join(f"{group} {(cpu[group] - was_cpu[group]) * 1000 / requests:.3f}" for group in (*GROUPS, "clients"))
+                + f"; others {others:.1f} CPU s in all; of a request: {read / requests:.0f} rows read, {grown['Innodb_data_fsyncs'] / requests:.2f} fsync, "
                 f"{grown['Innodb_os_log_written'] / requests / 1000:.1f} kB of log, {grown['Innodb_buffer_pool_reads'] / requests:.3f} pages read, "
                 f"{grown['Innodb_buffer_pool_pages_flushed'] / requests:.2f} written; {grown['Innodb_log_waits']} waits for the log, "
                 f"{grown['Innodb_row_lock_time']} ms for rows; checkpoint {grown['Innodb_checkpoint_age'] / 1e6:.0f} of "
