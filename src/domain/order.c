@@ -82,16 +82,38 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
 }
 
 /* The registry's numbers for the texts of one file. */
-static enum iw_error texts_resolve(struct domain *domain, int64_t account_id,
+static enum iw_error texts_resolve(struct context *context, struct db *db, int64_t account_id,
                                    const struct order_wish_file *file, const int64_t **ids)
 {
     enum iw_error error = IW_OK;
     int64_t now_ms = clock_now_ms();
-    int64_t *found = arena_array(domain->context->arena, file->text_count + 1, sizeof *found);
+    int64_t *found = arena_array(context->arena, file->text_count + 1, sizeof *found);
     for (unsigned i = 0; i < file->text_count && error == IW_OK; i++)
-        error = texts_register(domain->context, domain->db, account_id, file->texts[i].text,
-                               file->texts[i].length, now_ms, &found[i]);
+        error = texts_register(context, db, account_id, file->texts[i].text, file->texts[i].length, now_ms,
+                               &found[i]);
     *ids = found;
+    return error;
+}
+
+/* Whose texts are to be registered, and the rows that their numbers go to. */
+struct registration {
+    int64_t account_id;
+    const struct order_wish *wish;
+    struct order_row_file *files;
+};
+
+/* Files that share their texts, as those beside them all do, ask once. */
+static enum iw_error registration_work(struct context *context, struct db *db, void *user)
+{
+    const struct registration *work = user;
+    enum iw_error error = IW_OK;
+    for (unsigned i = 0; i < work->wish->file_count && error == IW_OK; i++) {
+        const struct order_wish_file *file = &work->wish->files[i];
+        if (i > 0 && file->texts == file[-1].texts)
+            work->files[i].text_ids = work->files[i - 1].text_ids;
+        else
+            error = texts_resolve(context, db, work->account_id, file, &work->files[i].text_ids);
+    }
     return error;
 }
 
@@ -99,10 +121,9 @@ static enum iw_error texts_resolve(struct domain *domain, int64_t account_id,
 static enum iw_error rows_make(struct domain *domain, int64_t account_id, const struct order_wish *wish,
                                struct order_row *row)
 {
-    enum iw_error error = IW_OK;
     struct order_row_file *files = arena_array(domain->context->arena, wish->file_count + 1, sizeof *files);
     row->is_started = true;
-    for (unsigned i = 0; i < wish->file_count && error == IW_OK; i++) {
+    for (unsigned i = 0; i < wish->file_count; i++) {
         const struct order_wish_file *file = &wish->files[i];
         files[i] = (struct order_row_file){.position = i + 1,
                                            .name = file->name,
@@ -112,14 +133,17 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id, const 
                                            .target_expires_ms = file->target_expires_ms,
                                            .text_count = file->text_count};
         row->is_started = row->is_started && file->source_url != NULL;
-        error = texts_resolve(domain, account_id, file, &files[i].text_ids);
     }
     row->file_count = row->file_rows = wish->file_count;
     if (wish->original_name != NULL)
         files[row->file_rows++] =
             (struct order_row_file){.position = 1, .is_original = true, .name = wish->original_name};
     row->files = files;
-    return error;
+    if (wish->type != ORDER_WATERMARK_EMBED)
+        return IW_OK;
+    /* One transaction: a thousand new texts would otherwise wait for the disk a thousand times. */
+    struct registration work = {account_id, wish, files};
+    return db_transaction(domain->context, domain->db, registration_work, &work);
 }
 
 /* One try to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */

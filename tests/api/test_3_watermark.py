@@ -1,10 +1,11 @@
 """Contract 3.2, 3.4 and 3.5, up to the start of an order: what is created and what is refused."""
+import concurrent.futures
 import uuid
 
 import pytest
 
 import pictures
-from client import ORDERS
+from client import ORDERS, said
 
 
 def embed(client, files=None, **fields):
@@ -60,6 +61,22 @@ def test_every_bad_field_of_an_embedding_order_is_named(client):
 
 def test_a_thousand_characters_are_allowed_whatever_their_bytes(client):
     assert embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": "𝄞" * 1000}]}]).status == 201
+
+
+def test_many_orders_at_once_register_their_common_texts_once(client, stack):
+    """Each in an order of its own, so that they wait for each other crosswise."""
+    texts = [f"recipient {number} {uuid.uuid4().hex}" for number in range(10)]
+
+    def create(turn):
+        marks = [{"text": text} for text in texts[turn:] + texts[:turn]]
+        files = [{"fileName": "a.jpg", "watermarks": marks[:5]}, {"fileName": "b.jpg", "watermarks": marks[5:]}]
+        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # who loses a deadlock too often is told to come again
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(create, range(10)))
+    known = ", ".join(f"'{text}'" for text in texts)
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE text IN ({known})") == [["10"]]
+    shown = [mark["text"] for mark in client.detail(answers[3].data["orderId"]).data["watermarks"]]
+    assert shown == texts[3:] + texts[:3]
 
 
 def test_the_key_of_another_order_type_is_another_key(client):
