@@ -92,6 +92,8 @@ void protect_free(struct protect *protect)
 
 /* ---- the unit perturbation */
 
+enum { run_values = net_block_px * canvas_colors }; /* of one row of a block's pixels */
+
 /* What the network's source and sink share. */
 struct job {
     struct canvas canvas;
@@ -104,14 +106,13 @@ struct job {
 static void job_source(void *data, int64_t row, int64_t first, unsigned count, float *values)
 {
     struct job *job = data;
-    enum { run = net_block_px * canvas_colors };
     for (unsigned i = 0; i < net_block_px; i++) {
         canvas_pixels(&job->canvas, row * net_block_px + i, first * net_block_px,
                       (size_t)count * net_block_px, job->pixels);
         for (unsigned block = 0; block < count; block++) {
-            const float *pixels = job->pixels + (size_t)block * run;
-            float *out = values + (size_t)block * net_input_channels + (size_t)i * run;
-            for (unsigned k = 0; k < run; k++)
+            const float *pixels = job->pixels + (size_t)block * run_values;
+            float *out = values + (size_t)block * net_input_channels + (size_t)i * run_values;
+            for (unsigned k = 0; k < run_values; k++)
                 out[k] = pixels[k] - 0.5f;
         }
     }
@@ -128,7 +129,6 @@ ENGINE_CLONES static void values_bounded(const float *raw, size_t count, float *
 }
 
 /* How much of its own, its left and its right block's mask the colours of a block's four pixels take. */
-enum { run_values = net_block_px * canvas_colors };
 static const float own_weights[run_values] = {.625f, .625f, .625f, .875f, .875f, .875f,
                                               .875f, .875f, .875f, .625f, .625f, .625f};
 static const float left_weights[run_values] = {.375f, .375f, .375f, .125f, .125f, .125f};
