@@ -38,12 +38,24 @@ static char *name_clean(struct arena *arena, const char *given)
     return strspn(name, ".") == strlen(name) ? arena_printf(arena, "_%s", name) : name;
 }
 
-static bool name_is_taken(const char *const *names, size_t count, const char *name)
+/* A name that is given away, and the number that its next twin tries first: those below are taken. */
+struct taken {
+    const char *name; /* NULL: a free place */
+    unsigned next;
+};
+
+/* The place of a name, whatever its case, or the free one that it would get.  FNV-1a (Fowler, Noll, Vo). */
+static struct taken *taken_find(struct taken *table, size_t room, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (text_equal_nocase(names[i], name))
-            return true;
-    return false;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (const char *at = name; *at != '\0'; at++) {
+        bool is_upper = *at >= 'A' && *at <= 'Z';
+        hash = (hash ^ (unsigned char)(is_upper ? *at | 0x20 : *at)) * UINT64_C(1099511628211);
+    }
+    size_t place = (size_t)(hash ^ hash >> 32) & (room - 1);
+    while (table[place].name != NULL && !text_equal_nocase(table[place].name, name))
+        place = (place + 1) & (room - 1);
+    return &table[place];
 }
 
 /* "name (2).png" of "name.png"; a dot at the start begins no extension. */
@@ -56,11 +68,19 @@ static char *name_numbered(struct arena *arena, const char *name, unsigned numbe
 
 const char **zip_names(struct arena *arena, const struct zip_entry *entries, size_t count)
 {
+    size_t room = 16;
+    while (room < 2 * count)
+        room *= 2;
+    struct taken *table = arena_array(arena, room, sizeof *table);
     const char **names = arena_array(arena, count > 0 ? count : 1, sizeof *names);
     for (size_t i = 0; i < count; i++) {
-        char *name = name_clean(arena, entries[i].name), *tried = name;
-        for (unsigned number = 2; name_is_taken(names, i, tried); number++)
-            tried = name_numbered(arena, name, number);
+        const char *name = name_clean(arena, entries[i].name), *tried = name;
+        struct taken *first = taken_find(table, room, name), *place = first;
+        while (place->name != NULL) {
+            tried = name_numbered(arena, name, first->next++);
+            place = taken_find(table, room, tried);
+        }
+        *place = (struct taken){tried, 2};
         names[i] = tried;
     }
     return names;

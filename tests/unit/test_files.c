@@ -748,6 +748,29 @@ static void test_zip_names(void)
     test_end();
 }
 
+/* As many as an order may have results: a hundred twins, each in ten copies; an arena of the usual bound must
+ * do. */
+static void test_zip_names_of_many_twins(void)
+{
+    enum { copies = 10, count = 1000 };
+    static struct zip_entry entries[count];
+    char stem[252];
+    test_begin();
+    memset(stem, 'x', 246);
+    stem[246] = '\0';
+    for (int i = 0; i < count; i++)
+        entries[i].name = arena_printf(arena, "%s-%d.%s", stem, i % copies + 1, i % 3 == 0 ? "png" : "PNG");
+    for (int again = 0; again < 40; again++) {
+        const char **names = zip_names(arena, entries, count);
+        for (int i = 0; i < count && again == 0; i++) {
+            const char *wanted = arena_printf(arena, "%s-%d (%d).%s", stem, i % copies + 1, i / copies + 1,
+                                              i % 3 == 0 ? "png" : "PNG");
+            CU_ASSERT_STRING_EQUAL(names[i], i < copies ? entries[i].name : wanted);
+        }
+    }
+    test_end();
+}
+
 static void entry_expect(struct archive *archive, const char *name, const char *bytes, size_t size)
 {
     struct archive_entry *entry;
@@ -864,6 +887,7 @@ int main(void)
     };
     static CU_TestInfo archives[] = {
         {"zip names", test_zip_names},
+        {"zip names of many twins", test_zip_names_of_many_twins},
         {"zip reads back", test_zip_reads_back},
         {"a zip that fails leaves nothing", test_a_zip_that_fails_leaves_nothing},
         CU_TEST_INFO_NULL,
