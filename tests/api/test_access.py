@@ -476,6 +476,8 @@ def test_requests_without_a_key_are_limited_for_each_address(stack, client):
             if counts.count(429) > 50:
                 break
     assert counts.count(401) >= 100 and counts.count(429) > 50, (counts.count(401), counts.count(429))
+    # What only looks like a key is none: the pool would not ask for it.
+    assert 429 in sum((flood(stack, 50, f"Authorization: Bearer IW_LIVE_{'a' * 43}", "127.0.0.2") for _ in range(10)), [])
     # Who has a key is served, from the same address as well; and other addresses are not meant.
     assert flood(stack, 20, f"Authorization: Bearer {client.key}", "127.0.0.2") == [200] * 20
     assert flood(stack, 1, "X: y", "127.0.0.3") == [401]
