@@ -11,8 +11,11 @@
  */
 enum { strip_rows = 48, margin_rows = 8, first_row = 64, grid_rows = 16 };
 
-/* How far apart strips begin at least, and how many there are at least and about at most. */
-enum { period_least = 192, strips_least = 6, strips_usual = 12 };
+/*
+ * How far apart strips begin at least, how many there are at least and about at
+ * most, and how many pixels they have together: less than an encoder's memory for the whole.
+ */
+enum { period_least = 192, strips_least = 6, strips_usual = 12, pixels_most = 12 << 20 };
 
 /* ---- measuring */
 
@@ -82,8 +85,11 @@ enum iw_error bytes_measure(struct context *context, const struct codec_bytes *b
 
 static uint32_t period_of(const struct codec_picture *picture)
 {
-    uint32_t period = picture->image.height_px / strips_usual / grid_rows * grid_rows;
-    return period < period_least ? period_least : period;
+    const uint64_t height_px = picture->image.height_px, pixels = height_px * picture->image.width_px;
+    uint64_t period = height_px / strips_usual, sparse = strip_rows * pixels / pixels_most + 1;
+    period = period > period_least ? period : period_least;
+    period = period > sparse ? period : sparse;
+    return (uint32_t)(period / grid_rows * grid_rows + (period % grid_rows != 0 ? grid_rows : 0));
 }
 
 static unsigned strips_of(const struct codec_picture *picture)
