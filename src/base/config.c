@@ -10,6 +10,7 @@
 
 #include <ini.h>
 
+#include "base/process.h"
 #include "base/text.h"
 
 #define TEXT(section, name, value, reload, sentence)                                                         \
@@ -301,6 +302,13 @@ enum iw_error config_secret(struct context *context, const char *file, const cha
     line[strcspn(line, "\r\n")] = '\0';
     *secret = arena_text(context->arena, line);
     return IW_OK;
+}
+
+int64_t config_pool_processes(const struct config *config)
+{
+    enum { processes_a_core = 8 };
+    return config->api_processes > 0 ? config->api_processes
+                                     : (int64_t)processes_a_core * process_core_count();
 }
 
 void config_print_sample(FILE *file)

@@ -120,6 +120,9 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
 /* For a reload: every key that needs a restart keeps the value of old, its text copied into arena. */
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
 
+/* How many processes the pool has: api.processes, or eight a core. */
+int64_t config_pool_processes(const struct config *config);
+
 /*
  * Reads a secret of one line from a file that nobody but its owner and group
  * can read (CONFIG_INVALID otherwise, naming the file).  "" as a path gives "".

@@ -39,7 +39,8 @@ enum {
     room_percent_least = 5,
     worker_silent_s = 30,
     certificate_days_least = 14,
-    packet_bytes_least = 16 * 1024 * 1024
+    packet_bytes_least = 16 * 1024 * 1024,
+    connections_beside = 10
 };
 
 static const int64_t room_bytes_least = INT64_C(1) << 30;
@@ -163,6 +164,20 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "max_allowed_packet is %" PRId64 "; set 16M or more",
                    server->packet_bytes);
     return say(doctor, DOCTOR_OK, "strict, utf8mb4");
+}
+
+/* A pool process keeps one connection; the worker, its children and commands need a few beside them. */
+static enum doctor_verdict check_connections(struct doctor *doctor)
+{
+    int64_t processes = config_pool_processes(&doctor->config), most = doctor->server.connections_max;
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+    if (most < processes + connections_beside)
+        return say(doctor, DOCTOR_WRONG,
+                   "max_connections is %" PRId64 ", and the pool alone keeps %" PRId64 "; set %" PRId64
+                   " or more, or api.processes",
+                   most, processes, processes + connections_beside);
+    return say(doctor, DOCTOR_OK, "the pool keeps %" PRId64 " of %" PRId64, processes, most);
 }
 
 static enum doctor_verdict check_clock(struct doctor *doctor)
@@ -506,6 +521,7 @@ static const struct {
     {"watermark key", check_watermark_key},
     {"database", check_database},
     {"modes", check_modes},
+    {"connections", check_connections},
     {"migrations", check_migrations},
     {"clock", check_clock},
     {"redis", check_redis},

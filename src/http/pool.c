@@ -19,7 +19,6 @@
 #include "http/meter.h"
 
 enum {
-    processes_a_core = 8,
     tick_ms = 1000,
     /* A process that lived shorter died of itself, not of a request. */
     short_life_ms = 1000,
@@ -57,8 +56,7 @@ static void level_apply(const struct config *config)
 
 static void pool_size(struct pool *pool)
 {
-    unsigned wanted = (unsigned)pool->config.api_processes;
-    pool->wanted = wanted > 0 ? wanted : (unsigned)(processes_a_core * process_core_count());
+    pool->wanted = (unsigned)config_pool_processes(&pool->config);
     pool->slot_count = pool->wanted * 3;
     pool->slots = calloc(pool->slot_count, sizeof *pool->slots);
     if (pool->slots == NULL)

@@ -252,12 +252,12 @@ enum iw_error inspect_order_count(struct context *context, struct db *db, int64_
 enum iw_error inspect_server(struct context *context, struct db *db, struct inspect_server *server)
 {
     struct db_rows rows;
-    enum iw_error error =
-        db_run(context, db,
-               "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
-               "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
-               "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0)",
-               NULL, 0, &rows);
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
+        "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
+        "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections",
+        NULL, 0, &rows);
     if (error != IW_OK)
         return error;
     *server = (struct inspect_server){
@@ -268,6 +268,7 @@ enum iw_error inspect_server(struct context *context, struct db *db, struct insp
         .now_ms = db_integer_of(db_at(&rows, 0, 4)),
         .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
         .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
+        .connections_max = db_integer_of(db_at(&rows, 0, 7)),
     };
     return IW_OK;
 }

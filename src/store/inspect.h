@@ -82,6 +82,7 @@ struct inspect_server {
     const char *database_set;   /* and of the database */
     int64_t now_ms;             /* the server's clock */
     int64_t packet_bytes;       /* max_allowed_packet */
+    int64_t connections_max;    /* max_connections */
     bool is_read_only;
 };
 

@@ -177,12 +177,13 @@ def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         lines = file.read().splitlines()
     sick = tmp_path / "sick.conf"
-    sick.write_text("\n".join("socket = /nowhere/redis.sock" if line.endswith("redis.sock") else
+    sick.write_text("\n".join("[api]\nprocesses = 1024" if line == "[api]" else
+                              "socket = /nowhere/redis.sock" if line.endswith("redis.sock") else
                               "image_program = /nowhere/image" if line.startswith("image_program") else line
                               for line in lines) + "\n")
     found = ctl(stack, *doctor, config=str(sick))
     wrong = [line.split()[0] for line in found.stdout.splitlines() if " WRONG " in line]
-    assert found.returncode == 1 and wrong == ["redis", "image"], found.stdout
+    assert found.returncode == 1 and wrong == ["connections", "redis", "image"], found.stdout
 
 
 def test_doctor_takes_a_relative_path_of_the_configuration_of_nginx(stack):
