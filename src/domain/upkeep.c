@@ -184,32 +184,86 @@ static enum iw_error expire_work(struct context *context, struct db *db, void *u
     return error;
 }
 
+/*
+ * Work on many orders: each has the context to itself, and what the store refuses
+ * of one keeps none of the others waiting.  The first error stays with the caller.
+ */
+struct round {
+    const struct domain *domain; /* the caller's */
+    struct domain own;
+    struct context context;
+    unsigned stuck; /* orders that the store refused */
+};
+
+static void round_begin(struct round *round, const struct domain *domain)
+{
+    *round = (struct round){.domain = domain, .own = *domain};
+    context_init(&round->context, domain->context->arena, domain->context->request_id);
+    round->own.context = &round->context;
+}
+
+/* After an order, or a question to the database: IW_OK when the round may go on. */
+static enum iw_error round_next(struct round *round, enum iw_error error, int64_t order_id)
+{
+    const char *reason = round->context.reason;
+    if (error == IW_OK)
+        return IW_OK;
+    round->context.order_id = order_id;
+    if (round->domain->context->error == IW_OK)
+        *round->domain->context = round->context;
+    bool is_of_store =
+        error == IW_SERVICE_UNAVAILABLE && reason != NULL && strcmp(reason, "store_failed") == 0;
+    context_init(&round->context, round->domain->context->arena, round->domain->context->request_id);
+    round->stuck += is_of_store;
+    return is_of_store ? IW_OK : error;
+}
+
+static enum iw_error round_end(const struct round *round, enum iw_error error)
+{
+    return error != IW_OK ? error : round->domain->context->error;
+}
+
 typedef enum iw_error aging_work(struct context *context, struct db *db, void *user);
 
-/* Runs work on every order of a status that is due; stops at the first error. */
+static enum iw_error order_age(struct aging *aging, enum order_status status, aging_work *work,
+                               unsigned *count)
+{
+    struct context *context = aging->domain->context;
+    enum iw_error error = db_transaction(context, aging->domain->db, work, aging);
+    if (error != IW_OK || !aging->is_done)
+        return error;
+    fault_point(FAULT_AGE_RECORDED);
+    (*count)++;
+    context->order_id = aging->order_id;
+    log_event(LOG_INFO, context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
+    context->order_id = 0;
+    return status == ORDER_PENDING ? upkeep_order_clear(aging->domain, aging->storage, aging->order_id)
+                                   : IW_OK;
+}
+
+/* Runs work on every order of a status that is due, most of them at a time; those that are stuck stay in
+ * front. */
 static enum iw_error orders_age(const struct domain *domain, struct storage *storage,
                                 enum order_status status, unsigned most, aging_work *work, unsigned *count)
 {
     int64_t *order_ids;
-    unsigned due;
-    struct aging aging = {.domain = domain, .storage = storage, .now_ms = clock_now_ms()};
+    unsigned due = 0, stuck_before;
+    struct round round;
+    round_begin(&round, domain);
+    struct aging aging = {.domain = &round.own, .storage = storage, .now_ms = clock_now_ms()};
+    enum iw_error error;
     *count = 0;
-    enum iw_error error =
-        closing_overdue(domain->context, domain->db, status, aging.now_ms, most, &order_ids, &due);
-    for (unsigned i = 0; error == IW_OK && i < due; i++) {
-        aging.order_id = order_ids[i];
-        error = db_transaction(domain->context, domain->db, work, &aging);
-        if (error != IW_OK || !aging.is_done)
-            continue;
-        fault_point(FAULT_AGE_RECORDED);
-        (*count)++;
-        domain->context->order_id = aging.order_id;
-        log_event(LOG_INFO, domain->context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
-        domain->context->order_id = 0;
-        if (status == ORDER_PENDING)
-            error = upkeep_order_clear(domain, storage, aging.order_id);
-    }
-    return error;
+    do {
+        stuck_before = round.stuck;
+        error = closing_overdue(&round.context, domain->db, status, aging.now_ms, most, round.stuck,
+                                &order_ids, &due);
+        error = round_next(&round, error, 0);
+        for (unsigned i = 0; error == IW_OK && i < due; i++) {
+            aging.order_id = order_ids[i];
+            error = round_next(&round, order_age(&aging, status, work, count), aging.order_id);
+        }
+    } while (error == IW_OK && due == most && round.stuck > stuck_before && round.stuck < most);
+    return round_end(&round, error);
 }
 
 enum iw_error upkeep_abandon(const struct domain *domain, struct storage *storage, unsigned most,
@@ -256,15 +310,19 @@ static enum iw_error named_reclaim(const struct domain *domain, struct storage *
     int64_t *order_ids;
     unsigned found = reclaim_rows;
     int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
+    struct round round;
+    round_begin(&round, domain);
     enum iw_error error = IW_OK;
     while (error == IW_OK && found == reclaim_rows) {
-        error = closing_uncleared(domain->context, domain->db, from, reclaim_rows, &order_ids, &found);
+        error = closing_uncleared(&round.context, domain->db, from, reclaim_rows, &order_ids, &found);
+        error = round_next(&round, error, 0);
         for (unsigned i = 0; error == IW_OK && i < found; i++) {
-            error = upkeep_order_clear(domain, storage, order_ids[i]);
+            from = order_ids[i] + 1;
+            error = round_next(&round, upkeep_order_clear(&round.own, storage, order_ids[i]), order_ids[i]);
             (*count)++;
         }
     }
-    return error;
+    return round_end(&round, error);
 }
 
 /* Inputs that no row names, of orders that ended long ago or never were. */

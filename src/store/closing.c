@@ -356,17 +356,21 @@ enum iw_error closing_uncleared(struct context *context, struct db *db, int64_t 
     return ids_read(context, db,
                     "SELECT o.id FROM orders o WHERE o.id >= ? AND o.status NOT IN ('pending', 'inProgress') "
                     "AND EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
-                    "LIMIT ?",
+                    "ORDER BY o.id LIMIT ?",
                     values, 2, order_ids, count);
 }
 
 enum iw_error closing_overdue(struct context *context, struct db *db, enum order_status status,
-                              int64_t now_ms, unsigned most, int64_t **order_ids, unsigned *count)
+                              int64_t now_ms, unsigned most, unsigned skipped, int64_t **order_ids,
+                              unsigned *count)
 {
-    const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most)};
-    return ids_read(context, db,
-                    "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
-                    values, 3, order_ids, count);
+    const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most),
+                                      db_integer(skipped)};
+    return ids_read(
+        context, db,
+        "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at, id LIMIT "
+        "? OFFSET ?",
+        values, 4, order_ids, count);
 }
 
 enum iw_error closing_keys(struct context *context, struct db *db, int64_t order_id, const char ***keys,

@@ -139,9 +139,10 @@ enum iw_error closing_files_forget(struct context *context, struct db *db, int64
 enum iw_error closing_usage_add(struct context *context, struct db *db, int64_t account_id, const char *day,
                                 int64_t count) IW_MUST_USE;
 
-/* At most most orders in a status whose expires_at has passed; the array is the arena's. */
+/* At most most orders in a status whose expires_at has passed, behind the first skipped; the array is the
+ * arena's. */
 enum iw_error closing_overdue(struct context *context, struct db *db, enum order_status status,
-                              int64_t now_ms, unsigned most, int64_t **order_ids,
+                              int64_t now_ms, unsigned most, unsigned skipped, int64_t **order_ids,
                               unsigned *count) IW_MUST_USE;
 
 /*
