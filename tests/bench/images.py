@@ -2,7 +2,7 @@
 
 For each type of order and size of picture: the queue is paused, a batch is
 uploaded, the queue goes on, and what counts is the time from there to the last
-job's record.  The image processes' time in between, without that in which the
+picture's record; the order's archive is copied after that.  The image processes' time in between, without that in which the
 kernel ran somebody else's programs, is shared out: decoder, engine, encoder and
 thumbnail as the processes tell (metrics), what else they did, and "waiting" for work.
 In the same run, on the same files and as many cores: a plain re-save by ImageMagick
@@ -128,17 +128,15 @@ class Line:
         return found
 
     def cpu(self):
-        """CPU seconds: the supervisor of the worker, its children, everything else of the stack."""
+        """CPU seconds: the supervisor of the worker, everything else of the stack."""
         table = parents()
-        worker = self.stack.pid("worker")
         # The dead children of the supervisor are counted with it; its own time is in its own fields.
-        with open(f"/proc/{worker}/stat", encoding="ascii", errors="replace") as file:
+        with open(f"/proc/{self.stack.pid('worker')}/stat", encoding="ascii", errors="replace") as file:
             words = file.read().rsplit(") ", 1)[1].split()
         own = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
-        whole = sum(table[pid][1] for pid in tree(table, worker) if pid in table)
         rest = {name: sum(table[pid][1] for pid in tree(table, self.stack.pid(name)) if pid in table)
                 for name in ("mariadbd", "nginx", "api", "redis")}
-        return {"image": whole - own, "supervisor": own, **rest}
+        return {"supervisor": own, **rest}
 
     def image_processes(self):
         """(pid, nanoseconds on a CPU, nanoseconds ready and not on one) of each."""
@@ -176,13 +174,14 @@ class Line:
         cpu_after, after = self.cpu(), dict((pid, (run, ready)) for pid, run, ready in self.image_processes())
         if set(after) != {pid for pid, _, _ in before}:
             sys.exit("bench images: an image process was replaced in mid batch")
+        image = sum(after[pid][0] - run for pid, run, _ in before) / 1e9
         ready = sum(after[pid][1] - ready for pid, _, ready in before) / 1e9
         self.settle()
         begun = next(at for at, line in events if line["event"] == "queue_resumed")
-        ended = max(at for at, line in events if line["event"] in ("job_done", "order_ended"))
+        ended = max(at for at, line in events if line["event"] == "job_done" and line["kind"] != "archive")
         told = self.stages()
         return ((ended - begun).total_seconds(), {name: (told.get(name, 0) - stages.get(name, 0)) / 1000 for name in STAGES},
-                {name: cpu_after[name] - cpu[name] for name in cpu}, ready, len(before), ids)
+                {"image": image, **{name: cpu_after[name] - cpu[name] for name in cpu}}, ready, len(before), ids)
 
     def wait(self, ids, offset):
         """By the log, which costs the stack nothing, until all orders have ended; the events meanwhile."""
