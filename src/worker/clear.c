@@ -3,6 +3,8 @@
  * orders at once, so that image processes do not wait for it.  Orders that were
  * still to be cleared when the worker died are found by the next one.
  */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "domain/upkeep.h"
@@ -10,28 +12,48 @@
 
 enum { wait_longest_ms = 250 };
 
-static enum iw_error orders_clear(struct worker *worker, int64_t *order_ids, unsigned *count)
+/* What is left over is found by the next look for inputs that outlived their order. */
+static void clear_failed(struct worker *worker)
 {
-    enum iw_error error = upkeep_ended(&worker->domain, order_ids, count);
-    for (unsigned i = 0; error == IW_OK && i < *count; i++) {
+    log_failure(&worker->context, "order_not_cleared");
+    context_clear(&worker->context);
+    worker->reclaim_at_ms = 0;
+}
+
+/* What the store refuses of one order keeps no other; a database that is away would keep us for each of them.
+ */
+static unsigned inputs_delete(struct worker *worker, int64_t *order_ids, unsigned count)
+{
+    unsigned deleted = 0;
+    for (unsigned i = 0; i < count; i++) {
         helper_turn(worker);
-        error = upkeep_inputs_delete(&worker->domain, worker->storage, order_ids[i]);
+        if (upkeep_inputs_delete(&worker->domain, worker->storage, order_ids[i]) == IW_OK) {
+            order_ids[deleted++] = order_ids[i];
+            continue;
+        }
+        const char *reason = worker->context.reason;
+        bool is_of_store = reason != NULL && strcmp(reason, "store_failed") == 0;
+        clear_failed(worker);
+        if (!is_of_store)
+            break;
     }
     helper_turn(worker);
-    return error == IW_OK ? upkeep_inputs_forget(&worker->domain, order_ids, *count) : error;
+    return deleted;
 }
 
 void clear_run(struct worker *worker)
 {
-    if (worker->clear_count == 0)
-        return;
-    enum iw_error error = orders_clear(worker, worker->clear_ids, &worker->clear_count);
+    unsigned count = worker->clear_count;
     worker->clear_count = 0;
-    if (error == IW_OK)
+    if (count == 0)
         return;
-    log_failure(&worker->context, "order_not_cleared");
-    context_clear(&worker->context);
-    worker->reclaim_at_ms = 0;
+    if (upkeep_ended(&worker->domain, worker->clear_ids, &count) != IW_OK) {
+        clear_failed(worker);
+        return;
+    }
+    count = inputs_delete(worker, worker->clear_ids, count);
+    if (count > 0 && upkeep_inputs_forget(&worker->domain, worker->clear_ids, count) != IW_OK)
+        clear_failed(worker);
 }
 
 void clear_note(struct worker *worker, int64_t order_id)
