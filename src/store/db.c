@@ -38,7 +38,7 @@ struct db {
     struct statement statements[statements_max];
     uint64_t use_count;
     bool is_in_transaction;
-    bool is_conflict; /* the last failure was a deadlock or a lock wait */
+    bool is_conflict; /* the last failure was over somebody else's locks */
 };
 
 /* Where the columns of one row are fetched to. */
@@ -168,13 +168,20 @@ static bool is_refusing(unsigned number)
                                         ER_OUTOFMEMORY,
                                         ER_LOCK_TABLE_FULL,
                                         ER_MAX_PREPARED_STMT_COUNT_REACHED,
-                                        ER_STATEMENT_TIMEOUT,
-                                        ER_LOCK_DEADLOCK,
-                                        ER_LOCK_WAIT_TIMEOUT};
+                                        ER_STATEMENT_TIMEOUT};
     for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
         if (refusing[i] == number)
             return true;
     return false;
+}
+
+/*
+ * Somebody else's locks: the same transaction may come through the next time.  That it lost a deadlock over
+ * the lock of the next number, and was undone, InnoDB tells as a failure to read that number (MDEV-33593).
+ */
+static bool is_conflict(unsigned number)
+{
+    return number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT || number == ER_AUTOINC_READ_FAILED;
 }
 
 static enum iw_error fail_unavailable(struct context *context, const char *reason, unsigned number,
@@ -191,7 +198,7 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
 /* Turns the driver's error into ours; closes the connection when it is of no more use. */
 static enum iw_error db_fail(struct context *context, struct db *db, unsigned number, const char *message)
 {
-    db->is_conflict = number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT;
+    db->is_conflict = is_conflict(number);
     if (number == ER_DUP_ENTRY)
         return IW_TWIN_EXISTS;
     if (is_gone(number)) {
@@ -199,7 +206,7 @@ static enum iw_error db_fail(struct context *context, struct db *db, unsigned nu
         db_close(db);
         return error;
     }
-    if (is_refusing(number))
+    if (db->is_conflict || is_refusing(number))
         return fail_unavailable(context, db->is_conflict ? "database_conflict" : "database_refuses", number,
                                 message);
     if (context->error == IW_OK) {

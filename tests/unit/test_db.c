@@ -78,6 +78,7 @@ static const struct row rows[] = {
     {1969, "ER_STATEMENT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1205, "ER_LOCK_WAIT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
     {1213, "ER_LOCK_DEADLOCK", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
+    {1467, "ER_AUTOINC_READ_FAILED", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
     /* Read-only. */
     {1290, "ER_OPTION_PREVENTS_STATEMENT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", IW_SERVICE_UNAVAILABLE, "database_refuses", false,
