@@ -349,17 +349,11 @@ static enum doctor_verdict answer_judge(struct doctor *doctor, const struct imag
 static enum doctor_verdict check_image_process(struct doctor *doctor)
 {
     const struct config *config = &doctor->config;
-    const struct image_client_options options = {
-        .program = config->worker_image_program,
-        .weights_path = config->image_weights_file,
-        .watermark_key_path =
-            access(config->image_watermark_key_file, R_OK) == 0 ? config->image_watermark_key_file : NULL,
-        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
-        .is_unsealed_allowed = true,
-    };
+    struct image_client_options options = image_client_options_of(config);
     struct image_client client;
     struct image_answer answer;
     int wait_status;
+    options.is_unsealed_allowed = true;
     if (access(config->worker_image_program, X_OK) != 0)
         return say(doctor, DOCTOR_WRONG, "%s: %s", config->worker_image_program, strerror(errno));
     if (access(config->image_weights_file, R_OK) != 0)

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <imgward/fault.h>
 
@@ -53,20 +52,8 @@ void helper_kill(struct helper *helper)
 
 static void helper_start(struct worker *worker, struct helper *helper)
 {
-    const struct config *config = &worker->config;
     struct context *context = &worker->context;
-    const struct image_client_options options = {
-        .program = config->worker_image_program,
-        .weights_path = config->image_weights_file,
-        .watermark_key_path =
-            access(config->image_watermark_key_file, R_OK) == 0 ? config->image_watermark_key_file : NULL,
-        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
-        .cpu_seconds = (unsigned)config->image_timeout_s,
-        .pixels_max = (uint64_t)config->image_pixels_max,
-        .side_max_px = (uint32_t)config->image_side_max_px,
-        .images_max = (unsigned)config->worker_images_per_process,
-        .is_unsealed_allowed = config->worker_allow_unsealed,
-    };
+    const struct image_client_options options = image_client_options_of(&worker->config);
     if (image_client_spawn(context, &options, &helper->client) != IW_OK) {
         log_failure(context, "image_process_failed");
         context_clear(context);

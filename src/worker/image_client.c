@@ -14,6 +14,22 @@
 
 enum { arguments_max = 24, number_bytes = 24 };
 
+struct image_client_options image_client_options_of(const struct config *config)
+{
+    const char *key_path = config->image_watermark_key_file;
+    return (struct image_client_options){
+        .program = config->worker_image_program,
+        .weights_path = config->image_weights_file,
+        .watermark_key_path = access(key_path, R_OK) == 0 ? key_path : NULL,
+        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
+        .cpu_seconds = (unsigned)config->image_timeout_s,
+        .pixels_max = (uint64_t)config->image_pixels_max,
+        .side_max_px = (uint32_t)config->image_side_max_px,
+        .images_max = (unsigned)config->worker_images_per_process,
+        .is_unsealed_allowed = config->worker_allow_unsealed,
+    };
+}
+
 /* What the process is started with; built before the fork, so that nothing allocates after it. */
 struct spawn_plan {
     const char *program;

@@ -14,6 +14,7 @@
 
 #include <imgward/context.h>
 
+#include "base/config.h"
 #include "worker/image_protocol.h"
 
 /* How to start one.  Paths are borrowed during the call alone. */
@@ -28,6 +29,10 @@ struct image_client_options {
     unsigned images_max;
     bool is_unsealed_allowed;
 };
+
+/* As the configuration has it; without a watermark key where there is none to be read.  Its paths are
+ * borrowed. */
+struct image_client_options image_client_options_of(const struct config *config);
 
 struct image_client {
     pid_t pid;  /* 0: none */
