@@ -3,8 +3,9 @@
 
 The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
-values); then per layer its weights [output][input][row][column] and its biases as
-binary16; then the SHA-256 of all before.
+values); the slopes of the seven gates as binary32; then per layer its weights
+[output][input][row][column] and its biases as binary16; then the SHA-256 of all before.
+A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
 
 import argparse
@@ -17,32 +18,38 @@ import torch
 from generator import Generator
 
 MAGIC = b"IWPROTEC"
-VERSION = 1
+VERSION = 2
+SLOPES = 7
 
 
 def pack(net):
     layers = net.layers()
-    offset = 16 + 32 * len(layers)
+    offset = 16 + 32 * len(layers) + 4 * SLOPES
     table, data = b"", b""
     for name, layer in layers:
         values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
         if not numpy.isfinite(values).all():
             raise SystemExit("layer %s does not fit 16 bits" % name)
-        table += struct.pack("<16sHHHHII", name.encode(), layer.in_channels, layer.out_channels, 3,
-                             layer.stride[0], offset, values.size)
+        table += struct.pack("<16sHHHHII", name.encode(), layer.in_channels, layer.out_channels,
+                             layer.kernel_size[0], layer.stride[0], offset, values.size)
         data += values.tobytes()
         offset += values.size * 2
-    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + data
+    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + net.beta.numpy().astype("<f4").tobytes() + data
     return body + hashlib.sha256(body).digest()
 
 
 def load(path):
     """A Generator with the weights of a file."""
-    blob = open(path, "rb").read()
+    with open(path, "rb") as file:
+        blob = file.read()
     if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:
         raise SystemExit("%s is not a weights file" % path)
     net = Generator()
+    if struct.unpack_from("<II", blob, 8) != (VERSION, len(net.layers())):
+        raise SystemExit("%s is a weights file of another version" % path)
     offset = 16 + 32 * len(net.layers())
+    net.beta = torch.from_numpy(numpy.frombuffer(blob, "<f4", SLOPES, offset).astype(numpy.float32))
+    offset += 4 * SLOPES
     for _, layer in net.layers():
         count = layer.weight.numel() + layer.bias.numel()
         values = torch.from_numpy(numpy.frombuffer(blob, "<f2", count, offset).astype(numpy.float32))
@@ -52,13 +59,18 @@ def load(path):
     return net.eval()
 
 
+def state_of(path):
+    checkpoint = torch.load(path, map_location="cpu")
+    return checkpoint["mean"] if "mean" in checkpoint else checkpoint["net"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", nargs="+")
     parser.add_argument("weights")
     options = parser.parse_args()
     net = Generator()
-    states = [torch.load(name, map_location="cpu")["net"] for name in options.checkpoint]
+    states = [state_of(name) for name in options.checkpoint]
     net.load_state_dict({key: sum(state[key] for state in states) / len(states) for key in states[0]})
     blob = pack(net)
     with open(options.weights, "wb") as out:

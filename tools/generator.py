@@ -3,67 +3,87 @@
 src/engine/protect_net.c and src/engine/protect.c compute the same; change both together.
 """
 
-import struct
-
 import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-WIDTH = 32
+# Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
+WIDTHS = (16, 32, 32, 64, 64)
 NOISE = 8
-BLOCKS = 3
+LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
-MASK_FLOOR = 0.01
-MASK_KNEE = 0.05
+MASK_FLOOR = 0.004
+MASK_KNEE = 0.04
 
 
-def conv(inputs, outputs, stride=1):
-    return nn.Conv2d(inputs, outputs, 3, stride, 1)
+def conv(inputs, outputs):
+    return nn.Conv2d(inputs, outputs, 3, 1, 1)
+
+
+def down(inputs, outputs):
+    return nn.Conv2d(inputs, outputs, 2, 2)
+
+
+def up(inputs, outputs):
+    """To be followed by a pixel shuffle of 2."""
+    return nn.Conv2d(inputs, outputs * 4, 1)
 
 
 class Generator(nn.Module):
     """RGB 0..1, sides in multiples of 8 px, to a bounded unit perturbation of the same size.
 
-    All convolutions run at a quarter of the resolution but the two of the context
-    branch, which run at an eighth.  Eight channels of seeded noise join the picture: in a
-    flat area a convolutional network without them can only repeat one pattern.
+    Down to an eighth of the resolution it looks at the picture, and up again it draws, from eight
+    channels of seeded noise.  What is drawn passes, at every resolution, gates that what was seen
+    there opens and shuts: where all gates stood still the way up would be linear.
     """
 
-    def __init__(self):
+    def __init__(self, widths=WIDTHS):
         super().__init__()
-        self.head = conv(48 + NOISE, WIDTH)
-        self.first = nn.ModuleList(conv(WIDTH, WIDTH) for _ in range(BLOCKS))
-        self.second = nn.ModuleList(conv(WIDTH, WIDTH) for _ in range(BLOCKS))
-        self.down = conv(WIDTH, WIDTH, 2)
-        self.context = conv(WIDTH, WIDTH)
-        self.tail = conv(WIDTH, 48)
-        with torch.no_grad():
-            self.tail.bias.zero_()
-            self.head.weight[:, 48:].mul_(3)
+        half, half2, quarter, quarter2, eighth = widths
+        self.down2, self.look2 = down(3, half), conv(half, half2)
+        self.down4, self.look4 = down(half2, quarter), conv(quarter, quarter2)
+        self.down8 = down(quarter2, eighth)
+        self.choose8a, self.choose8b = conv(eighth, eighth), conv(eighth, eighth)
+        self.seed8 = conv(NOISE, eighth)
+        self.mix8a, self.mix8b = conv(eighth, eighth), conv(eighth, eighth)
+        self.up4, self.draw4 = up(eighth, quarter2), conv(quarter2, quarter)
+        self.up2, self.draw2 = up(quarter, half2), conv(half2, half)
+        self.draw1 = conv(half, 12)
+        # How steep the gates are: of down2, look2, down4, look4, down8, choose8a and choose8b.
+        self.register_buffer("beta", torch.ones(7))
 
     def layers(self):
         """The convolutions in the order of the weights file."""
-        order = [("head", self.head), ("down", self.down), ("context", self.context)]
-        for i in range(BLOCKS):
-            order += [("first%d" % i, self.first[i]), ("second%d" % i, self.second[i])]
-        return order + [("tail", self.tail)]
+        names = ("down2", "look2", "down4", "look4", "down8", "choose8a", "choose8b", "seed8", "mix8a", "mix8b",
+                 "up4", "draw4", "up2", "draw2", "draw1")
+        return [(name, getattr(self, name)) for name in names]
+
+    def gate(self, seen, place):
+        return (0.5 + self.beta[place] * seen).clamp(0.01, 1)
 
     def raw(self, x, noise):
-        """The network's output before it is bounded.  noise: -1..1, a quarter of x's size."""
-        h = F.relu(self.head(torch.cat([F.pixel_unshuffle(x - 0.5, 4), noise], dim=1)))
-        wide = F.relu(self.context(F.relu(self.down(h))))
-        wide = F.interpolate(wide, scale_factor=2, mode="nearest")
-        for i in range(BLOCKS):
-            h = F.relu(h + self.second[i](F.relu(self.first[i](h))))
-            if i == 0:
-                h = h + wide
-        return F.pixel_shuffle(self.tail(h), 4)
+        """The network's output before it is bounded.  noise: -1..1, an eighth of x's size."""
+        gates, a = [], x * 2 - 1
+        for i, layer in enumerate((self.down2, self.look2, self.down4, self.look4, self.down8)):
+            seen = layer(a)
+            gates.append(self.gate(seen, i))
+            a = F.leaky_relu(seen, LEAK)
+        h = self.seed8(noise)
+        h = h + self.mix8a(h * self.gate(self.choose8a(a), 5))
+        h = h + self.mix8b(h * self.gate(self.choose8b(a), 6))
+        h = F.pixel_shuffle(self.up4(h * gates[4]), 2) * gates[3]
+        h = self.draw4(h) * gates[2]
+        h = F.pixel_shuffle(self.up2(h), 2) * gates[1]
+        h = self.draw2(h) * gates[0]
+        return F.pixel_shuffle(self.draw1(h), 2)
 
     def forward(self, x, noise):
-        raw = self.raw(x, noise)
-        return raw * torch.rsqrt(1 + raw * raw)
+        """Bounded, the mask once before and once after: soft edges where it opens."""
+        mask = texture_mask(x)
+        raw = self.raw(x, noise) * mask
+        return raw * torch.rsqrt(1 + raw * raw) * mask
 
 
 def luma_of(x):
@@ -71,7 +91,7 @@ def luma_of(x):
 
 
 def texture_mask(x):
-    """How much each place hides, 0.2 (flat) .. 1: from the spread of luma in 4x4 blocks.
+    """How much each place hides, 0.1 (flat) .. 1: from the spread of luma in 4x4 blocks.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there.
@@ -94,8 +114,8 @@ def mixed(value):
 
 
 def seeded_noise(seed, rows, columns):
-    """The noise channels for a picture of rows x columns blocks: eight bytes of a hash of
-    the block's place, -1..1."""
+    """The noise channels for a picture of rows x columns places of 8x8 px: eight bytes of a hash
+    of the place, -1..1."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
         x = numpy.arange(columns, dtype=numpy.uint64)[None, :]
@@ -107,16 +127,16 @@ def seeded_noise(seed, rows, columns):
 
 
 def grid_offset(seed):
-    """Where the picture begins on the grid: left and top, 0..31 px."""
+    """Where the picture begins on the grid: left and top, 0, 8, 16 or 24 px."""
     with numpy.errstate(over="ignore"):
         place = int(mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(2) * numpy.uint64(GOLDEN))[0])
-    return place & 31, place >> 5 & 31
+    return (place & 3) * 8, (place >> 2 & 3) * 8
 
 
 def perturbation(net, x, seeds):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
-    noise = torch.cat([seeded_noise(seed, x.shape[2] // 4, x.shape[3] // 4) for seed in seeds])
-    return net(x, noise.to(x.device)) * texture_mask(x)
+    noise = torch.cat([seeded_noise(seed, x.shape[2] // 8, x.shape[3] // 8) for seed in seeds])
+    return net(x, noise.to(x.device))
 
 
 def shipped_perturbation(net, x, seed):

@@ -6,15 +6,13 @@
 
 #include "engine/clones.h"
 #include "engine/image.h"
-#include "engine/protect_canvas.h"
-#include "engine/protect_net.h"
+#include "engine/protect_measure.h"
+#include "engine/protect_unit.h"
 
 enum {
-    unit_peak = 127, /* the unit perturbation is kept as -127..127 */
     delta_peak = 63, /* no sample moves by more levels (of 255) than this */
     room_count = delta_peak + 1,
     histogram_places = room_count * (unit_peak + 1),
-    levels_16bit = 257,  /* steps of 16 bits in one level of 8 bits */
     scale_halvings = 40, /* of the bisection */
     step_bits = 16,      /* a scale is counted in steps of 2^-16 levels where samples have 8 bits */
     run_samples = 256,   /* counted together */
@@ -90,116 +88,11 @@ void protect_free(struct protect *protect)
     free(protect);
 }
 
-/* ---- the unit perturbation */
-
-enum { run_values = net_block_px * canvas_colors }; /* of one row of a block's pixels */
-
-/* What the network's source and sink share. */
-struct job {
-    struct canvas canvas;
-    const float *mask;
-    float *pixels;  /* one row of a band */
-    float *bounded; /* one row of a band's blocks */
-    struct protect_plan *plan;
-};
-
-static void job_source(void *data, int64_t row, int64_t first, unsigned count, float *values)
-{
-    struct job *job = data;
-    for (unsigned i = 0; i < net_block_px; i++) {
-        canvas_pixels(&job->canvas, row * net_block_px + i, first * net_block_px,
-                      (size_t)count * net_block_px, job->pixels);
-        for (unsigned block = 0; block < count; block++) {
-            const float *pixels = job->pixels + (size_t)block * run_values;
-            float *out = values + (size_t)block * net_input_channels + (size_t)i * run_values;
-            for (unsigned k = 0; k < run_values; k++)
-                out[k] = pixels[k] - 0.5f;
-        }
-    }
-    for (unsigned block = 0; block < count; block++)
-        canvas_noise(&job->canvas, row, first + block,
-                     values + (size_t)block * net_input_channels + net_color_values);
-}
-
-/* Raw values of any size as -1..1. */
-ENGINE_CLONES static void values_bounded(const float *raw, size_t count, float *out)
-{
-    for (size_t i = 0; i < count; i++)
-        out[i] = raw[i] / sqrtf(1 + raw[i] * raw[i]);
-}
-
-/* How much of its own, its left and its right block's mask the colours of a block's four pixels take. */
-static const float own_weights[run_values] = {.625f, .625f, .625f, .875f, .875f, .875f,
-                                              .875f, .875f, .875f, .625f, .625f, .625f};
-static const float left_weights[run_values] = {.375f, .375f, .375f, .125f, .125f, .125f};
-static const float right_weights[run_values] = {0, 0, 0, 0, 0, 0, .125f, .125f, .125f, .375f, .375f, .375f};
-
-/* One row of pixels out of a row of blocks, times the mask: between here and there, and between blocks. */
-ENGINE_CLONES static void pixels_masked(const float *bounded, const float *here, const float *there,
-                                        float weight, unsigned count, float *out)
-{
-    float left = here[-1] * weight + there[-1] * (1 - weight),
-          own = here[0] * weight + there[0] * (1 - weight);
-    for (unsigned block = 0; block < count; block++) {
-        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
-        for (unsigned k = 0; k < run_values; k++)
-            out[block * run_values + k] =
-                bounded[(size_t)block * net_color_values + k] *
-                (own * own_weights[k] + left * left_weights[k] + right * right_weights[k]);
-        left = own;
-        own = right;
-    }
-}
-
-/* The perturbation of a grey picture is the luma of the three colours'. */
-static void pixels_to_grey(float *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
-}
-
-ENGINE_CLONES static void units_store(const float *values, size_t count, int8_t *units)
-{
-    for (size_t i = 0; i < count; i++) {
-        float value = values[i] * unit_peak;
-        units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
-    }
-}
-
-static void job_sink(void *data, int64_t row, int64_t first, unsigned count, const float *values)
-{
-    const struct job *job = data;
-    struct protect_plan *plan = job->plan;
-    size_t stride = job->canvas.columns + 2;
-    const float *here = job->mask + (size_t)(row + 1) * stride + first + 1;
-    int64_t x = first * net_block_px - job->canvas.left_px;
-    int64_t begin = x < 0 ? 0 : x, end = x + (int64_t)count * net_block_px;
-    end = end < plan->width_px ? end : plan->width_px;
-    values_bounded(values, (size_t)count * net_color_values, job->bounded);
-    for (unsigned i = 0; i < net_block_px; i++) {
-        int64_t y = row * net_block_px + i - job->canvas.top_px;
-        if (y < 0 || y >= plan->height_px || begin >= end)
-            continue;
-        pixels_masked(job->bounded + i * run_values, here,
-                      i < net_block_px / 2 ? here - stride : here + stride, own_weights[i * canvas_colors],
-                      count, job->pixels);
-        if (plan->colors == 1)
-            pixels_to_grey(job->pixels, (size_t)count * net_block_px);
-        units_store(job->pixels + (size_t)(begin - x) * plan->colors, (size_t)(end - begin) * plan->colors,
-                    plan->units + ((size_t)y * plan->width_px + (size_t)begin) * plan->colors);
-    }
-}
-
 /* ---- the histogram */
 
 static const int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
 {
     return plan->units + (size_t)y * plan->width_px * plan->colors;
-}
-
-static unsigned sample_at(const struct image *image, const void *row, size_t at)
-{
-    return image->depth_bits == 8 ? ((const uint8_t *)row)[at] : ((const uint16_t *)row)[at];
 }
 
 /* Pixels that cannot be seen are left alone. */
@@ -263,31 +156,13 @@ static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, ui
     }
 }
 
-/*
- * True when all but one in two hundred blocks, and their neighbours, spread by
- * less than about half a level: a picture of one colour, or of none to speak of.
- */
-static bool mask_is_bare(const float *mask, size_t count)
-{
-    static const float bare = 0.227f;
-    size_t textured = 0;
-    for (size_t i = 0; i < count; i++)
-        textured += mask[i] > bare;
-    return textured * 200 < count;
-}
-
-static bool image_is_plain8(const struct image *image)
-{
-    return image->depth_bits == 8 && !image_has_alpha(image);
-}
-
 static void plan_count(struct protect_plan *plan, const struct image *image)
 {
     uint64_t others[histogram_places] = {0};
     for (uint32_t y = 0; y < image->height_px; y++) {
         if (image_has_alpha(image))
             units_clear_hidden(plan, image, y);
-        if (image_is_plain8(image))
+        if (sample_is_plain8(image))
             histogram_add8(plan, image_row(image, y), y, others);
         else
             histogram_add(plan, image, y);
@@ -302,25 +177,14 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     unsigned colors = image_has_color(image) ? 3 : 1;
     size_t samples = (size_t)image->width_px * image->height_px * colors;
     struct protect_plan *new = malloc(sizeof *new + samples + (size_t)image->width_px *colors);
-    struct job job = {.plan = new};
-    canvas_init(&job.canvas, image, seed);
-    float *mask = canvas_mask(&job.canvas);
-    job.mask = mask;
-    size_t row_blocks = job.canvas.columns + (size_t)net_margin_blocks;
-    job.pixels = malloc(sizeof(float) * row_blocks * (run_values + net_color_values));
-    job.bounded = job.pixels != NULL ? job.pixels + row_blocks * run_values : NULL;
-    enum iw_error error = IW_NO_MEMORY;
-    if (new != NULL && mask != NULL &&job.pixels != NULL) {
-        memset(new, 0, sizeof *new);
-        new->width_px = image->width_px;
-        new->height_px = image->height_px;
-        new->colors = colors;
-        new->depth_bits = image->depth_bits;
-        new->is_bare = mask_is_bare(mask, (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2));
-        error = net_run(&protect->net, job.canvas.rows, job.canvas.columns, job_source, job_sink, &job);
-    }
-    free(job.pixels);
-    free(mask);
+    if (new == NULL)
+        return IW_NO_MEMORY;
+    memset(new, 0, sizeof *new);
+    new->width_px = image->width_px;
+    new->height_px = image->height_px;
+    new->colors = colors;
+    new->depth_bits = image->depth_bits;
+    enum iw_error error = unit_compute(&protect->net, image, seed, new->units, &new->is_bare);
     if (error != IW_OK) {
         free(new);
         return error;
@@ -371,15 +235,9 @@ static double plan_error(const struct protect_plan *plan, double scale)
     return sum / ((double)plan->width_px * plan->height_px * plan->colors);
 }
 
-static double psnr_of(double error)
-{
-    double psnr = error > 0 ? 10 * log10(255.0 * 255.0 / error) : 99;
-    return psnr < 99 ? psnr : 99;
-}
-
 double protect_plan_psnr(const struct protect_plan *plan, double scale)
 {
-    return psnr_of(plan_error(plan, scale));
+    return measure_psnr(plan_error(plan, scale));
 }
 
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited)
@@ -507,7 +365,7 @@ static void row_render8(uint8_t *samples, int8_t *units, size_t count, const str
 static void row_render(const struct protect_plan *plan, const struct image *image, void *row, int8_t *units,
                        const struct deltas *deltas)
 {
-    if (image_is_plain8(image))
+    if (sample_is_plain8(image))
         row_render8(row, units, (size_t)plan->width_px * plan->colors, deltas);
     else
         row_render_any(plan, image, row, units, deltas);
@@ -563,60 +421,12 @@ void protect_undo(const struct protect_plan *plan, struct image *image)
     struct deltas deltas;
     deltas_fill(plan, plan->scale, &deltas);
     for (uint32_t y = 0; y < plan->height_px; y++) {
-        if (image_is_plain8(image))
+        if (sample_is_plain8(image))
             row_undo8(image_row(image, y), plan_row(plan, y), (size_t)plan->width_px * plan->colors,
                       deltas.steps);
         else
             row_undo(plan, image, image_row(image, y), plan_row(plan, y), &deltas);
     }
-}
-
-/* ---- measuring */
-
-/* The sum of squared differences of at most 65536 samples of 8 bits. */
-ENGINE_CLONES static uint32_t samples_apart8(const uint8_t *left, const uint8_t *right, size_t count)
-{
-    uint32_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        int difference = left[i] - right[i];
-        sum += (uint32_t)(difference * difference);
-    }
-    return sum;
-}
-
-static uint64_t row_apart8(const uint8_t *left, const uint8_t *right, size_t count)
-{
-    enum { most = 65536 };
-    uint64_t sum = 0;
-    for (size_t first = 0; first < count; first += most)
-        sum += samples_apart8(left + first, right + first, count - first < most ? count - first : most);
-    return sum;
-}
-
-static uint64_t row_apart(const struct image *left, const struct image *right, uint32_t y)
-{
-    const void *one = image_row(left, y), *other = image_row(right, y);
-    unsigned colors = image_has_color(left) ? 3 : 1;
-    uint64_t sum = 0;
-    for (uint32_t x = 0; x < left->width_px; x++) {
-        for (unsigned color = 0; color < colors; color++) {
-            size_t at = (size_t)x * left->channels + color;
-            int64_t difference = (int64_t)sample_at(left, one, at) - sample_at(right, other, at);
-            sum += (uint64_t)(difference * difference);
-        }
-    }
-    return sum;
-}
-
-double protect_psnr(const struct image *left, const struct image *right)
-{
-    unsigned colors = image_has_color(left) ? 3 : 1;
-    double sum = 0, level = left->depth_bits == 8 ? 1 : levels_16bit;
-    for (uint32_t y = 0; y < left->height_px; y++)
-        sum += (double)(image_is_plain8(left) ? row_apart8(image_row(left, y), image_row(right, y),
-                                                           (size_t)left->width_px * colors)
-                                              : row_apart(left, right, y));
-    return psnr_of(sum / (level * level) / ((double)left->width_px * left->height_px * colors));
 }
 
 enum iw_error protect_apply(const struct protect *protect, struct image *image,

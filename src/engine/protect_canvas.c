@@ -6,12 +6,12 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 
-/* tools/generator.py computes the same; its margin of 64 px makes its block 16 our block 0. */
-enum { noise_margin_blocks = 16 };
+/* tools/generator.py computes the same; its margin of 64 px makes its place 8 of the noise our place 0. */
+enum { noise_margin = 8, grid_px = 8, grid_blocks = grid_px / canvas_block_px };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
-static const float mask_floor = 0.01f, mask_knee = 0.05f;
+static const float mask_floor = 0.004f, mask_knee = 0.04f;
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)
@@ -25,10 +25,10 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
 {
     uint64_t place = mixed(seed + 2 * golden);
     canvas->image = image;
-    canvas->left_px = place & 31;
-    canvas->top_px = place >> 5 & 31;
-    canvas->columns = (image->width_px + canvas->left_px + canvas_block_px - 1) / canvas_block_px;
-    canvas->rows = (image->height_px + canvas->top_px + canvas_block_px - 1) / canvas_block_px;
+    canvas->left_px = (place & 3) * grid_px;
+    canvas->top_px = (place >> 2 & 3) * grid_px;
+    canvas->columns = (image->width_px + canvas->left_px + grid_px - 1) / grid_px * grid_blocks;
+    canvas->rows = (image->height_px + canvas->top_px + grid_px - 1) / grid_px * grid_blocks;
     canvas->noise_key = mixed(seed + golden);
     for (unsigned level = 0; level < 256; level++)
         canvas->levels[level] = (float)level / 255;
@@ -96,7 +96,7 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
 
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8])
 {
-    uint64_t place = (uint64_t)(row + noise_margin_blocks) << 32 | (uint64_t)(column + noise_margin_blocks);
+    uint64_t place = (uint64_t)(row + noise_margin) << 32 | (uint64_t)(column + noise_margin);
     uint64_t hash = mixed(place * golden + canvas->noise_key);
     for (unsigned i = 0; i < 8; i++)
         values[i] = ((float)(hash >> (8 * i) & 255) - 127.5f) / 127.5f;

@@ -1,8 +1,8 @@
 /*
- * A picture laid under the network's grid of 4x4 blocks: moved by a seeded
+ * A picture laid under the network's grid of 8x8 pixels: moved by a seeded
  * offset, its edge pixels repeated beyond its borders, any depth and number of
- * channels read as RGB 0..1.  And what depends on blocks alone: the seeded
- * noise and the texture mask.
+ * channels read as RGB 0..1.  And what goes with places of the grid alone: the
+ * seeded noise, one for each of 8x8 px, and the texture mask, one for each block of 4x4.
  */
 #ifndef ENGINE_PROTECT_CANVAS_H
 #define ENGINE_PROTECT_CANVAS_H
@@ -14,8 +14,8 @@ enum { canvas_block_px = 4, canvas_colors = 3 };
 
 struct canvas {
     const struct image *image; /* borrowed */
-    unsigned left_px, top_px;  /* 0..31: where the picture begins on the grid */
-    unsigned rows, columns;    /* in blocks */
+    unsigned left_px, top_px;  /* 0, 8, 16 or 24: where the picture begins */
+    unsigned rows, columns;    /* in blocks; an even number */
     uint64_t noise_key;
     float levels[256]; /* 8-bit samples as 0..1 */
 };
@@ -26,11 +26,11 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
 /* count pixels of RGB 0..1 from grid place x_px, y_px on; both may lie outside the picture. */
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values);
 
-/* The noise of a block: eight values -1..1. */
+/* The noise of a place of the grid: eight values -1..1. */
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8]);
 
 /*
- * The texture mask, 0.2 (flat) .. 1, for every block and one more on each side:
+ * The texture mask, 0.1 (flat) .. 1, for every block and one more on each side:
  * (rows + 2) * (columns + 2) values, malloc'ed.  NULL: no memory.
  */
 float *canvas_mask(const struct canvas *canvas);

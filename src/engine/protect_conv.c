@@ -1,24 +1,41 @@
 #include "engine/protect_conv.h"
 
+/* leaky relu and gates (enum conv_end). */
+static const float leak = 0.01f, gate_middle = 0.5f, gate_least = 0.01f;
+
 enum {
-    inputs_usual = 32,
-    inputs_max = 56,
-    outputs_max = 48,
     tile_planes = conv_tile_reads * conv_tile_reads,
-    block_tiles = 12, /* computed together: as many as keep all they need in the second cache */
-    line_tiles = 6,   /* transformed together: as many as keep their lines in the first cache */
-    line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
     vector_slack = 16 /* values that the last vector of a line may write beyond it */
 };
 
 /* The scratch of a kernel, piece by piece, in values. */
 enum {
-    line_values = line_columns * inputs_max + vector_slack,
-    plane_values = block_tiles * inputs_max + vector_slack,
-    product_values = block_tiles * outputs_max,
+    line_values = 26 * conv_channels_max + vector_slack, /* keeps six lines in the first cache */
+    block_values = 24 * 2 * conv_channels_max,           /* keeps a block in the second cache */
     planes_at = conv_tile_reads * line_values,
-    products_at = planes_at + tile_planes * plane_values,
-    scratch_values = products_at + tile_planes * product_values
+    scratch_values = planes_at + tile_planes * (block_values + 2 * vector_slack)
+};
+
+/* Tiles computed together. */
+static unsigned block_tiles(const struct conv *conv)
+{
+    return block_values / (conv->inputs + conv->outputs) / 12 * 12;
+}
+
+/* Tiles transformed together. */
+static unsigned line_tiles(const struct conv *conv)
+{
+    return ((line_values - vector_slack) / conv->inputs - conv_tile_reads + conv_tile_side) / conv_tile_side;
+}
+
+/* One output row of a product of matrices: places of width values, each from one or two rows of inputs. */
+struct matrix_row {
+    const float *weights, *bias;
+    unsigned width;
+    float slope;
+    const float *inputs[2];
+    const float *factors;
+    float *outputs, *also;
 };
 
 /* A multiplication and its addition become one instruction where the processor has it. */
@@ -40,6 +57,7 @@ enum {
 #undef CONV_LANES
 #undef CONV_PIXELS
 #undef CONV_VECTORS
+#undef CONV_TILES
 
 #define CONV_NAME    conv_avx2
 #define CONV_TITLE   "avx2"
@@ -54,6 +72,7 @@ enum {
 #undef CONV_LANES
 #undef CONV_PIXELS
 #undef CONV_VECTORS
+#undef CONV_TILES
 
 #endif
 
@@ -96,9 +115,19 @@ size_t conv_scratch_values(void)
     return scratch_values;
 }
 
+static unsigned taps_of(const struct conv *conv)
+{
+    return conv->shape == CONV_3X3 ? tile_planes : 4;
+}
+
 size_t conv_weights_count(const struct conv *conv)
 {
-    return (size_t)conv->inputs * conv->outputs * (conv->stride == 1 ? tile_planes : 9);
+    return (size_t)conv->inputs * conv->outputs * taps_of(conv);
+}
+
+size_t conv_bias_count(const struct conv *conv)
+{
+    return (size_t)conv->outputs * (conv->shape == CONV_UP ? 4 : 1);
 }
 
 /* The weight of one plane: the filter down and along. */
@@ -111,9 +140,24 @@ static float plane_weight(unsigned plane, const float taps[9])
     return (float)value;
 }
 
-void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float taps[9])
+/* Where the weight of a tap stands: slices of outputs, in them input by input. */
+static size_t weight_place(const struct conv *conv, unsigned tap, unsigned output, unsigned input)
 {
-    for (unsigned plane = 0; plane < (conv->stride == 1 ? tile_planes : 9u); plane++)
-        conv->weights[((size_t)plane * conv->inputs + input) * conv->outputs + output] =
-            conv->stride == 1 ? plane_weight(plane, taps) : taps[plane];
+    const size_t slice = output / conv_slice, lane = output % conv_slice;
+    const size_t slices = conv->outputs / conv_slice, inputs = conv->inputs;
+    switch (conv->shape) {
+    case CONV_DOWN:
+        return ((slice * 4 + tap) * inputs + input) * conv_slice + lane;
+    case CONV_3X3:
+    case CONV_UP:
+    default:
+        return ((tap * slices + slice) * inputs + input) * conv_slice + lane;
+    }
+}
+
+void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float *taps)
+{
+    for (unsigned tap = 0; tap < taps_of(conv); tap++)
+        conv->weights[weight_place(conv, tap, output, input)] =
+            conv->shape == CONV_3X3 ? plane_weight(tap, taps) : taps[tap];
 }

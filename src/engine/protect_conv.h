@@ -1,14 +1,18 @@
 /*
- * 3x3 convolutions over rows of interleaved features, the inner loop of the
- * anti-AI network.  Written with GCC's vector extensions, once for each width
- * of vector; no code is generated at run time.
+ * Layers over rows of interleaved features, the inner loop of the anti-AI
+ * network.  Written with GCC's vector extensions, once for each width of
+ * vector; no code is generated at run time.
  *
- * Layers of stride 1 go tile by tile of 4x4 outputs by minimal filtering
+ * Convolutions of 3x3 go tile by tile of 4x4 outputs by minimal filtering
  * F(4x4,3x3), a quarter of the multiplications of the direct way (Winograd 1980;
  * the matrices are those of Lavin and Gray, Fast Algorithms for Convolutional
  * Neural Networks, 2016, arXiv 1509.09308): the 6x6 inputs of a tile become 36
- * values a channel, each of which meets its own 32x32 weights, and the 36
- * products become the 16 outputs.
+ * values a channel, each of which meets its own weights, and the 36 products
+ * become the 16 outputs.  Layers that change the resolution see every input
+ * once and are plain products of matrices.
+ *
+ * What follows a layer's sums (activation, gate, residual) is done where they
+ * are, before they leave the registers: conv_end says what.
  */
 #ifndef ENGINE_PROTECT_CONV_H
 #define ENGINE_PROTECT_CONV_H
@@ -17,54 +21,78 @@
 #include <stddef.h>
 
 enum {
-    conv_slack = 32,    /* columns that may be read and written beyond the last one */
-    conv_tile_side = 4, /* outputs of a tile, each way */
-    conv_tile_reads = 6 /* inputs of a tile, each way */
+    conv_slack = 32,       /* columns that may be read and written beyond the last one */
+    conv_tile_side = 4,    /* outputs of a tile, each way */
+    conv_tile_reads = 6,   /* inputs of a tile, each way */
+    conv_slice = 16,       /* outputs whose weights lie together; outputs come in multiples of it */
+    conv_channels_max = 64 /* of a 3x3 convolution, inputs and outputs */
 };
 
-/* One layer. */
+enum conv_shape {
+    CONV_3X3,  /* by tiles */
+    CONV_DOWN, /* 2x2 of stride 2: two input rows become one of half as many columns */
+    CONV_UP    /* 1x1, each column becomes 2x2: an input row becomes two of twice as many columns */
+};
+
+/* What becomes of a sum, its bias added. */
+enum conv_end {
+    CONV_PLAIN,  /* out = sum */
+    CONV_SPLIT,  /* out = leaky relu of the sum, also = gate of the sum */
+    CONV_GATE,   /* out = gate of the sum */
+    CONV_KEEP,   /* out = sum + residual, also = out * factor */
+    CONV_FACTOR, /* out = (sum + residual) * factor */
+    conv_end_count
+};
+
+/* One layer.  gate(p) = .5 + slope * p, between .01 and 1. */
 struct conv {
-    unsigned inputs;  /* a multiple of 8, at most 56 */
-    unsigned outputs; /* 32 or 48 */
-    unsigned stride;  /* 1: by tiles; 2: direct, of the columns; the caller picks the rows */
-    float *weights;   /* conv_weights_fill */
-    float *bias;
+    enum conv_shape shape;
+    unsigned inputs;  /* channels: 8 or a multiple of 16 of 3x3, any multiple of 16 or 3 of the others */
+    unsigned outputs; /* channels, filled up to a multiple of conv_slice */
+    float slope;
+    float *weights; /* conv_weights_fill */
+    float *bias;    /* of the outputs; of CONV_UP for each of the 2x2 places */
 };
 
-/* The rows of one row of tiles. */
-struct conv_quad {
+/* The rows of one row of tiles, or those that a layer that changes the resolution takes and gives. */
+struct conv_rows {
     const float *inputs[conv_tile_reads];   /* each from the leftmost input of column 0 on */
-    const float *residuals[conv_tile_side]; /* added to the outputs; all NULL: none */
+    const float *residuals[conv_tile_side]; /* added to the sums; all NULL: none */
+    const float *factors[conv_tile_side];
     float *outputs[conv_tile_side];
-    bool is_relu; /* negative outputs become 0 */
+    float *also[conv_tile_side];
 };
 
 struct conv_kernels {
     const char *name; /* of the processor's instructions */
 
-    /*
-     * Direct: out[column][outputs] from three input rows, each at the leftmost
-     * input of column 0.  No activation.
+    /* A row of tiles of CONV_3X3, as many tiles as count; scratch: conv_scratch_values, aligned to 64 bytes.
      */
-    void (*row)(const struct conv *conv, const float *const rows[3], float *out, unsigned columns);
+    void (*tiles)(const struct conv *conv, enum conv_end end, const struct conv_rows *rows, unsigned count,
+                  float *scratch);
 
-    /* A row of tiles; scratch: conv_scratch_values, aligned to 64 bytes. */
-    void (*tiles)(const struct conv *conv, const struct conv_quad *quad, unsigned tiles, float *scratch);
+    /* CONV_DOWN: one output row of count columns, from two input rows; ends with CONV_SPLIT. */
+    void (*down)(const struct conv *conv, const struct conv_rows *rows, unsigned count);
+
+    /* CONV_UP: two output rows, from count columns of one input row; ends with CONV_FACTOR. */
+    void (*up)(const struct conv *conv, const struct conv_rows *rows, unsigned count);
 };
 
-/* What the kernels need beside rows and weights. */
+/* What the kernels of tiles need beside rows and weights. */
 size_t conv_scratch_values(void);
 
 /* The kernels that this processor runs, the fastest first, the last for every processor; NULL: no more. */
 const struct conv_kernels *conv_kernels_at(unsigned place);
 
-/* How many values conv_weights_fill writes. */
+/* How many values a layer's weights and its bias are; both in multiples of 16. */
 size_t conv_weights_count(const struct conv *conv);
+size_t conv_bias_count(const struct conv *conv);
 
 /*
- * Writes the weights of one output and input in the layout of the kernels:
- * taps[3 rows][3 columns].
+ * Writes the weights of one output and input in the layout of the kernels.
+ * taps: [3 rows][3 columns] of CONV_3X3, [2][2] of CONV_DOWN; of CONV_UP the one
+ * of each of the 2x2 places that a column becomes.
  */
-void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float taps[9]);
+void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float *taps);
 
 #endif

@@ -1,43 +1,78 @@
 /*
  * The kernels for one width of vector.  Included by protect_conv.c with
  * CONV_NAME, CONV_TITLE, CONV_TARGET, CONV_LANES (floats a vector), CONV_PIXELS and
- * CONV_VECTORS (the block of sums that fits the registers).
+ * CONV_VECTORS (the block of sums that fits the registers).  Here: blocks of
+ * sums, what follows them, and the layers that change the resolution; the tiles
+ * are in protect_conv_tiles.h.
  */
 #define CONV_PASTE(left, right) left##right
 #define CONV_JOIN(left, right)  CONV_PASTE(left, right)
 #define CONV_VECTOR             CONV_JOIN(CONV_NAME, _vector)
-#define CONV_INTEGERS           CONV_JOIN(CONV_NAME, _integers)
+#define CONV_LEAST              CONV_JOIN(CONV_NAME, _least)
+#define CONV_MOST               CONV_JOIN(CONV_NAME, _most)
+#define CONV_FINISH             CONV_JOIN(CONV_NAME, _finish)
+#define CONV_SUMS               CONV_JOIN(CONV_NAME, _sums)
 #define CONV_BLOCK              CONV_JOIN(CONV_NAME, _block)
-#define CONV_ROW                CONV_JOIN(CONV_NAME, _row)
-#define CONV_DOWN               CONV_JOIN(CONV_NAME, _down)
-#define CONV_ALONG              CONV_JOIN(CONV_NAME, _along)
-#define CONV_FORWARD            CONV_JOIN(CONV_NAME, _forward)
-#define CONV_PLANE              CONV_JOIN(CONV_NAME, _plane)
-#define CONV_PRODUCTS           CONV_JOIN(CONV_NAME, _products)
-#define CONV_OUTPUTS            CONV_JOIN(CONV_NAME, _outputs)
-#define CONV_INVERSE            CONV_JOIN(CONV_NAME, _inverse)
-#define CONV_TILES              CONV_JOIN(CONV_NAME, _tiles)
+#define CONV_MATRIX             CONV_JOIN(CONV_NAME, _matrix)
+#define CONV_DOWN_ROW           CONV_JOIN(CONV_NAME, _down_row)
+#define CONV_UP_ROWS            CONV_JOIN(CONV_NAME, _up_rows)
+#define CONV_INLINE             CONV_TARGET static inline __attribute__((always_inline))
 
 typedef float CONV_VECTOR __attribute__((vector_size(CONV_LANES * 4), aligned(4), may_alias));
-typedef int CONV_INTEGERS __attribute__((vector_size(CONV_LANES * 4)));
+
+/* Lane by lane; the compiler knows an instruction for it. */
+CONV_INLINE CONV_VECTOR CONV_LEAST(CONV_VECTOR left, CONV_VECTOR right)
+{
+    for (unsigned i = 0; i < CONV_LANES; i++)
+        left[i] = left[i] < right[i] ? left[i] : right[i];
+    return left;
+}
+
+CONV_INLINE CONV_VECTOR CONV_MOST(CONV_VECTOR left, CONV_VECTOR right)
+{
+    for (unsigned i = 0; i < CONV_LANES; i++)
+        left[i] = left[i] > right[i] ? left[i] : right[i];
+    return left;
+}
 
 /*
- * places (at most CONV_PIXELS) times CONV_VECTORS vectors of outputs, all sums in
- * registers: from row_count rows, run values of each from the place's first on,
- * places step values apart.  bias NULL: none.
+ * What follows a vector of sums, bias and residual added (enum conv_end).  end is
+ * known when this is compiled, so that the many vectors are not told it one by one.
  */
-CONV_TARGET static inline __attribute__((always_inline)) void
-CONV_BLOCK(const float *weights, const float *bias, unsigned outputs, const float *const *rows,
-           const unsigned row_count, unsigned run, unsigned step, const unsigned places, float *out)
+CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slope, const float *factor,
+                             float *out, float *also)
 {
-    CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
-#pragma GCC unroll 32
-    for (unsigned i = 0; i < places * CONV_VECTORS; i++)
-        sums[i] =
-            bias != NULL ? *(const CONV_VECTOR *)(bias + i % CONV_VECTORS * CONV_LANES) : (CONV_VECTOR){0};
+    const CONV_VECTOR zero = {0}, least = zero + gate_least, most = zero + 1;
+    CONV_VECTOR gate = sum;
+    if (end == CONV_SPLIT || end == CONV_GATE)
+        gate = CONV_LEAST(CONV_MOST(sum * slope + gate_middle, least), most);
+    if (end == CONV_SPLIT) {
+        *(CONV_VECTOR *)out = CONV_MOST(sum, sum * leak);
+        *(CONV_VECTOR *)also = gate;
+    } else if (end == CONV_GATE) {
+        *(CONV_VECTOR *)out = gate;
+    } else if (end == CONV_KEEP) {
+        *(CONV_VECTOR *)out = sum;
+        *(CONV_VECTOR *)also = sum * *(const CONV_VECTOR *)factor;
+    } else if (end == CONV_FACTOR) {
+        *(CONV_VECTOR *)out = sum * *(const CONV_VECTOR *)factor;
+    } else {
+        *(CONV_VECTOR *)out = sum;
+    }
+}
+
+/*
+ * Adds to places (at most CONV_PIXELS) times CONV_VECTORS vectors of sums, all in
+ * registers: from row_count rows, run values of each from the place's first on,
+ * places step values apart.
+ */
+CONV_INLINE void CONV_SUMS(CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS], const float *weights,
+                           const float *const *rows, const unsigned row_count, const unsigned run,
+                           const unsigned step, const unsigned places)
+{
     for (unsigned row = 0; row < row_count; row++) {
         const float *input = rows[row];
-        for (unsigned k = 0; k < run; k++, weights += outputs, input++) {
+        for (unsigned k = 0; k < run; k++, weights += conv_slice, input++) {
             CONV_VECTOR weight[CONV_VECTORS];
 #pragma GCC unroll 4
             for (unsigned v = 0; v < CONV_VECTORS; v++)
@@ -50,208 +85,96 @@ CONV_BLOCK(const float *weights, const float *bias, unsigned outputs, const floa
             }
         }
     }
-#pragma GCC unroll 16
-    for (unsigned p = 0; p < places; p++) {
-#pragma GCC unroll 4
-        for (unsigned v = 0; v < CONV_VECTORS; v++)
-            *(CONV_VECTOR *)(out + p * outputs + v * CONV_LANES) = sums[p * CONV_VECTORS + v];
+}
+
+CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end end,
+                            const unsigned row_count, const unsigned run, size_t place, unsigned first,
+                            const unsigned places)
+{
+    const unsigned slice = first / conv_slice * conv_slice;
+    const float *weights = matrix->weights + (size_t)slice * row_count * run + (first - slice);
+    const float *bias = matrix->bias + first;
+    const float *rows[2] = {matrix->inputs[0] + place * run, NULL};
+    CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
+    if (row_count == 2)
+        rows[1] = matrix->inputs[1] + place * run;
+#pragma GCC unroll 32
+    for (unsigned i = 0; i < places * CONV_VECTORS; i++)
+        sums[i] = *(const CONV_VECTOR *)(bias + i % CONV_VECTORS * CONV_LANES);
+    CONV_SUMS(sums, weights, rows, row_count, run, run, places);
+#pragma GCC unroll 32
+    for (unsigned i = 0; i < places * CONV_VECTORS; i++) {
+        const size_t at = (place + i / CONV_VECTORS) * matrix->width + first + i % CONV_VECTORS * CONV_LANES;
+        CONV_FINISH(sums[i], end, matrix->slope, end == CONV_FACTOR ? matrix->factors + at : NULL,
+                    matrix->outputs + at, end == CONV_SPLIT ? matrix->also + at : NULL);
     }
 }
 
-CONV_TARGET static void CONV_ROW(const struct conv *conv, const float *const rows[3], float *out,
-                                 unsigned columns)
-{
-    const unsigned step = conv->inputs * conv->stride;
-    for (size_t column = 0; column < columns; column += CONV_PIXELS) {
-        const float *const here[3] = {rows[0] + column * step, rows[1] + column * step,
-                                      rows[2] + column * step};
-        for (unsigned first = 0; first < conv->outputs; first += CONV_VECTORS * CONV_LANES)
-            CONV_BLOCK(conv->weights + first, conv->bias + first, conv->outputs, here, 3, conv->inputs * 3,
-                       step, CONV_PIXELS, out + column * conv->outputs + first);
-    }
-}
-
-/* Six neighbours' values into the six that stand for them, far apart. */
-CONV_TARGET static inline __attribute__((always_inline)) void
-CONV_FORWARD(const CONV_VECTOR d[conv_tile_reads], float *to, size_t far)
-{
-    CONV_VECTOR even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
-    CONV_VECTOR even2 = d[4] - d[2], odd2 = d[3] - d[1];
-    *(CONV_VECTOR *)to = 4 * d[0] + (d[4] - 5 * d[2]);
-    *(CONV_VECTOR *)(to + 1 * far) = even + odd;
-    *(CONV_VECTOR *)(to + 2 * far) = even - odd;
-    *(CONV_VECTOR *)(to + 3 * far) = even2 + 2 * odd2;
-    *(CONV_VECTOR *)(to + 4 * far) = even2 - 2 * odd2;
-    *(CONV_VECTOR *)(to + 5 * far) = 4 * d[1] + (d[5] - 5 * d[3]);
-}
-
-/* Six rows, count values of each, transformed down: six lines. */
-CONV_TARGET static __attribute__((noinline)) void CONV_DOWN(const float *const rows[conv_tile_reads],
-                                                            size_t skip, size_t count, float *lines)
-{
-    const float *from[conv_tile_reads];
-#pragma GCC unroll 6
-    for (unsigned row = 0; row < conv_tile_reads; row++)
-        from[row] = rows[row] + skip;
-    for (size_t i = 0; i < count; i += CONV_LANES) {
-        CONV_VECTOR d[conv_tile_reads];
-#pragma GCC unroll 6
-        for (unsigned row = 0; row < conv_tile_reads; row++)
-            d[row] = *(const CONV_VECTOR *)(from[row] + i);
-        CONV_FORWARD(d, lines + i, line_values);
-    }
-}
-
-/* A line transformed along: the values of its tiles, six planes. */
-CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, unsigned channels,
-                                                             unsigned tiles, float *planes)
-{
-    for (unsigned tile = 0; tile < tiles; tile++) {
-        const float *from = line + (size_t)tile * conv_tile_side * channels;
-        float *to = planes + (size_t)tile * channels;
-        for (unsigned i = 0; i < channels; i += CONV_LANES) {
-            CONV_VECTOR d[conv_tile_reads];
-#pragma GCC unroll 6
-            for (unsigned k = 0; k < conv_tile_reads; k++)
-                d[k] = *(const CONV_VECTOR *)(from + k * channels + i);
-            CONV_FORWARD(d, to + i, plane_values);
-        }
-    }
-}
-
-/*
- * One plane of tiles times its weights: products[tile][outputs].  inputs is known
- * when this is compiled, so that every tile is at a fixed distance from the first.
- */
-CONV_TARGET static inline __attribute__((always_inline)) void
-CONV_PLANE(const float *weights, unsigned outputs, const float *values, const unsigned inputs, unsigned tiles,
-           float *products)
+/* run is known when this is compiled, so that every place is at a fixed distance from the first. */
+CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_end end,
+                             const unsigned row_count, const unsigned run, unsigned count)
 {
     enum { rest = CONV_PIXELS / 3 };
-    for (unsigned first = 0; first < outputs; first += CONV_VECTORS * CONV_LANES) {
-        unsigned tile = 0;
-        for (; tile + CONV_PIXELS <= tiles; tile += CONV_PIXELS) {
-            const float *from = values + (size_t)tile * inputs;
-            CONV_BLOCK(weights + first, NULL, outputs, &from, 1, inputs, inputs, CONV_PIXELS,
-                       products + (size_t)tile * outputs + first);
-        }
-        for (; tile < tiles; tile += rest) {
-            const float *from = values + (size_t)tile * inputs;
-            CONV_BLOCK(weights + first, NULL, outputs, &from, 1, inputs, inputs, rest,
-                       products + (size_t)tile * outputs + first);
-        }
+    for (unsigned first = 0; first < matrix->width; first += CONV_VECTORS * CONV_LANES) {
+        unsigned place = 0;
+        for (; place + CONV_PIXELS <= count; place += CONV_PIXELS)
+            CONV_BLOCK(matrix, end, row_count, run, place, first, CONV_PIXELS);
+        for (; place < count; place += rest)
+            CONV_BLOCK(matrix, end, row_count, run, place, first, rest);
     }
 }
 
-CONV_TARGET static __attribute__((noinline)) void CONV_PRODUCTS(const struct conv *conv, const float *planes,
-                                                                unsigned tiles, float *products)
+CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv_rows *rows, unsigned count)
 {
-    for (unsigned plane = 0; plane < tile_planes; plane++) {
-        const float *weights = conv->weights + (size_t)plane * conv->inputs * conv->outputs;
-        const float *values = planes + (size_t)plane * plane_values;
-        float *out = products + (size_t)plane * product_values;
-        if (conv->inputs == inputs_usual)
-            CONV_PLANE(weights, conv->outputs, values, inputs_usual, tiles, out);
+    const struct matrix_row matrix = {.weights = conv->weights,
+                                      .bias = conv->bias,
+                                      .width = conv->outputs,
+                                      .slope = conv->slope,
+                                      .inputs = {rows->inputs[0], rows->inputs[1]},
+                                      .outputs = rows->outputs[0],
+                                      .also = rows->also[0]};
+    if (conv->inputs == 3)
+        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 3, count);
+    else if (conv->inputs == 32)
+        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 32, count);
+    else if (conv->inputs == 64)
+        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 64, count);
+    else
+        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * conv->inputs, count);
+}
+
+CONV_TARGET static void CONV_UP_ROWS(const struct conv *conv, const struct conv_rows *rows, unsigned count)
+{
+    const unsigned width = 2 * conv->outputs;
+    for (unsigned part = 0; part < 2; part++) {
+        const struct matrix_row matrix = {.weights = conv->weights + (size_t)part * width * conv->inputs,
+                                          .bias = conv->bias + part * width,
+                                          .width = width,
+                                          .inputs = {rows->inputs[0]},
+                                          .factors = rows->factors[part],
+                                          .outputs = rows->outputs[part]};
+        if (conv->inputs == 32)
+            CONV_MATRIX(&matrix, CONV_FACTOR, 1, 32, count);
+        else if (conv->inputs == 64)
+            CONV_MATRIX(&matrix, CONV_FACTOR, 1, 64, count);
         else
-            CONV_PLANE(weights, conv->outputs, values, inputs_max, tiles, out);
+            CONV_MATRIX(&matrix, CONV_FACTOR, 1, conv->inputs, count);
     }
 }
 
-/* Six products of a line for its four outputs. */
-CONV_TARGET static inline __attribute__((always_inline)) void
-CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR out[conv_tile_side])
-{
-    CONV_VECTOR sum = m[1] + m[2], difference = m[1] - m[2];
-    CONV_VECTOR sum2 = m[3] + m[4], difference2 = m[3] - m[4];
-    out[0] = m[0] + sum + sum2;
-    out[1] = difference + 2 * difference2;
-    out[2] = sum + 4 * sum2;
-    out[3] = difference + 8 * difference2 + m[5];
-}
+#include "engine/protect_conv_tiles.h"
 
-/*
- * Products into outputs, a vector of channels of 4x4 outputs at a time, with
- * bias, residual and activation.  What is added and done is known when this is
- * compiled, so that the many vectors of a tile are not told it one by one.
- */
-CONV_TARGET static inline __attribute__((always_inline)) void
-CONV_OUTPUTS(const struct conv *conv, const struct conv_quad *quad, const float *products, unsigned first,
-             unsigned tiles, const bool is_residual, const bool is_relu)
-{
-    const size_t outputs = conv->outputs, skip = (size_t)first * conv_tile_side * outputs;
-    const CONV_VECTOR zero = {0};
-    for (size_t i = 0; i < tiles * outputs; i += CONV_LANES) {
-        CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
-#pragma GCC unroll 6
-        for (unsigned column = 0; column < conv_tile_reads; column++) {
-            CONV_VECTOR m[conv_tile_reads];
-#pragma GCC unroll 6
-            for (unsigned line = 0; line < conv_tile_reads; line++)
-                m[line] =
-                    *(const CONV_VECTOR *)(products + (line * conv_tile_reads + column) * product_values + i);
-            CONV_INVERSE(m, out);
-#pragma GCC unroll 4
-            for (unsigned row = 0; row < conv_tile_side; row++)
-                lines[row][column] = out[row];
-        }
-        const size_t channel = i % outputs, place = skip + (i - channel) * conv_tile_side + channel;
-        const CONV_VECTOR base = *(const CONV_VECTOR *)(conv->bias + channel);
-#pragma GCC unroll 4
-        for (unsigned row = 0; row < conv_tile_side; row++) {
-            const float *residual = is_residual ? quad->residuals[row] + place : NULL;
-            float *to = quad->outputs[row] + place;
-            CONV_INVERSE(lines[row], out);
-#pragma GCC unroll 4
-            for (unsigned column = 0; column < conv_tile_side; column++) {
-                CONV_VECTOR value = out[column] + base;
-                if (is_residual)
-                    value += *(const CONV_VECTOR *)(residual + column * outputs);
-                if (is_relu)
-                    value = (CONV_VECTOR)((CONV_INTEGERS)value & (value > zero));
-                *(CONV_VECTOR *)(to + column * outputs) = value;
-            }
-        }
-    }
-}
-
-CONV_TARGET static void CONV_TILES(const struct conv *conv, const struct conv_quad *quad, unsigned tiles,
-                                   float *scratch)
-{
-    const unsigned inputs = conv->inputs;
-    float *planes = scratch + planes_at, *products = scratch + products_at;
-    for (unsigned first = 0; first < tiles; first += block_tiles) {
-        const unsigned count = tiles - first < block_tiles ? tiles - first : block_tiles;
-        for (unsigned tile = 0; tile < count; tile += line_tiles) {
-            const unsigned along = count - tile < line_tiles ? count - tile : line_tiles;
-            CONV_DOWN(quad->inputs, (size_t)(first + tile) * conv_tile_side * inputs,
-                      ((size_t)along * conv_tile_side + conv_tile_reads - conv_tile_side) * inputs, scratch);
-            for (unsigned line = 0; line < conv_tile_reads; line++)
-                CONV_ALONG(scratch + (size_t)line * line_values, inputs, along,
-                           planes + (size_t)line * conv_tile_reads * plane_values + (size_t)tile * inputs);
-        }
-        CONV_PRODUCTS(conv, planes, count, products);
-        if (quad->residuals[0] != NULL)
-            CONV_OUTPUTS(conv, quad, products, first, count, true, true);
-        else if (quad->is_relu)
-            CONV_OUTPUTS(conv, quad, products, first, count, false, true);
-        else
-            CONV_OUTPUTS(conv, quad, products, first, count, false, false);
-    }
-}
-
-static const struct conv_kernels CONV_NAME = {CONV_TITLE, CONV_ROW, CONV_TILES};
+static const struct conv_kernels CONV_NAME = {CONV_TITLE, CONV_TILES, CONV_DOWN_ROW, CONV_UP_ROWS};
 
 #undef CONV_PASTE
 #undef CONV_JOIN
 #undef CONV_VECTOR
-#undef CONV_INTEGERS
+#undef CONV_LEAST
+#undef CONV_MOST
+#undef CONV_FINISH
+#undef CONV_SUMS
 #undef CONV_BLOCK
-#undef CONV_ROW
-#undef CONV_DOWN
-#undef CONV_ALONG
-#undef CONV_FORWARD
-#undef CONV_PLANE
-#undef CONV_PRODUCTS
-#undef CONV_OUTPUTS
-#undef CONV_INVERSE
-#undef CONV_TILES
+#undef CONV_MATRIX
+#undef CONV_DOWN_ROW
+#undef CONV_UP_ROWS
+#undef CONV_INLINE

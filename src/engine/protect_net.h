@@ -1,39 +1,33 @@
 /*
- * The anti-AI network: its weights and its run over a picture.
+ * The run of the anti-AI network over a picture.
  *
- * The network works on blocks of 4x4 pixels ("columns" and "rows" here count
- * blocks).  A picture is run in bands of columns, and within a band from the top
- * down: every layer keeps the last few rows of its output in a ring and computes
- * the next four when a later layer asks for one of them (the input and the layer
- * that skips rows: the next one).  So memory does not grow with the height, no
- * row is computed twice, and the result does not depend on the bands.
+ * The network goes from the pixels down to an eighth of the resolution, looking,
+ * and up again, drawing; at every resolution what is drawn passes the gates of
+ * what was seen there.  A picture is run in bands of columns, and within a band
+ * from the top down: every step keeps the last rows of its output in a ring and
+ * computes the next ones when a later step asks for one of them.  So memory does
+ * not grow with the height, no row is computed twice within a band, and the result does
+ * not depend on the bands.
  */
 #ifndef ENGINE_PROTECT_NET_H
 #define ENGINE_PROTECT_NET_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include <imgward/error.h>
 
-#include "engine/protect_conv.h"
+#include "engine/protect_weights.h"
 
 enum {
-    net_block_px = 4,
-    net_noise_channels = 8,
-    net_color_values = 48, /* 4 rows of 4 pixels of RGB */
-    net_input_channels = net_color_values + net_noise_channels,
-    net_width = 32,
-    net_layer_count = 10,
-    net_stage_count = net_layer_count + 1,
-    net_margin_blocks = 64 /* a source is asked for at most so many more than the picture's columns */
+    net_block_px = 8,   /* what a picture is counted in, and one place of the noise */
+    net_band_blocks = 4 /* bands begin at multiples of so many blocks */
 };
 
 struct net {
-    struct conv layers[net_layer_count];
+    struct net_weights weights;
     const struct conv_kernels *kernels;
-    float *memory;         /* of all layers */
-    unsigned band_columns; /* of a band, a multiple of 16; changes the speed, not the result */
+    unsigned
+        band_blocks; /* the widest band, a multiple of net_band_blocks; changes the speed, not the result */
 };
 
 /* What <imgward/protect.h> hands out; open here so that tests run it with other kernels. */
@@ -45,18 +39,25 @@ struct protect {
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why) IW_MUST_USE;
 void net_fini(struct net *net);
 
-/*
- * Fills count blocks of one input row from column first on (both may lie
- * beyond the picture): net_input_channels values a block, the pixels as
- * [row][column][RGB] minus a half, then the noise.
+/* Where a run takes what it looks at from, and puts what it draws.  All may be asked for beyond the picture.
  */
-typedef void (*net_source)(void *data, int64_t row, int64_t first, unsigned count, float *values);
+struct net_ends {
+    /* Fills count pixels of RGB 0..1 of row y_px from x_px on. */
+    void (*pixels)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
 
-/* Takes one output row of count blocks from column first on: net_color_values a block, unbounded. */
-typedef void (*net_sink)(void *data, int64_t row, int64_t first, unsigned count, const float *values);
+    /* Fills count places of net_noise_channels of a row of blocks from column on. */
+    void (*noise)(void *data, int64_t row, int64_t column, unsigned count, float *values);
+
+    /*
+     * Takes two rows of pixels, y_px and the next, from x_px on: count places of
+     * two rows of net_raw_row values, of which the first six are two pixels of RGB, unbounded.
+     */
+    void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values);
+    void *data;
+};
 
 /* Runs the network over rows x columns blocks.  NO_MEMORY. */
-enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, net_source source,
-                      net_sink sink, void *data) IW_MUST_USE;
+enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns,
+                      const struct net_ends *ends) IW_MUST_USE;
 
 #endif

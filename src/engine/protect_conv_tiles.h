@@ -1,0 +1,220 @@
+/*
+ * 3x3 convolutions by tiles for one width of vector.  Included by
+ * protect_conv_body.h: the names it defines for blocks of sums are used here.
+ */
+#define CONV_LINES    CONV_JOIN(CONV_NAME, _lines)
+#define CONV_ALONG    CONV_JOIN(CONV_NAME, _along)
+#define CONV_FORWARD  CONV_JOIN(CONV_NAME, _forward)
+#define CONV_PRODUCT  CONV_JOIN(CONV_NAME, _product)
+#define CONV_PLANE    CONV_JOIN(CONV_NAME, _plane)
+#define CONV_PRODUCTS CONV_JOIN(CONV_NAME, _products)
+#define CONV_OUTPUTS  CONV_JOIN(CONV_NAME, _outputs)
+#define CONV_ENDS     CONV_JOIN(CONV_NAME, _ends)
+#define CONV_INVERSE  CONV_JOIN(CONV_NAME, _inverse)
+#define CONV_TILES    CONV_JOIN(CONV_NAME, _tiles)
+
+/* Six neighbours' values into the six that stand for them, far apart. */
+CONV_INLINE void CONV_FORWARD(const CONV_VECTOR d[conv_tile_reads], float *to, size_t far)
+{
+    CONV_VECTOR even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
+    CONV_VECTOR even2 = d[4] - d[2], odd2 = d[3] - d[1];
+    *(CONV_VECTOR *)to = 4 * d[0] + (d[4] - 5 * d[2]);
+    *(CONV_VECTOR *)(to + 1 * far) = even + odd;
+    *(CONV_VECTOR *)(to + 2 * far) = even - odd;
+    *(CONV_VECTOR *)(to + 3 * far) = even2 + 2 * odd2;
+    *(CONV_VECTOR *)(to + 4 * far) = even2 - 2 * odd2;
+    *(CONV_VECTOR *)(to + 5 * far) = 4 * d[1] + (d[5] - 5 * d[3]);
+}
+
+/* Six rows, count values of each, transformed down: six lines. */
+CONV_TARGET static __attribute__((noinline)) void CONV_LINES(const float *const rows[conv_tile_reads],
+                                                             size_t skip, size_t count, float *lines)
+{
+    const float *from[conv_tile_reads];
+#pragma GCC unroll 6
+    for (unsigned row = 0; row < conv_tile_reads; row++)
+        from[row] = rows[row] + skip;
+    for (size_t i = 0; i < count; i += CONV_LANES) {
+        CONV_VECTOR d[conv_tile_reads];
+#pragma GCC unroll 6
+        for (unsigned row = 0; row < conv_tile_reads; row++)
+            d[row] = *(const CONV_VECTOR *)(from[row] + i);
+        CONV_FORWARD(d, lines + i, line_values);
+    }
+}
+
+/* A line transformed along: the values of its tiles, six planes, far apart. */
+CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, unsigned channels,
+                                                             unsigned tiles, float *planes, size_t far)
+{
+    for (unsigned tile = 0; tile < tiles; tile++) {
+        const float *from = line + (size_t)tile * conv_tile_side * channels;
+        float *to = planes + (size_t)tile * channels;
+        for (unsigned i = 0; i < channels; i += CONV_LANES) {
+            CONV_VECTOR d[conv_tile_reads];
+#pragma GCC unroll 6
+            for (unsigned k = 0; k < conv_tile_reads; k++)
+                d[k] = *(const CONV_VECTOR *)(from + k * channels + i);
+            CONV_FORWARD(d, to + i, far);
+        }
+    }
+}
+
+CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const unsigned inputs,
+                              const unsigned tiles, unsigned outputs, float *products)
+{
+    CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
+#pragma GCC unroll 32
+    for (unsigned i = 0; i < tiles * CONV_VECTORS; i++)
+        sums[i] = (CONV_VECTOR){0};
+    CONV_SUMS(sums, weights, &values, 1, inputs, inputs, tiles);
+#pragma GCC unroll 32
+    for (unsigned i = 0; i < tiles * CONV_VECTORS; i++)
+        *(CONV_VECTOR *)(products + i / CONV_VECTORS * outputs + i % CONV_VECTORS * CONV_LANES) = sums[i];
+}
+
+/*
+ * One plane of tiles times its weights: products[tile][outputs].  inputs is known
+ * when this is compiled, so that every tile is at a fixed distance from the first.
+ */
+CONV_INLINE void CONV_PLANE(const float *weights, unsigned outputs, const float *values,
+                            const unsigned inputs, unsigned tiles, float *products)
+{
+    enum { rest = CONV_PIXELS / 3 };
+    for (unsigned first = 0; first < outputs; first += CONV_VECTORS * CONV_LANES) {
+        const unsigned slice = first / conv_slice * conv_slice;
+        const float *here = weights + (size_t)slice * inputs + (first - slice);
+        unsigned tile = 0;
+        for (; tile + CONV_PIXELS <= tiles; tile += CONV_PIXELS)
+            CONV_PRODUCT(here, values + (size_t)tile * inputs, inputs, CONV_PIXELS, outputs,
+                         products + (size_t)tile * outputs + first);
+        for (; tile < tiles; tile += rest)
+            CONV_PRODUCT(here, values + (size_t)tile * inputs, inputs, rest, outputs,
+                         products + (size_t)tile * outputs + first);
+    }
+}
+
+CONV_TARGET static __attribute__((noinline)) void CONV_PRODUCTS(const struct conv *conv, const float *planes,
+                                                                unsigned tiles, size_t far, float *products,
+                                                                size_t far_products)
+{
+    for (unsigned plane = 0; plane < tile_planes; plane++) {
+        const float *weights = conv->weights + (size_t)plane * conv->inputs * conv->outputs;
+        const float *values = planes + plane * far;
+        float *out = products + plane * far_products;
+        if (conv->inputs == 16)
+            CONV_PLANE(weights, conv->outputs, values, 16, tiles, out);
+        else if (conv->inputs == 32)
+            CONV_PLANE(weights, conv->outputs, values, 32, tiles, out);
+        else if (conv->inputs == 64)
+            CONV_PLANE(weights, conv->outputs, values, 64, tiles, out);
+        else
+            CONV_PLANE(weights, conv->outputs, values, conv->inputs, tiles, out);
+    }
+}
+
+/* Six products of a line for its four outputs. */
+CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR out[conv_tile_side])
+{
+    CONV_VECTOR sum = m[1] + m[2], difference = m[1] - m[2];
+    CONV_VECTOR sum2 = m[3] + m[4], difference2 = m[3] - m[4];
+    out[0] = m[0] + sum + sum2;
+    out[1] = difference + 2 * difference2;
+    out[2] = sum + 4 * sum2;
+    out[3] = difference + 8 * difference2 + m[5];
+}
+
+/* Products into outputs, a vector of channels of 4x4 outputs at a time. */
+CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *rows, const float *products,
+                              size_t far, size_t place, unsigned channel, const enum conv_end end,
+                              const bool is_residual)
+{
+    const size_t outputs = conv->outputs;
+    CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
+#pragma GCC unroll 6
+    for (unsigned column = 0; column < conv_tile_reads; column++) {
+        CONV_VECTOR m[conv_tile_reads];
+#pragma GCC unroll 6
+        for (unsigned line = 0; line < conv_tile_reads; line++)
+            m[line] = *(const CONV_VECTOR *)(products + (line * conv_tile_reads + column) * far);
+        CONV_INVERSE(m, out);
+#pragma GCC unroll 4
+        for (unsigned row = 0; row < conv_tile_side; row++)
+            lines[row][column] = out[row];
+    }
+    const CONV_VECTOR base = *(const CONV_VECTOR *)(conv->bias + channel);
+#pragma GCC unroll 4
+    for (unsigned row = 0; row < conv_tile_side; row++) {
+        CONV_INVERSE(lines[row], out);
+#pragma GCC unroll 4
+        for (unsigned column = 0; column < conv_tile_side; column++) {
+            const size_t at = place + column * outputs;
+            CONV_VECTOR value = out[column] + base;
+            if (is_residual)
+                value += *(const CONV_VECTOR *)(rows->residuals[row] + at);
+            CONV_FINISH(value, end, conv->slope,
+                        end == CONV_KEEP || end == CONV_FACTOR ? rows->factors[row] + at : NULL,
+                        rows->outputs[row] + at,
+                        end == CONV_SPLIT || end == CONV_KEEP ? rows->also[row] + at : NULL);
+        }
+    }
+}
+
+CONV_INLINE void CONV_ENDS(const struct conv *conv, const struct conv_rows *rows, const float *products,
+                           size_t far, unsigned first, unsigned tiles, const enum conv_end end,
+                           const bool is_residual)
+{
+    for (unsigned tile = 0; tile < tiles; tile++) {
+        const size_t skip = (size_t)(first + tile) * conv_tile_side * conv->outputs;
+        for (unsigned channel = 0; channel < conv->outputs; channel += CONV_LANES)
+            CONV_OUTPUTS(conv, rows, products + (size_t)tile * conv->outputs + channel, far, skip + channel,
+                         channel, end, is_residual);
+    }
+}
+
+CONV_TARGET static void CONV_TILES(const struct conv *conv, enum conv_end end, const struct conv_rows *rows,
+                                   unsigned tiles, float *scratch)
+{
+    const unsigned inputs = conv->inputs, block = block_tiles(conv);
+    const size_t far = (size_t)block * inputs + vector_slack,
+                 far_products = (size_t)block * conv->outputs + vector_slack;
+    float *planes = scratch + planes_at, *products = planes + tile_planes * far;
+    const bool is_residual = rows->residuals[0] != NULL;
+    for (unsigned first = 0; first < tiles; first += block) {
+        const unsigned count = tiles - first < block ? tiles - first : block;
+        const unsigned most = line_tiles(conv);
+        for (unsigned tile = 0; tile < count; tile += most) {
+            const unsigned along = count - tile < most ? count - tile : most;
+            CONV_LINES(rows->inputs, (size_t)(first + tile) * conv_tile_side * inputs,
+                       ((size_t)along * conv_tile_side + conv_tile_reads - conv_tile_side) * inputs, scratch);
+            for (unsigned line = 0; line < conv_tile_reads; line++)
+                CONV_ALONG(scratch + (size_t)line * line_values, inputs, along,
+                           planes + line * conv_tile_reads * far + (size_t)tile * inputs, far);
+        }
+        CONV_PRODUCTS(conv, planes, count, far, products, far_products);
+        if (end == CONV_SPLIT)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_SPLIT, false);
+        else if (end == CONV_GATE)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_GATE, false);
+        else if (end == CONV_KEEP && is_residual)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_KEEP, true);
+        else if (end == CONV_KEEP)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_KEEP, false);
+        else if (end == CONV_FACTOR && is_residual)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_FACTOR, true);
+        else if (end == CONV_FACTOR)
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_FACTOR, false);
+        else
+            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_PLAIN, false);
+    }
+}
+
+#undef CONV_LINES
+#undef CONV_ALONG
+#undef CONV_FORWARD
+#undef CONV_PRODUCT
+#undef CONV_PLANE
+#undef CONV_PRODUCTS
+#undef CONV_OUTPUTS
+#undef CONV_ENDS
+#undef CONV_INVERSE

@@ -1,0 +1,143 @@
+#include "engine/protect_unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/clones.h"
+#include "engine/image.h"
+#include "engine/protect_canvas.h"
+
+enum {
+    half_px = canvas_block_px / 2, /* the network draws half a block at a time */
+    half_values = half_px * canvas_colors
+};
+
+/* What the ends of the network's run share. */
+struct job {
+    struct canvas canvas;
+    const float *mask;
+    float *pixels; /* one row of a band */
+    int8_t *units;
+    unsigned colors;
+};
+
+static void job_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
+{
+    const struct job *job = data;
+    canvas_pixels(&job->canvas, y_px, x_px, count, values);
+}
+
+static void job_noise(void *data, int64_t row, int64_t column, unsigned count, float *values)
+{
+    const struct job *job = data;
+    for (unsigned i = 0; i < count; i++)
+        canvas_noise(&job->canvas, row, column + i, values + (size_t)i * net_noise_channels);
+}
+
+/* How much of its own block's mask, and of that of the block beside it, the colours of half a block's row
+ * take. */
+static const float own_weights[2][net_raw_row] = {{.625f, .625f, .625f, .875f, .875f, .875f},
+                                                  {.875f, .875f, .875f, .625f, .625f, .625f}};
+static const float side_weights[2][net_raw_row] = {{.375f, .375f, .375f, .125f, .125f, .125f},
+                                                   {.125f, .125f, .125f, .375f, .375f, .375f}};
+static const float down_weights[canvas_block_px] = {.625f, .875f, .875f, .625f};
+
+/* The mask before and after what bounds raw values of any size to -1..1. */
+static inline void half_bounded(const float *raw, float own, float side, const float *own_weight,
+                                const float *side_weight, float *out)
+{
+    for (unsigned k = 0; k < net_raw_row; k++) {
+        float mask = own * own_weight[k] + side * side_weight[k], value = raw[k] * mask;
+        out[k] = value / sqrtf(1 + value * value) * mask;
+    }
+}
+
+/*
+ * One row of pixels from the rows of halves of blocks, the mask taken between
+ * here and there, and between blocks.  Each half writes two values more than it has.
+ */
+ENGINE_CLONES static void pixels_bounded(const float *raw, const float *here, const float *there,
+                                         float weight, unsigned blocks, float *out)
+{
+    float left = here[-1] * weight + there[-1] * (1 - weight),
+          own = here[0] * weight + there[0] * (1 - weight);
+    for (unsigned block = 0; block < blocks; block++, raw += 2 * net_raw_channels, out += 2 * half_values) {
+        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
+        half_bounded(raw, own, left, own_weights[0], side_weights[0], out);
+        half_bounded(raw + net_raw_channels, own, right, own_weights[1], side_weights[1], out + half_values);
+        left = own;
+        own = right;
+    }
+}
+
+/* The perturbation of a grey picture is the luma of the three colours'. */
+static void pixels_to_grey(float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
+}
+
+ENGINE_CLONES static void units_store(const float *values, size_t count, int8_t *units)
+{
+    for (size_t i = 0; i < count; i++) {
+        float value = values[i] * unit_peak;
+        units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
+    }
+}
+
+static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values)
+{
+    const struct job *job = data;
+    const struct image *image = job->canvas.image;
+    const size_t stride = job->canvas.columns + 2;
+    const float *here =
+        job->mask + (size_t)(y_px / canvas_block_px + 1) * stride + (size_t)(x_px / canvas_block_px) + 1;
+    const int64_t x = x_px - job->canvas.left_px, end = x + (int64_t)count * half_px;
+    const size_t begin = x < 0 ? 0 : (size_t)x;
+    const size_t wide = end < image->width_px ? (size_t)(end < 0 ? 0 : end) : image->width_px;
+    for (unsigned i = 0; i < half_px && begin < wide; i++) {
+        const int64_t y = y_px + i - job->canvas.top_px;
+        const unsigned down = (unsigned)(y_px % canvas_block_px) + i;
+        if (y < 0 || y >= image->height_px)
+            continue;
+        pixels_bounded(values + i * net_raw_row, here, down < half_px ? here - stride : here + stride,
+                       down_weights[down], count / 2, job->pixels);
+        if (job->colors == 1)
+            pixels_to_grey(job->pixels, (size_t)count * half_px);
+        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors,
+                    job->units + ((size_t)y * image->width_px + begin) * job->colors);
+    }
+}
+
+/*
+ * True when all but one in two hundred blocks, and their neighbours, spread by
+ * less than about half a level: a picture of one colour, or of none to speak of.
+ */
+static bool mask_is_bare(const float *mask, size_t count)
+{
+    static const float bare = 0.138f;
+    size_t textured = 0;
+    for (size_t i = 0; i < count; i++)
+        textured += mask[i] > bare;
+    return textured * 200 < count;
+}
+
+enum iw_error unit_compute(const struct net *net, const struct image *image, uint64_t seed, int8_t *units,
+                           bool *is_bare)
+{
+    enum { block_parts = net_block_px / canvas_block_px };
+    struct job job = {.units = units, .colors = image_has_color(image) ? 3 : 1};
+    const struct net_ends ends = {job_pixels, job_noise, job_sink, &job};
+    canvas_init(&job.canvas, image, seed);
+    float *mask = canvas_mask(&job.canvas);
+    job.mask = mask;
+    job.pixels = malloc(sizeof(float) * ((size_t)job.canvas.columns * 2 * half_values + net_raw_row));
+    enum iw_error error = IW_NO_MEMORY;
+    if (mask != NULL && job.pixels != NULL) {
+        *is_bare = mask_is_bare(mask, (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2));
+        error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
+    }
+    free(job.pixels);
+    free(mask);
+    return error;
+}

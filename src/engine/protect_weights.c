@@ -1,0 +1,254 @@
+#include "engine/protect_weights.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    file_version = 2,
+    file_header_bytes = 16,
+    file_entry_bytes = 32,
+    file_slopes = 7,
+    file_digest_bytes = 32,
+    file_name_bytes = 16,
+    taps_max = 9,
+    raw_values = 12 /* of the last layer, as the framework has them */
+};
+
+static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
+
+struct layer_shape {
+    const char *name;
+    enum conv_shape shape;
+    uint16_t inputs, outputs;
+    int slope; /* the place of its gate's slope in the file; -1: it has no gate */
+};
+
+/* The layers in the order of the file; outputs of CONV_UP are those of one of the four places. */
+static const struct layer_shape shapes[net_layer_count] = {
+    [LAYER_DOWN2] = {"down2", CONV_DOWN, net_color_channels, net_down2_channels, 0},
+    [LAYER_LOOK2] = {"look2", CONV_3X3, net_down2_channels, net_look2_channels, 1},
+    [LAYER_DOWN4] = {"down4", CONV_DOWN, net_look2_channels, net_down4_channels, 2},
+    [LAYER_LOOK4] = {"look4", CONV_3X3, net_down4_channels, net_look4_channels, 3},
+    [LAYER_DOWN8] = {"down8", CONV_DOWN, net_look4_channels, net_down8_channels, 4},
+    [LAYER_CHOOSE8A] = {"choose8a", CONV_3X3, net_down8_channels, net_down8_channels, 5},
+    [LAYER_CHOOSE8B] = {"choose8b", CONV_3X3, net_down8_channels, net_down8_channels, 6},
+    [LAYER_SEED8] = {"seed8", CONV_3X3, net_noise_channels, net_down8_channels, -1},
+    [LAYER_MIX8A] = {"mix8a", CONV_3X3, net_down8_channels, net_down8_channels, -1},
+    [LAYER_MIX8B] = {"mix8b", CONV_3X3, net_down8_channels, net_down8_channels, -1},
+    [LAYER_UP4] = {"up4", CONV_UP, net_down8_channels, net_look4_channels, -1},
+    [LAYER_DRAW4] = {"draw4", CONV_3X3, net_look4_channels, net_down4_channels, -1},
+    [LAYER_UP2] = {"up2", CONV_UP, net_down4_channels, net_look2_channels, -1},
+    [LAYER_DRAW2] = {"draw2", CONV_3X3, net_look2_channels, net_down2_channels, -1},
+    [LAYER_DRAW1] = {"draw1", CONV_3X3, net_down2_channels, raw_values, -1},
+};
+
+/* What the file says of each shape. */
+static const struct {
+    uint16_t kernel, stride;
+    unsigned parts; /* the file's outputs for one of ours */
+} kinds[] = {
+    [CONV_3X3] = {3, 1, 1},
+    [CONV_DOWN] = {2, 2, 1},
+    [CONV_UP] = {1, 1, 4},
+};
+
+static uint32_t u32_at(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static uint16_t u16_at(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static float float_at(const uint8_t *bytes)
+{
+    uint32_t bits = u32_at(bytes);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* IEEE 754 binary16; infinities and NaN do not occur in a weights file and become 0. */
+static float half_at(const uint8_t *bytes)
+{
+    uint16_t half = u16_at(bytes);
+    uint32_t exponent = half >> 10 & 31, fraction = half & 1023u;
+    float value = 0;
+    if (exponent == 0)
+        value = (float)fraction * 0x1p-24f;
+    else if (exponent < 31)
+        value = (float)(fraction | 1024u) * (float)(1u << (exponent - 1)) * 0x1p-24f;
+    return half & 0x8000 ? -value : value;
+}
+
+/* ---- the file's layout */
+
+static unsigned file_outputs(const struct layer_shape *shape)
+{
+    return shape->outputs * kinds[shape->shape].parts;
+}
+
+static unsigned file_taps(const struct layer_shape *shape)
+{
+    return (unsigned)kinds[shape->shape].kernel * kinds[shape->shape].kernel;
+}
+
+static size_t layer_values(const struct layer_shape *shape)
+{
+    return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
+}
+
+static size_t slopes_offset(void)
+{
+    return file_header_bytes + net_layer_count * file_entry_bytes;
+}
+
+static size_t data_offset(void)
+{
+    return slopes_offset() + file_slopes * sizeof(float);
+}
+
+static const char *entry_check(const uint8_t *entry, const struct layer_shape *shape, size_t offset)
+{
+    char name[file_name_bytes] = {0};
+    memcpy(name, shape->name, strlen(shape->name));
+    if (memcmp(entry, name, file_name_bytes) != 0)
+        return "the weights file names other layers";
+    if (u16_at(entry + 16) != shape->inputs || u16_at(entry + 18) != file_outputs(shape) ||
+        u16_at(entry + 20) != kinds[shape->shape].kernel || u16_at(entry + 22) != kinds[shape->shape].stride)
+        return "the weights file holds layers of another shape";
+    if (u32_at(entry + 24) != offset || u32_at(entry + 28) != layer_values(shape))
+        return "the layer table of the weights file does not fit its data";
+    return NULL;
+}
+
+/* NULL when the file is as expected, otherwise a sentence. */
+static const char *file_check(const uint8_t *bytes, size_t size)
+{
+    size_t offset = data_offset();
+    if (size < file_header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
+        return "it is not a weights file of the anti-AI engine";
+    if (u32_at(bytes + 8) != file_version)
+        return "the weights file is of another version";
+    if (u32_at(bytes + 12) != net_layer_count)
+        return "the weights file holds another number of layers";
+    if (size < offset)
+        return "the weights file is cut or too long";
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        const char *why = entry_check(bytes + file_header_bytes + i * file_entry_bytes, &shapes[i], offset);
+        if (why != NULL)
+            return why;
+        offset += layer_values(&shapes[i]) * 2;
+    }
+    for (unsigned i = 0; i < file_slopes; i++)
+        if (!isfinite(float_at(bytes + slopes_offset() + i * sizeof(float))))
+            return "the slope of a gate in the weights file is not a number";
+    return size == offset + file_digest_bytes ? NULL : "the weights file is cut or too long";
+}
+
+/* ---- into the layout of the kernels */
+
+/* The framework's place of a colour value, channel by channel, for ours: two rows of two pixels. */
+static unsigned raw_place(unsigned color, unsigned row, unsigned column)
+{
+    return color * 4 + row * 2 + column;
+}
+
+/* The outputs of the last layer in our order; the two values at the end of each row stay nothing. */
+static unsigned raw_ours(unsigned theirs)
+{
+    for (unsigned at = 0; at < raw_values; at++)
+        if (raw_place(at % 3, at / 6, at / 3 % 2) == theirs)
+            return at / 6 * net_raw_row + at % 6;
+    return 0;
+}
+
+/* The taps of one output and input, as the kernels take them. */
+static void taps_read(const struct layer_shape *shape, const uint8_t *weights, unsigned output,
+                      unsigned input, float taps[taps_max])
+{
+    const unsigned count = file_taps(shape), parts = kinds[shape->shape].parts;
+    for (unsigned part = 0; part < parts; part++)
+        for (unsigned tap = 0; tap < count; tap++)
+            taps[part + tap] =
+                half_at(weights + (((size_t)output * parts + part) * shape->inputs + input) * count * 2 +
+                        (size_t)tap * 2);
+}
+
+/*
+ * The first layer is trained on pixels of -1..1 and given pixels of 0..1: twice
+ * the weights, and less bias.
+ */
+static void picture_shift(struct conv *conv, unsigned output, float taps[taps_max])
+{
+    for (unsigned tap = 0; tap < 4; tap++) {
+        conv->bias[output] -= taps[tap];
+        taps[tap] *= 2;
+    }
+}
+
+static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes)
+{
+    const uint8_t *biases = bytes + (layer_values(shape) - file_outputs(shape)) * 2;
+    const unsigned parts = kinds[shape->shape].parts;
+    const bool is_raw = shape->outputs == raw_values, is_picture = shape->inputs == net_color_channels;
+    for (unsigned output = 0; output < shape->outputs; output++) {
+        const unsigned ours = is_raw ? raw_ours(output) : output;
+        for (unsigned part = 0; part < parts; part++)
+            conv->bias[part * conv->outputs + ours] = half_at(biases + ((size_t)output * parts + part) * 2);
+        for (unsigned input = 0; input < shape->inputs; input++) {
+            float taps[taps_max];
+            taps_read(shape, bytes, output, input, taps);
+            if (is_picture)
+                picture_shift(conv, ours, taps);
+            conv_weights_fill(conv, ours, input, taps);
+        }
+    }
+}
+
+static struct conv conv_of(const struct layer_shape *shape, const uint8_t *bytes)
+{
+    struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
+    conv.outputs = (shape->outputs + conv_slice - 1u) / conv_slice * conv_slice;
+    if (shape->outputs == raw_values)
+        conv.outputs = net_raw_channels;
+    if (shape->slope >= 0)
+        conv.slope = float_at(bytes + slopes_offset() + (size_t)shape->slope * sizeof(float));
+    return conv;
+}
+
+enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size, const char **why)
+{
+    *why = file_check(bytes, size);
+    if (*why != NULL)
+        return IW_WEIGHTS_INVALID;
+    size_t values = 0, offset = data_offset();
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        weights->layers[i] = conv_of(&shapes[i], bytes);
+        values += conv_weights_count(&weights->layers[i]) + conv_bias_count(&weights->layers[i]);
+    }
+    weights->memory = aligned_alloc(64, values * sizeof(float));
+    if (weights->memory == NULL)
+        return IW_NO_MEMORY;
+    memset(weights->memory, 0, values * sizeof(float));
+    float *at = weights->memory;
+    for (unsigned i = 0; i < net_layer_count; i++) {
+        struct conv *conv = &weights->layers[i];
+        conv->weights = at;
+        conv->bias = at + conv_weights_count(conv);
+        layer_read(conv, &shapes[i], bytes + offset);
+        at = conv->bias + conv_bias_count(conv);
+        offset += layer_values(&shapes[i]) * 2;
+    }
+    return IW_OK;
+}
+
+void weights_fini(struct net_weights *weights)
+{
+    free(weights->memory);
+    weights->memory = NULL;
+}

@@ -1,0 +1,59 @@
+/*
+ * The layers of the anti-AI network and the file that holds their weights
+ * (format: tools/README.md; tools/generator.py defines the same layers).
+ */
+#ifndef ENGINE_PROTECT_WEIGHTS_H
+#define ENGINE_PROTECT_WEIGHTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/error.h>
+
+#include "engine/protect_conv.h"
+
+/* Layers are named by what they are for and the resolution that they write: 2 a half, 4 a quarter, 8 an
+ * eighth. */
+enum net_layer {
+    LAYER_DOWN2, /* down the picture: what is there */
+    LAYER_LOOK2,
+    LAYER_DOWN4,
+    LAYER_LOOK4,
+    LAYER_DOWN8,
+    LAYER_CHOOSE8A, /* gates of what is drawn */
+    LAYER_CHOOSE8B,
+    LAYER_SEED8, /* from the noise: what to draw */
+    LAYER_MIX8A,
+    LAYER_MIX8B,
+    LAYER_UP4, /* and up again, through the gates of what is there */
+    LAYER_DRAW4,
+    LAYER_UP2,
+    LAYER_DRAW2,
+    LAYER_DRAW1, /* four pixels of RGB */
+    net_layer_count
+};
+
+/* Channels of the features, down and up again. */
+enum {
+    net_color_channels = 3,
+    net_down2_channels = 16,
+    net_look2_channels = 32,
+    net_down4_channels = 32,
+    net_look4_channels = 64,
+    net_down8_channels = 64,
+    net_noise_channels = 8,
+    net_raw_channels = 16, /* two rows of two pixels of RGB and two values of nothing */
+    net_raw_row = net_raw_channels / 2
+};
+
+struct net_weights {
+    struct conv layers[net_layer_count];
+    float *memory; /* of all layers */
+};
+
+/* Reads a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by weights_fini. */
+enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size,
+                           const char **why) IW_MUST_USE;
+void weights_fini(struct net_weights *weights);
+
+#endif
