@@ -19,6 +19,7 @@ struct job {
     float *pixels; /* one row of a band */
     int8_t *units;
     unsigned colors;
+    float peak; /* what a perturbation of 1 is stored as */
 };
 
 static void job_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
@@ -77,10 +78,10 @@ static void pixels_to_grey(float *values, size_t count)
         values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
 }
 
-ENGINE_CLONES static void units_store(const float *values, size_t count, int8_t *units)
+ENGINE_CLONES static void units_store(const float *values, size_t count, float peak, int8_t *units)
 {
     for (size_t i = 0; i < count; i++) {
-        float value = values[i] * unit_peak;
+        float value = values[i] * peak;
         units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
     }
 }
@@ -104,7 +105,7 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
                        down_weights[down], count / 2, job->pixels);
         if (job->colors == 1)
             pixels_to_grey(job->pixels, (size_t)count * half_px);
-        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors,
+        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors, job->peak,
                     job->units + ((size_t)y * image->width_px + begin) * job->colors);
     }
 }
@@ -122,6 +123,21 @@ static bool mask_is_bare(const float *mask, size_t count)
     return textured * 200 < count;
 }
 
+/*
+ * The mask bounds the perturbation, so a picture whose mask is low everywhere,
+ * one of one colour above all, would use few of the steps: it gets them made finer.
+ */
+static float mask_peak(const float *mask, size_t count)
+{
+    static const float finest = 8;
+    float most = 0, times = finest;
+    for (size_t i = 0; i < count; i++)
+        most = mask[i] > most ? mask[i] : most;
+    while (times > 1 && most * times > 1)
+        times /= 2;
+    return unit_peak * times;
+}
+
 enum iw_error unit_compute(const struct net *net, const struct image *image, uint64_t seed, int8_t *units,
                            bool *is_bare)
 {
@@ -134,7 +150,9 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, uin
     job.pixels = malloc(sizeof(float) * ((size_t)job.canvas.columns * 2 * half_values + net_raw_row));
     enum iw_error error = IW_NO_MEMORY;
     if (mask != NULL && job.pixels != NULL) {
-        *is_bare = mask_is_bare(mask, (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2));
+        const size_t blocks = (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2);
+        *is_bare = mask_is_bare(mask, blocks);
+        job.peak = mask_peak(mask, blocks);
         error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     }
     free(job.pixels);
