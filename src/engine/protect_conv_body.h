@@ -114,14 +114,14 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
 CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_end end,
                              const unsigned row_count, const unsigned run, unsigned count)
 {
-    enum { rest = CONV_PIXELS / 3 };
-    for (unsigned first = 0; first < matrix->width; first += CONV_VECTORS * CONV_LANES) {
-        unsigned place = 0;
-        for (; place + CONV_PIXELS <= count; place += CONV_PIXELS)
+    enum { rest = CONV_PIXELS / 3, step = CONV_VECTORS * CONV_LANES };
+    unsigned place = 0;
+    for (; place + CONV_PIXELS <= count; place += CONV_PIXELS)
+        for (unsigned first = 0; first < matrix->width; first += step)
             CONV_BLOCK(matrix, end, row_count, run, place, first, CONV_PIXELS);
-        for (; place < count; place += rest)
+    for (; place < count; place += rest)
+        for (unsigned first = 0; first < matrix->width; first += step)
             CONV_BLOCK(matrix, end, row_count, run, place, first, rest);
-    }
 }
 
 CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv_rows *rows, unsigned count)
