@@ -5,28 +5,22 @@ static const float leak = 0.01f, gate_middle = 0.5f, gate_least = 0.01f;
 
 enum {
     tile_planes = conv_tile_reads * conv_tile_reads,
+    block_tiles = 12, /* computed together: the products of a slice of them stay in the first cache */
+    line_tiles = 6,   /* transformed together: so do their lines */
+    line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
+    line_floats = 16, /* of a line of the cache */
     vector_slack = 16 /* values that the last vector of a line may write beyond it */
 };
 
 /* The scratch of a kernel, piece by piece, in values. */
 enum {
-    line_values = 26 * conv_channels_max + vector_slack, /* keeps six lines in the first cache */
-    block_values = 24 * 2 * conv_channels_max,           /* keeps a block in the second cache */
-    planes_at = conv_tile_reads * line_values,
-    scratch_values = planes_at + tile_planes * (block_values + 2 * vector_slack)
+    line_values = line_columns * conv_channels_max + vector_slack,
+    plane_values = block_tiles * conv_channels_max + vector_slack,
+    product_values = block_tiles * conv_slice,
+    products_at = conv_tile_reads * line_values,
+    planes_at = products_at + tile_planes * product_values,
+    scratch_values = planes_at + tile_planes * plane_values
 };
-
-/* Tiles computed together. */
-static unsigned block_tiles(const struct conv *conv)
-{
-    return block_values / (conv->inputs + conv->outputs) / 12 * 12;
-}
-
-/* Tiles transformed together. */
-static unsigned line_tiles(const struct conv *conv)
-{
-    return ((line_values - vector_slack) / conv->inputs - conv_tile_reads + conv_tile_side) / conv_tile_side;
-}
 
 /* One output row of a product of matrices: places of width values, each from one or two rows of inputs. */
 struct matrix_row {
@@ -37,6 +31,26 @@ struct matrix_row {
     const float *factors;
     float *outputs, *also;
 };
+
+/* Fetches count values of a row, that it be in the second cache when its turn comes; a row of NULL: nothing.
+ */
+static inline void values_fetch(const float *row, size_t first, size_t count)
+{
+    for (size_t i = 0; row != NULL && i < count; i += line_floats)
+        __builtin_prefetch(row + first + i, 0, 2);
+}
+
+/* The same of all rows that a block of tiles will write, or add and multiply with, while its sums are made.
+ */
+static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
+{
+    for (unsigned row = 0; row < conv_tile_side; row++) {
+        values_fetch(rows->residuals[row], first, count);
+        values_fetch(rows->factors[row], first, count);
+        values_fetch(rows->outputs[row], first, count);
+        values_fetch(rows->also[row], first, count);
+    }
+}
 
 /* A multiplication and its addition become one instruction where the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
@@ -144,15 +158,9 @@ static float plane_weight(unsigned plane, const float taps[9])
 static size_t weight_place(const struct conv *conv, unsigned tap, unsigned output, unsigned input)
 {
     const size_t slice = output / conv_slice, lane = output % conv_slice;
-    const size_t slices = conv->outputs / conv_slice, inputs = conv->inputs;
-    switch (conv->shape) {
-    case CONV_DOWN:
-        return ((slice * 4 + tap) * inputs + input) * conv_slice + lane;
-    case CONV_3X3:
-    case CONV_UP:
-    default:
-        return ((tap * slices + slice) * inputs + input) * conv_slice + lane;
-    }
+    const size_t slices = conv->outputs / conv_slice, taps = taps_of(conv);
+    const size_t piece = conv->shape == CONV_UP ? tap * slices + slice : slice * taps + tap;
+    return (piece * conv->inputs + input) * conv_slice + lane;
 }
 
 void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float *taps)

@@ -116,9 +116,13 @@ CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_en
 {
     enum { rest = CONV_PIXELS / 3, step = CONV_VECTORS * CONV_LANES };
     unsigned place = 0;
-    for (; place + CONV_PIXELS <= count; place += CONV_PIXELS)
+    for (; place + CONV_PIXELS <= count; place += CONV_PIXELS) {
+        const size_t next = (size_t)(place + CONV_PIXELS) * matrix->width, far = CONV_PIXELS * matrix->width;
+        values_fetch(end == CONV_FACTOR ? matrix->factors : matrix->also, next, far);
+        values_fetch(matrix->outputs, next, far);
         for (unsigned first = 0; first < matrix->width; first += step)
             CONV_BLOCK(matrix, end, row_count, run, place, first, CONV_PIXELS);
+    }
     for (; place < count; place += rest)
         for (unsigned first = 0; first < matrix->width; first += step)
             CONV_BLOCK(matrix, end, row_count, run, place, first, rest);

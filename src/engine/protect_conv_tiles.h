@@ -9,6 +9,7 @@
 #define CONV_PLANE    CONV_JOIN(CONV_NAME, _plane)
 #define CONV_PRODUCTS CONV_JOIN(CONV_NAME, _products)
 #define CONV_OUTPUTS  CONV_JOIN(CONV_NAME, _outputs)
+#define CONV_SLICE    CONV_JOIN(CONV_NAME, _slice)
 #define CONV_ENDS     CONV_JOIN(CONV_NAME, _ends)
 #define CONV_INVERSE  CONV_JOIN(CONV_NAME, _inverse)
 #define CONV_TILES    CONV_JOIN(CONV_NAME, _tiles)
@@ -60,8 +61,9 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, 
     }
 }
 
+/* products[tile][conv_slice] of some tiles of one plane and one slice of outputs. */
 CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const unsigned inputs,
-                              const unsigned tiles, unsigned outputs, float *products)
+                              const unsigned tiles, float *products)
 {
     CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
 #pragma GCC unroll 32
@@ -70,46 +72,43 @@ CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const u
     CONV_SUMS(sums, weights, &values, 1, inputs, inputs, tiles);
 #pragma GCC unroll 32
     for (unsigned i = 0; i < tiles * CONV_VECTORS; i++)
-        *(CONV_VECTOR *)(products + i / CONV_VECTORS * outputs + i % CONV_VECTORS * CONV_LANES) = sums[i];
+        *(CONV_VECTOR *)(products + i / CONV_VECTORS * conv_slice + i % CONV_VECTORS * CONV_LANES) = sums[i];
 }
 
 /*
- * One plane of tiles times its weights: products[tile][outputs].  inputs is known
- * when this is compiled, so that every tile is at a fixed distance from the first.
+ * The same of a block of tiles.  inputs is known when this is compiled, so that
+ * every tile is at a fixed distance from the first.
  */
-CONV_INLINE void CONV_PLANE(const float *weights, unsigned outputs, const float *values,
-                            const unsigned inputs, unsigned tiles, float *products)
+CONV_INLINE void CONV_PLANE(const float *weights, const float *values, const unsigned inputs, unsigned tiles,
+                            float *products)
 {
     enum { rest = CONV_PIXELS / 3 };
-    for (unsigned first = 0; first < outputs; first += CONV_VECTORS * CONV_LANES) {
-        const unsigned slice = first / conv_slice * conv_slice;
-        const float *here = weights + (size_t)slice * inputs + (first - slice);
+    for (unsigned first = 0; first < conv_slice; first += CONV_VECTORS * CONV_LANES) {
         unsigned tile = 0;
         for (; tile + CONV_PIXELS <= tiles; tile += CONV_PIXELS)
-            CONV_PRODUCT(here, values + (size_t)tile * inputs, inputs, CONV_PIXELS, outputs,
-                         products + (size_t)tile * outputs + first);
+            CONV_PRODUCT(weights + first, values + (size_t)tile * inputs, inputs, CONV_PIXELS,
+                         products + (size_t)tile * conv_slice + first);
         for (; tile < tiles; tile += rest)
-            CONV_PRODUCT(here, values + (size_t)tile * inputs, inputs, rest, outputs,
-                         products + (size_t)tile * outputs + first);
+            CONV_PRODUCT(weights + first, values + (size_t)tile * inputs, inputs, rest,
+                         products + (size_t)tile * conv_slice + first);
     }
 }
 
-CONV_TARGET static __attribute__((noinline)) void CONV_PRODUCTS(const struct conv *conv, const float *planes,
-                                                                unsigned tiles, size_t far, float *products,
-                                                                size_t far_products)
+CONV_TARGET static __attribute__((noinline)) void CONV_PRODUCTS(const float *weights, unsigned inputs,
+                                                                const float *planes, size_t far,
+                                                                unsigned tiles, float *products)
 {
     for (unsigned plane = 0; plane < tile_planes; plane++) {
-        const float *weights = conv->weights + (size_t)plane * conv->inputs * conv->outputs;
-        const float *values = planes + plane * far;
-        float *out = products + plane * far_products;
-        if (conv->inputs == 16)
-            CONV_PLANE(weights, conv->outputs, values, 16, tiles, out);
-        else if (conv->inputs == 32)
-            CONV_PLANE(weights, conv->outputs, values, 32, tiles, out);
-        else if (conv->inputs == 64)
-            CONV_PLANE(weights, conv->outputs, values, 64, tiles, out);
+        const float *here = weights + (size_t)plane * inputs * conv_slice, *values = planes + plane * far;
+        float *out = products + (size_t)plane * product_values;
+        if (inputs == 16)
+            CONV_PLANE(here, values, 16, tiles, out);
+        else if (inputs == 32)
+            CONV_PLANE(here, values, 32, tiles, out);
+        else if (inputs == 64)
+            CONV_PLANE(here, values, 64, tiles, out);
         else
-            CONV_PLANE(weights, conv->outputs, values, conv->inputs, tiles, out);
+            CONV_PLANE(here, values, inputs, tiles, out);
     }
 }
 
@@ -124,10 +123,9 @@ CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR 
     out[3] = difference + 8 * difference2 + m[5];
 }
 
-/* Products into outputs, a vector of channels of 4x4 outputs at a time. */
+/* Products into outputs, a vector of channels of 4x4 outputs. */
 CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *rows, const float *products,
-                              size_t far, size_t place, unsigned channel, const enum conv_end end,
-                              const bool is_residual)
+                              size_t place, unsigned channel, const enum conv_end end, const bool is_residual)
 {
     const size_t outputs = conv->outputs;
     CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
@@ -136,7 +134,7 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
         CONV_VECTOR m[conv_tile_reads];
 #pragma GCC unroll 6
         for (unsigned line = 0; line < conv_tile_reads; line++)
-            m[line] = *(const CONV_VECTOR *)(products + (line * conv_tile_reads + column) * far);
+            m[line] = *(const CONV_VECTOR *)(products + (line * conv_tile_reads + column) * product_values);
         CONV_INVERSE(m, out);
 #pragma GCC unroll 4
         for (unsigned row = 0; row < conv_tile_side; row++)
@@ -160,52 +158,64 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
     }
 }
 
-CONV_INLINE void CONV_ENDS(const struct conv *conv, const struct conv_rows *rows, const float *products,
-                           size_t far, unsigned first, unsigned tiles, const enum conv_end end,
-                           const bool is_residual)
+/* One slice of the outputs of tiles from first on. */
+CONV_INLINE void CONV_SLICE(const struct conv *conv, const struct conv_rows *rows, const float *products,
+                            unsigned slice, unsigned first, unsigned tiles, const enum conv_end end,
+                            const bool is_residual)
 {
     for (unsigned tile = 0; tile < tiles; tile++) {
         const size_t skip = (size_t)(first + tile) * conv_tile_side * conv->outputs;
-        for (unsigned channel = 0; channel < conv->outputs; channel += CONV_LANES)
-            CONV_OUTPUTS(conv, rows, products + (size_t)tile * conv->outputs + channel, far, skip + channel,
-                         channel, end, is_residual);
+        for (unsigned lane = 0; lane < conv_slice; lane += CONV_LANES)
+            CONV_OUTPUTS(conv, rows, products + (size_t)tile * conv_slice + lane, skip + slice + lane,
+                         slice + lane, end, is_residual);
     }
+}
+
+CONV_TARGET static __attribute__((noinline)) void CONV_ENDS(const struct conv *conv, enum conv_end end,
+                                                            const struct conv_rows *rows,
+                                                            const float *products, unsigned slice,
+                                                            unsigned first, unsigned tiles)
+{
+    const bool is_residual = rows->residuals[0] != NULL;
+    if (end == CONV_SPLIT)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_SPLIT, false);
+    else if (end == CONV_GATE)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_GATE, false);
+    else if (end == CONV_KEEP && is_residual)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_KEEP, true);
+    else if (end == CONV_KEEP)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_KEEP, false);
+    else if (end == CONV_FACTOR && is_residual)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR, true);
+    else if (end == CONV_FACTOR)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR, false);
+    else
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_PLAIN, false);
 }
 
 CONV_TARGET static void CONV_TILES(const struct conv *conv, enum conv_end end, const struct conv_rows *rows,
                                    unsigned tiles, float *scratch)
 {
-    const unsigned inputs = conv->inputs, block = block_tiles(conv);
-    const size_t far = (size_t)block * inputs + vector_slack,
-                 far_products = (size_t)block * conv->outputs + vector_slack;
-    float *planes = scratch + planes_at, *products = planes + tile_planes * far;
-    const bool is_residual = rows->residuals[0] != NULL;
-    for (unsigned first = 0; first < tiles; first += block) {
-        const unsigned count = tiles - first < block ? tiles - first : block;
-        const unsigned most = line_tiles(conv);
-        for (unsigned tile = 0; tile < count; tile += most) {
-            const unsigned along = count - tile < most ? count - tile : most;
+    const unsigned inputs = conv->inputs;
+    const size_t far = (size_t)block_tiles * inputs + vector_slack;
+    float *products = scratch + products_at, *planes = scratch + planes_at;
+    for (unsigned first = 0; first < tiles; first += block_tiles) {
+        const unsigned count = tiles - first < block_tiles ? tiles - first : block_tiles;
+        for (unsigned tile = 0; tile < count; tile += line_tiles) {
+            const unsigned along = count - tile < line_tiles ? count - tile : line_tiles;
             CONV_LINES(rows->inputs, (size_t)(first + tile) * conv_tile_side * inputs,
                        ((size_t)along * conv_tile_side + conv_tile_reads - conv_tile_side) * inputs, scratch);
             for (unsigned line = 0; line < conv_tile_reads; line++)
                 CONV_ALONG(scratch + (size_t)line * line_values, inputs, along,
                            planes + line * conv_tile_reads * far + (size_t)tile * inputs, far);
         }
-        CONV_PRODUCTS(conv, planes, count, far, products, far_products);
-        if (end == CONV_SPLIT)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_SPLIT, false);
-        else if (end == CONV_GATE)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_GATE, false);
-        else if (end == CONV_KEEP && is_residual)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_KEEP, true);
-        else if (end == CONV_KEEP)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_KEEP, false);
-        else if (end == CONV_FACTOR && is_residual)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_FACTOR, true);
-        else if (end == CONV_FACTOR)
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_FACTOR, false);
-        else
-            CONV_ENDS(conv, rows, products, far_products, first, count, CONV_PLAIN, false);
+        rows_fetch(rows, (size_t)first * conv_tile_side * conv->outputs,
+                   (size_t)count * conv_tile_side * conv->outputs);
+        for (unsigned slice = 0; slice < conv->outputs; slice += conv_slice) {
+            CONV_PRODUCTS(conv->weights + (size_t)slice * tile_planes * inputs, inputs, planes, far, count,
+                          products);
+            CONV_ENDS(conv, end, rows, products, slice, first, count);
+        }
     }
 }
 
@@ -216,5 +226,6 @@ CONV_TARGET static void CONV_TILES(const struct conv *conv, enum conv_end end, c
 #undef CONV_PLANE
 #undef CONV_PRODUCTS
 #undef CONV_OUTPUTS
+#undef CONV_SLICE
 #undef CONV_ENDS
 #undef CONV_INVERSE
