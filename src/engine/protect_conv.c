@@ -1,14 +1,15 @@
 #include "engine/protect_conv.h"
 
-/* leaky relu and gates (enum conv_end). */
-static const float leak = 0.01f, gate_middle = 0.5f, gate_least = 0.01f;
+/* leaky relu, and gates (enum conv_end) in steps of 16 bits, half a step added for rounding. */
+static const float leak = 0.01f, gate_steps = 65535, gate_middle = 0.5f * 65535 + 0.5f,
+                   gate_least = 0.01f * 65535 + 0.5f, gate_most = 65535.5f;
 
 enum {
     tile_planes = conv_tile_reads * conv_tile_reads,
-    block_tiles = 12, /* computed together: the products of a slice of them stay in the first cache */
+    block_tiles = 24, /* computed together: the products of a slice of them stay near the first cache */
     line_tiles = 6,   /* transformed together: so do their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
-    line_floats = 16, /* of a line of the cache */
+    line_bytes = 64,  /* of a line of the cache */
     vector_slack = 16 /* values that the last vector of a line may write beyond it */
 };
 
@@ -28,27 +29,29 @@ struct matrix_row {
     unsigned width;
     float slope;
     const float *inputs[2];
-    const float *factors;
-    float *outputs, *also;
+    const uint16_t *factors;
+    float *outputs;
+    uint16_t *gates;
 };
 
-/* Fetches count values of a row, that it be in the second cache when its turn comes; a row of NULL: nothing.
- */
-static inline void values_fetch(const float *row, size_t first, size_t count)
+/* Fetches part of a row, that it be in the second cache when its turn comes; a row of NULL: nothing. */
+static inline void bytes_fetch(const void *row, size_t first, size_t count)
 {
-    for (size_t i = 0; row != NULL && i < count; i += line_floats)
-        __builtin_prefetch(row + first + i, 0, 2);
+    for (size_t i = 0; row != NULL && i < count; i += line_bytes)
+        __builtin_prefetch((const char *)row + first + i, 0, 2);
 }
 
 /* The same of all rows that a block of tiles will write, or add and multiply with, while its sums are made.
  */
 static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 {
+    enum { value = sizeof(float), gate = sizeof(uint16_t) };
     for (unsigned row = 0; row < conv_tile_side; row++) {
-        values_fetch(rows->residuals[row], first, count);
-        values_fetch(rows->factors[row], first, count);
-        values_fetch(rows->outputs[row], first, count);
-        values_fetch(rows->also[row], first, count);
+        bytes_fetch(rows->residuals[row], first * value, count * value);
+        bytes_fetch(rows->factors[row], first * gate, count * gate);
+        bytes_fetch(rows->outputs[row], first * value, count * value);
+        bytes_fetch(rows->also[row], first * value, count * value);
+        bytes_fetch(rows->gates[row], first * gate, count * gate);
     }
 }
 

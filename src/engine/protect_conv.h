@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     conv_slack = 32,       /* columns that may be read and written beyond the last one */
@@ -36,15 +37,17 @@ enum conv_shape {
 
 /* What becomes of a sum, its bias added. */
 enum conv_end {
-    CONV_PLAIN,  /* out = sum */
-    CONV_SPLIT,  /* out = leaky relu of the sum, also = gate of the sum */
-    CONV_GATE,   /* out = gate of the sum */
-    CONV_KEEP,   /* out = sum + residual, also = out * factor */
-    CONV_FACTOR, /* out = (sum + residual) * factor */
-    conv_end_count
+    CONV_PLAIN, /* output = sum */
+    CONV_SPLIT, /* output = leaky relu of the sum, gate = gate of the sum */
+    CONV_GATE,  /* gate = gate of the sum */
+    CONV_KEEP,  /* output = sum + residual, also = output * factor */
+    CONV_FACTOR /* output = (sum + residual) * factor */
 };
 
-/* One layer.  gate(p) = .5 + slope * p, between .01 and 1. */
+/*
+ * One layer.  The gate of p is .5 + slope * p, between .01 and 1, kept in 16 bits:
+ * gates wait long for what they let through, and halved they wait nearer.
+ */
 struct conv {
     enum conv_shape shape;
     unsigned inputs;  /* channels: 8 or a multiple of 16 of 3x3, any multiple of 16 or 3 of the others */
@@ -58,9 +61,10 @@ struct conv {
 struct conv_rows {
     const float *inputs[conv_tile_reads];   /* each from the leftmost input of column 0 on */
     const float *residuals[conv_tile_side]; /* added to the sums; all NULL: none */
-    const float *factors[conv_tile_side];
+    const uint16_t *factors[conv_tile_side];
     float *outputs[conv_tile_side];
     float *also[conv_tile_side];
+    uint16_t *gates[conv_tile_side];
 };
 
 struct conv_kernels {

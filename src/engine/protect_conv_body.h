@@ -8,8 +8,11 @@
 #define CONV_PASTE(left, right) left##right
 #define CONV_JOIN(left, right)  CONV_PASTE(left, right)
 #define CONV_VECTOR             CONV_JOIN(CONV_NAME, _vector)
+#define CONV_INTEGERS           CONV_JOIN(CONV_NAME, _integers)
+#define CONV_STEPS              CONV_JOIN(CONV_NAME, _steps)
 #define CONV_LEAST              CONV_JOIN(CONV_NAME, _least)
 #define CONV_MOST               CONV_JOIN(CONV_NAME, _most)
+#define CONV_PLACES             CONV_JOIN(CONV_NAME, _places)
 #define CONV_FINISH             CONV_JOIN(CONV_NAME, _finish)
 #define CONV_SUMS               CONV_JOIN(CONV_NAME, _sums)
 #define CONV_BLOCK              CONV_JOIN(CONV_NAME, _block)
@@ -19,6 +22,8 @@
 #define CONV_INLINE             CONV_TARGET static inline __attribute__((always_inline))
 
 typedef float CONV_VECTOR __attribute__((vector_size(CONV_LANES * 4), aligned(4), may_alias));
+typedef int CONV_INTEGERS __attribute__((vector_size(CONV_LANES * 4)));
+typedef uint16_t CONV_STEPS __attribute__((vector_size(CONV_LANES * 2), aligned(2), may_alias));
 
 /* Lane by lane; the compiler knows an instruction for it. */
 CONV_INLINE CONV_VECTOR CONV_LEAST(CONV_VECTOR left, CONV_VECTOR right)
@@ -35,30 +40,40 @@ CONV_INLINE CONV_VECTOR CONV_MOST(CONV_VECTOR left, CONV_VECTOR right)
     return left;
 }
 
+/* Where a vector of outputs goes, and what it meets on the way: places in the rows of struct conv_rows. */
+struct CONV_PLACES {
+    const uint16_t *factor;
+    float *output, *also;
+    uint16_t *gate;
+};
+
 /*
  * What follows a vector of sums, bias and residual added (enum conv_end).  end is
  * known when this is compiled, so that the many vectors are not told it one by one.
  */
-CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slope, const float *factor,
-                             float *out, float *also)
+CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slope,
+                             const struct CONV_PLACES places)
 {
-    const CONV_VECTOR zero = {0}, least = zero + gate_least, most = zero + 1;
-    CONV_VECTOR gate = sum;
-    if (end == CONV_SPLIT || end == CONV_GATE)
-        gate = CONV_LEAST(CONV_MOST(sum * slope + gate_middle, least), most);
-    if (end == CONV_SPLIT) {
-        *(CONV_VECTOR *)out = CONV_MOST(sum, sum * leak);
-        *(CONV_VECTOR *)also = gate;
-    } else if (end == CONV_GATE) {
-        *(CONV_VECTOR *)out = gate;
-    } else if (end == CONV_KEEP) {
-        *(CONV_VECTOR *)out = sum;
-        *(CONV_VECTOR *)also = sum * *(const CONV_VECTOR *)factor;
-    } else if (end == CONV_FACTOR) {
-        *(CONV_VECTOR *)out = sum * *(const CONV_VECTOR *)factor;
-    } else {
-        *(CONV_VECTOR *)out = sum;
+    const CONV_VECTOR zero = {0}, least = zero + gate_least, most = zero + gate_most;
+    CONV_VECTOR through = sum;
+    if (end == CONV_SPLIT || end == CONV_GATE) {
+        CONV_VECTOR gate = CONV_LEAST(CONV_MOST(sum * (slope * gate_steps) + gate_middle, least), most);
+        *(CONV_STEPS *)places.gate =
+            __builtin_convertvector(__builtin_convertvector(gate, CONV_INTEGERS), CONV_STEPS);
     }
+    if (end == CONV_KEEP || end == CONV_FACTOR) {
+        CONV_STEPS steps = *(const CONV_STEPS *)places.factor;
+        through *= __builtin_convertvector(__builtin_convertvector(steps, CONV_INTEGERS), CONV_VECTOR) *
+                   (1 / gate_steps);
+    }
+    if (end == CONV_SPLIT)
+        *(CONV_VECTOR *)places.output = CONV_MOST(sum, sum * leak);
+    if (end == CONV_PLAIN || end == CONV_KEEP)
+        *(CONV_VECTOR *)places.output = sum;
+    if (end == CONV_FACTOR)
+        *(CONV_VECTOR *)places.output = through;
+    if (end == CONV_KEEP)
+        *(CONV_VECTOR *)places.also = through;
 }
 
 /*
@@ -105,8 +120,12 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
 #pragma GCC unroll 32
     for (unsigned i = 0; i < places * CONV_VECTORS; i++) {
         const size_t at = (place + i / CONV_VECTORS) * matrix->width + first + i % CONV_VECTORS * CONV_LANES;
-        CONV_FINISH(sums[i], end, matrix->slope, end == CONV_FACTOR ? matrix->factors + at : NULL,
-                    matrix->outputs + at, end == CONV_SPLIT ? matrix->also + at : NULL);
+        struct CONV_PLACES here = {.output = matrix->outputs + at};
+        if (end == CONV_FACTOR)
+            here.factor = matrix->factors + at;
+        if (end == CONV_SPLIT)
+            here.gate = matrix->gates + at;
+        CONV_FINISH(sums[i], end, matrix->slope, here);
     }
 }
 
@@ -115,11 +134,11 @@ CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_en
                              const unsigned row_count, const unsigned run, unsigned count)
 {
     enum { rest = CONV_PIXELS / 3, step = CONV_VECTORS * CONV_LANES };
+    const struct conv_rows rows = {
+        .factors = {matrix->factors}, .outputs = {matrix->outputs}, .gates = {matrix->gates}};
     unsigned place = 0;
     for (; place + CONV_PIXELS <= count; place += CONV_PIXELS) {
-        const size_t next = (size_t)(place + CONV_PIXELS) * matrix->width, far = CONV_PIXELS * matrix->width;
-        values_fetch(end == CONV_FACTOR ? matrix->factors : matrix->also, next, far);
-        values_fetch(matrix->outputs, next, far);
+        rows_fetch(&rows, (size_t)(place + CONV_PIXELS) * matrix->width, CONV_PIXELS * matrix->width);
         for (unsigned first = 0; first < matrix->width; first += step)
             CONV_BLOCK(matrix, end, row_count, run, place, first, CONV_PIXELS);
     }
@@ -136,7 +155,7 @@ CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv
                                       .slope = conv->slope,
                                       .inputs = {rows->inputs[0], rows->inputs[1]},
                                       .outputs = rows->outputs[0],
-                                      .also = rows->also[0]};
+                                      .gates = rows->gates[0]};
     if (conv->inputs == 3)
         CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 3, count);
     else if (conv->inputs == 32)
@@ -173,8 +192,11 @@ static const struct conv_kernels CONV_NAME = {CONV_TITLE, CONV_TILES, CONV_DOWN_
 #undef CONV_PASTE
 #undef CONV_JOIN
 #undef CONV_VECTOR
+#undef CONV_INTEGERS
+#undef CONV_STEPS
 #undef CONV_LEAST
 #undef CONV_MOST
+#undef CONV_PLACES
 #undef CONV_FINISH
 #undef CONV_SUMS
 #undef CONV_BLOCK

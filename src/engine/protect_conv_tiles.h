@@ -150,10 +150,16 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
             CONV_VECTOR value = out[column] + base;
             if (is_residual)
                 value += *(const CONV_VECTOR *)(rows->residuals[row] + at);
-            CONV_FINISH(value, end, conv->slope,
-                        end == CONV_KEEP || end == CONV_FACTOR ? rows->factors[row] + at : NULL,
-                        rows->outputs[row] + at,
-                        end == CONV_SPLIT || end == CONV_KEEP ? rows->also[row] + at : NULL);
+            struct CONV_PLACES here = {.output = NULL};
+            if (end == CONV_KEEP || end == CONV_FACTOR)
+                here.factor = rows->factors[row] + at;
+            if (end == CONV_SPLIT || end == CONV_GATE)
+                here.gate = rows->gates[row] + at;
+            if (end == CONV_KEEP)
+                here.also = rows->also[row] + at;
+            if (end != CONV_GATE)
+                here.output = rows->outputs[row] + at;
+            CONV_FINISH(value, end, conv->slope, here);
         }
     }
 }

@@ -23,45 +23,50 @@ void net_fini(struct net *net)
 /* The steps of a run: what comes from outside, then each layer. */
 enum { STEP_PIXELS, STEP_NOISE, first_layer_step, step_count = first_layer_step + net_layer_count };
 
-/* Every step writes one ring of rows or two: what it is for, and what its end adds (enum conv_end). */
-enum { no_ring = -1, rings_each = 2 };
+/* Every step writes up to three rings of rows: outputs, also and gates of struct conv_rows. */
+enum { no_ring = -1, rings_each = 3 };
 
 #define LAYER(layer) (first_layer_step + LAYER_##layer)
 #define MAIN(step)   ((step)*rings_each)
 #define ALSO(step)   ((step)*rings_each + 1)
+#define GATE(step)   ((step)*rings_each + 2)
 
 /*
  * What a step computes: end(layer(input) + residual, factor).  cell_px: how many
- * pixels one of its places is wide and high.  reach: how many places beyond the picture
- * later steps ask for; reach_check derives it.  kept: how many of the last rows of its rings
- * later steps still look at (an assertion holds every run to them); the fewer,
- * the more stays in the cache.
+ * pixels one of its places is wide and high.  reach: how many columns beyond the
+ * picture later steps ask for, exactly (columns_plan); above: how many rows.  Where
+ * above is more than it must be, rows of tiles end where the next step's need
+ * ends, and less is kept.  kept: how many of the last rows of its rings later steps
+ * still look at (an assertion holds every run to them); the fewer, the more stays
+ * in the cache.
  */
 struct step_plan {
     enum conv_end end;
     int input, residual, factor;
-    unsigned cell_px, reach;
+    unsigned cell_px, reach, above;
     unsigned kept[rings_each];
 };
 
 static const struct step_plan plans[step_count] = {
-    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, no_ring, 1, 38, {2, 0}},
-    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, no_ring, 8, 4, {6, 0}},
-    [LAYER(DOWN2)] = {CONV_SPLIT, MAIN(STEP_PIXELS), no_ring, no_ring, 2, 19, {6, 56}},
-    [LAYER(LOOK2)] = {CONV_SPLIT, MAIN(LAYER(DOWN2)), no_ring, no_ring, 2, 18, {4, 52}},
-    [LAYER(DOWN4)] = {CONV_SPLIT, MAIN(LAYER(LOOK2)), no_ring, no_ring, 4, 9, {6, 26}},
-    [LAYER(LOOK4)] = {CONV_SPLIT, MAIN(LAYER(DOWN4)), no_ring, no_ring, 4, 8, {4, 22}},
-    [LAYER(DOWN8)] = {CONV_SPLIT, MAIN(LAYER(LOOK4)), no_ring, no_ring, 8, 4, {9, 11}},
-    [LAYER(CHOOSE8A)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 3, {4, 0}},
-    [LAYER(CHOOSE8B)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 2, {4, 0}},
-    [LAYER(SEED8)] = {CONV_KEEP, MAIN(STEP_NOISE), no_ring, MAIN(LAYER(CHOOSE8A)), 8, 3, {7, 8}},
-    [LAYER(MIX8A)] = {CONV_KEEP, ALSO(LAYER(SEED8)), MAIN(LAYER(SEED8)), MAIN(LAYER(CHOOSE8B)), 8, 2, {7, 8}},
-    [LAYER(MIX8B)] = {CONV_FACTOR, ALSO(LAYER(MIX8A)), MAIN(LAYER(MIX8A)), ALSO(LAYER(DOWN8)), 8, 1, {4, 0}},
-    [LAYER(UP4)] = {CONV_FACTOR, MAIN(LAYER(MIX8B)), no_ring, ALSO(LAYER(LOOK4)), 4, 2, {6, 0}},
-    [LAYER(DRAW4)] = {CONV_FACTOR, MAIN(LAYER(UP4)), no_ring, ALSO(LAYER(DOWN4)), 4, 1, {4, 0}},
-    [LAYER(UP2)] = {CONV_FACTOR, MAIN(LAYER(DRAW4)), no_ring, ALSO(LAYER(LOOK2)), 2, 2, {6, 0}},
-    [LAYER(DRAW2)] = {CONV_FACTOR, MAIN(LAYER(UP2)), no_ring, ALSO(LAYER(DOWN2)), 2, 1, {8, 0}},
-    [LAYER(DRAW1)] = {CONV_PLAIN, MAIN(LAYER(DRAW2)), no_ring, no_ring, 2, 0, {4, 0}},
+    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, no_ring, 1, 38, 78, {2, 0, 0}},
+    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, no_ring, 8, 4, 9, {6, 0, 0}},
+    [LAYER(DOWN2)] = {CONV_SPLIT, MAIN(STEP_PIXELS), no_ring, no_ring, 2, 19, 39, {6, 0, 36}},
+    [LAYER(LOOK2)] = {CONV_SPLIT, MAIN(LAYER(DOWN2)), no_ring, no_ring, 2, 18, 38, {4, 0, 32}},
+    [LAYER(DOWN4)] = {CONV_SPLIT, MAIN(LAYER(LOOK2)), no_ring, no_ring, 4, 9, 19, {6, 0, 16}},
+    [LAYER(LOOK4)] = {CONV_SPLIT, MAIN(LAYER(DOWN4)), no_ring, no_ring, 4, 8, 18, {4, 0, 14}},
+    [LAYER(DOWN8)] = {CONV_SPLIT, MAIN(LAYER(LOOK4)), no_ring, no_ring, 8, 4, 9, {7, 0, 7}},
+    [LAYER(CHOOSE8A)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 3, 8, {0, 0, 4}},
+    [LAYER(CHOOSE8B)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 2, 5, {0, 0, 4}},
+    [LAYER(SEED8)] = {CONV_KEEP, MAIN(STEP_NOISE), no_ring, GATE(LAYER(CHOOSE8A)), 8, 3, 8, {5, 6, 0}},
+    [LAYER(MIX8A)] =
+        {CONV_KEEP, ALSO(LAYER(SEED8)), MAIN(LAYER(SEED8)), GATE(LAYER(CHOOSE8B)), 8, 2, 5, {5, 6, 0}},
+    [LAYER(MIX8B)] =
+        {CONV_FACTOR, ALSO(LAYER(MIX8A)), MAIN(LAYER(MIX8A)), GATE(LAYER(DOWN8)), 8, 1, 2, {4, 0, 0}},
+    [LAYER(UP4)] = {CONV_FACTOR, MAIN(LAYER(MIX8B)), no_ring, GATE(LAYER(LOOK4)), 4, 2, 2, {6, 0, 0}},
+    [LAYER(DRAW4)] = {CONV_FACTOR, MAIN(LAYER(UP4)), no_ring, GATE(LAYER(DOWN4)), 4, 1, 1, {4, 0, 0}},
+    [LAYER(UP2)] = {CONV_FACTOR, MAIN(LAYER(DRAW4)), no_ring, GATE(LAYER(LOOK2)), 2, 2, 2, {6, 0, 0}},
+    [LAYER(DRAW2)] = {CONV_FACTOR, MAIN(LAYER(UP2)), no_ring, GATE(LAYER(DOWN2)), 2, 1, 1, {8, 0, 0}},
+    [LAYER(DRAW1)] = {CONV_PLAIN, MAIN(LAYER(DRAW2)), no_ring, no_ring, 2, 0, 0, {4, 0, 0}},
 };
 
 static bool step_is_layer(int at)
@@ -136,7 +141,7 @@ static void columns_plan(const struct net *net, unsigned band_blocks, unsigned c
 /* ---- the run */
 
 struct step {
-    float *rings[rings_each];
+    unsigned char *rings[rings_each];
     size_t row_values;
     unsigned channels;
     unsigned columns; /* computed, reach on both sides included */
@@ -152,15 +157,23 @@ struct run {
     int64_t first_px;
 };
 
-/* A row that was computed and is still there, or is being computed, from a column on. */
-static float *ring_row(const struct run *run, int ring, int64_t row, int64_t column)
+static size_t ring_value_bytes(int ring)
 {
+    return ring % rings_each == GATE(0) ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* A row that was computed and is still there, or is being computed, from a column on; NULL: there is none. */
+static void *ring_row(const struct run *run, int ring, int64_t row, int64_t column)
+{
+    if (ring == no_ring || plans[ring / rings_each].kept[ring % rings_each] == 0)
+        return NULL;
     const struct step *step = &run->steps[ring / rings_each];
     const struct step_plan *plan = &plans[ring / rings_each];
     const unsigned kept = plan->kept[ring % rings_each];
     assert(row >= step->next - kept && row < step->next + conv_tile_side);
-    return step->rings[ring % rings_each] + (size_t)(row + plan->reach) % kept * step->row_values +
-           (size_t)(column + plan->reach) * step->channels;
+    const size_t place = (size_t)(row + plan->above) % kept * step->row_values +
+                         (size_t)(column + plan->reach) * step->channels;
+    return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
 }
 
 static void ring_ensure(struct run *run, int ring, int64_t row);
@@ -170,16 +183,13 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row, unsigned
 {
     const struct step_plan *plan = &plans[at];
     const int64_t column = -(int64_t)plan->reach;
-    const bool is_two = plan->end == CONV_SPLIT || plan->end == CONV_KEEP;
     struct conv_rows rows = {0};
     for (int i = 0; i < (int)count; i++) {
-        if (plan->residual != no_ring)
-            rows.residuals[i] = ring_row(run, plan->residual, row + i, column);
-        if (plan->factor != no_ring)
-            rows.factors[i] = ring_row(run, plan->factor, row + i, column);
+        rows.residuals[i] = ring_row(run, plan->residual, row + i, column);
+        rows.factors[i] = ring_row(run, plan->factor, row + i, column);
         rows.outputs[i] = ring_row(run, MAIN(at), row + i, column);
-        if (is_two)
-            rows.also[i] = ring_row(run, ALSO(at), row + i, column);
+        rows.also[i] = ring_row(run, ALSO(at), row + i, column);
+        rows.gates[i] = ring_row(run, GATE(at), row + i, column);
     }
     return rows;
 }
@@ -250,34 +260,41 @@ static void run_begin(struct run *run, unsigned first_block, unsigned band_block
     run->first_px = (int64_t)first_block * net_block_px;
     for (int at = 0; at < step_count; at++) {
         run->steps[at].columns = columns[at];
-        run->steps[at].next = -(int64_t)plans[at].reach;
+        run->steps[at].next = -(int64_t)plans[at].above;
     }
 }
 
-/* The rings of all steps and the kernels' scratch, zeroed, in one piece; NULL: no memory. */
-static float *run_memory(struct run *run, unsigned band_blocks)
+static size_t ring_bytes(const struct step *step, int ring)
+{
+    return plans[ring / rings_each].kept[ring % rings_each] * step->row_values * ring_value_bytes(ring);
+}
+
+/*
+ * The rings of all steps and the kernels' scratch, zeroed, in one piece; NULL: no
+ * memory.  A row is an odd number of lines of the cache long, lest the rows of a
+ * tile meet in one place of it.
+ */
+static void *run_memory(struct run *run, unsigned band_blocks)
 {
     unsigned columns[step_count];
-    size_t values = (conv_scratch_values() + 15) / 16 * 16, scratch = values;
+    size_t bytes = (conv_scratch_values() * sizeof(float) + 63) / 64 * 64, scratch = bytes;
     columns_plan(run->net, band_blocks, columns);
-    for (int at = 0; at < step_count; at++) {
+    for (int ring = 0; ring < step_count * rings_each; ring++) {
+        const int at = ring / rings_each;
         struct step *step = &run->steps[at];
         step->channels = step_channels(run->net, at);
-        /* An odd number of lines of the cache, so that the rows of a tile do not meet in one place of it. */
-        step->row_values = ((((size_t)columns[at] + conv_slack) * step->channels + 15) / 16 | 1) * 16;
-        values += (plans[at].kept[0] + plans[at].kept[1]) * step->row_values;
+        step->row_values = ((((size_t)columns[at] + conv_slack) * step->channels + 31) / 32 | 1) * 32;
+        bytes += ring_bytes(step, ring);
     }
-    float *memory = aligned_alloc(64, values * sizeof(float));
+    unsigned char *memory = aligned_alloc(64, bytes), *here = memory + scratch;
     if (memory == NULL)
         return NULL;
-    memset(memory, 0, values * sizeof(float));
-    run->scratch = memory;
-    float *ring = memory + scratch;
-    for (int at = 0; at < step_count; at++) {
-        for (unsigned i = 0; i < rings_each; i++) {
-            run->steps[at].rings[i] = ring;
-            ring += plans[at].kept[i] * run->steps[at].row_values;
-        }
+    memset(memory, 0, bytes);
+    run->scratch = (float *)(void *)memory;
+    for (int ring = 0; ring < step_count * rings_each; ring++) {
+        struct step *step = &run->steps[ring / rings_each];
+        step->rings[ring % rings_each] = here;
+        here += ring_bytes(step, ring);
     }
     return memory;
 }
@@ -294,7 +311,7 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
     enum { last = LAYER(DRAW1) };
     struct run run = {.net = net, .ends = ends};
     const unsigned band = band_of(net, columns), cell_px = plans[last].cell_px;
-    float *memory = run_memory(&run, band);
+    void *memory = run_memory(&run, band);
     if (memory == NULL)
         return IW_NO_MEMORY;
     for (unsigned first = 0; first < columns; first += band) {
