@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { band_blocks_usual = 128 };
+enum { band_blocks_usual = 256 /* measured: narrower ones repeat more, wider ones leave the cache */ };
 
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
