@@ -50,6 +50,7 @@ struct CONV_PLACES {
 /*
  * What follows a vector of sums, bias and residual added (enum conv_end).  end is
  * known when this is compiled, so that the many vectors are not told it one by one.
+ * slope: in steps.
  */
 CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slope,
                              const struct CONV_PLACES places)
@@ -57,7 +58,7 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
     const CONV_VECTOR zero = {0}, least = zero + gate_least, most = zero + gate_most;
     CONV_VECTOR through = sum;
     if (end == CONV_SPLIT || end == CONV_GATE) {
-        CONV_VECTOR gate = CONV_LEAST(CONV_MOST(sum * (slope * gate_steps) + gate_middle, least), most);
+        CONV_VECTOR gate = CONV_LEAST(CONV_MOST(sum * slope + gate_middle, least), most);
         *(CONV_STEPS *)places.gate =
             __builtin_convertvector(__builtin_convertvector(gate, CONV_INTEGERS), CONV_STEPS);
     }
@@ -106,6 +107,7 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
                             const unsigned row_count, const unsigned run, size_t place, unsigned first,
                             const unsigned places)
 {
+    const float slope = matrix->slope;
     const unsigned slice = first / conv_slice * conv_slice;
     const float *weights = matrix->weights + (size_t)slice * row_count * run + (first - slice);
     const float *bias = matrix->bias + first;
@@ -125,7 +127,7 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
             here.factor = matrix->factors + at;
         if (end == CONV_SPLIT)
             here.gate = matrix->gates + at;
-        CONV_FINISH(sums[i], end, matrix->slope, here);
+        CONV_FINISH(sums[i], end, slope, here);
     }
 }
 
@@ -152,7 +154,7 @@ CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv
     const struct matrix_row matrix = {.weights = conv->weights,
                                       .bias = conv->bias,
                                       .width = conv->outputs,
-                                      .slope = conv->slope,
+                                      .slope = conv->slope * gate_steps,
                                       .inputs = {rows->inputs[0], rows->inputs[1]},
                                       .outputs = rows->outputs[0],
                                       .gates = rows->gates[0]};

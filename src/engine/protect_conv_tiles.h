@@ -125,7 +125,8 @@ CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR 
 
 /* Products into outputs, a vector of channels of 4x4 outputs. */
 CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *rows, const float *products,
-                              size_t place, unsigned channel, const enum conv_end end, const bool is_residual)
+                              size_t place, unsigned channel, const enum conv_end end, const bool is_residual,
+                              float slope)
 {
     const size_t outputs = conv->outputs;
     CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
@@ -159,7 +160,7 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
                 here.also = rows->also[row] + at;
             if (end != CONV_GATE)
                 here.output = rows->outputs[row] + at;
-            CONV_FINISH(value, end, conv->slope, here);
+            CONV_FINISH(value, end, slope, here);
         }
     }
 }
@@ -169,11 +170,12 @@ CONV_INLINE void CONV_SLICE(const struct conv *conv, const struct conv_rows *row
                             unsigned slice, unsigned first, unsigned tiles, const enum conv_end end,
                             const bool is_residual)
 {
+    const float slope = conv->slope * gate_steps;
     for (unsigned tile = 0; tile < tiles; tile++) {
         const size_t skip = (size_t)(first + tile) * conv_tile_side * conv->outputs;
         for (unsigned lane = 0; lane < conv_slice; lane += CONV_LANES)
             CONV_OUTPUTS(conv, rows, products + (size_t)tile * conv_slice + lane, skip + slice + lane,
-                         slice + lane, end, is_residual);
+                         slice + lane, end, is_residual, slope);
     }
 }
 
