@@ -7,7 +7,7 @@
  * metadata.  Deterministic: the same picture, seed, weights and kind of
  * processor give the same bits.  One thread; all memory is taken by malloc
  * when a plan is made, in proportion to the picture (3 bytes a pixel and a
- * working set of a few MiB).  Nothing is compiled at run time.
+ * working set of at most 16 MiB).  Nothing is compiled at run time.
  *
  * doc/protection.md says what the engine does and what it may claim to do.
  */

@@ -3,7 +3,7 @@
  * CONV_NAME, CONV_TITLE, CONV_TARGET, CONV_LANES (floats a vector), CONV_PIXELS and
  * CONV_VECTORS (the block of sums that fits the registers).  Here: blocks of
  * sums, what follows them, and the layers that change the resolution; the tiles
- * are in protect_conv_tiles.h.
+ * are in protect_conv_tiles_body.h.
  */
 #define CONV_PASTE(left, right) left##right
 #define CONV_JOIN(left, right)  CONV_PASTE(left, right)
@@ -187,7 +187,7 @@ CONV_TARGET static void CONV_UP_ROWS(const struct conv *conv, const struct conv_
     }
 }
 
-#include "engine/protect_conv_tiles.h"
+#include "engine/protect_conv_tiles_body.h"
 
 static const struct conv_kernels CONV_NAME = {CONV_TITLE, CONV_TILES, CONV_DOWN_ROW, CONV_UP_ROWS};
 

@@ -34,11 +34,10 @@ enum { no_ring = -1, rings_each = 3 };
 /*
  * What a step computes: end(layer(input) + residual, factor).  cell_px: how many
  * pixels one of its places is wide and high.  reach: how many columns beyond the
- * picture later steps ask for, exactly (columns_plan); above: how many rows.  Where
- * above is more than it must be, rows of tiles end where the next step's need
- * ends, and less is kept.  kept: how many of the last rows of its rings later steps
- * still look at (an assertion holds every run to them); the fewer, the more stays
- * in the cache.
+ * picture later steps ask for; above: how many rows.  Where above is more than
+ * reach asks for, rows of tiles end where the next step's need ends, and less is
+ * kept.  kept: how many of the last rows of its rings later steps still look at,
+ * the fewer, the more stays in the cache.  Assertions hold every run to all three.
  */
 struct step_plan {
     enum conv_end end;

@@ -16,6 +16,13 @@ enum {
     raw_values = 12 /* of the last layer, as the framework has them */
 };
 
+_Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
+                   (int)net_look2_channels <= (int)conv_channels_max &&
+                   (int)net_down4_channels <= (int)conv_channels_max &&
+                   (int)net_look4_channels <= (int)conv_channels_max &&
+                   (int)net_down8_channels <= (int)conv_channels_max,
+               "the kernels have room for every 3x3 convolution");
+
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
 
 struct layer_shape {
@@ -213,9 +220,7 @@ static void layer_read(struct conv *conv, const struct layer_shape *shape, const
 static struct conv conv_of(const struct layer_shape *shape, const uint8_t *bytes)
 {
     struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
-    conv.outputs = (shape->outputs + conv_slice - 1u) / conv_slice * conv_slice;
-    if (shape->outputs == raw_values)
-        conv.outputs = net_raw_channels;
+    conv.outputs = shape->outputs == raw_values ? net_raw_channels : shape->outputs;
     if (shape->slope >= 0)
         conv.slope = float_at(bytes + slopes_offset() + (size_t)shape->slope * sizeof(float));
     return conv;
