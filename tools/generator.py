@@ -1,6 +1,6 @@
 """The network that is shipped, its texture mask, and how a perturbation is scaled.
 
-src/engine/protect_net.c and src/engine/protect.c compute the same; change both together.
+src/engine/protect_*.c computes the same; change both together.
 """
 
 import numpy
