@@ -34,7 +34,7 @@ def pack(net):
                              layer.kernel_size[0], layer.stride[0], offset, values.size)
         data += values.tobytes()
         offset += values.size * 2
-    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + net.beta.numpy().astype("<f4").tobytes() + data
+    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + net.beta.detach().numpy().astype("<f4").tobytes() + data
     return body + hashlib.sha256(body).digest()
 
 
