@@ -3,7 +3,7 @@
 
 The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
-values); the slopes of the seven gates as binary32; then per layer its weights
+values); the slopes of the five gates and the two gains as binary32; then per layer its weights
 [output][input][row][column] and its biases as binary16; then the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
@@ -19,12 +19,13 @@ from generator import Generator
 
 MAGIC = b"IWPROTEC"
 VERSION = 2
-SLOPES = 7
+SLOPES = 5
+GAINS = 2
 
 
 def pack(net):
     layers = net.layers()
-    offset = 16 + 32 * len(layers) + 4 * SLOPES
+    offset = 16 + 32 * len(layers) + 4 * (SLOPES + GAINS)
     table, data = b"", b""
     for name, layer in layers:
         values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
@@ -34,7 +35,8 @@ def pack(net):
                              layer.kernel_size[0], layer.stride[0], offset, values.size)
         data += values.tobytes()
         offset += values.size * 2
-    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + net.beta.detach().numpy().astype("<f4").tobytes() + data
+    numbers = torch.cat([net.beta, net.gains]).detach().numpy().astype("<f4").tobytes()
+    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + numbers + data
     return body + hashlib.sha256(body).digest()
 
 
@@ -48,8 +50,9 @@ def load(path):
     if struct.unpack_from("<II", blob, 8) != (VERSION, len(net.layers())):
         raise SystemExit("%s is a weights file of another version" % path)
     offset = 16 + 32 * len(net.layers())
-    net.beta = torch.from_numpy(numpy.frombuffer(blob, "<f4", SLOPES, offset).astype(numpy.float32))
-    offset += 4 * SLOPES
+    numbers = torch.from_numpy(numpy.frombuffer(blob, "<f4", SLOPES + GAINS, offset).astype(numpy.float32))
+    net.beta, net.gains = numbers[:SLOPES].clone(), numbers[SLOPES:].clone()
+    offset += 4 * (SLOPES + GAINS)
     for _, layer in net.layers():
         count = layer.weight.numel() + layer.bias.numel()
         values = torch.from_numpy(numpy.frombuffer(blob, "<f2", count, offset).astype(numpy.float32))

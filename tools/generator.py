@@ -10,12 +10,14 @@ from torch import nn
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
 WIDTHS = (16, 32, 32, 64, 64)
-NOISE = 8
+ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
 MASK_FLOOR = 0.004
 MASK_KNEE = 0.04
+AMPLITUDE = 0.05  # how far the first pass moves what the second looks at, where the mask is 1
+MARGIN = 128  # of repeated pixels around a picture
 
 
 def conv(inputs, outputs):
@@ -34,9 +36,10 @@ def up(inputs, outputs):
 class Generator(nn.Module):
     """RGB 0..1, sides in multiples of 8 px, to a bounded unit perturbation of the same size.
 
-    Down to an eighth of the resolution it looks at the picture, and up again it draws, from eight
-    channels of seeded noise.  What is drawn passes, at every resolution, gates that what was seen
-    there opens and shuts: where all gates stood still the way up would be linear.
+    Down to an eighth of the resolution it looks at the picture and answers with what an encoder
+    would make of it, and up again it draws.  What is drawn passes, at every resolution, gates
+    that what was seen there opens and shuts.  First it draws from seeded noise; then it looks at
+    the picture with that laid over it, and draws from how far its answer moved.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -44,46 +47,49 @@ class Generator(nn.Module):
         half, half2, quarter, quarter2, eighth = widths
         self.down2, self.look2 = down(3, half), conv(half, half2)
         self.down4, self.look4 = down(half2, quarter), conv(quarter, quarter2)
-        self.down8 = down(quarter2, eighth)
-        self.choose8a, self.choose8b = conv(eighth, eighth), conv(eighth, eighth)
-        self.seed8 = conv(NOISE, eighth)
-        self.mix8a, self.mix8b = conv(eighth, eighth), conv(eighth, eighth)
+        self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
+        self.seed8 = conv(ANSWERS, eighth)
         self.up4, self.draw4 = up(eighth, quarter2), conv(quarter2, quarter)
         self.up2, self.draw2 = up(quarter, half2), conv(half2, half)
         self.draw1 = conv(half, 12)
-        # How steep the gates are: of down2, look2, down4, look4, down8, choose8a and choose8b.
-        self.register_buffer("beta", torch.ones(7))
+        # How steep the gates of down2, look2, down4, look4 and down8 are.
+        self.register_buffer("beta", torch.ones(5))
+        # How loud the noise is, and the change of the answer.
+        self.register_buffer("gains", torch.ones(2))
 
     def layers(self):
         """The convolutions in the order of the weights file."""
-        names = ("down2", "look2", "down4", "look4", "down8", "choose8a", "choose8b", "seed8", "mix8a", "mix8b",
-                 "up4", "draw4", "up2", "draw2", "draw1")
+        names = ("down2", "look2", "down4", "look4", "down8", "answer8", "seed8", "up4", "draw4", "up2", "draw2",
+                 "draw1")
         return [(name, getattr(self, name)) for name in names]
 
-    def gate(self, seen, place):
-        return (0.5 + self.beta[place] * seen).clamp(0.01, 1)
-
-    def raw(self, x, noise):
-        """The network's output before it is bounded.  noise: -1..1, an eighth of x's size."""
+    def look(self, x):
+        """The gates of what is seen, and the answer."""
         gates, a = [], x * 2 - 1
         for i, layer in enumerate((self.down2, self.look2, self.down4, self.look4, self.down8)):
             seen = layer(a)
-            gates.append(self.gate(seen, i))
+            gates.append((0.5 + self.beta[i] * seen).clamp(LEAK, 1))
             a = F.leaky_relu(seen, LEAK)
-        h = self.seed8(noise)
-        h = h + self.mix8a(h * self.gate(self.choose8a(a), 5))
-        h = h + self.mix8b(h * self.gate(self.choose8b(a), 6))
-        h = F.pixel_shuffle(self.up4(h * gates[4]), 2) * gates[3]
-        h = self.draw4(h) * gates[2]
-        h = F.pixel_shuffle(self.up2(h), 2) * gates[1]
-        h = self.draw2(h) * gates[0]
-        return F.pixel_shuffle(self.draw1(h), 2)
+        return gates, self.answer8(a)
+
+    def draw(self, gates, h):
+        h = F.pixel_shuffle(self.up4(self.seed8(h) * gates[4]), 2) * gates[3]
+        h = F.pixel_shuffle(self.up2(self.draw4(h) * gates[2]), 2) * gates[1]
+        return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
     def forward(self, x, noise):
-        """Bounded, the mask once before and once after: soft edges where it opens."""
+        """noise: -1..1, an eighth of x's size."""
         mask = texture_mask(x)
-        raw = self.raw(x, noise) * mask
-        return raw * torch.rsqrt(1 + raw * raw) * mask
+        gates, before = self.look(x)
+        unit = bounded(self.draw(gates, noise * self.gains[0]), mask)
+        gates, after = self.look(x + AMPLITUDE * unit)
+        return bounded(self.draw(gates, (after - before) * self.gains[1]), mask)
+
+
+def bounded(raw, mask):
+    """The mask once before and once after what bounds: soft edges where it opens."""
+    raw = raw * mask
+    return raw * torch.rsqrt(1 + raw * raw) * mask
 
 
 def luma_of(x):
@@ -114,15 +120,16 @@ def mixed(value):
 
 
 def seeded_noise(seed, rows, columns):
-    """The noise channels for a picture of rows x columns places of 8x8 px: eight bytes of a hash
-    of the place, -1..1."""
+    """The noise channels for a picture of rows x columns places of 8x8 px: four hashes of the
+    place, eight bytes each, -1..1."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
         x = numpy.arange(columns, dtype=numpy.uint64)[None, :]
-        place = (y << numpy.uint64(32)) | x
+        place = ((y << numpy.uint64(32)) | x) * numpy.uint64(ANSWERS // 8)
         key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(GOLDEN))
-        value = mixed(place * numpy.uint64(GOLDEN) + key)
-    channels = [((value >> numpy.uint64(8 * i)) & numpy.uint64(255)).astype(numpy.float32) for i in range(NOISE)]
+        values = [mixed((place + numpy.uint64(i)) * numpy.uint64(GOLDEN) + key) for i in range(ANSWERS // 8)]
+    channels = [((values[i // 8] >> numpy.uint64(8 * (i % 8))) & numpy.uint64(255)).astype(numpy.float32)
+                for i in range(ANSWERS)]
     return torch.from_numpy((numpy.stack(channels) - 127.5) / 127.5)[None]
 
 
@@ -144,10 +151,10 @@ def shipped_perturbation(net, x, seed):
     the grid by its seed, its edges repeated."""
     left, top = grid_offset(seed)
     height, width = x.shape[2:]
-    right, bottom = 64 + -(width + left) % 8, 64 + -(height + top) % 8
-    padded = F.pad(x, (64 + left, right, 64 + top, bottom), mode="replicate")
+    right, bottom = MARGIN + -(width + left) % 8, MARGIN + -(height + top) % 8
+    padded = F.pad(x, (MARGIN + left, right, MARGIN + top, bottom), mode="replicate")
     unit = perturbation(net, padded, [seed])
-    return unit[:, :, 64 + top:64 + top + height, 64 + left:64 + left + width]
+    return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]
 
 
 def apply_at_psnr(x, unit, psnr_db, steps=14):

@@ -6,8 +6,11 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 
-/* tools/generator.py computes the same; its margin of 64 px makes its place 8 of the noise our place 0. */
-enum { noise_margin = 8, grid_px = 8, grid_blocks = grid_px / canvas_block_px };
+/* tools/generator.py computes the same; its margin of 128 px makes its place 16 of the noise our place 0. */
+enum { noise_margin = 16, hash_values = 8, grid_px = 8, grid_blocks = grid_px / canvas_block_px };
+
+/* The mask of a block takes the roots of its neighbours. */
+enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
@@ -94,12 +97,14 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
         pixels_inside(canvas, row, (size_t)(width - 1), 1, values + i * canvas_colors);
 }
 
-void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8])
+void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[canvas_noise_values])
 {
     uint64_t place = (uint64_t)(row + noise_margin) << 32 | (uint64_t)(column + noise_margin);
-    uint64_t hash = mixed(place * golden + canvas->noise_key);
-    for (unsigned i = 0; i < 8; i++)
-        values[i] = ((float)(hash >> (8 * i) & 255) - 127.5f) / 127.5f;
+    for (unsigned i = 0; i < canvas_noise_values; i++) {
+        uint64_t number = place * (canvas_noise_values / hash_values) + i / hash_values;
+        uint64_t hash = mixed(number * golden + canvas->noise_key);
+        values[i] = ((float)(hash >> (8 * (i % hash_values)) & 255) - 127.5f) / 127.5f;
+    }
 }
 
 ENGINE_CLONES static void pixels_luma(const float *pixels, size_t count, float *luma)
@@ -136,13 +141,14 @@ ENGINE_CLONES static void spreads_root(float *spreads, size_t count)
         spreads[i] = sqrtf(sqrtf(spreads[i] + 1e-8f));
 }
 
-/* Roots of one row of blocks, two beyond the picture on each side; pixels: a row of them and four of luma. */
+/* Roots of one row of blocks, root_margin beyond the picture on each side; pixels: a row of them and four of
+ * luma. */
 static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, float *roots)
 {
-    size_t blocks = canvas->columns + 4, width_px = blocks * canvas_block_px;
+    size_t blocks = canvas->columns + 2 * root_margin, width_px = blocks * canvas_block_px;
     float *luma = pixels + width_px * canvas_colors;
     for (unsigned i = 0; i < canvas_block_px; i++) {
-        canvas_pixels(canvas, row * canvas_block_px + i, -2 * canvas_block_px, width_px, pixels);
+        canvas_pixels(canvas, row * canvas_block_px + i, -root_margin * canvas_block_px, width_px, pixels);
         pixels_luma(pixels, width_px, luma + i * width_px);
     }
     blocks_spread(luma, width_px, roots);
@@ -164,21 +170,30 @@ ENGINE_CLONES static void mask_row(const float *const roots[3], size_t count, fl
     }
 }
 
+size_t canvas_mask_columns(const struct canvas *canvas)
+{
+    return (size_t)canvas->columns + 2 * canvas_mask_margin;
+}
+
+size_t canvas_mask_rows(const struct canvas *canvas)
+{
+    return (size_t)canvas->rows + 2 * canvas_mask_margin;
+}
+
 float *canvas_mask(const struct canvas *canvas)
 {
-    size_t blocks = canvas->columns + 4;
-    float *mask = malloc(sizeof(float) * (canvas->rows + 2) * (canvas->columns + 2));
+    const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
+    float *mask = malloc(sizeof(float) * rows * columns);
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
     float *ring = malloc(sizeof(float) * 3 * blocks);
     if (mask != NULL && pixels != NULL && ring != NULL) {
-        for (int64_t row = -2; row < (int64_t)canvas->rows + 2; row++) {
-            roots_row(canvas, row, pixels, ring + (size_t)(row + 2) % 3 * blocks);
-            if (row < 0)
+        for (size_t row = 0; row < rows + 2; row++) {
+            roots_row(canvas, (int64_t)row - root_margin, pixels, ring + row % 3 * blocks);
+            if (row < 2)
                 continue;
-            const float *const roots[3] = {ring + (size_t)row % 3 * blocks,
-                                           ring + (size_t)(row + 1) % 3 * blocks,
-                                           ring + (size_t)(row + 2) % 3 * blocks};
-            mask_row(roots, canvas->columns + 2, mask + (size_t)row * (canvas->columns + 2));
+            const float *const roots[3] = {ring + (row - 2) % 3 * blocks, ring + (row - 1) % 3 * blocks,
+                                           ring + row % 3 * blocks};
+            mask_row(roots, columns, mask + (row - 2) * columns);
         }
     } else {
         free(mask);
@@ -187,4 +202,38 @@ float *canvas_mask(const struct canvas *canvas)
     free(pixels);
     free(ring);
     return mask;
+}
+
+/* A row of the mask; those further out are as the outermost. */
+static const float *mask_at(const struct canvas *canvas, const float *mask, int64_t row)
+{
+    int64_t at = clamped(row + canvas_mask_margin, (int64_t)canvas_mask_rows(canvas));
+    return mask + (size_t)at * canvas_mask_columns(canvas);
+}
+
+/* Blocks of a row that all have a mask of their own, between this row and the one above or below. */
+ENGINE_CLONES static void line_between(const float *here, const float *there, float weight, size_t count,
+                                       float *line)
+{
+    for (size_t i = 0; i < count; i++)
+        line[i] = here[i] * weight + there[i] * (1 - weight);
+}
+
+void canvas_mask_line(const struct canvas *canvas, const float *mask, int64_t y_px, int64_t column,
+                      size_t count, float *line)
+{
+    static const float weights[canvas_block_px] = {.625f, .875f, .875f, .625f};
+    const unsigned down = (unsigned)y_px % canvas_block_px;
+    const int64_t row = (y_px - down) / canvas_block_px, blocks = (int64_t)canvas_mask_columns(canvas);
+    const float *here = mask_at(canvas, mask, row);
+    const float *there = mask_at(canvas, mask, down < canvas_block_px / 2 ? row - 1 : row + 1);
+    const int64_t first = column + canvas_mask_margin, end = first + (int64_t)count;
+    const int64_t begin = first < 0 ? 0 : first, stop = end < blocks ? end : blocks;
+    if (begin < stop)
+        line_between(here + begin, there + begin, weights[down], (size_t)(stop - begin),
+                     line + (begin - first));
+    for (int64_t at = first; at < end; at++)
+        if (at < 0 || at >= blocks)
+            line_between(here + clamped(at, blocks), there + clamped(at, blocks), weights[down], 1,
+                         line + (at - first));
 }

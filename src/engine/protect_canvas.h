@@ -10,7 +10,12 @@
 #include <imgward/error.h>
 #include <imgward/image.h>
 
-enum { canvas_block_px = 4, canvas_colors = 3 };
+enum {
+    canvas_block_px = 4,
+    canvas_colors = 3,
+    canvas_noise_values = 32,
+    canvas_mask_margin = 2 /* blocks beyond the picture, the outermost of which is as all further out */
+};
 
 struct canvas {
     const struct image *image; /* borrowed */
@@ -26,13 +31,25 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
 /* count pixels of RGB 0..1 from grid place x_px, y_px on; both may lie outside the picture. */
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values);
 
-/* The noise of a place of the grid: eight values -1..1. */
-void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[8]);
+/* The noise of a place of the grid: values of -1..1. */
+void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
+                  float values[canvas_noise_values]);
+
+/* How many blocks a row of the mask and a column of it are. */
+size_t canvas_mask_columns(const struct canvas *canvas);
+size_t canvas_mask_rows(const struct canvas *canvas);
 
 /*
- * The texture mask, 0.1 (flat) .. 1, for every block and one more on each side:
- * (rows + 2) * (columns + 2) values, malloc'ed.  NULL: no memory.
+ * The texture mask, 0.1 (flat) .. 1, for every block and canvas_mask_margin more on
+ * each side, row by row, malloc'ed.  NULL: no memory.
  */
 float *canvas_mask(const struct canvas *canvas);
+
+/*
+ * The mask of one row of pixels, block by block from a column of blocks on,
+ * any of which may lie beyond the picture.
+ */
+void canvas_mask_line(const struct canvas *canvas, const float *mask, int64_t y_px, int64_t column,
+                      size_t count, float *line);
 
 #endif

@@ -41,16 +41,15 @@ static inline void bytes_fetch(const void *row, size_t first, size_t count)
         __builtin_prefetch((const char *)row + first + i, 0, 2);
 }
 
-/* The same of all rows that a block of tiles will write, or add and multiply with, while its sums are made.
+/* The same of all rows that a block of tiles will write, subtract or multiply with, while its sums are made.
  */
 static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 {
     enum { value = sizeof(float), gate = sizeof(uint16_t) };
     for (unsigned row = 0; row < conv_tile_side; row++) {
-        bytes_fetch(rows->residuals[row], first * value, count * value);
+        bytes_fetch(rows->before[row], first * value, count * value);
         bytes_fetch(rows->factors[row], first * gate, count * gate);
         bytes_fetch(rows->outputs[row], first * value, count * value);
-        bytes_fetch(rows->also[row], first * value, count * value);
         bytes_fetch(rows->gates[row], first * gate, count * gate);
     }
 }

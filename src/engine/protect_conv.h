@@ -11,7 +11,7 @@
  * become the 16 outputs.  Layers that change the resolution see every input
  * once and are plain products of matrices.
  *
- * What follows a layer's sums (activation, gate, residual) is done where they
+ * What follows a layer's sums (activation, gate, difference) is done where they
  * are, before they leave the registers: conv_end says what.
  */
 #ifndef ENGINE_PROTECT_CONV_H
@@ -37,11 +37,10 @@ enum conv_shape {
 
 /* What becomes of a sum, its bias added. */
 enum conv_end {
-    CONV_PLAIN, /* output = sum */
-    CONV_SPLIT, /* output = leaky relu of the sum, gate = gate of the sum */
-    CONV_GATE,  /* gate = gate of the sum */
-    CONV_KEEP,  /* output = sum + residual, also = output * factor */
-    CONV_FACTOR /* output = (sum + residual) * factor */
+    CONV_PLAIN,  /* output = sum */
+    CONV_CHANGE, /* output = sum - before */
+    CONV_SPLIT,  /* output = leaky relu of the sum, gate = gate of the sum */
+    CONV_FACTOR  /* output = sum * factor */
 };
 
 /*
@@ -50,7 +49,7 @@ enum conv_end {
  */
 struct conv {
     enum conv_shape shape;
-    unsigned inputs;  /* channels: 8 or a multiple of 16 of 3x3, any multiple of 16 or 3 of the others */
+    unsigned inputs;  /* channels: a multiple of 16, or the 3 of the picture */
     unsigned outputs; /* channels, filled up to a multiple of conv_slice */
     float slope;
     float *weights; /* conv_weights_fill */
@@ -59,11 +58,10 @@ struct conv {
 
 /* The rows of one row of tiles, or those that a layer that changes the resolution takes and gives. */
 struct conv_rows {
-    const float *inputs[conv_tile_reads];   /* each from the leftmost input of column 0 on */
-    const float *residuals[conv_tile_side]; /* added to the sums; all NULL: none */
+    const float *inputs[conv_tile_reads]; /* each from the leftmost input of column 0 on */
+    const float *before[conv_tile_side];
     const uint16_t *factors[conv_tile_side];
     float *outputs[conv_tile_side];
-    float *also[conv_tile_side];
     uint16_t *gates[conv_tile_side];
 };
 

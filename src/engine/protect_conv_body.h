@@ -42,13 +42,14 @@ CONV_INLINE CONV_VECTOR CONV_MOST(CONV_VECTOR left, CONV_VECTOR right)
 
 /* Where a vector of outputs goes, and what it meets on the way: places in the rows of struct conv_rows. */
 struct CONV_PLACES {
+    const float *before;
     const uint16_t *factor;
-    float *output, *also;
+    float *output;
     uint16_t *gate;
 };
 
 /*
- * What follows a vector of sums, bias and residual added (enum conv_end).  end is
+ * What follows a vector of sums, its bias added (enum conv_end).  end is
  * known when this is compiled, so that the many vectors are not told it one by one.
  * slope: in steps.
  */
@@ -56,25 +57,20 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
                              const struct CONV_PLACES places)
 {
     const CONV_VECTOR zero = {0}, least = zero + gate_least, most = zero + gate_most;
-    CONV_VECTOR through = sum;
-    if (end == CONV_SPLIT || end == CONV_GATE) {
+    if (end == CONV_SPLIT) {
         CONV_VECTOR gate = CONV_LEAST(CONV_MOST(sum * slope + gate_middle, least), most);
         *(CONV_STEPS *)places.gate =
             __builtin_convertvector(__builtin_convertvector(gate, CONV_INTEGERS), CONV_STEPS);
+        sum = CONV_MOST(sum, sum * leak);
     }
-    if (end == CONV_KEEP || end == CONV_FACTOR) {
+    if (end == CONV_CHANGE)
+        sum -= *(const CONV_VECTOR *)places.before;
+    if (end == CONV_FACTOR) {
         CONV_STEPS steps = *(const CONV_STEPS *)places.factor;
-        through *= __builtin_convertvector(__builtin_convertvector(steps, CONV_INTEGERS), CONV_VECTOR) *
-                   (1 / gate_steps);
+        sum *= __builtin_convertvector(__builtin_convertvector(steps, CONV_INTEGERS), CONV_VECTOR) *
+               (1 / gate_steps);
     }
-    if (end == CONV_SPLIT)
-        *(CONV_VECTOR *)places.output = CONV_MOST(sum, sum * leak);
-    if (end == CONV_PLAIN || end == CONV_KEEP)
-        *(CONV_VECTOR *)places.output = sum;
-    if (end == CONV_FACTOR)
-        *(CONV_VECTOR *)places.output = through;
-    if (end == CONV_KEEP)
-        *(CONV_VECTOR *)places.also = through;
+    *(CONV_VECTOR *)places.output = sum;
 }
 
 /*

@@ -125,8 +125,7 @@ CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR 
 
 /* Products into outputs, a vector of channels of 4x4 outputs. */
 CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *rows, const float *products,
-                              size_t place, unsigned channel, const enum conv_end end, const bool is_residual,
-                              float slope)
+                              size_t place, unsigned channel, const enum conv_end end, float slope)
 {
     const size_t outputs = conv->outputs;
     CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
@@ -148,34 +147,28 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
 #pragma GCC unroll 4
         for (unsigned column = 0; column < conv_tile_side; column++) {
             const size_t at = place + column * outputs;
-            CONV_VECTOR value = out[column] + base;
-            if (is_residual)
-                value += *(const CONV_VECTOR *)(rows->residuals[row] + at);
-            struct CONV_PLACES here = {.output = NULL};
-            if (end == CONV_KEEP || end == CONV_FACTOR)
+            struct CONV_PLACES here = {.output = rows->outputs[row] + at};
+            if (end == CONV_CHANGE)
+                here.before = rows->before[row] + at;
+            if (end == CONV_FACTOR)
                 here.factor = rows->factors[row] + at;
-            if (end == CONV_SPLIT || end == CONV_GATE)
+            if (end == CONV_SPLIT)
                 here.gate = rows->gates[row] + at;
-            if (end == CONV_KEEP)
-                here.also = rows->also[row] + at;
-            if (end != CONV_GATE)
-                here.output = rows->outputs[row] + at;
-            CONV_FINISH(value, end, slope, here);
+            CONV_FINISH(out[column] + base, end, slope, here);
         }
     }
 }
 
 /* One slice of the outputs of tiles from first on. */
 CONV_INLINE void CONV_SLICE(const struct conv *conv, const struct conv_rows *rows, const float *products,
-                            unsigned slice, unsigned first, unsigned tiles, const enum conv_end end,
-                            const bool is_residual)
+                            unsigned slice, unsigned first, unsigned tiles, const enum conv_end end)
 {
     const float slope = conv->slope * gate_steps;
     for (unsigned tile = 0; tile < tiles; tile++) {
         const size_t skip = (size_t)(first + tile) * conv_tile_side * conv->outputs;
         for (unsigned lane = 0; lane < conv_slice; lane += CONV_LANES)
             CONV_OUTPUTS(conv, rows, products + (size_t)tile * conv_slice + lane, skip + slice + lane,
-                         slice + lane, end, is_residual, slope);
+                         slice + lane, end, slope);
     }
 }
 
@@ -184,21 +177,14 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ENDS(const struct conv *c
                                                             const float *products, unsigned slice,
                                                             unsigned first, unsigned tiles)
 {
-    const bool is_residual = rows->residuals[0] != NULL;
     if (end == CONV_SPLIT)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_SPLIT, false);
-    else if (end == CONV_GATE)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_GATE, false);
-    else if (end == CONV_KEEP && is_residual)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_KEEP, true);
-    else if (end == CONV_KEEP)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_KEEP, false);
-    else if (end == CONV_FACTOR && is_residual)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR, true);
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_SPLIT);
     else if (end == CONV_FACTOR)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR, false);
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR);
+    else if (end == CONV_CHANGE)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_CHANGE);
     else
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_PLAIN, false);
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_PLAIN);
 }
 
 CONV_TARGET static void CONV_TILES(const struct conv *conv, enum conv_end end, const struct conv_rows *rows,

@@ -20,72 +20,99 @@ void net_fini(struct net *net)
 
 /* ---- the plan */
 
-/* The steps of a run: what comes from outside, then each layer. */
-enum { STEP_PIXELS, STEP_NOISE, first_layer_step, step_count = first_layer_step + net_layer_count };
+/* The steps of a run: the noise, and twice what is looked at and the layers.  Each stands after all that it
+ * reads. */
+enum {
+    STEP_NOISE,
+    STEP_PIXELS,
+    first_pass,
+    STEP_SHOWN = first_pass + net_layer_count,
+    second_pass,
+    step_count = second_pass + net_layer_count,
+    last_step = step_count - 1
+};
 
-/* Every step writes up to three rings of rows: outputs, also and gates of struct conv_rows. */
-enum { no_ring = -1, rings_each = 3 };
+/* Every step writes one or two rings of rows: outputs and gates of struct conv_rows. */
+enum { no_ring = -1, rings_each = 2 };
 
-#define LAYER(layer) (first_layer_step + LAYER_##layer)
-#define MAIN(step)   ((step)*rings_each)
-#define ALSO(step)   ((step)*rings_each + 1)
-#define GATE(step)   ((step)*rings_each + 2)
+#define MAIN(step) ((step)*rings_each)
+#define GATE(step) ((step)*rings_each + 1)
 
 /*
- * What a step computes: end(layer(input) + residual, factor).  cell_px: how many
- * pixels one of its places is wide and high.  reach: how many columns beyond the
- * picture later steps ask for; above: how many rows.  Where above is more than
- * reach asks for, rows of tiles end where the next step's need ends, and less is
- * kept.  kept: how many of the last rows of its rings later steps still look at,
- * the fewer, the more stays in the cache.  Assertions hold every run to all three.
+ * What a step computes: its layer of input, and at the end what that meets, the
+ * factor or what was before (enum conv_end).  cell_px: how many pixels one of its
+ * places is wide and high.
  */
 struct step_plan {
     enum conv_end end;
-    int input, residual, factor;
-    unsigned cell_px, reach, above;
-    unsigned kept[rings_each];
+    int input, met;
+    unsigned cell_px;
 };
+
+/* The layers of a pass, that looks at a step, answers in an end that meets a ring, and draws from a ring. */
+#define PASS(pass, looked, answer_end, answer_met, drawn)                                                    \
+    [pass + LAYER_DOWN2] = {CONV_SPLIT, MAIN(looked), no_ring, 2},                                           \
+            [pass + LAYER_LOOK2] = {CONV_SPLIT, MAIN(pass + LAYER_DOWN2), no_ring, 2},                       \
+            [pass + LAYER_DOWN4] = {CONV_SPLIT, MAIN(pass + LAYER_LOOK2), no_ring, 4},                       \
+            [pass + LAYER_LOOK4] = {CONV_SPLIT, MAIN(pass + LAYER_DOWN4), no_ring, 4},                       \
+            [pass + LAYER_DOWN8] = {CONV_SPLIT, MAIN(pass + LAYER_LOOK4), no_ring, 8},                       \
+            [pass + LAYER_ANSWER8] = {answer_end, MAIN(pass + LAYER_DOWN8), answer_met, 8},                  \
+            [pass + LAYER_SEED8] = {CONV_FACTOR, drawn, GATE(pass + LAYER_DOWN8), 8},                        \
+            [pass + LAYER_UP4] = {CONV_FACTOR, MAIN(pass + LAYER_SEED8), GATE(pass + LAYER_LOOK4), 4},       \
+            [pass + LAYER_DRAW4] = {CONV_FACTOR, MAIN(pass + LAYER_UP4), GATE(pass + LAYER_DOWN4), 4},       \
+            [pass + LAYER_UP2] = {CONV_FACTOR, MAIN(pass + LAYER_DRAW4), GATE(pass + LAYER_LOOK2), 2},       \
+            [pass + LAYER_DRAW2] = {CONV_FACTOR, MAIN(pass + LAYER_UP2), GATE(pass + LAYER_DOWN2), 2},       \
+            [pass + LAYER_DRAW1] = {CONV_PLAIN, MAIN(pass + LAYER_DRAW2), no_ring, 2}
 
 static const struct step_plan plans[step_count] = {
-    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, no_ring, 1, 38, 78, {2, 0, 0}},
-    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, no_ring, 8, 4, 9, {6, 0, 0}},
-    [LAYER(DOWN2)] = {CONV_SPLIT, MAIN(STEP_PIXELS), no_ring, no_ring, 2, 19, 39, {6, 0, 36}},
-    [LAYER(LOOK2)] = {CONV_SPLIT, MAIN(LAYER(DOWN2)), no_ring, no_ring, 2, 18, 38, {4, 0, 32}},
-    [LAYER(DOWN4)] = {CONV_SPLIT, MAIN(LAYER(LOOK2)), no_ring, no_ring, 4, 9, 19, {6, 0, 16}},
-    [LAYER(LOOK4)] = {CONV_SPLIT, MAIN(LAYER(DOWN4)), no_ring, no_ring, 4, 8, 18, {4, 0, 14}},
-    [LAYER(DOWN8)] = {CONV_SPLIT, MAIN(LAYER(LOOK4)), no_ring, no_ring, 8, 4, 9, {7, 0, 7}},
-    [LAYER(CHOOSE8A)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 3, 8, {0, 0, 4}},
-    [LAYER(CHOOSE8B)] = {CONV_GATE, MAIN(LAYER(DOWN8)), no_ring, no_ring, 8, 2, 5, {0, 0, 4}},
-    [LAYER(SEED8)] = {CONV_KEEP, MAIN(STEP_NOISE), no_ring, GATE(LAYER(CHOOSE8A)), 8, 3, 8, {5, 6, 0}},
-    [LAYER(MIX8A)] =
-        {CONV_KEEP, ALSO(LAYER(SEED8)), MAIN(LAYER(SEED8)), GATE(LAYER(CHOOSE8B)), 8, 2, 5, {5, 6, 0}},
-    [LAYER(MIX8B)] =
-        {CONV_FACTOR, ALSO(LAYER(MIX8A)), MAIN(LAYER(MIX8A)), GATE(LAYER(DOWN8)), 8, 1, 2, {4, 0, 0}},
-    [LAYER(UP4)] = {CONV_FACTOR, MAIN(LAYER(MIX8B)), no_ring, GATE(LAYER(LOOK4)), 4, 2, 2, {6, 0, 0}},
-    [LAYER(DRAW4)] = {CONV_FACTOR, MAIN(LAYER(UP4)), no_ring, GATE(LAYER(DOWN4)), 4, 1, 1, {4, 0, 0}},
-    [LAYER(UP2)] = {CONV_FACTOR, MAIN(LAYER(DRAW4)), no_ring, GATE(LAYER(LOOK2)), 2, 2, 2, {6, 0, 0}},
-    [LAYER(DRAW2)] = {CONV_FACTOR, MAIN(LAYER(UP2)), no_ring, GATE(LAYER(DOWN2)), 2, 1, 1, {8, 0, 0}},
-    [LAYER(DRAW1)] = {CONV_PLAIN, MAIN(LAYER(DRAW2)), no_ring, no_ring, 2, 0, 0, {4, 0, 0}},
+    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
+    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},
+    PASS(first_pass, STEP_PIXELS, CONV_PLAIN, no_ring, MAIN(STEP_NOISE)),
+    [STEP_SHOWN] = {CONV_PLAIN, MAIN(first_pass + LAYER_DRAW1), no_ring, 1},
+    PASS(second_pass, STEP_SHOWN, CONV_CHANGE, MAIN(first_pass + LAYER_ANSWER8),
+         MAIN(second_pass + LAYER_ANSWER8)),
 };
 
-static bool step_is_layer(int at)
-{
-    return at >= first_layer_step;
-}
-
+/* The layer of a step; NULL: it is none. */
 static const struct conv *step_conv(const struct net *net, int at)
 {
-    return &net->weights.layers[at - first_layer_step];
+    if (at == STEP_NOISE || at == STEP_PIXELS || at == STEP_SHOWN)
+        return NULL;
+    return &net->weights.layers[at < STEP_SHOWN ? at - first_pass : at - second_pass];
 }
 
 static unsigned step_channels(const struct net *net, int at)
 {
-    if (step_is_layer(at))
-        return step_conv(net, at)->outputs;
-    return at == STEP_PIXELS ? net_color_channels : net_noise_channels;
+    const struct conv *conv = step_conv(net, at);
+    if (conv != NULL)
+        return conv->outputs;
+    return at == STEP_NOISE ? net_noise_channels : net_color_channels;
 }
 
-/* A stretch of columns of a ring, counted from the picture's or the band's first one. */
+/*
+ * How many rows a step of a shape computes at once, and which input rows it reads
+ * for them; how many columns it computes at once, and from multiples of what on.
+ */
+static const struct shape_grid {
+    unsigned rows, inputs, columns, grid;
+} shape_grids[] = {
+    [CONV_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
+    [CONV_DOWN] = {1, 2, 1, 1},
+    [CONV_UP] = {2, 1, 2, 2},
+};
+
+/* What is shown is made as a layer that goes up makes its rows; only layers and that have an input. */
+static enum conv_shape step_shape(const struct net *net, int at)
+{
+    return at == STEP_SHOWN ? CONV_UP : step_conv(net, at)->shape;
+}
+
+static unsigned step_rows_at_once(const struct net *net, int at)
+{
+    return plans[at].input == no_ring ? 1 : shape_grids[step_shape(net, at)].rows;
+}
+
+/* A stretch of columns or of rows, counted from the picture's or the band's first one. */
 struct stretch {
     int64_t first;
     unsigned count;
@@ -105,46 +132,27 @@ static struct stretch input_stretch(enum conv_shape shape, struct stretch own)
     }
 }
 
-/* What a step reads of the rings of another one; count 0: nothing. */
+/* What a step reads of another one; count 0: nothing. */
 static struct stretch step_reads(const struct net *net, int reader, int at, struct stretch own)
 {
     const struct step_plan *plan = &plans[reader];
-    if (step_is_layer(reader) && plan->input / rings_each == at)
-        return input_stretch(step_conv(net, reader)->shape, own);
-    if ((plan->residual != no_ring && plan->residual / rings_each == at) ||
-        (plan->factor != no_ring && plan->factor / rings_each == at))
+    if (plan->input != no_ring && plan->input / rings_each == at)
+        return input_stretch(step_shape(net, reader), own);
+    if (plan->met != no_ring && plan->met / rings_each == at)
         return own;
     return (struct stretch){0, 0};
-}
-
-/*
- * The columns every step computes for a band: what its readers look at, filled
- * up to whole tiles.  Tiles are computed from true values alone, for what
- * cancels out of an output still decides how it is rounded.
- */
-static void columns_plan(const struct net *net, unsigned band_blocks, unsigned columns[step_count])
-{
-    for (int at = step_count - 1; at >= 0; at--) {
-        int64_t end = at == step_count - 1 ? (int64_t)band_blocks * net_block_px / plans[at].cell_px : 0;
-        for (int reader = at + 1; reader < step_count; reader++) {
-            struct stretch read =
-                step_reads(net, reader, at, (struct stretch){-(int64_t)plans[reader].reach, columns[reader]});
-            assert(read.count == 0 || read.first >= -(int64_t)plans[at].reach);
-            end = read.first + read.count > end ? read.first + read.count : end;
-        }
-        columns[at] =
-            (unsigned)(end + plans[at].reach + conv_tile_side - 1) / conv_tile_side * conv_tile_side;
-    }
 }
 
 /* ---- the run */
 
 struct step {
     unsigned char *rings[rings_each];
+    unsigned kept[rings_each]; /* how many of the last rows of a ring later steps still look at */
     size_t row_values;
     unsigned channels;
-    unsigned columns; /* computed, reach on both sides included */
-    int64_t next;     /* the first row not yet computed */
+    struct stretch columns; /* computed, some beyond the band on both sides */
+    struct stretch begin;   /* the rows that the last step's first ones make it compute */
+    int64_t next;           /* the first row not yet computed */
 };
 
 /* One band of columns on its way through the steps. */
@@ -152,120 +160,216 @@ struct run {
     const struct net *net;
     const struct net_ends *ends;
     struct step steps[step_count];
-    float *scratch; /* of the kernels */
+    bool is_rehearsal; /* nothing is computed: what is asked for is noted in kept */
+    float *scratch;    /* of the kernels */
     int64_t first_px;
 };
+
+/* Both stretches in one. */
+static struct stretch stretch_of(struct stretch one, struct stretch other)
+{
+    if (one.count == 0 || other.count == 0)
+        return one.count == 0 ? other : one;
+    int64_t end = one.first + one.count, other_end = other.first + other.count;
+    int64_t first = one.first < other.first ? one.first : other.first;
+    return (struct stretch){first, (unsigned)((end > other_end ? end : other_end) - first)};
+}
+
+/* Drawn out at the beginning to a multiple of grid, and at the end to a multiple of tile in all. */
+static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsigned tile)
+{
+    const unsigned more = (unsigned)(stretch.first & (int64_t)(grid - 1));
+    stretch.first -= more;
+    stretch.count = (stretch.count + more + tile - 1) / tile * tile;
+    return stretch;
+}
+
+/*
+ * The columns every step computes for a band: what its readers look at, filled
+ * up to whole tiles.  Tiles are computed from true values alone, for what
+ * cancels out of an output still decides how it is rounded.
+ */
+static void columns_plan(struct run *run, unsigned band_blocks)
+{
+    for (int at = last_step; at >= 0; at--) {
+        struct stretch columns = {0, at == last_step ? band_blocks * net_block_px / plans[at].cell_px : 0};
+        for (int reader = at + 1; reader < step_count; reader++)
+            columns = stretch_of(columns, step_reads(run->net, reader, at, run->steps[reader].columns));
+        if (at == STEP_SHOWN)
+            columns = stretch_filled(columns, net_draw_px, net_draw_px);
+        else if (plans[at].input != no_ring)
+            columns = stretch_filled(columns, shape_grids[step_shape(run->net, at)].grid,
+                                     shape_grids[step_shape(run->net, at)].columns);
+        run->steps[at].columns = columns;
+    }
+    const struct stretch shown = run->steps[STEP_SHOWN].columns;
+    assert(shown.first >= -(int64_t)net_reach_px);
+    assert(shown.first + shown.count <= (int64_t)band_blocks * net_block_px + net_reach_px);
+}
+
+/*
+ * The rows every step begins with.  Where readers leave the choice, the beginning
+ * is such that rows of tiles end where what is asked for ends: so less is kept.
+ */
+static void rows_plan(struct run *run)
+{
+    for (int at = last_step; at >= 0; at--) {
+        const unsigned at_once = step_rows_at_once(run->net, at);
+        struct stretch rows = {0, at == last_step ? at_once : 0};
+        for (int reader = at + 1; reader < step_count; reader++)
+            rows = stretch_of(rows, step_reads(run->net, reader, at, run->steps[reader].begin));
+        if (plans[at].input != no_ring && step_shape(run->net, at) == CONV_UP) {
+            rows = stretch_filled(rows, at_once, at_once);
+        } else {
+            const unsigned more = (at_once - rows.count % at_once) % at_once;
+            rows = (struct stretch){rows.first - more, rows.count + more};
+        }
+        run->steps[at].begin = rows;
+    }
+}
 
 static size_t ring_value_bytes(int ring)
 {
     return ring % rings_each == GATE(0) ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A row that was computed and is still there, or is being computed, from a column on; NULL: there is none. */
-static void *ring_row(const struct run *run, int ring, int64_t row, int64_t column)
+/*
+ * A row that was computed and is still there, or is being computed, from the
+ * step's first column on or from a later one; NULL: there is none.
+ */
+static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
 {
-    if (ring == no_ring || plans[ring / rings_each].kept[ring % rings_each] == 0)
+    struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
+    if (step == NULL || step->kept[ring % rings_each] == 0)
         return NULL;
-    const struct step *step = &run->steps[ring / rings_each];
-    const struct step_plan *plan = &plans[ring / rings_each];
-    const unsigned kept = plan->kept[ring % rings_each];
-    assert(row >= step->next - kept && row < step->next + conv_tile_side);
-    const size_t place = (size_t)(row + plan->above) % kept * step->row_values +
-                         (size_t)(column + plan->reach) * step->channels;
+    unsigned *kept = &step->kept[ring % rings_each];
+    if (run->is_rehearsal) {
+        *kept = row < step->next - *kept ? (unsigned)(step->next - row) : *kept;
+        return NULL;
+    }
+    assert(row >= step->next - *kept && row < step->next + conv_tile_side);
+    assert(column >= step->columns.first);
+    const size_t place = (size_t)(row - step->begin.first) % *kept * step->row_values +
+                         (size_t)(column - step->columns.first) * step->channels;
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
 }
 
 static void ring_ensure(struct run *run, int ring, int64_t row);
 
-/* Everything of count rows that a layer reads and writes, from the step's first column on. */
-static struct conv_rows step_rows(struct run *run, int at, int64_t row, unsigned count)
+/* Everything that a step reads and writes to compute the rows from one on. */
+static struct conv_rows step_rows(struct run *run, int at, int64_t row)
 {
     const struct step_plan *plan = &plans[at];
-    const int64_t column = -(int64_t)plan->reach;
+    const int64_t column = run->steps[at].columns.first;
+    const struct shape_grid *counts = &shape_grids[step_shape(run->net, at)];
+    const struct stretch own = {row, counts->rows}, above = input_stretch(step_shape(run->net, at), own);
+    const struct stretch beside = input_stretch(step_shape(run->net, at), run->steps[at].columns);
     struct conv_rows rows = {0};
-    for (int i = 0; i < (int)count; i++) {
-        rows.residuals[i] = ring_row(run, plan->residual, row + i, column);
-        rows.factors[i] = ring_row(run, plan->factor, row + i, column);
+    ring_ensure(run, plan->input, above.first + above.count - 1);
+    ring_ensure(run, plan->met, row + own.count - 1);
+    for (int i = 0; i < (int)counts->inputs; i++)
+        rows.inputs[i] = ring_row(run, plan->input, above.first + i, beside.first);
+    for (int i = 0; i < (int)counts->rows; i++) {
+        void *met = ring_row(run, plan->met, row + i, column);
+        rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
+        rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
         rows.outputs[i] = ring_row(run, MAIN(at), row + i, column);
-        rows.also[i] = ring_row(run, ALSO(at), row + i, column);
         rows.gates[i] = ring_row(run, GATE(at), row + i, column);
     }
     return rows;
 }
 
-/* How many rows a layer computes at once, and which input rows it reads for them. */
-static const struct layer_rows {
-    int outputs, inputs;
-} layer_rows[] = {
-    [CONV_3X3] = {conv_tile_side, conv_tile_reads},
-    [CONV_DOWN] = {1, 2},
-    [CONV_UP] = {2, 1},
-};
+static void step_shown(struct run *run, const struct conv_rows *rows, int64_t row)
+{
+    const struct stretch columns = run->steps[STEP_SHOWN].columns;
+    run->ends->shown(run->ends->data, row, run->first_px + columns.first, columns.count / 2, rows->inputs[0],
+                     rows->outputs);
+}
 
 static void step_layer(struct run *run, int at, int64_t row)
 {
-    const struct step_plan *plan = &plans[at];
     const struct conv *conv = step_conv(run->net, at);
     const struct conv_kernels *kernels = run->net->kernels;
-    const struct layer_rows *counts = &layer_rows[conv->shape];
-    const unsigned columns = run->steps[at].columns;
-    const struct stretch above = input_stretch(conv->shape, (struct stretch){row, 0});
-    const struct stretch beside = input_stretch(conv->shape, (struct stretch){-(int64_t)plan->reach, 0});
-    ring_ensure(run, plan->input, above.first + counts->inputs - 1);
-    ring_ensure(run, plan->residual, row + counts->outputs - 1);
-    ring_ensure(run, plan->factor, row + counts->outputs - 1);
-    struct conv_rows rows = step_rows(run, at, row, (unsigned)counts->outputs);
-    for (int i = 0; i < counts->inputs; i++)
-        rows.inputs[i] = ring_row(run, plan->input, above.first + i, beside.first);
-    if (conv->shape == CONV_DOWN)
+    const unsigned columns = run->steps[at].columns.count;
+    const struct conv_rows rows = step_rows(run, at, row);
+    if (run->is_rehearsal)
+        return;
+    if (conv == NULL)
+        step_shown(run, &rows, row);
+    else if (conv->shape == CONV_DOWN)
         kernels->down(conv, &rows, columns);
     else if (conv->shape == CONV_UP)
         kernels->up(conv, &rows, columns / 2);
     else
-        kernels->tiles(conv, plan->end, &rows, columns / conv_tile_side, run->scratch);
+        kernels->tiles(conv, plans[at].end, &rows, columns / conv_tile_side, run->scratch);
 }
 
-/* Computes a step's next rows; how many. */
-static int64_t step_compute(struct run *run, int at, int64_t row)
+/* A row of pixels, or of noise as loud as the first pass wants it. */
+static void step_source(struct run *run, int at, int64_t row)
 {
     const struct net_ends *ends = run->ends;
-    const int64_t column = -(int64_t)plans[at].reach;
-    if (step_is_layer(at)) {
-        step_layer(run, at, row);
-        return layer_rows[step_conv(run->net, at)->shape].outputs;
+    const struct stretch columns = run->steps[at].columns;
+    float *out = ring_row(run, MAIN(at), row, columns.first);
+    if (run->is_rehearsal)
+        return;
+    if (at == STEP_PIXELS) {
+        ends->pixels(ends->data, row, run->first_px + columns.first, columns.count, out);
+        return;
     }
-    float *out = ring_row(run, MAIN(at), row, column);
-    if (at == STEP_PIXELS)
-        ends->pixels(ends->data, row, run->first_px + column, run->steps[at].columns, out);
-    else
-        ends->noise(ends->data, row, run->first_px / net_block_px + column, run->steps[at].columns, out);
-    return 1;
+    ends->noise(ends->data, row, run->first_px / net_block_px + columns.first, columns.count, out);
+    for (size_t i = 0; i < (size_t)columns.count * net_noise_channels; i++)
+        out[i] *= run->net->weights.noise_gain;
 }
 
 /* Computes rows of a ring up to and with row, or a few more. */
 static void ring_ensure(struct run *run, int ring, int64_t row)
 {
+    const int at = ring / rings_each;
     if (ring == no_ring)
         return;
-    struct step *step = &run->steps[ring / rings_each];
-    while (step->next <= row)
-        step->next += step_compute(run, ring / rings_each, step->next);
+    struct step *step = &run->steps[at];
+    while (step->next <= row) {
+        if (plans[at].input == no_ring)
+            step_source(run, at, step->next);
+        else
+            step_layer(run, at, step->next);
+        step->next += step_rows_at_once(run->net, at);
+    }
 }
 
 static void run_begin(struct run *run, unsigned first_block, unsigned band_blocks)
 {
-    unsigned columns[step_count];
-    columns_plan(run->net, band_blocks, columns);
+    columns_plan(run, band_blocks);
     run->first_px = (int64_t)first_block * net_block_px;
+    for (int at = 0; at < step_count; at++)
+        run->steps[at].next = run->steps[at].begin.first;
+}
+
+/*
+ * Finds out how many rows each ring has to keep, the fewer, the more stays in the
+ * cache: by a run that computes nothing.  It repeats itself every four rows of
+ * blocks, so after a few times that it has seen everything.
+ */
+static void run_rehearse(struct run *run)
+{
+    enum { times = 8, rows = times * conv_tile_side * net_block_px };
+    rows_plan(run);
     for (int at = 0; at < step_count; at++) {
-        run->steps[at].columns = columns[at];
-        run->steps[at].next = -(int64_t)plans[at].above;
+        run->steps[at].kept[0] = step_rows_at_once(run->net, at);
+        run->steps[at].kept[1] = plans[at].end == CONV_SPLIT ? step_rows_at_once(run->net, at) : 0;
     }
+    run_begin(run, 0, net_band_blocks);
+    run->is_rehearsal = true;
+    for (int64_t row = 0; row < rows / (int64_t)plans[last_step].cell_px; row++) {
+        ring_ensure(run, MAIN(last_step), row);
+        ring_row(run, MAIN(last_step), row, 0);
+    }
+    run->is_rehearsal = false;
 }
 
 static size_t ring_bytes(const struct step *step, int ring)
 {
-    return plans[ring / rings_each].kept[ring % rings_each] * step->row_values * ring_value_bytes(ring);
+    return step->kept[ring % rings_each] * step->row_values * ring_value_bytes(ring);
 }
 
 /*
@@ -275,14 +379,13 @@ static size_t ring_bytes(const struct step *step, int ring)
  */
 static void *run_memory(struct run *run, unsigned band_blocks)
 {
-    unsigned columns[step_count];
     size_t bytes = (conv_scratch_values() * sizeof(float) + 63) / 64 * 64, scratch = bytes;
-    columns_plan(run->net, band_blocks, columns);
+    columns_plan(run, band_blocks);
     for (int ring = 0; ring < step_count * rings_each; ring++) {
         const int at = ring / rings_each;
         struct step *step = &run->steps[at];
         step->channels = step_channels(run->net, at);
-        step->row_values = ((((size_t)columns[at] + conv_slack) * step->channels + 31) / 32 | 1) * 32;
+        step->row_values = ((((size_t)step->columns.count + conv_slack) * step->channels + 31) / 32 | 1) * 32;
         bytes += ring_bytes(step, ring);
     }
     unsigned char *memory = aligned_alloc(64, bytes), *here = memory + scratch;
@@ -307,9 +410,9 @@ static unsigned band_of(const struct net *net, unsigned columns)
 
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
-    enum { last = LAYER(DRAW1) };
     struct run run = {.net = net, .ends = ends};
-    const unsigned band = band_of(net, columns), cell_px = plans[last].cell_px;
+    const unsigned band = band_of(net, columns), cell_px = plans[last_step].cell_px;
+    run_rehearse(&run);
     void *memory = run_memory(&run, band);
     if (memory == NULL)
         return IW_NO_MEMORY;
@@ -317,9 +420,9 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
         unsigned count = columns - first < band ? columns - first : band;
         run_begin(&run, first, count);
         for (int64_t row = 0; row < (int64_t)rows * net_block_px / cell_px; row++) {
-            ring_ensure(&run, MAIN(last), row);
+            ring_ensure(&run, MAIN(last_step), row);
             ends->sink(ends->data, row * cell_px, run.first_px, count * net_block_px / cell_px,
-                       ring_row(&run, MAIN(last), row, 0));
+                       ring_row(&run, MAIN(last_step), row, 0));
         }
     }
     free(memory);

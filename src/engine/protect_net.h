@@ -1,13 +1,17 @@
 /*
  * The run of the anti-AI network over a picture.
  *
- * The network goes from the pixels down to an eighth of the resolution, looking,
- * and up again, drawing; at every resolution what is drawn passes the gates of
- * what was seen there.  A picture is run in bands of columns, and within a band
- * from the top down: every step keeps the last rows of its output in a ring and
- * computes the next ones when a later step asks for one of them.  So memory does
- * not grow with the height, no row is computed twice within a band, and the result does
- * not depend on the bands.
+ * The network goes from the pixels down to an eighth of the resolution, where it
+ * answers with what an encoder would make of the picture, and up again, drawing;
+ * at every resolution what is drawn passes the gates of what was seen there.
+ * It does so twice: first it draws from noise, then it looks at the picture with
+ * that laid over it, and draws from how far its answer moved.
+ *
+ * A picture is run in bands of columns, and within a band from the top down: every
+ * step of both passes keeps the last rows of its output in a ring and computes the
+ * next ones when a later step asks for one of them.  So memory does not grow with
+ * the height, no row is computed twice within a band, and the result does not
+ * depend on the bands.
  */
 #ifndef ENGINE_PROTECT_NET_H
 #define ENGINE_PROTECT_NET_H
@@ -20,6 +24,8 @@
 
 enum {
     net_block_px = 8,   /* what a picture is counted in, and one place of the noise */
+    net_draw_px = 4,    /* how wide a piece what is drawn comes in */
+    net_reach_px = 96,  /* how far beyond the picture's left and right what is shown is asked for */
     net_band_blocks = 4 /* bands begin at multiples of so many blocks */
 };
 
@@ -39,7 +45,12 @@ struct protect {
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why) IW_MUST_USE;
 void net_fini(struct net *net);
 
-/* Where a run takes what it looks at from, and puts what it draws.  All may be asked for beyond the picture.
+/*
+ * Where a run takes what it looks at from, and puts what it draws.  All but sink
+ * are asked for what lies beyond the picture, too.  What is drawn comes as count
+ * places of two rows of net_raw_row values, of which the first six are two pixels
+ * of RGB, unbounded: y_px, the row of the upper ones, is even, and x_px a multiple
+ * of net_draw_px, count of half as many.
  */
 struct net_ends {
     /* Fills count pixels of RGB 0..1 of row y_px from x_px on. */
@@ -49,9 +60,13 @@ struct net_ends {
     void (*noise)(void *data, int64_t row, int64_t column, unsigned count, float *values);
 
     /*
-     * Takes two rows of pixels, y_px and the next, from x_px on: count places of
-     * two rows of net_raw_row values, of which the first six are two pixels of RGB, unbounded.
+     * Fills two rows of pixels of the picture that the first pass has drawn on; up
+     * to two values more of each may be written.
      */
+    void (*shown)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
+                  float *const rows[2]);
+
+    /* Takes what the second pass draws. */
     void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values);
     void *data;
 };

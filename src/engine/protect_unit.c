@@ -12,11 +12,19 @@ enum {
     half_values = half_px * canvas_colors
 };
 
+_Static_assert((int)net_draw_px % (int)canvas_block_px == 0, "what is drawn begins with a whole block");
+_Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
+
+/* How far the first pass moves what the second looks at, where the mask is 1; tools/generator.py has the
+ * same. */
+static const float shown_amplitude = 0.05f;
+
 /* What the ends of the network's run share. */
 struct job {
     struct canvas canvas;
     const float *mask;
     float *pixels; /* one row of a band */
+    float *line;   /* the mask of that */
     int8_t *units;
     unsigned colors;
     float peak; /* what a perturbation of 1 is stored as */
@@ -41,7 +49,6 @@ static const float own_weights[2][net_raw_row] = {{.625f, .625f, .625f, .875f, .
                                                   {.875f, .875f, .875f, .625f, .625f, .625f}};
 static const float side_weights[2][net_raw_row] = {{.375f, .375f, .375f, .125f, .125f, .125f},
                                                    {.125f, .125f, .125f, .375f, .375f, .375f}};
-static const float down_weights[canvas_block_px] = {.625f, .875f, .875f, .625f};
 
 /* The mask before and after what bounds raw values of any size to -1..1. */
 static inline void half_bounded(const float *raw, float own, float side, const float *own_weight,
@@ -53,21 +60,41 @@ static inline void half_bounded(const float *raw, float own, float side, const f
     }
 }
 
-/*
- * One row of pixels from the rows of halves of blocks, the mask taken between
- * here and there, and between blocks.  Each half writes two values more than it has.
- */
-ENGINE_CLONES static void pixels_bounded(const float *raw, const float *here, const float *there,
-                                         float weight, unsigned blocks, float *out)
+/* One row of pixels from halves of blocks, the mask taken between blocks.  Each half writes two values more
+ * than it has. */
+ENGINE_CLONES static void pixels_bounded(const float *raw, const float *line, unsigned blocks, float *out)
 {
-    float left = here[-1] * weight + there[-1] * (1 - weight),
-          own = here[0] * weight + there[0] * (1 - weight);
     for (unsigned block = 0; block < blocks; block++, raw += 2 * net_raw_channels, out += 2 * half_values) {
-        float right = here[block + 1] * weight + there[block + 1] * (1 - weight);
-        half_bounded(raw, own, left, own_weights[0], side_weights[0], out);
-        half_bounded(raw + net_raw_channels, own, right, own_weights[1], side_weights[1], out + half_values);
-        left = own;
-        own = right;
+        const float *own = line + block + 1;
+        half_bounded(raw, own[0], own[-1], own_weights[0], side_weights[0], out);
+        half_bounded(raw + net_raw_channels, own[0], own[1], own_weights[1], side_weights[1],
+                     out + half_values);
+    }
+}
+
+/* A row of what was drawn, bounded, into job->pixels: count places from x_px on. */
+static void job_bounded(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, const float *raw)
+{
+    const unsigned blocks = count / 2;
+    canvas_mask_line(&job->canvas, job->mask, y_px, x_px / canvas_block_px - 1, (size_t)blocks + 2,
+                     job->line);
+    pixels_bounded(raw, job->line, blocks, job->pixels);
+}
+
+ENGINE_CLONES static void pixels_move(float *pixels, const float *moves, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pixels[i] += shown_amplitude * moves[i];
+}
+
+static void job_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
+                      float *const rows[2])
+{
+    const struct job *job = data;
+    for (unsigned i = 0; i < half_px; i++) {
+        canvas_pixels(&job->canvas, y_px + i, x_px, (size_t)count * half_px, rows[i]);
+        job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
+        pixels_move(rows[i], job->pixels, (size_t)count * half_values);
     }
 }
 
@@ -90,19 +117,14 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
 {
     const struct job *job = data;
     const struct image *image = job->canvas.image;
-    const size_t stride = job->canvas.columns + 2;
-    const float *here =
-        job->mask + (size_t)(y_px / canvas_block_px + 1) * stride + (size_t)(x_px / canvas_block_px) + 1;
     const int64_t x = x_px - job->canvas.left_px, end = x + (int64_t)count * half_px;
     const size_t begin = x < 0 ? 0 : (size_t)x;
     const size_t wide = end < image->width_px ? (size_t)(end < 0 ? 0 : end) : image->width_px;
     for (unsigned i = 0; i < half_px && begin < wide; i++) {
         const int64_t y = y_px + i - job->canvas.top_px;
-        const unsigned down = (unsigned)(y_px % canvas_block_px) + i;
         if (y < 0 || y >= image->height_px)
             continue;
-        pixels_bounded(values + i * net_raw_row, here, down < half_px ? here - stride : here + stride,
-                       down_weights[down], count / 2, job->pixels);
+        job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
         if (job->colors == 1)
             pixels_to_grey(job->pixels, (size_t)count * half_px);
         units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors, job->peak,
@@ -143,18 +165,21 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, uin
 {
     enum { block_parts = net_block_px / canvas_block_px };
     struct job job = {.units = units, .colors = image_has_color(image) ? 3 : 1};
-    const struct net_ends ends = {job_pixels, job_noise, job_sink, &job};
+    const struct net_ends ends = {job_pixels, job_noise, job_shown, job_sink, &job};
     canvas_init(&job.canvas, image, seed);
+    const size_t wide_px = (size_t)job.canvas.columns * canvas_block_px + 2 * net_reach_px;
     float *mask = canvas_mask(&job.canvas);
     job.mask = mask;
-    job.pixels = malloc(sizeof(float) * ((size_t)job.canvas.columns * 2 * half_values + net_raw_row));
+    job.pixels = malloc(sizeof(float) * (wide_px * canvas_colors + net_raw_row));
+    job.line = malloc(sizeof(float) * (wide_px / canvas_block_px + 2));
     enum iw_error error = IW_NO_MEMORY;
-    if (mask != NULL && job.pixels != NULL) {
-        const size_t blocks = (size_t)(job.canvas.rows + 2) * (job.canvas.columns + 2);
+    if (mask != NULL && job.pixels != NULL && job.line != NULL) {
+        const size_t blocks = canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas);
         *is_bare = mask_is_bare(mask, blocks);
         job.peak = mask_peak(mask, blocks);
         error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     }
+    free(job.line);
     free(job.pixels);
     free(mask);
     return error;

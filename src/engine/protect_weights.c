@@ -9,7 +9,9 @@ enum {
     file_version = 2,
     file_header_bytes = 16,
     file_entry_bytes = 32,
-    file_slopes = 7,
+    file_slopes = 5,
+    file_gains = 2, /* of the noise, and of the change of the answer */
+    file_numbers = file_slopes + file_gains,
     file_digest_bytes = 32,
     file_name_bytes = 16,
     taps_max = 9,
@@ -20,7 +22,8 @@ _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
                    (int)net_look2_channels <= (int)conv_channels_max &&
                    (int)net_down4_channels <= (int)conv_channels_max &&
                    (int)net_look4_channels <= (int)conv_channels_max &&
-                   (int)net_down8_channels <= (int)conv_channels_max,
+                   (int)net_down8_channels <= (int)conv_channels_max &&
+                   (int)net_answer_channels <= (int)conv_channels_max,
                "the kernels have room for every 3x3 convolution");
 
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
@@ -39,11 +42,8 @@ static const struct layer_shape shapes[net_layer_count] = {
     [LAYER_DOWN4] = {"down4", CONV_DOWN, net_look2_channels, net_down4_channels, 2},
     [LAYER_LOOK4] = {"look4", CONV_3X3, net_down4_channels, net_look4_channels, 3},
     [LAYER_DOWN8] = {"down8", CONV_DOWN, net_look4_channels, net_down8_channels, 4},
-    [LAYER_CHOOSE8A] = {"choose8a", CONV_3X3, net_down8_channels, net_down8_channels, 5},
-    [LAYER_CHOOSE8B] = {"choose8b", CONV_3X3, net_down8_channels, net_down8_channels, 6},
-    [LAYER_SEED8] = {"seed8", CONV_3X3, net_noise_channels, net_down8_channels, -1},
-    [LAYER_MIX8A] = {"mix8a", CONV_3X3, net_down8_channels, net_down8_channels, -1},
-    [LAYER_MIX8B] = {"mix8b", CONV_3X3, net_down8_channels, net_down8_channels, -1},
+    [LAYER_ANSWER8] = {"answer8", CONV_3X3, net_down8_channels, net_answer_channels, -1},
+    [LAYER_SEED8] = {"seed8", CONV_3X3, net_answer_channels, net_down8_channels, -1},
     [LAYER_UP4] = {"up4", CONV_UP, net_down8_channels, net_look4_channels, -1},
     [LAYER_DRAW4] = {"draw4", CONV_3X3, net_look4_channels, net_down4_channels, -1},
     [LAYER_UP2] = {"up2", CONV_UP, net_down4_channels, net_look2_channels, -1},
@@ -92,7 +92,7 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout */
+/* ---- the file's layout: the slopes and the gains stand between the table and the data */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -109,14 +109,19 @@ static size_t layer_values(const struct layer_shape *shape)
     return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
 }
 
-static size_t slopes_offset(void)
+static size_t numbers_offset(void)
 {
     return file_header_bytes + net_layer_count * file_entry_bytes;
 }
 
 static size_t data_offset(void)
 {
-    return slopes_offset() + file_slopes * sizeof(float);
+    return numbers_offset() + file_numbers * sizeof(float);
+}
+
+static float number_at(const uint8_t *bytes, unsigned number)
+{
+    return float_at(bytes + numbers_offset() + number * sizeof(float));
 }
 
 static const char *entry_check(const uint8_t *entry, const struct layer_shape *shape, size_t offset)
@@ -151,9 +156,10 @@ static const char *file_check(const uint8_t *bytes, size_t size)
             return why;
         offset += layer_values(&shapes[i]) * 2;
     }
-    for (unsigned i = 0; i < file_slopes; i++)
-        if (!isfinite(float_at(bytes + slopes_offset() + i * sizeof(float))))
-            return "the slope of a gate in the weights file is not a number";
+    for (unsigned i = 0; i < file_numbers; i++)
+        if (!isfinite(number_at(bytes, i)))
+            return i < file_slopes ? "the slope of a gate in the weights file is not a number"
+                                   : "a gain in the weights file is not a number";
     return size == offset + file_digest_bytes ? NULL : "the weights file is cut or too long";
 }
 
@@ -217,12 +223,21 @@ static void layer_read(struct conv *conv, const struct layer_shape *shape, const
     }
 }
 
+/* Multiplies all that a layer gives. */
+static void layer_scale(const struct conv *conv, float gain)
+{
+    for (size_t i = 0; i < conv_weights_count(conv); i++)
+        conv->weights[i] *= gain;
+    for (size_t i = 0; i < conv_bias_count(conv); i++)
+        conv->bias[i] *= gain;
+}
+
 static struct conv conv_of(const struct layer_shape *shape, const uint8_t *bytes)
 {
     struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
     conv.outputs = shape->outputs == raw_values ? net_raw_channels : shape->outputs;
     if (shape->slope >= 0)
-        conv.slope = float_at(bytes + slopes_offset() + (size_t)shape->slope * sizeof(float));
+        conv.slope = number_at(bytes, (unsigned)shape->slope);
     return conv;
 }
 
@@ -249,6 +264,8 @@ enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, si
         at = conv->bias + conv_bias_count(conv);
         offset += layer_values(&shapes[i]) * 2;
     }
+    weights->noise_gain = number_at(bytes, file_slopes);
+    layer_scale(&weights->layers[LAYER_ANSWER8], number_at(bytes, file_slopes + 1));
     return IW_OK;
 }
 

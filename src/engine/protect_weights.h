@@ -20,12 +20,9 @@ enum net_layer {
     LAYER_DOWN4,
     LAYER_LOOK4,
     LAYER_DOWN8,
-    LAYER_CHOOSE8A, /* gates of what is drawn */
-    LAYER_CHOOSE8B,
-    LAYER_SEED8, /* from the noise: what to draw */
-    LAYER_MIX8A,
-    LAYER_MIX8B,
-    LAYER_UP4, /* and up again, through the gates of what is there */
+    LAYER_ANSWER8, /* what an encoder makes of it */
+    LAYER_SEED8,   /* from the noise, or from a change of the answer: what to draw */
+    LAYER_UP4,     /* and up again, through the gates of what is there */
     LAYER_DRAW4,
     LAYER_UP2,
     LAYER_DRAW2,
@@ -41,13 +38,15 @@ enum {
     net_down4_channels = 32,
     net_look4_channels = 64,
     net_down8_channels = 64,
-    net_noise_channels = 8,
+    net_answer_channels = 32,
+    net_noise_channels = net_answer_channels,
     net_raw_channels = 16, /* two rows of two pixels of RGB and two values of nothing */
     net_raw_row = net_raw_channels / 2
 };
 
 struct net_weights {
-    struct conv layers[net_layer_count];
+    struct conv layers[net_layer_count]; /* the answer is multiplied by the gain of its change */
+    float noise_gain;
     float *memory; /* of all layers */
 };
 

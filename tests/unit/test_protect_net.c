@@ -50,7 +50,9 @@ static void test_weights_refused(void)
         {36, {3, 0, 1}, "the weights file holds layers of another shape"},
         {40, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
         {slopes_at, {0, 0, 128, 127}, "the slope of a gate in the weights file is not a number"},
-        {slopes_at + 6 * 4, {0, 0, 192, 127}, "the slope of a gate in the weights file is not a number"},
+        {slopes_at + 4 * 4, {0, 0, 192, 127}, "the slope of a gate in the weights file is not a number"},
+        {slopes_at + 5 * 4, {0, 0, 128, 255}, "a gain in the weights file is not a number"},
+        {slopes_at + 6 * 4, {0, 0, 192, 127}, "a gain in the weights file is not a number"},
     };
     struct protect *other;
     const char *why = NULL;
@@ -90,6 +92,20 @@ static void sums_noise(void *data, int64_t row, int64_t column, unsigned count, 
         values[i] = (float)(((row + 20) * 41 + (column + 20) * net_noise_channels + i) % 103) / 51.5f - 1;
 }
 
+/* The same pixels, moved a little and in bounds by what was drawn. */
+static void sums_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
+                       float *const rows[2])
+{
+    CU_ASSERT_EQUAL(x_px % net_draw_px, 0);
+    for (unsigned row = 0; row < 2; row++) {
+        sums_pixels(data, y_px + row, x_px, count * 2, rows[row]);
+        for (unsigned i = 0; i < count * 6; i++) {
+            float value = values[i / 6 * net_raw_channels + row * net_raw_row + i % 6];
+            rows[row][i] += value / sqrtf(1 + value * value) / 20;
+        }
+    }
+}
+
 static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values)
 {
     struct sums *sums = data;
@@ -100,7 +116,7 @@ static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, co
 static void sums_fill(const struct net *net, unsigned rows, unsigned columns, float *values)
 {
     struct sums sums = {values, columns * net_block_px / 2};
-    const struct net_ends ends = {sums_pixels, sums_noise, sums_sink, &sums};
+    const struct net_ends ends = {sums_pixels, sums_noise, sums_shown, sums_sink, &sums};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
