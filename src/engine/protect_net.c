@@ -132,13 +132,13 @@ static struct stretch input_stretch(enum conv_shape shape, struct stretch own)
     }
 }
 
-/* What a step reads of another one; count 0: nothing. */
-static struct stretch step_reads(const struct net *net, int reader, int at, struct stretch own)
+/* What a step reads of a ring to compute a stretch of its own; count 0: nothing. */
+static struct stretch step_reads(const struct net *net, int reader, int ring, struct stretch own)
 {
     const struct step_plan *plan = &plans[reader];
-    if (plan->input != no_ring && plan->input / rings_each == at)
+    if (plan->input == ring)
         return input_stretch(step_shape(net, reader), own);
-    if (plan->met != no_ring && plan->met / rings_each == at)
+    if (plan->met == ring)
         return own;
     return (struct stretch){0, 0};
 }
@@ -150,9 +150,13 @@ struct step {
     unsigned kept[rings_each]; /* how many of the last rows of a ring later steps still look at */
     size_t row_values;
     unsigned channels;
-    struct stretch columns; /* computed, some beyond the band on both sides */
-    struct stretch begin;   /* the rows that the last step's first ones make it compute */
-    int64_t next;           /* the first row not yet computed */
+    struct stretch columns;           /* computed for the band, counted from its first one on */
+    int64_t ahead;                    /* how many columns of the next band are computed with a band */
+    unsigned left[rings_each];        /* how many columns of the band before are still looked at */
+    unsigned char *edges[rings_each]; /* those of all rows, one after the other */
+    int64_t edge_rows;
+    struct stretch begin; /* the rows that the last step's first ones make it compute */
+    int64_t next;         /* the first row not yet computed */
 };
 
 /* One band of columns on its way through the steps. */
@@ -160,8 +164,9 @@ struct run {
     const struct net *net;
     const struct net_ends *ends;
     struct step steps[step_count];
-    bool is_rehearsal; /* nothing is computed: what is asked for is noted in kept */
-    float *scratch;    /* of the kernels */
+    bool is_rehearsal;        /* nothing is computed: what is asked for is noted in kept */
+    bool has_left, has_right; /* bands beside this one */
+    float *scratch;           /* of the kernels */
     int64_t first_px;
 };
 
@@ -184,27 +189,61 @@ static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsi
     return stretch;
 }
 
+/* What the readers of both rings of a step look at, to compute stretches of their own. */
+static struct stretch stretch_read(const struct net *net, int at, const struct stretch own[step_count])
+{
+    struct stretch read = {0, 0};
+    for (int reader = at + 1; reader < step_count; reader++)
+        for (int ring = MAIN(at); ring <= GATE(at); ring++)
+            read = stretch_of(read, step_reads(net, reader, ring, own[reader]));
+    return read;
+}
+
 /*
- * The columns every step computes for a band: what its readers look at, filled
- * up to whole tiles.  Tiles are computed from true values alone, for what
- * cancels out of an output still decides how it is rounded.
+ * The columns every step has to have for a band that stands alone: what its readers
+ * look at, filled up to whole tiles.  Tiles are computed from true values alone, for
+ * what cancels out of an output still decides how it is rounded.
  */
-static void columns_plan(struct run *run, unsigned band_blocks)
+static void columns_plan(const struct net *net, unsigned band_blocks, struct stretch columns[step_count])
 {
     for (int at = last_step; at >= 0; at--) {
-        struct stretch columns = {0, at == last_step ? band_blocks * net_block_px / plans[at].cell_px : 0};
-        for (int reader = at + 1; reader < step_count; reader++)
-            columns = stretch_of(columns, step_reads(run->net, reader, at, run->steps[reader].columns));
+        columns[at] = stretch_read(net, at, columns);
+        if (at == last_step)
+            columns[at].count = band_blocks * net_block_px / plans[at].cell_px;
         if (at == STEP_SHOWN)
-            columns = stretch_filled(columns, net_draw_px, net_draw_px);
+            columns[at] = stretch_filled(columns[at], net_draw_px, net_draw_px);
         else if (plans[at].input != no_ring)
-            columns = stretch_filled(columns, shape_grids[step_shape(run->net, at)].grid,
-                                     shape_grids[step_shape(run->net, at)].columns);
-        run->steps[at].columns = columns;
+            columns[at] = stretch_filled(columns[at], shape_grids[step_shape(net, at)].grid,
+                                         shape_grids[step_shape(net, at)].columns);
     }
-    const struct stretch shown = run->steps[STEP_SHOWN].columns;
-    assert(shown.first >= -(int64_t)net_reach_px);
-    assert(shown.first + shown.count <= (int64_t)band_blocks * net_block_px + net_reach_px);
+    assert(columns[STEP_SHOWN].first >= -(int64_t)net_reach_px);
+    assert(columns[STEP_SHOWN].first + columns[STEP_SHOWN].count <=
+           (int64_t)band_blocks * net_block_px + net_reach_px);
+}
+
+/*
+ * What bands leave one another.  Each computes as far to the right as it has to,
+ * which is beyond its end; the next one goes on where that ended, with the last few
+ * columns of it at hand.  So no column is computed twice.
+ */
+static void edges_plan(struct run *run)
+{
+    struct stretch columns[step_count];
+    columns_plan(run->net, net_band_blocks, columns);
+    for (int at = 0; at < step_count; at++) {
+        const unsigned band = net_band_blocks * net_block_px / plans[at].cell_px;
+        run->steps[at].ahead = columns[at].first + columns[at].count - band;
+    }
+    for (int ring = 0; ring < step_count * rings_each; ring++) {
+        struct step *step = &run->steps[ring / rings_each];
+        int64_t first = step->ahead;
+        for (int reader = ring / rings_each + 1; reader < step_count; reader++) {
+            const struct stretch own = {run->steps[reader].ahead, conv_tile_side};
+            const struct stretch read = step_reads(run->net, reader, ring, own);
+            first = read.count > 0 && read.first < first ? read.first : first;
+        }
+        step->left[ring % rings_each] = (unsigned)(step->ahead - first);
+    }
 }
 
 /*
@@ -213,18 +252,19 @@ static void columns_plan(struct run *run, unsigned band_blocks)
  */
 static void rows_plan(struct run *run)
 {
+    struct stretch rows[step_count];
     for (int at = last_step; at >= 0; at--) {
         const unsigned at_once = step_rows_at_once(run->net, at);
-        struct stretch rows = {0, at == last_step ? at_once : 0};
-        for (int reader = at + 1; reader < step_count; reader++)
-            rows = stretch_of(rows, step_reads(run->net, reader, at, run->steps[reader].begin));
+        rows[at] = stretch_read(run->net, at, rows);
+        if (at == last_step)
+            rows[at].count = at_once;
         if (plans[at].input != no_ring && step_shape(run->net, at) == CONV_UP) {
-            rows = stretch_filled(rows, at_once, at_once);
+            rows[at] = stretch_filled(rows[at], at_once, at_once);
         } else {
-            const unsigned more = (at_once - rows.count % at_once) % at_once;
-            rows = (struct stretch){rows.first - more, rows.count + more};
+            const unsigned more = (at_once - rows[at].count % at_once) % at_once;
+            rows[at] = (struct stretch){rows[at].first - more, rows[at].count + more};
         }
-        run->steps[at].begin = rows;
+        run->steps[at].begin = rows[at];
     }
 }
 
@@ -233,10 +273,13 @@ static size_t ring_value_bytes(int ring)
     return ring % rings_each == GATE(0) ? sizeof(uint16_t) : sizeof(float);
 }
 
-/*
- * A row that was computed and is still there, or is being computed, from the
- * step's first column on or from a later one; NULL: there is none.
- */
+/* How many columns of the band before the rows of a step's rings begin with. */
+static unsigned step_left(const struct step *step)
+{
+    return step->left[0] > step->left[1] ? step->left[0] : step->left[1];
+}
+
+/* A row that was computed and is still there, or is being computed, from a column on; NULL: there is none. */
 static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
 {
     struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -248,10 +291,37 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
         return NULL;
     }
     assert(row >= step->next - *kept && row < step->next + conv_tile_side);
-    assert(column >= step->columns.first);
+    const int64_t first = step->columns.first - step_left(step);
+    assert(column >= first);
     const size_t place = (size_t)(row - step->begin.first) % *kept * step->row_values +
-                         (size_t)(column - step->columns.first) * step->channels;
+                         (size_t)(column - first) * step->channels;
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
+}
+
+/* The columns of a row that a band leaves to the next one. */
+static unsigned char *edge_row(const struct step *step, int ring, int64_t row, size_t *bytes)
+{
+    *bytes = step->left[ring % rings_each] * step->channels * ring_value_bytes(ring);
+    assert(row - step->begin.first < step->edge_rows);
+    return step->edges[ring % rings_each] + (size_t)(row - step->begin.first) * *bytes;
+}
+
+/* Takes what the band before left of rows that were computed, and leaves the same to the next. */
+static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
+{
+    const struct step *step = &run->steps[at];
+    for (int ring = MAIN(at); ring <= GATE(at); ring++) {
+        const int64_t left = step->left[ring % rings_each];
+        for (int64_t here = row; left > 0 && here < row + count; here++) {
+            const int64_t first = step->columns.first - left;
+            size_t bytes;
+            unsigned char *edge = edge_row(step, ring, here, &bytes);
+            if (run->has_left)
+                memcpy(ring_row(run, ring, here, first), edge, bytes);
+            if (run->has_right)
+                memcpy(edge, ring_row(run, ring, here, first + step->columns.count), bytes);
+        }
+    }
 }
 
 static void ring_ensure(struct run *run, int ring, int64_t row);
@@ -333,16 +403,25 @@ static void ring_ensure(struct run *run, int ring, int64_t row)
             step_source(run, at, step->next);
         else
             step_layer(run, at, step->next);
+        if (!run->is_rehearsal)
+            edges_pass(run, at, step->next, step_rows_at_once(run->net, at));
         step->next += step_rows_at_once(run->net, at);
     }
 }
 
 static void run_begin(struct run *run, unsigned first_block, unsigned band_blocks)
 {
-    columns_plan(run, band_blocks);
+    struct stretch columns[step_count];
+    columns_plan(run->net, band_blocks, columns);
+    run->has_left = first_block > 0;
     run->first_px = (int64_t)first_block * net_block_px;
-    for (int at = 0; at < step_count; at++)
-        run->steps[at].next = run->steps[at].begin.first;
+    for (int at = 0; at < step_count; at++) {
+        struct step *step = &run->steps[at];
+        const int64_t end = columns[at].first + columns[at].count;
+        const int64_t first = run->has_left ? step->ahead : columns[at].first;
+        step->columns = (struct stretch){first, (unsigned)(end - first)};
+        step->next = step->begin.first;
+    }
 }
 
 /*
@@ -354,6 +433,7 @@ static void run_rehearse(struct run *run)
 {
     enum { times = 8, rows = times * conv_tile_side * net_block_px };
     rows_plan(run);
+    edges_plan(run);
     for (int at = 0; at < step_count; at++) {
         run->steps[at].kept[0] = step_rows_at_once(run->net, at);
         run->steps[at].kept[1] = plans[at].end == CONV_SPLIT ? step_rows_at_once(run->net, at) : 0;
@@ -367,37 +447,53 @@ static void run_rehearse(struct run *run)
     run->is_rehearsal = false;
 }
 
-static size_t ring_bytes(const struct step *step, int ring)
+/* The next piece, of whole lines of the cache, of memory of which size bytes are taken; NULL: it is only
+ * measured. */
+static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 {
-    return step->kept[ring % rings_each] * step->row_values * ring_value_bytes(ring);
+    enum { line_bytes = 64 };
+    void *piece = memory == NULL ? NULL : memory + *size;
+    *size += (bytes + line_bytes - 1) / line_bytes * line_bytes;
+    return piece;
 }
 
 /*
- * The rings of all steps and the kernels' scratch, zeroed, in one piece; NULL: no
- * memory.  A row is an odd number of lines of the cache long, lest the rows of a
- * tile meet in one place of it.
+ * The kernels' scratch, the rings of all steps and what bands leave one another, in
+ * one piece of memory; its size.  A row is an odd number of lines of the cache long,
+ * lest the rows of a tile meet in one place of it.
  */
-static void *run_memory(struct run *run, unsigned band_blocks)
+static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned rows,
+                         unsigned char *memory)
 {
-    size_t bytes = (conv_scratch_values() * sizeof(float) + 63) / 64 * 64, scratch = bytes;
-    columns_plan(run, band_blocks);
+    size_t size = 0;
+    run->scratch = piece_take(memory, &size, conv_scratch_values() * sizeof(float));
     for (int ring = 0; ring < step_count * rings_each; ring++) {
-        const int at = ring / rings_each;
+        const int at = ring / rings_each, which = ring % rings_each;
         struct step *step = &run->steps[at];
+        const size_t places = (size_t)step_left(step) + columns[at].count + conv_slack;
+        const unsigned over = (rows + conv_tile_side) * net_block_px / plans[at].cell_px;
         step->channels = step_channels(run->net, at);
-        step->row_values = ((((size_t)step->columns.count + conv_slack) * step->channels + 31) / 32 | 1) * 32;
-        bytes += ring_bytes(step, ring);
+        step->row_values = ((places * step->channels + 31) / 32 | 1) * 32;
+        step->edge_rows = over + step->begin.count;
+        const size_t value_bytes = ring_value_bytes(ring);
+        const size_t edge_bytes = step->left[which] * step->channels * value_bytes;
+        step->rings[which] = piece_take(memory, &size, step->kept[which] * step->row_values * value_bytes);
+        step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
     }
-    unsigned char *memory = aligned_alloc(64, bytes), *here = memory + scratch;
+    return size;
+}
+
+/* Memory for bands of a width, zeroed; NULL: there is none. */
+static void *run_memory(struct run *run, unsigned rows, unsigned band_blocks)
+{
+    struct stretch columns[step_count];
+    columns_plan(run->net, band_blocks, columns);
+    const size_t size = memory_lay(run, columns, rows, NULL);
+    unsigned char *memory = aligned_alloc(64, size);
     if (memory == NULL)
         return NULL;
-    memset(memory, 0, bytes);
-    run->scratch = (float *)(void *)memory;
-    for (int ring = 0; ring < step_count * rings_each; ring++) {
-        struct step *step = &run->steps[ring / rings_each];
-        step->rings[ring % rings_each] = here;
-        here += ring_bytes(step, ring);
-    }
+    memset(memory, 0, size);
+    memory_lay(run, columns, rows, memory);
     return memory;
 }
 
@@ -413,12 +509,13 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
     struct run run = {.net = net, .ends = ends};
     const unsigned band = band_of(net, columns), cell_px = plans[last_step].cell_px;
     run_rehearse(&run);
-    void *memory = run_memory(&run, band);
+    void *memory = run_memory(&run, rows, band);
     if (memory == NULL)
         return IW_NO_MEMORY;
     for (unsigned first = 0; first < columns; first += band) {
         unsigned count = columns - first < band ? columns - first : band;
         run_begin(&run, first, count);
+        run.has_right = first + count < columns;
         for (int64_t row = 0; row < (int64_t)rows * net_block_px / cell_px; row++) {
             ring_ensure(&run, MAIN(last_step), row);
             ends->sink(ends->data, row * cell_px, run.first_px, count * net_block_px / cell_px,
