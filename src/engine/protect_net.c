@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { band_blocks_usual = 256 /* measured: narrower ones repeat more, wider ones leave the cache */ };
+/*
+ * Measured: wider bands leave the cache.  At this width rows of every resolution are
+ * whole blocks of the widest kernel's sums.
+ */
+enum { band_blocks_usual = 48 };
 
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
@@ -497,17 +501,10 @@ static void *run_memory(struct run *run, unsigned rows, unsigned band_blocks)
     return memory;
 }
 
-/* Bands of about the same width, so that none is little else than what it repeats of the next. */
-static unsigned band_of(const struct net *net, unsigned columns)
-{
-    unsigned bands = (columns + net->band_blocks - 1) / net->band_blocks;
-    return ((columns + bands - 1) / bands + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
-}
-
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
     struct run run = {.net = net, .ends = ends};
-    const unsigned band = band_of(net, columns), cell_px = plans[last_step].cell_px;
+    const unsigned band = net->band_blocks, cell_px = plans[last_step].cell_px;
     run_rehearse(&run);
     void *memory = run_memory(&run, rows, band);
     if (memory == NULL)
