@@ -159,8 +159,8 @@ struct step {
     unsigned left[rings_each];        /* how many columns of the band before are still looked at */
     unsigned char *edges[rings_each]; /* those of all rows, one after the other */
     int64_t edge_rows;
-    struct stretch begin; /* the rows that the last step's first ones make it compute */
-    int64_t next;         /* the first row not yet computed */
+    struct stretch rows; /* computed, and up to a row of tiles more at the end */
+    int64_t next;        /* the first row not yet computed */
 };
 
 /* One band of columns on its way through the steps. */
@@ -171,6 +171,7 @@ struct run {
     bool is_rehearsal;        /* nothing is computed: what is asked for is noted in kept */
     bool has_left, has_right; /* bands beside this one */
     float *scratch;           /* of the kernels */
+    void *nothing;            /* a row of zeros, as long as the longest */
     int64_t first_px;
 };
 
@@ -251,24 +252,29 @@ static void edges_plan(struct run *run)
 }
 
 /*
- * The rows every step begins with.  Where readers leave the choice, the beginning
- * is such that rows of tiles end where what is asked for ends: so less is kept.
+ * The rows every step computes, from what the last one is asked for.  Rows of tiles
+ * that reach beyond what is looked at are fed with nothing there, which is the same
+ * for all bands.  Where a step begins is such that its rows of tiles end where what
+ * is asked for first ends: so less is kept.
  */
-static void rows_plan(struct run *run)
+static void rows_plan(struct run *run, unsigned rows)
 {
-    struct stretch rows[step_count];
+    struct stretch first[step_count], all[step_count];
     for (int at = last_step; at >= 0; at--) {
         const unsigned at_once = step_rows_at_once(run->net, at);
-        rows[at] = stretch_read(run->net, at, rows);
-        if (at == last_step)
-            rows[at].count = at_once;
-        if (plans[at].input != no_ring && step_shape(run->net, at) == CONV_UP) {
-            rows[at] = stretch_filled(rows[at], at_once, at_once);
-        } else {
-            const unsigned more = (at_once - rows[at].count % at_once) % at_once;
-            rows[at] = (struct stretch){rows[at].first - more, rows[at].count + more};
+        const bool is_paired = plans[at].input != no_ring && step_shape(run->net, at) == CONV_UP;
+        first[at] = stretch_read(run->net, at, first);
+        all[at] = stretch_read(run->net, at, all);
+        if (at == last_step) {
+            first[at].count = at_once;
+            all[at].count = rows * net_block_px / plans[at].cell_px;
         }
-        run->steps[at].begin = rows[at];
+        if (is_paired) {
+            first[at] = stretch_filled(first[at], at_once, at_once);
+            all[at] = stretch_filled(all[at], at_once, at_once);
+        }
+        const unsigned more = (at_once - first[at].count % at_once) % at_once;
+        run->steps[at].rows = (struct stretch){all[at].first - more, all[at].count + more};
     }
 }
 
@@ -297,17 +303,28 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
     assert(row >= step->next - *kept && row < step->next + conv_tile_side);
     const int64_t first = step->columns.first - step_left(step);
     assert(column >= first);
-    const size_t place = (size_t)(row - step->begin.first) % *kept * step->row_values +
+    const size_t place = (size_t)(row - step->rows.first) % *kept * step->row_values +
                          (size_t)(column - first) * step->channels;
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
+}
+
+/* A row to look at; one of zeros where a step computes none. */
+static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
+{
+    const struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
+    if (step != NULL && (row < step->rows.first || row >= step->next)) {
+        assert(row < step->rows.first || step->next >= step->rows.first + step->rows.count);
+        return run->nothing;
+    }
+    return ring_row(run, ring, row, column);
 }
 
 /* The columns of a row that a band leaves to the next one. */
 static unsigned char *edge_row(const struct step *step, int ring, int64_t row, size_t *bytes)
 {
     *bytes = step->left[ring % rings_each] * step->channels * ring_value_bytes(ring);
-    assert(row - step->begin.first < step->edge_rows);
-    return step->edges[ring % rings_each] + (size_t)(row - step->begin.first) * *bytes;
+    assert(row - step->rows.first < step->edge_rows);
+    return step->edges[ring % rings_each] + (size_t)(row - step->rows.first) * *bytes;
 }
 
 /* Takes what the band before left of rows that were computed, and leaves the same to the next. */
@@ -342,9 +359,9 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     ring_ensure(run, plan->input, above.first + above.count - 1);
     ring_ensure(run, plan->met, row + own.count - 1);
     for (int i = 0; i < (int)counts->inputs; i++)
-        rows.inputs[i] = ring_row(run, plan->input, above.first + i, beside.first);
+        rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
     for (int i = 0; i < (int)counts->rows; i++) {
-        void *met = ring_row(run, plan->met, row + i, column);
+        void *met = row_read(run, plan->met, row + i, column);
         rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
         rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
         rows.outputs[i] = ring_row(run, MAIN(at), row + i, column);
@@ -402,7 +419,8 @@ static void ring_ensure(struct run *run, int ring, int64_t row)
     if (ring == no_ring)
         return;
     struct step *step = &run->steps[at];
-    while (step->next <= row) {
+    const int64_t end = step->rows.first + step->rows.count;
+    while (step->next <= row && step->next < end) {
         if (plans[at].input == no_ring)
             step_source(run, at, step->next);
         else
@@ -424,7 +442,7 @@ static void run_begin(struct run *run, unsigned first_block, unsigned band_block
         const int64_t end = columns[at].first + columns[at].count;
         const int64_t first = run->has_left ? step->ahead : columns[at].first;
         step->columns = (struct stretch){first, (unsigned)(end - first)};
-        step->next = step->begin.first;
+        step->next = step->rows.first;
     }
 }
 
@@ -435,8 +453,8 @@ static void run_begin(struct run *run, unsigned first_block, unsigned band_block
  */
 static void run_rehearse(struct run *run)
 {
-    enum { times = 8, rows = times * conv_tile_side * net_block_px };
-    rows_plan(run);
+    enum { rows = 8 * conv_tile_side };
+    rows_plan(run, rows);
     edges_plan(run);
     for (int at = 0; at < step_count; at++) {
         run->steps[at].kept[0] = step_rows_at_once(run->net, at);
@@ -444,7 +462,7 @@ static void run_rehearse(struct run *run)
     }
     run_begin(run, 0, net_band_blocks);
     run->is_rehearsal = true;
-    for (int64_t row = 0; row < rows / (int64_t)plans[last_step].cell_px; row++) {
+    for (int64_t row = 0; row < rows * net_block_px / (int64_t)plans[last_step].cell_px; row++) {
         ring_ensure(run, MAIN(last_step), row);
         ring_row(run, MAIN(last_step), row, 0);
     }
@@ -466,38 +484,38 @@ static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
  * one piece of memory; its size.  A row is an odd number of lines of the cache long,
  * lest the rows of a tile meet in one place of it.
  */
-static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned rows,
-                         unsigned char *memory)
+static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned char *memory)
 {
-    size_t size = 0;
+    size_t size = 0, longest = 0;
     run->scratch = piece_take(memory, &size, conv_scratch_values() * sizeof(float));
     for (int ring = 0; ring < step_count * rings_each; ring++) {
         const int at = ring / rings_each, which = ring % rings_each;
         struct step *step = &run->steps[at];
         const size_t places = (size_t)step_left(step) + columns[at].count + conv_slack;
-        const unsigned over = (rows + conv_tile_side) * net_block_px / plans[at].cell_px;
         step->channels = step_channels(run->net, at);
         step->row_values = ((places * step->channels + 31) / 32 | 1) * 32;
-        step->edge_rows = over + step->begin.count;
+        longest = step->row_values > longest ? step->row_values : longest;
+        step->edge_rows = step->rows.count + conv_tile_side;
         const size_t value_bytes = ring_value_bytes(ring);
         const size_t edge_bytes = step->left[which] * step->channels * value_bytes;
         step->rings[which] = piece_take(memory, &size, step->kept[which] * step->row_values * value_bytes);
         step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
     }
+    run->nothing = piece_take(memory, &size, longest * sizeof(float));
     return size;
 }
 
 /* Memory for bands of a width, zeroed; NULL: there is none. */
-static void *run_memory(struct run *run, unsigned rows, unsigned band_blocks)
+static void *run_memory(struct run *run, unsigned band_blocks)
 {
     struct stretch columns[step_count];
     columns_plan(run->net, band_blocks, columns);
-    const size_t size = memory_lay(run, columns, rows, NULL);
+    const size_t size = memory_lay(run, columns, NULL);
     unsigned char *memory = aligned_alloc(64, size);
     if (memory == NULL)
         return NULL;
     memset(memory, 0, size);
-    memory_lay(run, columns, rows, memory);
+    memory_lay(run, columns, memory);
     return memory;
 }
 
@@ -506,7 +524,8 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
     struct run run = {.net = net, .ends = ends};
     const unsigned band = net->band_blocks, cell_px = plans[last_step].cell_px;
     run_rehearse(&run);
-    void *memory = run_memory(&run, rows, band);
+    rows_plan(&run, rows);
+    void *memory = run_memory(&run, band);
     if (memory == NULL)
         return IW_NO_MEMORY;
     for (unsigned first = 0; first < columns; first += band) {
