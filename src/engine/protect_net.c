@@ -24,8 +24,10 @@ void net_fini(struct net *net)
 
 /* ---- the plan */
 
-/* The steps of a run: the noise, and twice what is looked at and the layers.  Each stands after all that it
- * reads. */
+/*
+ * The steps of a run: the noise, and twice what is looked at and the layers.  Each
+ * stands after all that it reads.
+ */
 enum {
     STEP_NOISE,
     STEP_PIXELS,
@@ -53,7 +55,10 @@ struct step_plan {
     unsigned cell_px;
 };
 
-/* The layers of a pass, that looks at a step, answers in an end that meets a ring, and draws from a ring. */
+/*
+ * The layers of a pass: the step it looks at, how its answer ends and what that
+ * meets, and the ring it draws from.
+ */
 #define PASS(pass, looked, answer_end, answer_met, drawn)                                                    \
     [pass + LAYER_DOWN2] = {CONV_SPLIT, MAIN(looked), no_ring, 2},                                           \
             [pass + LAYER_LOOK2] = {CONV_SPLIT, MAIN(pass + LAYER_DOWN2), no_ring, 2},                       \
@@ -105,7 +110,7 @@ static const struct shape_grid {
     [CONV_UP] = {2, 1, 2, 2},
 };
 
-/* What is shown is made as a layer that goes up makes its rows; only layers and that have an input. */
+/* Of a step that has an input.  What is shown is made row by row as a layer that goes up makes its own. */
 static enum conv_shape step_shape(const struct net *net, int at)
 {
     return at == STEP_SHOWN ? CONV_UP : step_conv(net, at)->shape;
@@ -289,7 +294,7 @@ static unsigned step_left(const struct step *step)
     return step->left[0] > step->left[1] ? step->left[0] : step->left[1];
 }
 
-/* A row that was computed and is still there, or is being computed, from a column on; NULL: there is none. */
+/* A row that was computed and is still there, or is being computed, from a column on; NULL: no such ring. */
 static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
 {
     struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -469,8 +474,10 @@ static void run_rehearse(struct run *run)
     run->is_rehearsal = false;
 }
 
-/* The next piece, of whole lines of the cache, of memory of which size bytes are taken; NULL: it is only
- * measured. */
+/*
+ * The next piece of memory of which size bytes are taken, of whole lines of the
+ * cache; where memory is NULL it is only measured.
+ */
 static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 {
     enum { line_bytes = 64 };
@@ -522,7 +529,9 @@ static void *run_memory(struct run *run, unsigned band_blocks)
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
     struct run run = {.net = net, .ends = ends};
-    const unsigned band = net->band_blocks, cell_px = plans[last_step].cell_px;
+    const unsigned cell_px = plans[last_step].cell_px;
+    const unsigned whole = (columns + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
+    const unsigned band = net->band_blocks < whole ? net->band_blocks : whole;
     run_rehearse(&run);
     rows_plan(&run, rows);
     void *memory = run_memory(&run, band);

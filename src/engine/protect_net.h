@@ -9,9 +9,9 @@
  *
  * A picture is run in bands of columns, and within a band from the top down: every
  * step of both passes keeps the last rows of its output in a ring and computes the
- * next ones when a later step asks for one of them.  So memory does not grow with
- * the height, no row is computed twice within a band, and the result does not
- * depend on the bands.
+ * next ones when a later step asks for one of them.  What a band has computed beyond
+ * its end is left to the next one.  So nothing is computed twice, the result does
+ * not depend on the bands, and memory grows with the height by a few columns alone.
  */
 #ifndef ENGINE_PROTECT_NET_H
 #define ENGINE_PROTECT_NET_H
