@@ -14,8 +14,8 @@ ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
-MASK_FLOOR = 0.004
-MASK_KNEE = 0.04
+MASK_FLOOR = 0.0125
+MASK_KNEE = 0.05
 AMPLITUDE = 0.05  # how far the first pass moves what the second looks at, where the mask is 1
 MARGIN = 128  # of repeated pixels around a picture
 
@@ -97,7 +97,7 @@ def luma_of(x):
 
 
 def texture_mask(x):
-    """How much each place hides, 0.1 (flat) .. 1: from the spread of luma in 4x4 blocks.
+    """How much each place hides, 0.25 (flat) .. 1: from the spread of luma in 4x4 blocks.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there.

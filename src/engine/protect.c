@@ -221,14 +221,26 @@ static double delta_of(const struct protect_plan *plan, unsigned unit, double sc
     return fmin(unit * scale, delta_peak);
 }
 
+/* What the largest unit that fits into each room becomes: what a sample moves by that would be clipped. */
+static void fitting_fill(const struct protect_plan *plan, double scale, double fitting[room_count])
+{
+    unsigned unit = 0;
+    for (unsigned room = 0; room < room_count; room++) {
+        while (unit < unit_peak && delta_of(plan, unit + 1, scale) <= room)
+            unit++;
+        fitting[room] = delta_of(plan, unit, scale);
+    }
+}
+
 /* Mean square error in levels of 255. */
 static double plan_error(const struct protect_plan *plan, double scale)
 {
-    double sum = 0;
+    double sum = 0, fitting[room_count];
+    fitting_fill(plan, scale, fitting);
     for (unsigned unit = 1; unit <= unit_peak; unit++) {
         double delta = delta_of(plan, unit, scale);
         for (unsigned room = 0; room < room_count; room++) {
-            double moved = delta < room ? delta : room;
+            double moved = delta < fitting[room] ? delta : fitting[room];
             sum += (double)plan->histogram[room * (unit_peak + 1) + unit] * moved * moved;
         }
     }

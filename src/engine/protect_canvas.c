@@ -14,7 +14,7 @@ enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
-static const float mask_floor = 0.004f, mask_knee = 0.04f;
+static const float mask_floor = 0.0125f, mask_knee = 0.05f;
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)

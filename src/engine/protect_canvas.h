@@ -40,7 +40,7 @@ size_t canvas_mask_columns(const struct canvas *canvas);
 size_t canvas_mask_rows(const struct canvas *canvas);
 
 /*
- * The texture mask, 0.1 (flat) .. 1, for every block and canvas_mask_margin more on
+ * The texture mask, 0.25 (flat) .. 1, for every block and canvas_mask_margin more on
  * each side, row by row, malloc'ed.  NULL: no memory.
  */
 float *canvas_mask(const struct canvas *canvas);

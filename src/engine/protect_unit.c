@@ -27,7 +27,7 @@ struct job {
     float *line;   /* the mask of that */
     int8_t *units;
     unsigned colors;
-    float peak; /* what a perturbation of 1 is stored as */
+    float times; /* how much finer its steps are for the mask's sake */
 };
 
 static void job_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
@@ -105,10 +105,17 @@ static void pixels_to_grey(float *values, size_t count)
         values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
 }
 
-ENGINE_CLONES static void units_store(const float *values, size_t count, float peak, int8_t *units)
+/*
+ * In flat parts a perturbation would have but a few steps; so they are two thirds as
+ * wide as its bounds would make them, and what is beyond a half, which is seldom, bends.
+ */
+static const float bend = 0.5f, bend_slope = 1 / 3.f, fineness = 1.5f;
+
+ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {
     for (size_t i = 0; i < count; i++) {
-        float value = values[i] * peak;
+        float size = fabsf(values[i]) * times, bent = size < bend ? size : bend + (size - bend) * bend_slope;
+        float value = copysignf(bent, values[i]) * (unit_peak * fineness);
         units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
     }
 }
@@ -127,7 +134,7 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
         job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
         if (job->colors == 1)
             pixels_to_grey(job->pixels, (size_t)count * half_px);
-        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors, job->peak,
+        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors, job->times,
                     job->units + ((size_t)y * image->width_px + begin) * job->colors);
     }
 }
@@ -138,7 +145,7 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
  */
 static bool mask_is_bare(const float *mask, size_t count)
 {
-    static const float bare = 0.138f;
+    static const float bare = 0.275f;
     size_t textured = 0;
     for (size_t i = 0; i < count; i++)
         textured += mask[i] > bare;
@@ -146,10 +153,11 @@ static bool mask_is_bare(const float *mask, size_t count)
 }
 
 /*
- * The mask bounds the perturbation, so a picture whose mask is low everywhere,
- * one of one colour above all, would use few of the steps: it gets them made finer.
+ * How much finer the steps are made: the mask bounds the perturbation, so a
+ * picture whose mask is low everywhere, one of one colour above all, would use
+ * few of them.
  */
-static float mask_peak(const float *mask, size_t count)
+static float mask_times(const float *mask, size_t count)
 {
     static const float finest = 8;
     float most = 0, times = finest;
@@ -157,7 +165,7 @@ static float mask_peak(const float *mask, size_t count)
         most = mask[i] > most ? mask[i] : most;
     while (times > 1 && most * times > 1)
         times /= 2;
-    return unit_peak * times;
+    return times;
 }
 
 enum iw_error unit_compute(const struct net *net, const struct image *image, uint64_t seed, int8_t *units,
@@ -176,7 +184,7 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, uin
     if (mask != NULL && job.pixels != NULL && job.line != NULL) {
         const size_t blocks = canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas);
         *is_bare = mask_is_bare(mask, blocks);
-        job.peak = mask_peak(mask, blocks);
+        job.times = mask_times(mask, blocks);
         error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     }
     free(job.line);

@@ -1,0 +1,58 @@
+"""Pictures for training and measuring: which, crops of them, and a blur."""
+
+import math
+import os
+import random
+
+import numpy
+import torch
+import torch.nn.functional as F
+from PIL import Image
+
+
+def list_pictures(folder):
+    return sorted(name for name in os.listdir(folder) if name.lower().endswith((".jpg", ".png", ".webp")))
+
+
+def split_pictures(names, seed, share=0.1):
+    """Training and validation files; by file, never by crop."""
+    shuffled = names[:]
+    random.Random(seed).shuffle(shuffled)
+    count = int(len(shuffled) * share)
+    return sorted(shuffled[count:]), sorted(shuffled[:count])
+
+
+def load_picture(path):
+    return numpy.array(Image.open(path).convert("RGB"))
+
+
+def random_crop(picture, side, rng):
+    """A crop of side px, sometimes of the picture made smaller, mirrored or turned."""
+    if rng.random() < 0.3:
+        factor = rng.uniform(max(0.5, side / min(picture.shape[:2])), 1)
+        size = (max(side, int(picture.shape[1] * factor)), max(side, int(picture.shape[0] * factor)))
+        picture = numpy.array(Image.fromarray(picture).resize(size, Image.BILINEAR))
+    top = rng.randint(0, picture.shape[0] - side)
+    left = rng.randint(0, picture.shape[1] - side)
+    crop = picture[top:top + side, left:left + side]
+    if rng.random() < 0.5:
+        crop = crop[:, ::-1]
+    return numpy.rot90(crop, rng.choice((0, 0, 0, 0, 1, 2, 3)))
+
+
+def batch_of(pictures, count, side, rng):
+    """count crops, each of any picture."""
+    crops = [random_crop(rng.choice(pictures), side, rng) for _ in range(count)]
+    return torch.from_numpy(numpy.ascontiguousarray(numpy.stack(crops))).permute(0, 3, 1, 2).float() / 255
+
+
+def blur(x, sigma):
+    """Gaussian, cut off at two and a half sigma."""
+    reach = max(1, int(math.ceil(2.5 * sigma)))
+    offsets = torch.arange(-reach, reach + 1, dtype=torch.float32, device=x.device)
+    kernel = torch.exp(-offsets.square() / (2 * sigma * sigma))
+    kernel = kernel / kernel.sum()
+    channels = x.shape[1]
+    x = F.pad(x, (reach, reach, reach, reach), mode="replicate")
+    x = F.conv2d(x, kernel.view(1, 1, -1, 1).repeat(channels, 1, 1, 1), groups=channels)
+    return F.conv2d(x, kernel.view(1, 1, 1, -1).repeat(channels, 1, 1, 1), groups=channels)

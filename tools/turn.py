@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""Makes the network that is shipped of a follower: its layers, and the same turned round for the way up.
+
+Nothing is learned here.  Slopes and gains are measured on pictures; smoothing, less colour and the weights of
+the answers are linear and go into the layers.  See README.md in this folder.
+"""
+
+import argparse
+import random
+
+import torch
+import torch.nn.functional as F
+
+from generator import AMPLITUDE, LEAK, LUMA, Generator, bounded, perturbation, texture_mask
+from pictures import batch_of, list_pictures, load_picture, split_pictures
+from train import SD15
+
+STEEP = 10       # slope of a gate times the spread of what it sees: nearly a step
+WIDE = 1.6       # sigma in px of what is smooth
+LEVELS = (0.5, 0.5)  # root mean square of what is drawn, times the mask, before it is bounded
+
+
+def turned_2x2(weight):
+    """A convolution of 2x2, stride 2, turned round: 1x1 before a pixel shuffle."""
+    outputs, inputs = weight.shape[:2]
+    return weight.permute(1, 2, 3, 0).reshape(inputs * 4, outputs, 1, 1)
+
+
+def turned_3x3(weight):
+    return weight.flip(2, 3).transpose(0, 1)
+
+
+def turned_last(weight, sigma, less):
+    """The first 2x2 turned round, smoothed, and less that part of its mean over about 6x6 px: 3x3 before a
+    pixel shuffle."""
+    reach = torch.arange(-2, 3).float()
+    kernel = torch.exp(-reach.square() / (2 * sigma * sigma))
+    kernel = kernel / kernel.sum()
+    outputs = weight.shape[0]
+    smooth = F.conv2d(F.pad(weight.reshape(outputs * 3, 1, 2, 2), (4, 4, 4, 4)),
+                      (kernel[:, None] * kernel[None])[None, None]).reshape(outputs, 3, 6, 6)
+    place = torch.arange(6) - 2.5
+    wide = torch.exp(-place.square() / (2 * WIDE * WIDE))
+    wide = (wide[:, None] * wide[None]) / wide.sum().square()
+    smooth = smooth - less * smooth.sum((2, 3), keepdim=True) * wide
+    out = torch.zeros(3, 2, 2, outputs, 3, 3)
+    for i in range(2):
+        for j in range(2):
+            for dy in (-1, 0, 1):
+                for dx in (-1, 0, 1):
+                    out[:, i, j, :, dy + 1, dx + 1] = smooth[:, :, i - 2 * dy + 2, j - 2 * dx + 2].t()
+    return out.reshape(12, outputs, 3, 3)
+
+
+def less_colour(weight, colour):
+    """Keeps the luma of what is drawn and that part of its colour."""
+    luma = torch.tensor(LUMA)
+    mix = colour * torch.eye(3) + (1 - colour) * luma[None].expand(3, 3)
+    return torch.einsum("ab,bkoij->akoij", mix, weight.reshape(3, 4, *weight.shape[1:])).reshape_as(weight)
+
+
+@torch.no_grad()
+def turned(follower, x, options):
+    net = Generator()
+    for name in ("down2", "look2", "down4", "look4", "down8", "answer8"):
+        getattr(net, name).weight.copy_(follower[name + ".weight"])
+        getattr(net, name).bias.copy_(follower[name + ".bias"])
+    net.up4.weight.copy_(turned_2x2(net.down8.weight))
+    net.draw4.weight.copy_(turned_3x3(net.look4.weight))
+    net.up2.weight.copy_(turned_2x2(net.down4.weight))
+    net.draw2.weight.copy_(turned_3x3(net.look2.weight))
+    net.draw1.weight.copy_(less_colour(turned_last(net.down2.weight, options.smooth, options.less), options.colour))
+    seeds = turned_3x3(net.answer8.weight).clone()
+    seeds[:, :SD15] *= options.sd15
+    seeds[:, SD15:] *= options.sana
+    net.seed8.weight.copy_(seeds)
+    for name in ("seed8", "up4", "draw4", "up2", "draw2", "draw1"):
+        getattr(net, name).bias.zero_()
+    a = x * 2 - 1
+    for i, layer in enumerate((net.down2, net.look2, net.down4, net.look4, net.down8)):
+        seen = layer(a)
+        net.beta[i] = STEEP / seen.std()
+        a = F.leaky_relu(seen, LEAK)
+    measure_gains(net, x)
+    return net
+
+
+def measure_gains(net, x):
+    """Each gain so that what its pass draws has its level; the later one given the earlier."""
+    mask = texture_mask(x)
+    noise = torch.rand(x.shape[0], net.answer8.out_channels, x.shape[2] // 8, x.shape[3] // 8) * 2 - 1
+    gates, before = net.look(x)
+    net.gains[0] = LEVELS[0] / (net.draw(gates, noise) * mask).square().mean().sqrt()
+    shown = x + AMPLITUDE * bounded(net.draw(gates, noise * net.gains[0]), mask)
+    gates, after = net.look(shown)
+    net.gains[1] = LEVELS[1] / (net.draw(gates, after - before) * mask).square().mean().sqrt()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("follower", nargs="+", help="checkpoints of train.py, whose mean is taken")
+    parser.add_argument("out")
+    parser.add_argument("--images", required=True)
+    parser.add_argument("--smooth", type=float, default=0.7, help="sigma in px")
+    parser.add_argument("--less", type=float, default=1.1, help="of what is smooth")
+    parser.add_argument("--colour", type=float, default=0.5)
+    parser.add_argument("--sd15", type=float, default=1.0, help="weight of the answers like sd15's")
+    parser.add_argument("--sana", type=float, default=5.0, help="and of those like sana's")
+    options = parser.parse_args()
+    torch.manual_seed(20261122)
+    names, _ = split_pictures(list_pictures(options.images), 20261121)
+    rng = random.Random(20261122)
+    pictures = [load_picture("%s/%s" % (options.images, name)) for name in rng.sample(names, 40)]
+    states = [torch.load(name, map_location="cpu")["mean"] for name in options.follower]
+    mean = {key: sum(state[key] for state in states) / len(states) for key in states[0]}
+    net = turned(mean, batch_of(pictures, 48, 160, rng), options)
+    unit = perturbation(net, batch_of(pictures, 8, 160, rng), range(8))
+    print("gains %.3g %.3g, level of the result %.3f" % (*net.gains.tolist(), unit.square().mean().sqrt()))
+    torch.save({"mean": net.state_dict()}, options.out)
+
+
+if __name__ == "__main__":
+    main()
