@@ -42,7 +42,7 @@ except ImportError as missing:
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 from encoders import FILES, latent_shift, load_encoder  # noqa: E402
-from train import list_pictures, split_pictures  # noqa: E402
+from pictures import list_pictures, split_pictures  # noqa: E402
 
 
 # ---- pictures
