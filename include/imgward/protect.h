@@ -6,7 +6,7 @@
  * and pixels of alpha 0 are left alone).  Knows nothing of files, formats or
  * metadata.  Deterministic: the same picture, seed, weights and kind of
  * processor give the same bits.  One thread; all memory is taken by malloc
- * when a plan is made, in proportion to the picture (3 bytes a pixel and a
+ * when a plan is made, in proportion to the picture (3 bytes a pixel, some 2 KiB a row and a
  * working set of at most 16 MiB).  Nothing is compiled at run time.
  *
  * doc/protection.md says what the engine does and what it may claim to do.
