@@ -33,7 +33,26 @@ def up(inputs, outputs):
     return nn.Conv2d(inputs, outputs * 4, 1)
 
 
-class Generator(nn.Module):
+class Encoder(nn.Module):
+    """Looks at RGB 0..1 down to an eighth of the resolution and answers there.  train.py teaches it."""
+
+    def __init__(self, widths=WIDTHS):
+        super().__init__()
+        half, half2, quarter, quarter2, eighth = widths
+        self.down2, self.look2 = down(3, half), conv(half, half2)
+        self.down4, self.look4 = down(half2, quarter), conv(quarter, quarter2)
+        self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
+
+    def see(self, x):
+        """What its layers saw, before the leaky ReLU, and the answer."""
+        seen, a = [], x * 2 - 1
+        for layer in (self.down2, self.look2, self.down4, self.look4, self.down8):
+            seen.append(layer(a))
+            a = F.leaky_relu(seen[-1], LEAK)
+        return seen, self.answer8(a)
+
+
+class Generator(Encoder):
     """RGB 0..1, sides in multiples of 8 px, to a bounded unit perturbation of the same size.
 
     Down to an eighth of the resolution it looks at the picture and answers with what an encoder
@@ -43,11 +62,8 @@ class Generator(nn.Module):
     """
 
     def __init__(self, widths=WIDTHS):
-        super().__init__()
+        super().__init__(widths)
         half, half2, quarter, quarter2, eighth = widths
-        self.down2, self.look2 = down(3, half), conv(half, half2)
-        self.down4, self.look4 = down(half2, quarter), conv(quarter, quarter2)
-        self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
         self.seed8 = conv(ANSWERS, eighth)
         self.up4, self.draw4 = up(eighth, quarter2), conv(quarter2, quarter)
         self.up2, self.draw2 = up(quarter, half2), conv(half2, half)
@@ -65,12 +81,8 @@ class Generator(nn.Module):
 
     def look(self, x):
         """The gates of what is seen, and the answer."""
-        gates, a = [], x * 2 - 1
-        for i, layer in enumerate((self.down2, self.look2, self.down4, self.look4, self.down8)):
-            seen = layer(a)
-            gates.append((0.5 + self.beta[i] * seen).clamp(LEAK, 1))
-            a = F.leaky_relu(seen, LEAK)
-        return gates, self.answer8(a)
+        seen, answer = self.see(x)
+        return [(0.5 + slope * one).clamp(LEAK, 1) for slope, one in zip(self.beta, seen)], answer
 
     def draw(self, gates, h):
         h = F.pixel_shuffle(self.up4(self.seed8(h) * gates[4]), 2) * gates[3]

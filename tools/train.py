@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from encoders import FILES, load_encoder
-from generator import ANSWERS, LEAK, WIDTHS, conv, down, luma_of, texture_mask
+from generator import ANSWERS, LEAK, WIDTHS, Encoder, luma_of, texture_mask
 from pictures import batch_of, blur, list_pictures, load_picture, split_pictures
 
 SD15 = 4        # answers like the latents of sd15, the others like what sana sees at an eighth
@@ -26,25 +26,18 @@ NAMES = ("sd15", "sana")
 INSIDE = (slice(None), slice(None), slice(1, -1), slice(1, -1))
 
 
-class Follower(nn.Module):
-    """RGB 0..1 to ANSWERS at an eighth of the resolution."""
+class Follower(Encoder):
+    """The encoder alone, begun at random."""
 
     def __init__(self, widths=WIDTHS):
-        super().__init__()
-        half, half2, quarter, quarter2, eighth = widths
-        self.down2, self.look2 = down(3, half), conv(half, half2)
-        self.down4, self.look4 = down(half2, quarter), conv(quarter, quarter2)
-        self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
+        super().__init__(widths)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, LEAK)
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x):
-        a = x * 2 - 1
-        for layer in (self.down2, self.look2, self.down4, self.look4, self.down8):
-            a = F.leaky_relu(layer(a), LEAK)
-        return self.answer8(a)
+        return self.see(x)[1]
 
 
 class Teachers:

@@ -11,7 +11,7 @@ import random
 import torch
 import torch.nn.functional as F
 
-from generator import AMPLITUDE, LEAK, LUMA, Generator, bounded, perturbation, texture_mask
+from generator import AMPLITUDE, LUMA, Generator, bounded, perturbation, texture_mask
 from pictures import batch_of, list_pictures, load_picture, split_pictures
 from train import SD15
 
@@ -76,11 +76,8 @@ def turned(follower, x, options):
     net.seed8.weight.copy_(seeds)
     for name in ("seed8", "up4", "draw4", "up2", "draw2", "draw1"):
         getattr(net, name).bias.zero_()
-    a = x * 2 - 1
-    for i, layer in enumerate((net.down2, net.look2, net.down4, net.look4, net.down8)):
-        seen = layer(a)
+    for i, seen in enumerate(net.see(x)[0]):
         net.beta[i] = STEEP / seen.std()
-        a = F.leaky_relu(seen, LEAK)
     measure_gains(net, x)
     return net
 

@@ -8,7 +8,14 @@
  * held. */
 int runner_run_suites(CU_SuiteInfo *suites);
 
-/* The same for one suite of tests, closed by CU_TEST_INFO_NULL. */
+/*
+ * One suite of the same tests for every name, by place from 0 on, until there is
+ * none (NULL): for what is tested in several forms, which begin takes in turn.
+ */
+int runner_run_each(const char *(*name_at)(unsigned place), CU_InitializeFunc begin, CU_CleanupFunc end,
+                    CU_TestInfo *tests);
+
+/* runner_run_suites for one suite of tests, closed by CU_TEST_INFO_NULL. */
 int runner_run(const char *name, CU_TestInfo *tests);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
+#include "runner.h"
 
 #include "engine/protect_canvas.h"
 #include "engine/protect_net.h"
@@ -364,25 +364,22 @@ static void test_names(void)
     CU_ASSERT(!protect_strength_by_name("strong", &strength));
 }
 
-static void suite_add(const char *title)
+static const char *kernels_name(unsigned place)
 {
-    CU_pSuite suite = CU_add_suite(title, suite_begin, suite_end);
-    CU_add_test(suite, "recorded output on the recorded input", test_recorded_output);
-    CU_add_test(suite, "strengths are reached on every shape", test_strengths);
-    CU_add_test(suite, "undo is exact", test_undo);
-    CU_add_test(suite, "vectors of samples agree with samples", test_vectors_agree);
-    CU_add_test(suite, "a preview is what will be rendered", test_preview);
-    CU_add_test(suite, "the seed decides", test_seed);
-    CU_add_test(suite, "names of strengths", test_names);
+    return conv_kernels_at(place) != NULL ? conv_kernels_at(place)->name : NULL;
 }
 
 int main(void)
 {
-    CU_initialize_registry();
-    for (unsigned place = 0; conv_kernels_at(place) != NULL; place++)
-        suite_add(conv_kernels_at(place)->name);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
-    CU_cleanup_registry();
-    return failures == 0 ? 0 : 1;
+    CU_TestInfo tests[] = {
+        {"recorded output on the recorded input", test_recorded_output},
+        {"strengths are reached on every shape", test_strengths},
+        {"undo is exact", test_undo},
+        {"vectors of samples agree with samples", test_vectors_agree},
+        {"a preview is what will be rendered", test_preview},
+        {"the seed decides", test_seed},
+        {"names of strengths", test_names},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run_each(kernels_name, suite_begin, suite_end, tests);
 }

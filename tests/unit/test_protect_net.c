@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
+#include "runner.h"
 
 #include "engine/protect_net.h"
 
@@ -175,21 +175,18 @@ static void test_kernels_agree(void)
     net_fini(&net);
 }
 
-static void suite_add(const char *title)
+static const char *kernels_name(unsigned place)
 {
-    CU_pSuite suite = CU_add_suite(title, suite_begin, NULL);
-    CU_add_test(suite, "a wrong or cut weights file is refused", test_weights_refused);
-    CU_add_test(suite, "bands agree bit for bit", test_bands_agree);
-    CU_add_test(suite, "kernels agree", test_kernels_agree);
+    return conv_kernels_at(place) != NULL ? conv_kernels_at(place)->name : NULL;
 }
 
 int main(void)
 {
-    CU_initialize_registry();
-    for (unsigned place = 0; conv_kernels_at(place) != NULL; place++)
-        suite_add(conv_kernels_at(place)->name);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
-    CU_cleanup_registry();
-    return failures == 0 ? 0 : 1;
+    CU_TestInfo tests[] = {
+        {"a wrong or cut weights file is refused", test_weights_refused},
+        {"bands agree bit for bit", test_bands_agree},
+        {"kernels agree", test_kernels_agree},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run_each(kernels_name, suite_begin, NULL, tests);
 }
