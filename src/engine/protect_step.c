@@ -1,0 +1,176 @@
+#include "engine/protect_step.h"
+
+#include <assert.h>
+
+#include "engine/protect_net.h"
+
+/*
+ * The layers of a pass: the step it looks at, how its answer ends and what that
+ * meets, and the ring it draws from.
+ */
+#define PASS(at, looked, answer_end, answer_met, drawn)                                                      \
+    [at + LAYER_DOWN2] = {CONV_SPLIT, STEP_MAIN(looked), no_ring, 2},                                        \
+          [at + LAYER_LOOK2] = {CONV_SPLIT, STEP_MAIN(at + LAYER_DOWN2), no_ring, 2},                        \
+          [at + LAYER_DOWN4] = {CONV_SPLIT, STEP_MAIN(at + LAYER_LOOK2), no_ring, 4},                        \
+          [at + LAYER_LOOK4] = {CONV_SPLIT, STEP_MAIN(at + LAYER_DOWN4), no_ring, 4},                        \
+          [at + LAYER_DOWN8] = {CONV_SPLIT, STEP_MAIN(at + LAYER_LOOK4), no_ring, 8},                        \
+          [at + LAYER_ANSWER8] = {answer_end, STEP_MAIN(at + LAYER_DOWN8), answer_met, 8},                   \
+          [at + LAYER_SEED8] = {CONV_FACTOR, drawn, STEP_GATE(at + LAYER_DOWN8), 8},                         \
+          [at + LAYER_UP4] = {CONV_FACTOR, STEP_MAIN(at + LAYER_SEED8), STEP_GATE(at + LAYER_LOOK4), 4},     \
+          [at + LAYER_DRAW4] = {CONV_FACTOR, STEP_MAIN(at + LAYER_UP4), STEP_GATE(at + LAYER_DOWN4), 4},     \
+          [at + LAYER_UP2] = {CONV_FACTOR, STEP_MAIN(at + LAYER_DRAW4), STEP_GATE(at + LAYER_LOOK2), 2},     \
+          [at + LAYER_DRAW2] = {CONV_FACTOR, STEP_MAIN(at + LAYER_UP2), STEP_GATE(at + LAYER_DOWN2), 2},     \
+          [at + LAYER_DRAW1] = {CONV_PLAIN, STEP_MAIN(at + LAYER_DRAW2), no_ring, 2}
+
+const struct step_plan step_plans[step_count] = {
+    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
+    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},
+    PASS(first_pass, STEP_PIXELS, CONV_PLAIN, no_ring, STEP_MAIN(STEP_NOISE)),
+    [STEP_SHOWN] = {CONV_PLAIN, STEP_MAIN(first_pass + LAYER_DRAW1), no_ring, 1},
+    PASS(second_pass, STEP_SHOWN, CONV_CHANGE, STEP_MAIN(first_pass + LAYER_ANSWER8),
+         STEP_MAIN(second_pass + LAYER_ANSWER8)),
+};
+
+const struct conv *step_conv(const struct net_weights *weights, int at)
+{
+    if (at == STEP_NOISE || at == STEP_PIXELS || at == STEP_SHOWN)
+        return NULL;
+    return &weights->layers[at < STEP_SHOWN ? at - first_pass : at - second_pass];
+}
+
+unsigned step_channels(const struct net_weights *weights, int at)
+{
+    const struct conv *conv = step_conv(weights, at);
+    if (conv != NULL)
+        return conv->outputs;
+    return at == STEP_NOISE ? net_noise_channels : net_color_channels;
+}
+
+const struct step_grid step_grids[] = {
+    [CONV_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
+    [CONV_DOWN] = {1, 2, 1, 1},
+    [CONV_UP] = {2, 1, 2, 2},
+};
+
+enum conv_shape step_shape(const struct net_weights *weights, int at)
+{
+    return at == STEP_SHOWN ? CONV_UP : step_conv(weights, at)->shape;
+}
+
+unsigned step_rows_at_once(const struct net_weights *weights, int at)
+{
+    return step_plans[at].input == no_ring ? 1 : step_grids[step_shape(weights, at)].rows;
+}
+
+struct stretch step_input(enum conv_shape shape, struct stretch own)
+{
+    switch (shape) {
+    case CONV_DOWN:
+        return (struct stretch){own.first * 2, own.count * 2};
+    case CONV_UP:
+        return (struct stretch){own.first / 2, own.count / 2};
+    case CONV_3X3:
+    default:
+        return (struct stretch){own.first - 1, own.count + 2};
+    }
+}
+
+/* What a step reads of a ring to compute a stretch of its own; count 0: nothing. */
+static struct stretch step_reads(const struct net_weights *weights, int reader, int ring, struct stretch own)
+{
+    const struct step_plan *plan = &step_plans[reader];
+    if (plan->input == ring)
+        return step_input(step_shape(weights, reader), own);
+    if (plan->met == ring)
+        return own;
+    return (struct stretch){0, 0};
+}
+
+/* Both stretches in one. */
+static struct stretch stretch_of(struct stretch one, struct stretch other)
+{
+    if (one.count == 0 || other.count == 0)
+        return one.count == 0 ? other : one;
+    int64_t end = one.first + one.count, other_end = other.first + other.count;
+    int64_t first = one.first < other.first ? one.first : other.first;
+    return (struct stretch){first, (unsigned)((end > other_end ? end : other_end) - first)};
+}
+
+/* Drawn out at the beginning to a multiple of grid, and at the end to a multiple of tile in all. */
+static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsigned tile)
+{
+    const unsigned more = (unsigned)(stretch.first & (int64_t)(grid - 1));
+    stretch.first -= more;
+    stretch.count = (stretch.count + more + tile - 1) / tile * tile;
+    return stretch;
+}
+
+/* What the readers of both rings of a step look at, to compute stretches of their own. */
+static struct stretch stretch_read(const struct net_weights *weights, int at,
+                                   const struct stretch own[step_count])
+{
+    struct stretch read = {0, 0};
+    for (int reader = at + 1; reader < step_count; reader++)
+        for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++)
+            read = stretch_of(read, step_reads(weights, reader, ring, own[reader]));
+    return read;
+}
+
+void step_columns_plan(const struct net_weights *weights, unsigned band_blocks,
+                       struct stretch columns[step_count])
+{
+    for (int at = last_step; at >= 0; at--) {
+        columns[at] = stretch_read(weights, at, columns);
+        if (at == last_step)
+            columns[at].count = band_blocks * net_block_px / step_plans[at].cell_px;
+        if (at == STEP_SHOWN)
+            columns[at] = stretch_filled(columns[at], net_draw_px, net_draw_px);
+        else if (step_plans[at].input != no_ring)
+            columns[at] = stretch_filled(columns[at], step_grids[step_shape(weights, at)].grid,
+                                         step_grids[step_shape(weights, at)].columns);
+    }
+    assert(columns[STEP_SHOWN].first >= -(int64_t)net_reach_px);
+    assert(columns[STEP_SHOWN].first + columns[STEP_SHOWN].count <=
+           (int64_t)band_blocks * net_block_px + net_reach_px);
+}
+
+void step_overlaps_plan(const struct net_weights *weights, struct step_overlap overlaps[step_count])
+{
+    struct stretch columns[step_count];
+    step_columns_plan(weights, net_band_blocks, columns);
+    for (int at = 0; at < step_count; at++) {
+        const unsigned band = net_band_blocks * net_block_px / step_plans[at].cell_px;
+        overlaps[at].ahead = columns[at].first + columns[at].count - band;
+    }
+    for (int ring = 0; ring < step_count * rings_each; ring++) {
+        struct step_overlap *overlap = &overlaps[ring / rings_each];
+        int64_t first = overlap->ahead;
+        for (int reader = ring / rings_each + 1; reader < step_count; reader++) {
+            const struct stretch own = {overlaps[reader].ahead, conv_tile_side};
+            const struct stretch read = step_reads(weights, reader, ring, own);
+            first = read.count > 0 && read.first < first ? read.first : first;
+        }
+        overlap->left[ring % rings_each] = (unsigned)(overlap->ahead - first);
+    }
+}
+
+void step_rows_plan(const struct net_weights *weights, unsigned rows, struct stretch planned[step_count])
+{
+    struct stretch first[step_count], all[step_count];
+    for (int at = last_step; at >= 0; at--) {
+        const unsigned at_once = step_rows_at_once(weights, at);
+        const bool is_paired = step_plans[at].input != no_ring && step_shape(weights, at) == CONV_UP;
+        first[at] = stretch_read(weights, at, first);
+        all[at] = stretch_read(weights, at, all);
+        if (at == last_step) {
+            first[at].count = at_once;
+            all[at].count = rows * net_block_px / step_plans[at].cell_px;
+        }
+        if (is_paired) {
+            first[at] = stretch_filled(first[at], at_once, at_once);
+            all[at] = stretch_filled(all[at], at_once, at_once);
+        }
+        const unsigned more = (at_once - first[at].count % at_once) % at_once;
+        planned[at] = (struct stretch){all[at].first - more, all[at].count + more};
+    }
+}
