@@ -54,6 +54,22 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
     }
 }
 
+/*
+ * Short loops over registers are written out; not where every access is checked, for
+ * the compiler would take minutes over all those checks.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONV_UNROLL(count)
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define CONV_UNROLL(count)
+#endif
+#ifndef CONV_UNROLL
+#define CONV_PRAGMA(words) _Pragma(#words)
+#define CONV_UNROLL(count) CONV_PRAGMA(GCC unroll count)
+#endif
+
 /* A multiplication and its addition become one instruction where the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
 

@@ -86,12 +86,12 @@ CONV_INLINE void CONV_SUMS(CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS], const f
         const float *input = rows[row];
         for (unsigned k = 0; k < run; k++, weights += conv_slice, input++) {
             CONV_VECTOR weight[CONV_VECTORS];
-#pragma GCC unroll 4
+            CONV_UNROLL(4)
             for (unsigned v = 0; v < CONV_VECTORS; v++)
                 weight[v] = *(const CONV_VECTOR *)(weights + v * CONV_LANES);
-#pragma GCC unroll 16
+            CONV_UNROLL(16)
             for (unsigned p = 0; p < places; p++) {
-#pragma GCC unroll 4
+                CONV_UNROLL(4)
                 for (unsigned v = 0; v < CONV_VECTORS; v++)
                     sums[p * CONV_VECTORS + v] += weight[v] * input[p * step];
             }
@@ -111,11 +111,11 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
     CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
     if (row_count == 2)
         rows[1] = matrix->inputs[1] + place * run;
-#pragma GCC unroll 32
+    CONV_UNROLL(32)
     for (unsigned i = 0; i < places * CONV_VECTORS; i++)
         sums[i] = *(const CONV_VECTOR *)(bias + i % CONV_VECTORS * CONV_LANES);
     CONV_SUMS(sums, weights, rows, row_count, run, run, places);
-#pragma GCC unroll 32
+    CONV_UNROLL(32)
     for (unsigned i = 0; i < places * CONV_VECTORS; i++) {
         const size_t at = (place + i / CONV_VECTORS) * matrix->width + first + i % CONV_VECTORS * CONV_LANES;
         struct CONV_PLACES here = {.output = matrix->outputs + at};

@@ -32,12 +32,12 @@ CONV_TARGET static __attribute__((noinline)) void CONV_LINES(const float *const 
                                                              size_t skip, size_t count, float *lines)
 {
     const float *from[conv_tile_reads];
-#pragma GCC unroll 6
+    CONV_UNROLL(6)
     for (unsigned row = 0; row < conv_tile_reads; row++)
         from[row] = rows[row] + skip;
     for (size_t i = 0; i < count; i += CONV_LANES) {
         CONV_VECTOR d[conv_tile_reads];
-#pragma GCC unroll 6
+        CONV_UNROLL(6)
         for (unsigned row = 0; row < conv_tile_reads; row++)
             d[row] = *(const CONV_VECTOR *)(from[row] + i);
         CONV_FORWARD(d, lines + i, line_values);
@@ -53,7 +53,7 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, 
         float *to = planes + (size_t)tile * channels;
         for (unsigned i = 0; i < channels; i += CONV_LANES) {
             CONV_VECTOR d[conv_tile_reads];
-#pragma GCC unroll 6
+            CONV_UNROLL(6)
             for (unsigned k = 0; k < conv_tile_reads; k++)
                 d[k] = *(const CONV_VECTOR *)(from + k * channels + i);
             CONV_FORWARD(d, to + i, far);
@@ -66,11 +66,11 @@ CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const u
                               const unsigned tiles, float *products)
 {
     CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS];
-#pragma GCC unroll 32
+    CONV_UNROLL(32)
     for (unsigned i = 0; i < tiles * CONV_VECTORS; i++)
         sums[i] = (CONV_VECTOR){0};
     CONV_SUMS(sums, weights, &values, 1, inputs, inputs, tiles);
-#pragma GCC unroll 32
+    CONV_UNROLL(32)
     for (unsigned i = 0; i < tiles * CONV_VECTORS; i++)
         *(CONV_VECTOR *)(products + i / CONV_VECTORS * conv_slice + i % CONV_VECTORS * CONV_LANES) = sums[i];
 }
@@ -129,22 +129,22 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
 {
     const size_t outputs = conv->outputs;
     CONV_VECTOR lines[conv_tile_side][conv_tile_reads], out[conv_tile_side];
-#pragma GCC unroll 6
+    CONV_UNROLL(6)
     for (unsigned column = 0; column < conv_tile_reads; column++) {
         CONV_VECTOR m[conv_tile_reads];
-#pragma GCC unroll 6
+        CONV_UNROLL(6)
         for (unsigned line = 0; line < conv_tile_reads; line++)
             m[line] = *(const CONV_VECTOR *)(products + (line * conv_tile_reads + column) * product_values);
         CONV_INVERSE(m, out);
-#pragma GCC unroll 4
+        CONV_UNROLL(4)
         for (unsigned row = 0; row < conv_tile_side; row++)
             lines[row][column] = out[row];
     }
     const CONV_VECTOR base = *(const CONV_VECTOR *)(conv->bias + channel);
-#pragma GCC unroll 4
+    CONV_UNROLL(4)
     for (unsigned row = 0; row < conv_tile_side; row++) {
         CONV_INVERSE(lines[row], out);
-#pragma GCC unroll 4
+        CONV_UNROLL(4)
         for (unsigned column = 0; column < conv_tile_side; column++) {
             const size_t at = place + column * outputs;
             struct CONV_PLACES here = {.output = rows->outputs[row] + at};
