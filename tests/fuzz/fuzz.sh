@@ -30,18 +30,34 @@ sources_of() {
     fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_store.c -Wl,--wrap=write" ;;
     fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
     # The extractor searches for long: its engine is built quick, without a call at every comparison.
-    fuzz_watermark) echo "$root"/src/engine/*.c -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
+    fuzz_watermark) echo $(ls "$root"/src/engine/*.c | grep -v /protect) -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
     fuzz_jpeg | fuzz_webp) echo "$here/codec_harness.c" ;;
     esac
 }
 
+target_is_built() {
+    [ "$1" -nt libengine.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
+        [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] &&
+        [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$1")" ]
+}
+
+target_build() {
+    clang $flags -fsanitize=fuzzer -D_GNU_SOURCE -DFUZZ_TARGET="$1" -I"$root/include" -I"$root/src" -I"$tree" -I"$here" \
+        -o "$1.new" "$here/entry.c" "$here/$1.c" $(sources_of "$1") $linked
+    mv "$1.new" "$1"
+}
+
+# As many at a time as there are processors.
+building=0
 for source in "$here"/fuzz_*.c; do
     name=$(basename "$source" .c)
-    [ "$name" -nt libengine.a ] && [ "$name" -nt libapi.a ] && [ "$name" -nt libcodec.a ] && [ "$name" -nt libbase.a ] &&
-        [ "$name" -nt libhttp.a ] && [ "$name" -nt libservice.a ] && [ "$name" -nt libdomain.a ] &&
-        [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$name")" ] && continue
-    clang $flags -fsanitize=fuzzer -D_GNU_SOURCE -DFUZZ_TARGET="$name" -I"$root/include" -I"$root/src" -I"$tree" -I"$here" \
-        -o "$name.new" "$here/entry.c" "$source" $(sources_of "$name") $linked
-    mv "$name.new" "$name"
+    target_is_built "$name" && continue
+    if [ $building -eq "$(nproc)" ]; then
+        wait -n
+        building=$((building - 1))
+    fi
+    target_build "$name" &
+    building=$((building + 1))
 done
+for ((; building > 0; building--)); do wait -n; done
 exec "$IMGWARD_PYTHON" "$here/run.py" "$@"
