@@ -14,7 +14,7 @@ parts=(
     "unit#unit tests of every room (make check)"
     "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#the walls, format, length of functions"
-    "api#the contract over HTTPS, on a stack of its own"
+    "api#the contract over HTTPS, on three stacks of its own side by side"
     "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
     "rounds#seeded rounds that break one thing each, every fault point among them, on a stack of its own"
     "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
@@ -92,16 +92,64 @@ part_lint() {
     count "${numbers[@]}"
 }
 
-pytest_run() {
-    local report=$out/$part.xml
-    rm -f "$report"
-    IMGWARD_TEST_VAR=$out/$part "$python" -m pytest -q -p no:cacheprovider --tb=short --junitxml="$report" \
-        "$@" 2>&1 | tee "$out/$part.log" | tail -n 80
-    "$python" "$root/tests/junit_rules.py" "$report"
-    count $("$python" "$root/tests/junit_count.py" "$report")
+# One session over the files that are named: its report, its log and its stack are named NAME.
+pytest_session() {
+    local name=$1
+    shift
+    rm -f "$out/$name.xml"
+    IMGWARD_TEST_VAR=$out/$name "$python" -m pytest -q -p no:cacheprovider --tb=short --junitxml="$out/$name.xml" \
+        "$@" 2>&1 | tee "$out/$name.log" | tail -n 80
 }
 
-part_api() { pytest_run "$root/tests/api"; }
+# Lists and counts what sessions reported.
+pytest_count() {
+    local reports=("${@/#/$out/}")
+    reports=("${reports[@]/%/.xml}")
+    "$python" "$root/tests/junit_rules.py" "${reports[@]}"
+    count $("$python" "$root/tests/junit_count.py" "${reports[@]}")
+}
+
+pytest_run() {
+    pytest_session "$part" "$@"
+    pytest_count "$part"
+}
+
+# The tests of the API mostly wait, too, and a file's tests only for their own stack: their files run in groups side by
+# side, each group on a stack of its own.  The longest are named, group by group; all others are the last group.
+api_groups=(
+    "test_7_webhooks test_5_processing"
+    "test_3_2_urls test_zero_copy test_6_large_lists"
+)
+
+# The files of a group, counted from 1.
+api_files() {
+    local place name
+    for name in "$root"/tests/api/test_*.py; do
+        for ((place = 0; place < ${#api_groups[@]}; place++)); do
+            [[ " ${api_groups[place]} " != *" $(basename "$name" .py) "* ]] || break
+        done
+        [ $((place + 1)) -ne "$1" ] || printf '%s\n' "$name"
+    done
+}
+
+part_api() {
+    local place name files groups=$((${#api_groups[@]} + 1)) names=() waited=()
+    export IMGWARD_ANSWERS=$out/api-answers
+    rm -rf "$IMGWARD_ANSWERS"
+    for ((place = 1; place <= groups; place++)); do
+        names+=("api-$place")
+        mapfile -t files < <(api_files "$place")
+        pytest_session "api-$place" "${files[@]}" >"$out/api-$place.told" 2>&1 &
+        waited+=($!)
+    done
+    wait "${waited[@]}"
+    for name in "${names[@]}"; do cat "$out/$name.told"; done
+    # It looks back on all of them.
+    pytest_session api-last "$root/tests/api/test_openapi.py::test_every_documented_answer_was_seen"
+    unset IMGWARD_ANSWERS
+    pytest_count "${names[@]}" api-last
+}
+
 part_fault() { pytest_run "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }
 part_rounds() { pytest_run "$root/tests/fault/test_rounds.py"; }
 part_ops() { pytest_run "$root/tests/ops"; }

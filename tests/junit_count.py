@@ -1,17 +1,17 @@
-"""Prints "passed failed skipped" of a JUnit file; a missing file, or one without a test, is one failure."""
+"""Prints "passed failed skipped" of JUnit files together; a missing file, or one without a test, is one failure."""
 import sys
 import xml.etree.ElementTree
 
-try:
-    suites = list(xml.etree.ElementTree.parse(sys.argv[1]).getroot().iter("testsuite"))
-except (OSError, xml.etree.ElementTree.ParseError):
-    print(0, 1, 0)
-    sys.exit()
+
+def numbers(path):
+    try:
+        suites = list(xml.etree.ElementTree.parse(path).getroot().iter("testsuite"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return 0, 1, 0
+    tests, failures, errors, skipped = (sum(int(suite.get(name, 0)) for suite in suites)
+                                        for name in ("tests", "failures", "errors", "skipped"))
+    bad = failures + errors if tests else 1
+    return max(tests - bad - skipped, 0), bad, skipped
 
 
-def total(name):
-    return sum(int(suite.get(name, 0)) for suite in suites)
-
-
-bad = total("failures") + total("errors") if total("tests") else 1
-print(max(total("tests") - bad - total("skipped"), 0), bad, total("skipped"))
+print(*map(sum, zip(*map(numbers, sys.argv[1:]))))

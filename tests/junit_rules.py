@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lists the rules that a JUnit report's tests are named after, file by file, each with how it went.
+"""Lists the rules that the tests of JUnit reports are named after, file by file, each with how it went.
 
 A test of several cases stands once, with their number.
 """
@@ -17,12 +17,11 @@ def outcome(case):
 
 
 def main():
-    if not os.path.exists(sys.argv[1]):
-        return
     rules = collections.OrderedDict()
-    for case in xml.etree.ElementTree.parse(sys.argv[1]).iter("testcase"):
-        rule = case.get("name").split("[")[0].removeprefix("test_").replace("_", " ")
-        rules.setdefault((case.get("classname").split(".")[-1], rule), []).append(outcome(case))
+    for report in filter(os.path.exists, sys.argv[1:]):
+        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+            rule = case.get("name").split("[")[0].removeprefix("test_").replace("_", " ")
+            rules.setdefault((case.get("classname").split(".")[-1], rule), []).append(outcome(case))
     last = None
     for (file, rule), outcomes in rules.items():
         if file != last:

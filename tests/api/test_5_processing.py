@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageCms
 
 import pictures
-from client import ORDERS
+from client import ORDERS, children
 
 
 def result_of(client, name, data, **fields):
@@ -180,22 +180,21 @@ def test_a_pending_order_that_never_started_fails(client, stack):
 
 
 def test_the_image_process_is_sealed(stack, client):
-    """While a picture is in work its process has no way to files or sockets: seccomp is on."""
+    """While a picture is in work its process, a child of this stack's worker, has no way to files or sockets: seccomp is on."""
     import threading
     data = pictures.jpeg(2400, 1800)
     found = []
     thread = threading.Thread(target=lambda: client.order_whole([(f"{number}.jpg", data) for number in range(4)]))
     thread.start()
     while thread.is_alive():
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                try:
-                    if os.path.basename(open(f"/proc/{name}/cmdline", "rb").read().split(b"\0")[0]) != b"imgward-image":
-                        continue
-                    status = open(f"/proc/{name}/status", encoding="ascii").read()
-                    found.append("Seccomp:\t2" in status and "NoNewPrivs:\t1" in status)
-                except (FileNotFoundError, ProcessLookupError, PermissionError):
+        for name in children(stack.pid("worker")):
+            try:
+                if os.path.basename(open(f"/proc/{name}/cmdline", "rb").read().split(b"\0")[0]) != b"imgward-image":
                     continue
+                status = open(f"/proc/{name}/status", encoding="ascii").read()
+                found.append("Seccomp:\t2" in status and "NoNewPrivs:\t1" in status)
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
         time.sleep(0.1)
     thread.join()
     assert found and any(found)
