@@ -18,7 +18,7 @@ import torch
 from generator import Generator
 
 MAGIC = b"IWPROTEC"
-VERSION = 2
+VERSION = 3
 SLOPES = 5
 GAINS = 2
 

@@ -9,15 +9,30 @@ import torch.nn.functional as F
 from torch import nn
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
-WIDTHS = (16, 32, 32, 64, 64)
+WIDTHS = (16, 16, 32, 32, 64)
 ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
-MASK_FLOOR = 0.0125
-MASK_KNEE = 0.05
-AMPLITUDE = 0.05  # how far the first pass moves what the second looks at, where the mask is 1
+STEPS = 3  # after the draw from noise
+KEPT = 0.5  # of what was drawn, when a step adds to it
 MARGIN = 128  # of repeated pixels around a picture
+
+
+class Way:
+    """What a strength asks for: PSNR in dB; floor and knee of the mask; and how far what is drawn moves what the next
+    pass looks at, where the mask is 1."""
+
+    def __init__(self, psnr_db, floor, knee, amplitude):
+        self.psnr_db, self.floor, self.knee, self.amplitude = psnr_db, floor, knee, amplitude
+
+
+WAYS = {
+    "low": Way(40, 0.0068, 0.072, 0.15),
+    "standard": Way(37, 0.0088, 0.072, 0.16),
+    "high": Way(34, 0.0098, 0.072, 0.22),
+}
+STANDARD = WAYS["standard"]
 
 
 def conv(inputs, outputs):
@@ -58,7 +73,8 @@ class Generator(Encoder):
     Down to an eighth of the resolution it looks at the picture and answers with what an encoder
     would make of it, and up again it draws.  What is drawn passes, at every resolution, gates
     that what was seen there opens and shuts.  First it draws from seeded noise; then it looks at
-    the picture with that laid over it, and draws from how far its answer moved.
+    the picture with that laid over it, and draws from how far its answer moved; and again, adding
+    to half of what it has drawn that way.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -89,13 +105,16 @@ class Generator(Encoder):
         h = F.pixel_shuffle(self.up2(self.draw4(h) * gates[2]), 2) * gates[1]
         return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
-    def forward(self, x, noise):
+    def forward(self, x, noise, way=STANDARD):
         """noise: -1..1, an eighth of x's size."""
-        mask = texture_mask(x)
+        mask = texture_mask(x, way)
         gates, before = self.look(x)
-        unit = bounded(self.draw(gates, noise * self.gains[0]), mask)
-        gates, after = self.look(x + AMPLITUDE * unit)
-        return bounded(self.draw(gates, (after - before) * self.gains[1]), mask)
+        unit, drawn = bounded(self.draw(gates, noise * self.gains[0]), mask), 0
+        for _ in range(STEPS):
+            gates, after = self.look(x + way.amplitude * unit)
+            drawn = KEPT * drawn + self.draw(gates, (after - before) * self.gains[1])
+            unit = bounded(drawn, mask)
+        return unit
 
 
 def bounded(raw, mask):
@@ -108,8 +127,8 @@ def luma_of(x):
     return LUMA[0] * x[:, 0:1] + LUMA[1] * x[:, 1:2] + LUMA[2] * x[:, 2:3]
 
 
-def texture_mask(x):
-    """How much each place hides, 0.25 (flat) .. 1: from the spread of luma in 4x4 blocks.
+def texture_mask(x, way=STANDARD):
+    """How much each place hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there.
@@ -120,7 +139,7 @@ def texture_mask(x):
     spread = F.avg_pool2d(centred.square(), 4).add(1e-8).sqrt()
     root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
     near = F.avg_pool2d(root, 3, 1).square()
-    mask = (near + MASK_FLOOR) / (near + MASK_KNEE)
+    mask = (near + way.floor) / (near + way.knee)
     return F.interpolate(mask, scale_factor=4, mode="bilinear", align_corners=False)
 
 
@@ -152,20 +171,20 @@ def grid_offset(seed):
     return (place & 3) * 8, (place >> 2 & 3) * 8
 
 
-def perturbation(net, x, seeds):
+def perturbation(net, x, seeds, way=STANDARD):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 8, x.shape[3] // 8) for seed in seeds])
-    return net(x, noise.to(x.device))
+    return net(x, noise.to(x.device), way)
 
 
-def shipped_perturbation(net, x, seed):
+def shipped_perturbation(net, x, seed, way=STANDARD):
     """The unit perturbation as the C engine computes it: one picture of any size, moved on
     the grid by its seed, its edges repeated."""
     left, top = grid_offset(seed)
     height, width = x.shape[2:]
     right, bottom = MARGIN + -(width + left) % 8, MARGIN + -(height + top) % 8
     padded = F.pad(x, (MARGIN + left, right, MARGIN + top, bottom), mode="replicate")
-    unit = perturbation(net, padded, [seed])
+    unit = perturbation(net, padded, [seed], way)
     return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]
 
 

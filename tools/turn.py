@@ -11,13 +11,14 @@ import random
 import torch
 import torch.nn.functional as F
 
-from generator import AMPLITUDE, LUMA, Generator, bounded, perturbation, texture_mask
+from generator import LUMA, STANDARD, Generator, bounded, perturbation, texture_mask
 from pictures import batch_of, list_pictures, load_picture, split_pictures
 from train import SD15
 
 STEEP = 10       # slope of a gate times the spread of what it sees: nearly a step
 WIDE = 1.6       # sigma in px of what is smooth
-LEVELS = (0.5, 0.5)  # root mean square of what is drawn, times the mask, before it is bounded
+LOOKS = ("down2", "look2", "down4", "look4", "down8")
+LEVELS = (0.5, 0.18)  # root mean square of what is drawn, times the mask, before it is bounded
 
 
 def turned_2x2(weight):
@@ -61,7 +62,7 @@ def less_colour(weight, colour):
 
 @torch.no_grad()
 def turned(follower, x, options):
-    net = Generator()
+    net = Generator(tuple(follower[name + ".weight"].shape[0] for name in LOOKS))
     for name in ("down2", "look2", "down4", "look4", "down8", "answer8"):
         getattr(net, name).weight.copy_(follower[name + ".weight"])
         getattr(net, name).bias.copy_(follower[name + ".bias"])
@@ -88,7 +89,7 @@ def measure_gains(net, x):
     noise = torch.rand(x.shape[0], net.answer8.out_channels, x.shape[2] // 8, x.shape[3] // 8) * 2 - 1
     gates, before = net.look(x)
     net.gains[0] = LEVELS[0] / (net.draw(gates, noise) * mask).square().mean().sqrt()
-    shown = x + AMPLITUDE * bounded(net.draw(gates, noise * net.gains[0]), mask)
+    shown = x + STANDARD.amplitude * bounded(net.draw(gates, noise * net.gains[0]), mask)
     gates, after = net.look(shown)
     net.gains[1] = LEVELS[1] / (net.draw(gates, after - before) * mask).square().mean().sqrt()
 
@@ -98,11 +99,11 @@ def main():
     parser.add_argument("follower", nargs="+", help="checkpoints of train.py, whose mean is taken")
     parser.add_argument("out")
     parser.add_argument("--images", required=True)
-    parser.add_argument("--smooth", type=float, default=0.7, help="sigma in px")
-    parser.add_argument("--less", type=float, default=1.1, help="of what is smooth")
-    parser.add_argument("--colour", type=float, default=0.5)
+    parser.add_argument("--smooth", type=float, default=0.575, help="sigma in px")
+    parser.add_argument("--less", type=float, default=1.18, help="of what is smooth")
+    parser.add_argument("--colour", type=float, default=0.9)
     parser.add_argument("--sd15", type=float, default=1.0, help="weight of the answers like sd15's")
-    parser.add_argument("--sana", type=float, default=5.0, help="and of those like sana's")
+    parser.add_argument("--sana", type=float, default=0.47, help="and of those like sana's")
     options = parser.parse_args()
     torch.manual_seed(20261122)
     names, _ = split_pictures(list_pictures(options.images), 20261121)

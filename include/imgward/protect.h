@@ -6,8 +6,8 @@
  * and pixels of alpha 0 are left alone).  Knows nothing of files, formats or
  * metadata.  Deterministic: the same picture, seed, weights and kind of
  * processor give the same bits.  One thread; all memory is taken by malloc
- * when a plan is made, in proportion to the picture (3 bytes a pixel, some 2 KiB a row and a
- * working set of at most 16 MiB).  Nothing is compiled at run time.
+ * when a plan is made, in proportion to the picture (3 bytes a pixel, a working set of some 16 MiB, and 9 KiB
+ * a row, or 32 KiB a column where that is less).  Nothing is compiled at run time.
  *
  * doc/protection.md says what the engine does and what it may claim to do.
  */
@@ -50,12 +50,13 @@ enum iw_error protect_new(struct protect **protect, const void *weights, size_t 
 void protect_free(struct protect *protect);
 
 /*
- * Computes the unit perturbation of a picture.  The seed moves the network's
+ * Computes the unit perturbation of a picture, as a strength wants it hidden.  The seed moves the network's
  * grid by 0 to 24 px each way and draws its noise.  Borrows protect; does not
  * keep the picture.  NO_MEMORY.
  */
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
-                               const struct image *image, uint64_t seed) IW_MUST_USE;
+                               const struct image *image, enum protect_strength strength,
+                               uint64_t seed) IW_MUST_USE;
 void protect_plan_free(struct protect_plan *plan);
 
 /*

@@ -34,13 +34,18 @@ struct protect_plan {
 
 /* ---- strengths */
 
+/*
+ * What is less strong hides better: flat parts take less.  tools/generator.py has
+ * the same ways.
+ */
 static const struct {
     const char *name;
     double psnr_db;
+    struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40},
-    [PROTECT_STANDARD] = {"standard", 37},
-    [PROTECT_HIGH] = {"high", 34},
+    [PROTECT_LOW] = {"low", 40, {{0.0068f, 0.072f}, 0.15f}},
+    [PROTECT_STANDARD] = {"standard", 37, {{0.0088f, 0.072f}, 0.16f}},
+    [PROTECT_HIGH] = {"high", 34, {{0.0098f, 0.072f}, 0.22f}},
 };
 
 double protect_strength_db(enum protect_strength strength)
@@ -172,7 +177,7 @@ static void plan_count(struct protect_plan *plan, const struct image *image)
 }
 
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
-                               const struct image *image, uint64_t seed)
+                               const struct image *image, enum protect_strength strength, uint64_t seed)
 {
     unsigned colors = image_has_color(image) ? 3 : 1;
     size_t samples = (size_t)image->width_px * image->height_px * colors;
@@ -184,7 +189,8 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->height_px = image->height_px;
     new->colors = colors;
     new->depth_bits = image->depth_bits;
-    enum iw_error error = unit_compute(&protect->net, image, seed, new->units, &new->is_bare);
+    enum iw_error error =
+        unit_compute(&protect->net, image, &strengths[strength].way, seed, new->units, &new->is_bare);
     if (error != IW_OK) {
         free(new);
         return error;
@@ -445,7 +451,7 @@ enum iw_error protect_apply(const struct protect *protect, struct image *image,
                             enum protect_strength strength, uint64_t seed, struct protect_report *report)
 {
     struct protect_plan *plan = NULL;
-    enum iw_error error = protect_plan_new(&plan, protect, image, seed);
+    enum iw_error error = protect_plan_new(&plan, protect, image, strength, seed);
     if (error != IW_OK)
         return error;
     report->target_db = protect_strength_db(strength);

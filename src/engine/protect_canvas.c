@@ -14,7 +14,6 @@ enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
-static const float mask_floor = 0.0125f, mask_knee = 0.05f;
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)
@@ -155,18 +154,25 @@ static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, f
     spreads_root(roots, blocks);
 }
 
+float canvas_hidden(const struct canvas_hiding *hiding, float spread)
+{
+    return (spread + hiding->floor) / (spread + hiding->knee);
+}
+
 /*
  * The mean of roots over 3x3 blocks, squared: one edge beside a flat area does
  * not lift the mask there as a mean of spreads would.
  */
-ENGINE_CLONES static void mask_row(const float *const roots[3], size_t count, float *mask)
+ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const float *const roots[3],
+                                   size_t count, float *mask)
 {
+    const float floor = hiding->floor, knee = hiding->knee;
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
         for (unsigned row = 0; row < 3; row++)
             sum += roots[row][i] + roots[row][i + 1] + roots[row][i + 2];
         float near = sum / 9 * (sum / 9);
-        mask[i] = (near + mask_floor) / (near + mask_knee);
+        mask[i] = (near + floor) / (near + knee);
     }
 }
 
@@ -180,7 +186,7 @@ size_t canvas_mask_rows(const struct canvas *canvas)
     return (size_t)canvas->rows + 2 * canvas_mask_margin;
 }
 
-float *canvas_mask(const struct canvas *canvas)
+float *canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *mask = malloc(sizeof(float) * rows * columns);
@@ -193,7 +199,7 @@ float *canvas_mask(const struct canvas *canvas)
                 continue;
             const float *const roots[3] = {ring + (row - 2) % 3 * blocks, ring + (row - 1) % 3 * blocks,
                                            ring + row % 3 * blocks};
-            mask_row(roots, columns, mask + (row - 2) * columns);
+            mask_row(hiding, roots, columns, mask + (row - 2) * columns);
         }
     } else {
         free(mask);

@@ -40,10 +40,18 @@ size_t canvas_mask_columns(const struct canvas *canvas);
 size_t canvas_mask_rows(const struct canvas *canvas);
 
 /*
- * The texture mask, 0.25 (flat) .. 1, for every block and canvas_mask_margin more on
- * each side, row by row, malloc'ed.  NULL: no memory.
+ * How the texture mask follows the spread of luma around a block: (spread + floor) /
+ * (spread + knee), so from floor / knee where it is flat towards 1.
  */
-float *canvas_mask(const struct canvas *canvas);
+struct canvas_hiding {
+    float floor, knee;
+};
+
+float canvas_hidden(const struct canvas_hiding *hiding, float spread);
+
+/* The texture mask for every block and canvas_mask_margin more on each side, row by row, malloc'ed.  NULL: no
+ * memory. */
+float *canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding);
 
 /*
  * The mask of one row of pixels, block by block from a column of blocks on,

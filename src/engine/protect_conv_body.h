@@ -65,6 +65,8 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
     }
     if (end == CONV_CHANGE)
         sum -= *(const CONV_VECTOR *)places.before;
+    if (end == CONV_GATHER)
+        sum += *(const CONV_VECTOR *)places.before * .5f;
     if (end == CONV_FACTOR) {
         CONV_STEPS steps = *(const CONV_STEPS *)places.factor;
         sum *= __builtin_convertvector(__builtin_convertvector(steps, CONV_INTEGERS), CONV_VECTOR) *
@@ -156,10 +158,10 @@ CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv
                                       .gates = rows->gates[0]};
     if (conv->inputs == 3)
         CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 3, count);
+    else if (conv->inputs == 16)
+        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 16, count);
     else if (conv->inputs == 32)
         CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 32, count);
-    else if (conv->inputs == 64)
-        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 64, count);
     else
         CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * conv->inputs, count);
 }

@@ -44,6 +44,7 @@ struct run {
     struct step steps[step_count];
     bool is_rehearsal;        /* nothing is computed: what is asked for is noted in kept */
     bool has_left, has_right; /* bands beside this one */
+    bool is_whole;            /* one band is all: nothing is left to others */
     float *scratch;           /* of the kernels */
     void *nothing;            /* a row of zeros, as long as the longest */
     int64_t first_px;
@@ -118,6 +119,8 @@ static unsigned char *edge_row(const struct step *step, int ring, int64_t row, s
 static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
 {
     const struct step *step = &run->steps[at];
+    if (run->is_whole)
+        return;
     for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++) {
         const int64_t left = step->overlap.left[ring % rings_each];
         for (int64_t here = row; left > 0 && here < row + count; here++) {
@@ -150,7 +153,7 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
         rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
     for (int i = 0; i < (int)counts->rows; i++) {
         void *met = row_read(run, plan->met, row + i, column);
-        rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
+        rows.before[i] = plan->end == CONV_CHANGE || plan->end == CONV_GATHER ? met : NULL;
         rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
         rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, column);
         rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, column);
@@ -158,9 +161,9 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     return rows;
 }
 
-static void step_shown(struct run *run, const struct conv_rows *rows, int64_t row)
+static void step_shown(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    const struct stretch columns = run->steps[STEP_SHOWN].columns;
+    const struct stretch columns = run->steps[at].columns;
     run->ends->shown(run->ends->data, row, run->first_px + columns.first, columns.count / 2, rows->inputs[0],
                      rows->outputs);
 }
@@ -174,7 +177,7 @@ static void step_layer(struct run *run, int at, int64_t row)
     if (run->is_rehearsal)
         return;
     if (conv == NULL)
-        step_shown(run, &rows, row);
+        step_shown(run, at, &rows, row);
     else if (conv->shape == CONV_DOWN)
         kernels->down(conv, &rows, columns);
     else if (conv->shape == CONV_UP)
@@ -288,7 +291,8 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
         longest = step->row_values > longest ? step->row_values : longest;
         step->edge_rows = step->rows.count + conv_tile_side;
         const size_t value_bytes = ring_value_bytes(ring);
-        const size_t edge_bytes = step->overlap.left[which] * step->channels * value_bytes;
+        const size_t edge_bytes =
+            run->is_whole ? 0 : step->overlap.left[which] * step->channels * value_bytes;
         step->rings[which] = piece_take(memory, &size, step->kept[which] * step->row_values * value_bytes);
         step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
     }
@@ -310,12 +314,21 @@ static void *run_memory(struct run *run, unsigned band_blocks)
     return memory;
 }
 
+/*
+ * How wide the bands are.  A band takes memory with its width, what bands leave one
+ * another takes a quarter of that with the height: a tall picture is one band.
+ */
+static unsigned band_width(const struct net *net, unsigned rows, unsigned columns)
+{
+    const unsigned whole = (columns + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
+    return net->band_blocks < whole && columns > rows / 4 ? net->band_blocks : whole;
+}
+
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
-    struct run run = {.net = net, .ends = ends};
+    const unsigned band = band_width(net, rows, columns);
+    struct run run = {.net = net, .ends = ends, .is_whole = band >= columns};
     const unsigned cell_px = step_plans[last_step].cell_px;
-    const unsigned whole = (columns + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
-    const unsigned band = net->band_blocks < whole ? net->band_blocks : whole;
     run_rehearse(&run);
     rows_plan(&run, rows);
     void *memory = run_memory(&run, band);

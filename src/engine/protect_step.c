@@ -1,41 +1,67 @@
 #include "engine/protect_step.h"
 
 #include <assert.h>
+#include <stdbool.h>
 
 #include "engine/protect_net.h"
 
-/*
- * The layers of a pass: the step it looks at, how its answer ends and what that
- * meets, and the ring it draws from.
- */
-#define PASS(at, looked, answer_end, answer_met, drawn)                                                      \
-    [at + LAYER_DOWN2] = {CONV_SPLIT, STEP_MAIN(looked), no_ring, 2},                                        \
-          [at + LAYER_LOOK2] = {CONV_SPLIT, STEP_MAIN(at + LAYER_DOWN2), no_ring, 2},                        \
-          [at + LAYER_DOWN4] = {CONV_SPLIT, STEP_MAIN(at + LAYER_LOOK2), no_ring, 4},                        \
-          [at + LAYER_LOOK4] = {CONV_SPLIT, STEP_MAIN(at + LAYER_DOWN4), no_ring, 4},                        \
-          [at + LAYER_DOWN8] = {CONV_SPLIT, STEP_MAIN(at + LAYER_LOOK4), no_ring, 8},                        \
-          [at + LAYER_ANSWER8] = {answer_end, STEP_MAIN(at + LAYER_DOWN8), answer_met, 8},                   \
-          [at + LAYER_SEED8] = {CONV_FACTOR, drawn, STEP_GATE(at + LAYER_DOWN8), 8},                         \
-          [at + LAYER_UP4] = {CONV_FACTOR, STEP_MAIN(at + LAYER_SEED8), STEP_GATE(at + LAYER_LOOK4), 4},     \
-          [at + LAYER_DRAW4] = {CONV_FACTOR, STEP_MAIN(at + LAYER_UP4), STEP_GATE(at + LAYER_DOWN4), 4},     \
-          [at + LAYER_UP2] = {CONV_FACTOR, STEP_MAIN(at + LAYER_DRAW4), STEP_GATE(at + LAYER_LOOK2), 2},     \
-          [at + LAYER_DRAW2] = {CONV_FACTOR, STEP_MAIN(at + LAYER_UP2), STEP_GATE(at + LAYER_DOWN2), 2},     \
-          [at + LAYER_DRAW1] = {CONV_PLAIN, STEP_MAIN(at + LAYER_DRAW2), no_ring, 2}
+/* A step's rings by pass and layer. */
+#define OUT(pass, layer)  STEP_MAIN(STEP_LAYER(pass, layer))
+#define GATE(pass, layer) STEP_GATE(STEP_LAYER(pass, layer))
 
+/* What every pass looks with, and what it draws with up to the last layer, from a ring. */
+#define LOOK(pass)                                                                                           \
+    [STEP_LAYER(pass, LAYER_DOWN2)] = {CONV_SPLIT, STEP_MAIN(STEP_LOOKED(pass)), no_ring, 2},                \
+                      [STEP_LAYER(pass, LAYER_LOOK2)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN2), no_ring, 2},    \
+                      [STEP_LAYER(pass, LAYER_DOWN4)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK2), no_ring, 4},    \
+                      [STEP_LAYER(pass, LAYER_LOOK4)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN4), no_ring, 4},    \
+                      [STEP_LAYER(pass, LAYER_DOWN8)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK4), no_ring, 8}
+#define DRAW(pass, ring)                                                                                     \
+    [STEP_LAYER(                                                                                             \
+        pass,                                                                                                \
+        LAYER_SEED8)] = {CONV_FACTOR, ring, GATE(pass, LAYER_DOWN8), 8},                                     \
+        [STEP_LAYER(pass, LAYER_UP4)] = {CONV_FACTOR, OUT(pass, LAYER_SEED8), GATE(pass, LAYER_LOOK4), 4},   \
+        [STEP_LAYER(pass, LAYER_DRAW4)] = {CONV_FACTOR, OUT(pass, LAYER_UP4), GATE(pass, LAYER_DOWN4), 4},   \
+        [STEP_LAYER(pass, LAYER_UP2)] = {CONV_FACTOR, OUT(pass, LAYER_DRAW4), GATE(pass, LAYER_LOOK2), 2},   \
+        [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2}
+
+/* A pass after the first: it looks at what the one before drew, and draws from how far its answer moved. */
+#define FOLLOW(pass)                                                                                         \
+    [STEP_LOOKED(pass)] = {CONV_PLAIN, OUT((pass)-1, LAYER_DRAW1), no_ring, 1}, LOOK(pass),                  \
+    [STEP_LAYER(pass, LAYER_ANSWER8)] = {CONV_CHANGE, OUT(pass, LAYER_DOWN8), OUT(0, LAYER_ANSWER8), 8},     \
+    DRAW(pass, OUT(pass, LAYER_ANSWER8))
+
+/* What the last layer adds to half of what the passes before drew; the first pass drew noise. */
+#define GATHER(pass)                                                                                         \
+    [STEP_LAYER(pass, LAYER_DRAW1)] = {CONV_GATHER, OUT(pass, LAYER_DRAW2), OUT((pass)-1, LAYER_DRAW1), 2}
+
+/* clang-format off */
 const struct step_plan step_plans[step_count] = {
     [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
     [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},
-    PASS(first_pass, STEP_PIXELS, CONV_PLAIN, no_ring, STEP_MAIN(STEP_NOISE)),
-    [STEP_SHOWN] = {CONV_PLAIN, STEP_MAIN(first_pass + LAYER_DRAW1), no_ring, 1},
-    PASS(second_pass, STEP_SHOWN, CONV_CHANGE, STEP_MAIN(first_pass + LAYER_ANSWER8),
-         STEP_MAIN(second_pass + LAYER_ANSWER8)),
+    LOOK(0),
+    [STEP_LAYER(0, LAYER_ANSWER8)] = {CONV_PLAIN, OUT(0, LAYER_DOWN8), no_ring, 8},
+    DRAW(0, STEP_MAIN(STEP_NOISE)),
+    [STEP_LAYER(0, LAYER_DRAW1)] = {CONV_PLAIN, OUT(0, LAYER_DRAW2), no_ring, 2},
+    FOLLOW(1),
+    [STEP_LAYER(1, LAYER_DRAW1)] = {CONV_PLAIN, OUT(1, LAYER_DRAW2), no_ring, 2},
+    FOLLOW(2), GATHER(2),
+    FOLLOW(3), GATHER(3),
 };
+/* clang-format on */
+
+_Static_assert((int)pass_count == 4, "the table has every pass");
+
+/* Whether a step is a picture with what was drawn laid over it. */
+static bool step_is_shown(int at)
+{
+    return at != STEP_NOISE && at != STEP_PIXELS && (at - STEP_PIXELS) % steps_of_pass == 0;
+}
 
 const struct conv *step_conv(const struct net_weights *weights, int at)
 {
-    if (at == STEP_NOISE || at == STEP_PIXELS || at == STEP_SHOWN)
-        return NULL;
-    return &weights->layers[at < STEP_SHOWN ? at - first_pass : at - second_pass];
+    const int layer = (at - STEP_PIXELS) % steps_of_pass - 1;
+    return at == STEP_NOISE || layer < 0 ? NULL : &weights->layers[layer];
 }
 
 unsigned step_channels(const struct net_weights *weights, int at)
@@ -54,7 +80,7 @@ const struct step_grid step_grids[] = {
 
 enum conv_shape step_shape(const struct net_weights *weights, int at)
 {
-    return at == STEP_SHOWN ? CONV_UP : step_conv(weights, at)->shape;
+    return step_is_shown(at) ? CONV_UP : step_conv(weights, at)->shape;
 }
 
 unsigned step_rows_at_once(const struct net_weights *weights, int at)
@@ -123,14 +149,14 @@ void step_columns_plan(const struct net_weights *weights, unsigned band_blocks,
         columns[at] = stretch_read(weights, at, columns);
         if (at == last_step)
             columns[at].count = band_blocks * net_block_px / step_plans[at].cell_px;
-        if (at == STEP_SHOWN)
+        if (step_is_shown(at))
             columns[at] = stretch_filled(columns[at], net_draw_px, net_draw_px);
         else if (step_plans[at].input != no_ring)
             columns[at] = stretch_filled(columns[at], step_grids[step_shape(weights, at)].grid,
                                          step_grids[step_shape(weights, at)].columns);
     }
-    assert(columns[STEP_SHOWN].first >= -(int64_t)net_reach_px);
-    assert(columns[STEP_SHOWN].first + columns[STEP_SHOWN].count <=
+    assert(columns[STEP_LOOKED(1)].first >= -(int64_t)net_reach_px);
+    assert(columns[STEP_LOOKED(1)].first + columns[STEP_LOOKED(1)].count <=
            (int64_t)band_blocks * net_block_px + net_reach_px);
 }
 

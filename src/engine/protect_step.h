@@ -12,18 +12,15 @@
 #include "engine/protect_weights.h"
 
 /*
- * The steps: the noise, and twice what is looked at and the layers.  Each stands
- * after all that it reads.
+ * The steps: the noise, and for every pass what is looked at and the layers.  Each
+ * stands after all that it reads.
  */
-enum {
-    STEP_NOISE,
-    STEP_PIXELS,
-    first_pass,
-    STEP_SHOWN = first_pass + net_layer_count,
-    second_pass,
-    step_count = second_pass + net_layer_count,
-    last_step = step_count - 1
-};
+enum { STEP_NOISE, steps_of_pass = net_layer_count + 1, pass_count = 4 };
+
+#define STEP_LOOKED(pass)       (STEP_NOISE + 1 + (pass)*steps_of_pass)
+#define STEP_LAYER(pass, layer) (STEP_LOOKED(pass) + 1 + (layer))
+
+enum { STEP_PIXELS = STEP_LOOKED(0), step_count = STEP_LOOKED(pass_count), last_step = step_count - 1 };
 
 /* Every step writes one or two rings of rows: outputs and gates of struct conv_rows. */
 enum { no_ring = -1, rings_each = 2 };

@@ -5,7 +5,6 @@
 
 #include "engine/clones.h"
 #include "engine/image.h"
-#include "engine/protect_canvas.h"
 
 enum {
     half_px = canvas_block_px / 2, /* the network draws half a block at a time */
@@ -15,13 +14,10 @@ enum {
 _Static_assert((int)net_draw_px % (int)canvas_block_px == 0, "what is drawn begins with a whole block");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
 
-/* How far the first pass moves what the second looks at, where the mask is 1; tools/generator.py has the
- * same. */
-static const float shown_amplitude = 0.05f;
-
 /* What the ends of the network's run share. */
 struct job {
     struct canvas canvas;
+    const struct unit_way *way;
     const float *mask;
     float *pixels; /* one row of a band */
     float *line;   /* the mask of that */
@@ -81,10 +77,10 @@ static void job_bounded(const struct job *job, int64_t y_px, int64_t x_px, unsig
     pixels_bounded(raw, job->line, blocks, job->pixels);
 }
 
-ENGINE_CLONES static void pixels_move(float *pixels, const float *moves, size_t count)
+ENGINE_CLONES static void pixels_move(float *pixels, const float *moves, size_t count, float amplitude)
 {
     for (size_t i = 0; i < count; i++)
-        pixels[i] += shown_amplitude * moves[i];
+        pixels[i] += amplitude * moves[i];
 }
 
 static void job_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
@@ -94,7 +90,7 @@ static void job_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, co
     for (unsigned i = 0; i < half_px; i++) {
         canvas_pixels(&job->canvas, y_px + i, x_px, (size_t)count * half_px, rows[i]);
         job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
-        pixels_move(rows[i], job->pixels, (size_t)count * half_values);
+        pixels_move(rows[i], job->pixels, (size_t)count * half_values, job->way->amplitude);
     }
 }
 
@@ -106,10 +102,10 @@ static void pixels_to_grey(float *values, size_t count)
 }
 
 /*
- * In flat parts a perturbation would have but a few steps; so they are two thirds as
- * wide as its bounds would make them, and what is beyond a half, which is seldom, bends.
+ * In flat parts a perturbation would have but a few steps; so they are two fifths as
+ * wide as its bounds would make them, and what is beyond, which is seldom, bends.
  */
-static const float bend = 0.5f, bend_slope = 1 / 3.f, fineness = 1.5f;
+static const float bend = 0.3f, bend_slope = 1 / 7.f, fineness = 2.5f;
 
 ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {
@@ -143,9 +139,10 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
  * True when all but one in two hundred blocks, and their neighbours, spread by
  * less than about half a level: a picture of one colour, or of none to speak of.
  */
-static bool mask_is_bare(const float *mask, size_t count)
+static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hiding *hiding)
 {
-    static const float bare = 0.275f;
+    static const float bare_spread = 0.0017f;
+    const float bare = canvas_hidden(hiding, bare_spread);
     size_t textured = 0;
     for (size_t i = 0; i < count; i++)
         textured += mask[i] > bare;
@@ -168,22 +165,22 @@ static float mask_times(const float *mask, size_t count)
     return times;
 }
 
-enum iw_error unit_compute(const struct net *net, const struct image *image, uint64_t seed, int8_t *units,
-                           bool *is_bare)
+enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
+                           uint64_t seed, int8_t *units, bool *is_bare)
 {
     enum { block_parts = net_block_px / canvas_block_px };
-    struct job job = {.units = units, .colors = image_has_color(image) ? 3 : 1};
+    struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
     const struct net_ends ends = {job_pixels, job_noise, job_shown, job_sink, &job};
     canvas_init(&job.canvas, image, seed);
     const size_t wide_px = (size_t)job.canvas.columns * canvas_block_px + 2 * net_reach_px;
-    float *mask = canvas_mask(&job.canvas);
+    float *mask = canvas_mask(&job.canvas, &way->hiding);
     job.mask = mask;
     job.pixels = malloc(sizeof(float) * (wide_px * canvas_colors + net_raw_row));
     job.line = malloc(sizeof(float) * (wide_px / canvas_block_px + 2));
     enum iw_error error = IW_NO_MEMORY;
     if (mask != NULL && job.pixels != NULL && job.line != NULL) {
         const size_t blocks = canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas);
-        *is_bare = mask_is_bare(mask, blocks);
+        *is_bare = mask_is_bare(mask, blocks, &way->hiding);
         job.times = mask_times(mask, blocks);
         error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     }

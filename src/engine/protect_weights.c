@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 2,
+    file_version = 3,
     file_header_bytes = 16,
     file_entry_bytes = 32,
     file_slopes = 5,

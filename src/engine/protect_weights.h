@@ -34,9 +34,9 @@ enum net_layer {
 enum {
     net_color_channels = 3,
     net_down2_channels = 16,
-    net_look2_channels = 32,
+    net_look2_channels = 16,
     net_down4_channels = 32,
-    net_look4_channels = 64,
+    net_look4_channels = 32,
     net_down8_channels = 64,
     net_answer_channels = 32,
     net_noise_channels = net_answer_channels,

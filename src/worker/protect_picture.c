@@ -186,7 +186,7 @@ enum iw_error protect_picture(struct context *context, const struct protect *pro
     enum iw_error error = codec_opt_out(context, picture);
     if (error != IW_OK)
         return error;
-    error = protect_plan_new(&plan, protect, &picture->image, seed);
+    error = protect_plan_new(&plan, protect, &picture->image, strength, seed);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
     error = encode_to_strength(context, plan, picture, bytes, report);

@@ -43,7 +43,7 @@ static void test_weights_refused(void)
     } spoilt[] = {
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
-        {8, {3}, "the weights file is of another version"},
+        {8, {2}, "the weights file is of another version"},
         {12, {10}, "the weights file holds another number of layers"},
         {16, "doon", "the weights file names other layers"},
         {32, {3, 0, 32}, "the weights file holds layers of another shape"},
