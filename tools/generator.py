@@ -10,6 +10,7 @@ from torch import nn
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
 WIDTHS = (16, 16, 32, 32, 64)
+LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those widths
 ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
@@ -33,6 +34,10 @@ WAYS = {
     "high": Way(34, 0.0098, 0.072, 0.22),
 }
 STANDARD = WAYS["standard"]
+
+
+def widths_of(state):
+    return tuple(state[name + ".weight"].shape[0] for name in LOOKS)
 
 
 def conv(inputs, outputs):

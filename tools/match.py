@@ -7,19 +7,16 @@ furthest from there: as they are, and cut, halved or blurred.
 """
 
 import argparse
-import copy
-import json
 import math
 import random
-import time
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
+from course import Course, add_options, mean_of, prepared
 from encoders import FILES, load_encoder
-from generator import LEAK, WIDTHS, luma_of, texture_mask
-from pictures import batch_of, blur, list_pictures, load_picture, split_pictures
+from generator import LEAK, LOOKS, WIDTHS, luma_of, texture_mask, widths_of
+from pictures import batch_of, blur
 from train import SD15, Follower, normed
 
 SIDE = 128
@@ -39,15 +36,14 @@ def strongest(values, outgoing, count):
 @torch.no_grad()
 def narrowed(state, x, widths):
     """Keeps the strongest channels of a wider follower where it has more than widths."""
-    wide = Follower(tuple(state[name + ".weight"].shape[0] for name in ("down2", "look2", "down4", "look4", "down8")))
+    wide = Follower(widths_of(state))
     wide.load_state_dict(state)
     values, state = x * 2 - 1, dict(state)
-    layers = (wide.down2, wide.look2, wide.down4, wide.look4, wide.down8, wide.answer8)
-    names = ("down2", "look2", "down4", "look4", "down8", "answer8")
+    names = LOOKS + ("answer8",)
     for place, count in enumerate(widths):
-        values = F.leaky_relu(layers[place](values), LEAK)
+        values = F.leaky_relu(getattr(wide, names[place])(values), LEAK)
         if values.shape[1] > count:
-            keep = strongest(values, layers[place + 1].weight, count)
+            keep = strongest(values, getattr(wide, names[place + 1]).weight, count)
             for part in (".weight", ".bias"):
                 state[names[place] + part] = state[names[place] + part][keep]
             state[names[place + 1] + ".weight"] = state[names[place + 1] + ".weight"][:, keep]
@@ -119,16 +115,9 @@ def teachers_step(encoders, weights, x, d, rng):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", required=True, help="folder of training pictures")
-    parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
-    parser.add_argument("--out", required=True, help="the checkpoint; its log is written beside it")
+    add_options(parser, steps=8000, rate=2e-3, last_rate=2e-5, seed=20261122)
     parser.add_argument("--start", nargs="+", required=True, help="checkpoints of train.py or of this, whose mean to go on from")
     parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
-    parser.add_argument("--minutes", type=float, default=0, help="of processor time; the rate's schedule follows it")
-    parser.add_argument("--steps", type=int, default=8000, help="steps of the schedule when --minutes is 0")
-    parser.add_argument("--rate", type=float, default=2e-3)
-    parser.add_argument("--last-rate", type=float, default=2e-5)
-    parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--sana", type=float, default=0.5, help="weight of sana's gradient beside sd15's")
     parser.add_argument("--smooth", type=float, default=0.6, help="as for turn.py")
     parser.add_argument("--less", type=float, default=1.1, help="as for turn.py")
@@ -137,8 +126,7 @@ def options_of():
 
 
 def started(options, pictures, device):
-    parts = [torch.load(name, map_location="cpu") for name in options.start]
-    state = {key: sum(part["mean"][key] for part in parts) / len(parts) for key in parts[0]["mean"]}
+    state, parts = mean_of(options.start)
     if "directions" in parts[0]:  # of train.py: as many answers like sana's as are wanted stand for more than they are
         loud = torch.full((state["answer8.bias"].shape[0],), math.sqrt(2.5))
         loud[:SD15] = 1
@@ -149,54 +137,28 @@ def started(options, pictures, device):
     return net.to(device, memory_format=torch.channels_last)
 
 
-def note(log, **figures):
-    log.write(json.dumps(figures) + "\n")
-    log.flush()
-
-
 def main():
     options = options_of()
-    torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    rng = random.Random(options.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train, _ = split_pictures(list_pictures(options.images), 20261121)
-    pictures = [load_picture("%s/%s" % (options.images, name)) for name in train]
+    rng, device, pictures = prepared(options)
     encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
         device, memory_format=torch.channels_last) for name in options.use.split(",")}
     weights, shaping = {"sd15": 1.0, "sana": options.sana}, Shaping(options.smooth, options.less, options.colour)
     net = started(options, pictures, device)
-    mean = copy.deepcopy(net)
-    optimiser = torch.optim.Adam(net.parameters(), lr=options.rate, betas=(0.9, 0.99))
-    log = open(options.out + ".jsonl", "a")
-    note(log, event="start", options=vars(options), pictures=len(train), device=device.type)
-    began, step, done, cosines = time.process_time(), 0, 0.0, {steps: [] for steps in WAYS}
-    while done < 1:
-        seconds = time.process_time() - began
-        done = seconds / 60 / options.minutes if options.minutes else (step + 1) / options.steps
-        rate = options.last_rate + (options.rate - options.last_rate) * 0.5 * (1 + math.cos(math.pi * min(1, done)))
-        for group in optimiser.param_groups:
-            group["lr"] = rate * min(1, (step + 1) / 50)
+    course = Course(net, options, pictures=len(pictures), device=device.type)
+    cosines = {steps: [] for steps in WAYS}
+    while course.goes_on():
         x = batch_of(pictures, 5, SIDE, rng).to(device).contiguous(memory_format=torch.channels_last)
         mask, amplitude = texture_mask(x), 10 ** (-rng.uniform(33, 41) / 20)
-        steps, d = way(mean, x, mask, shaping, rng, amplitude)
+        steps, d = way(course.mean, x, mask, shaping, rng, amplitude)
         wanted = shaping(teachers_step(encoders, weights, x, d * amplitude, rng), mask)
         own = shaping(own_step(net, x, d * amplitude, create_graph=True), mask)
         cosine = (own * wanted).mean()
-        optimiser.zero_grad(set_to_none=True)
-        (1 - cosine).backward()
-        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimiser.step()
-        with torch.no_grad():
-            for slow, fast in zip(mean.parameters(), net.parameters()):
-                slow.lerp_(fast, 1 - min(0.995, (step + 1) / (step + 10)))
-        step += 1
+        course.learn(1 - cosine)
         cosines[steps].append(cosine.item())
-        if step % 250 == 0:
-            note(log, event="step", step=step, seconds=round(seconds, 1), rate=round(rate, 6),
-                 cosine={steps: round(sum(some) / max(1, len(some)), 3) for steps, some in cosines.items()})
+        if course.is_noted():
+            course.note_step(cosine={steps: round(sum(some) / max(1, len(some)), 3) for steps, some in cosines.items()})
             cosines = {steps: [] for steps in WAYS}
-    torch.save({"net": net.state_dict(), "mean": mean.state_dict(), "step": step}, options.out)
+    course.save()
 
 
 if __name__ == "__main__":

@@ -6,20 +6,19 @@ turn.py makes the network that is shipped of it.
 """
 
 import argparse
-import copy
-import json
 import math
 import random
-import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course import NOTED, Course, add_options, mean_of, prepared
 from encoders import FILES, load_encoder
 from generator import ANSWERS, LEAK, WIDTHS, Encoder, luma_of, texture_mask
-from pictures import batch_of, blur, list_pictures, load_picture, split_pictures
+from pictures import batch_of, blur
 
+TAUGHT = (16, 32, 32, 64, 64)  # widths of the follower; match.py keeps the strongest channels
 SD15 = 4        # answers like the latents of sd15, the others like what sana sees at an eighth
 SANA_DEPTH = 9  # of sana's layers: down to an eighth
 NAMES = ("sd15", "sana")
@@ -127,76 +126,42 @@ def losses_of(net, teachers, x, y):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", required=True, help="folder of training pictures")
-    parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
-    parser.add_argument("--out", required=True, help="the checkpoint; its log is written beside it")
+    add_options(parser, steps=30000, rate=3e-3, last_rate=3e-5, seed=20261121)
     parser.add_argument("--use", default="sd15,sana", help="encoders to learn from; both are measured")
-    parser.add_argument("--minutes", type=float, default=0, help="of processor time; the rate's schedule follows it")
-    parser.add_argument("--steps", type=int, default=30000, help="steps of the schedule when --minutes is 0")
-    parser.add_argument("--rate", type=float, default=3e-3)
-    parser.add_argument("--last-rate", type=float, default=3e-5)
-    parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--start", nargs="+", help="checkpoints, whose mean to go on from")
     return parser.parse_args()
 
 
 def started(options, teachers, pictures, device):
     """The network as it begins, and what the teachers are asked for: as the checkpoints say, or found now."""
-    net = Follower()
+    net = Follower(TAUGHT)
     if options.start:
-        parts = [torch.load(name, map_location="cpu") for name in options.start]
-        net.load_state_dict({key: sum(part["mean"][key] for part in parts) / len(parts) for key in parts[0]["mean"]})
+        state, parts = mean_of(options.start)
+        net.load_state_dict(state)
         teachers.directions, teachers.scales = parts[0]["directions"].to(device), parts[0]["scales"]
     else:
         teachers.prepare(pictures, random.Random(20261121), device)
     return net.to(device, memory_format=torch.channels_last)
 
 
-def note(log, **figures):
-    log.write(json.dumps(figures) + "\n")
-    log.flush()
-
-
 def main():
     options = options_of()
-    torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    rng = random.Random(options.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train, _ = split_pictures(list_pictures(options.images), 20261121)
-    pictures = [load_picture("%s/%s" % (options.images, name)) for name in train]
+    rng, device, pictures = prepared(options)
     teachers = Teachers(options.encoders, device)
     net = started(options, teachers, pictures, device)
-    mean = copy.deepcopy(net)
-    optimiser = torch.optim.Adam(net.parameters(), lr=options.rate, betas=(0.9, 0.99))
-    log = open(options.out + ".jsonl", "a")
-    note(log, event="start", options=vars(options), pictures=len(train), device=device.type,
-         parameters=sum(p.numel() for p in net.parameters()))
-    began, step, totals, done = time.process_time(), 0, dict.fromkeys(NAMES, 0.0), 0.0
-    while done < 1:
-        seconds = time.process_time() - began
-        done = seconds / 60 / options.minutes if options.minutes else (step + 1) / options.steps
-        rate = options.last_rate + (options.rate - options.last_rate) * 0.5 * (1 + math.cos(math.pi * min(1, done)))
-        for group in optimiser.param_groups:
-            group["lr"] = rate * min(1, (step + 1) / 50)
+    course = Course(net, options, pictures=len(pictures), device=device.type,
+                    parameters=sum(p.numel() for p in net.parameters()))
+    totals = dict.fromkeys(NAMES, 0.0)
+    while course.goes_on():
         x = batch_of(pictures, 8, 96, rng).to(device).contiguous(memory_format=torch.channels_last)
         losses = dict(zip(NAMES, losses_of(net, teachers, x, perturbed(net, x, rng))))
-        optimiser.zero_grad(set_to_none=True)
-        sum(losses[name] for name in options.use.split(",")).backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimiser.step()
-        with torch.no_grad():
-            for slow, fast in zip(mean.parameters(), net.parameters()):
-                slow.lerp_(fast, 1 - min(0.995, (step + 1) / (step + 10)))
-        step += 1
+        course.learn(sum(losses[name] for name in options.use.split(",")))
         for name in NAMES:
-            totals[name] += losses[name].item() / 250
-        if step % 250 == 0:
-            note(log, event="step", step=step, seconds=round(seconds, 1), rate=round(rate, 6),
-                 **{"mismatch_" + name: round(total, 4) for name, total in totals.items()})
+            totals[name] += losses[name].item() / NOTED
+        if course.is_noted():
+            course.note_step(**{"mismatch_" + name: round(total, 4) for name, total in totals.items()})
             totals = dict.fromkeys(NAMES, 0.0)
-    torch.save({"net": net.state_dict(), "mean": mean.state_dict(), "step": step,
-                "directions": teachers.directions.cpu(), "scales": teachers.scales}, options.out)
+    course.save(directions=teachers.directions.cpu(), scales=teachers.scales)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ import random
 import torch
 import torch.nn.functional as F
 
-from generator import LUMA, STANDARD, Generator, bounded, perturbation, texture_mask
+from course import mean_of
+from generator import LOOKS, LUMA, STANDARD, Generator, bounded, perturbation, texture_mask, widths_of
 from pictures import batch_of, list_pictures, load_picture, split_pictures
 from train import SD15
 
 STEEP = 10       # slope of a gate times the spread of what it sees: nearly a step
 WIDE = 1.6       # sigma in px of what is smooth
-LOOKS = ("down2", "look2", "down4", "look4", "down8")
 LEVELS = (0.5, 0.18)  # root mean square of what is drawn, times the mask, before it is bounded
 
 
@@ -62,8 +62,8 @@ def less_colour(weight, colour):
 
 @torch.no_grad()
 def turned(follower, x, options):
-    net = Generator(tuple(follower[name + ".weight"].shape[0] for name in LOOKS))
-    for name in ("down2", "look2", "down4", "look4", "down8", "answer8"):
+    net = Generator(widths_of(follower))
+    for name in LOOKS + ("answer8",):
         getattr(net, name).weight.copy_(follower[name + ".weight"])
         getattr(net, name).bias.copy_(follower[name + ".bias"])
     net.up4.weight.copy_(turned_2x2(net.down8.weight))
@@ -109,8 +109,7 @@ def main():
     names, _ = split_pictures(list_pictures(options.images), 20261121)
     rng = random.Random(20261122)
     pictures = [load_picture("%s/%s" % (options.images, name)) for name in rng.sample(names, 40)]
-    states = [torch.load(name, map_location="cpu")["mean"] for name in options.follower]
-    mean = {key: sum(state[key] for state in states) / len(states) for key in states[0]}
+    mean, _ = mean_of(options.follower)
     net = turned(mean, batch_of(pictures, 48, 160, rng), options)
     unit = perturbation(net, batch_of(pictures, 8, 160, rng), range(8))
     print("gains %.3g %.3g, level of the result %.3f" % (*net.gains.tolist(), unit.square().mean().sqrt()))

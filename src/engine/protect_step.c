@@ -9,21 +9,21 @@
 #define OUT(pass, layer)  STEP_MAIN(STEP_LAYER(pass, layer))
 #define GATE(pass, layer) STEP_GATE(STEP_LAYER(pass, layer))
 
+/* clang-format off */
+
 /* What every pass looks with, and what it draws with up to the last layer, from a ring. */
 #define LOOK(pass)                                                                                           \
     [STEP_LAYER(pass, LAYER_DOWN2)] = {CONV_SPLIT, STEP_MAIN(STEP_LOOKED(pass)), no_ring, 2},                \
-                      [STEP_LAYER(pass, LAYER_LOOK2)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN2), no_ring, 2},    \
-                      [STEP_LAYER(pass, LAYER_DOWN4)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK2), no_ring, 4},    \
-                      [STEP_LAYER(pass, LAYER_LOOK4)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN4), no_ring, 4},    \
-                      [STEP_LAYER(pass, LAYER_DOWN8)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK4), no_ring, 8}
+    [STEP_LAYER(pass, LAYER_LOOK2)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN2), no_ring, 2},                      \
+    [STEP_LAYER(pass, LAYER_DOWN4)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK2), no_ring, 4},                      \
+    [STEP_LAYER(pass, LAYER_LOOK4)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN4), no_ring, 4},                      \
+    [STEP_LAYER(pass, LAYER_DOWN8)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK4), no_ring, 8}
 #define DRAW(pass, ring)                                                                                     \
-    [STEP_LAYER(                                                                                             \
-        pass,                                                                                                \
-        LAYER_SEED8)] = {CONV_FACTOR, ring, GATE(pass, LAYER_DOWN8), 8},                                     \
-        [STEP_LAYER(pass, LAYER_UP4)] = {CONV_FACTOR, OUT(pass, LAYER_SEED8), GATE(pass, LAYER_LOOK4), 4},   \
-        [STEP_LAYER(pass, LAYER_DRAW4)] = {CONV_FACTOR, OUT(pass, LAYER_UP4), GATE(pass, LAYER_DOWN4), 4},   \
-        [STEP_LAYER(pass, LAYER_UP2)] = {CONV_FACTOR, OUT(pass, LAYER_DRAW4), GATE(pass, LAYER_LOOK2), 2},   \
-        [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2}
+    [STEP_LAYER(pass, LAYER_SEED8)] = {CONV_FACTOR, ring, GATE(pass, LAYER_DOWN8), 8},                       \
+    [STEP_LAYER(pass, LAYER_UP4)] = {CONV_FACTOR, OUT(pass, LAYER_SEED8), GATE(pass, LAYER_LOOK4), 4},       \
+    [STEP_LAYER(pass, LAYER_DRAW4)] = {CONV_FACTOR, OUT(pass, LAYER_UP4), GATE(pass, LAYER_DOWN4), 4},       \
+    [STEP_LAYER(pass, LAYER_UP2)] = {CONV_FACTOR, OUT(pass, LAYER_DRAW4), GATE(pass, LAYER_LOOK2), 2},       \
+    [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2}
 
 /* A pass after the first: it looks at what the one before drew, and draws from how far its answer moved. */
 #define FOLLOW(pass)                                                                                         \
@@ -35,7 +35,6 @@
 #define GATHER(pass)                                                                                         \
     [STEP_LAYER(pass, LAYER_DRAW1)] = {CONV_GATHER, OUT(pass, LAYER_DRAW2), OUT((pass)-1, LAYER_DRAW1), 2}
 
-/* clang-format off */
 const struct step_plan step_plans[step_count] = {
     [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
     [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},

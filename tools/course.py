@@ -1,0 +1,85 @@
+"""What train.py and match.py share: the pictures, the schedule, the running mean and the log."""
+
+import copy
+import json
+import math
+import random
+import time
+
+import torch
+
+from pictures import list_pictures, load_picture, split_pictures
+
+NOTED = 250  # steps between two lines of the log
+
+
+def add_options(parser, steps, rate, last_rate, seed):
+    parser.add_argument("--images", required=True, help="folder of training pictures")
+    parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
+    parser.add_argument("--out", required=True, help="the checkpoint; its log is written beside it")
+    parser.add_argument("--minutes", type=float, default=0, help="of processor time; the rate's schedule follows it")
+    parser.add_argument("--steps", type=int, default=steps, help="steps of the schedule when --minutes is 0")
+    parser.add_argument("--rate", type=float, default=rate)
+    parser.add_argument("--last-rate", type=float, default=last_rate)
+    parser.add_argument("--seed", type=int, default=seed)
+
+
+def prepared(options):
+    """The seeds set; the source of chance, the device and the pictures to learn from."""
+    torch.set_num_threads(1)
+    torch.manual_seed(options.seed)
+    train, _ = split_pictures(list_pictures(options.images), 20261121)
+    pictures = [load_picture("%s/%s" % (options.images, name)) for name in train]
+    return random.Random(options.seed), torch.device("cuda" if torch.cuda.is_available() else "cpu"), pictures
+
+
+def mean_of(names):
+    """The mean of checkpoints' networks, and the checkpoints."""
+    parts = [torch.load(name, map_location="cpu") for name in names]
+    return {key: sum(part["mean"][key] for part in parts) / len(parts) for key in parts[0]["mean"]}, parts
+
+
+class Course:
+    """Adam with a cosine over steps or processor time; the running mean of the weights; a log."""
+
+    def __init__(self, net, options, **figures):
+        self.net, self.mean, self.options = net, copy.deepcopy(net), options
+        self.optimiser = torch.optim.Adam(net.parameters(), lr=options.rate, betas=(0.9, 0.99))
+        self.log = open(options.out + ".jsonl", "a")
+        self.began, self.step, self.rate = time.process_time(), 0, options.rate
+        self.note(event="start", options=vars(options), **figures)
+
+    def note(self, **figures):
+        self.log.write(json.dumps(figures) + "\n")
+        self.log.flush()
+
+    def goes_on(self):
+        """Sets the rate of the next step; False when it was the last."""
+        options, seconds = self.options, time.process_time() - self.began
+        if self.step > 0 and (seconds >= options.minutes * 60 if options.minutes else self.step >= options.steps):
+            return False
+        done = seconds / 60 / options.minutes if options.minutes else (self.step + 1) / options.steps
+        self.rate = options.last_rate + (options.rate - options.last_rate) * 0.5 * (1 + math.cos(math.pi * min(1, done)))
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate * min(1, (self.step + 1) / 50)
+        return True
+
+    def learn(self, loss):
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimiser.step()
+        with torch.no_grad():
+            for slow, fast in zip(self.mean.parameters(), self.net.parameters()):
+                slow.lerp_(fast, 1 - min(0.995, (self.step + 1) / (self.step + 10)))
+        self.step += 1
+
+    def is_noted(self):
+        return self.step % NOTED == 0
+
+    def note_step(self, **figures):
+        self.note(event="step", step=self.step, seconds=round(time.process_time() - self.began, 1),
+                  rate=round(self.rate, 6), **figures)
+
+    def save(self, **more):
+        torch.save({"net": self.net.state_dict(), "mean": self.mean.state_dict(), "step": self.step, **more}, self.options.out)
