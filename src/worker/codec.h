@@ -42,9 +42,9 @@ struct codec_limits {
     uint32_t side_max_px;      /* 0: no limit */
     uint32_t side_min_px;      /* the shorter side; below is IMAGE_TOO_SMALL */
     uint64_t memory_max_bytes; /* what decoding or encoding may hold at once, pixels included; 0: no limit */
-    uint32_t
-        engine_bytes_px; /* what the caller holds for each pixel beside the picture; counts as memory too */
-    bool is_read_only;   /* the picture will not be encoded: an encoder's memory does not count */
+    uint32_t engine_bytes_px;  /* what the caller holds beside the picture for each pixel, */
+    uint32_t engine_bytes_row; /* and for each row; both count as memory, too */
+    bool is_read_only;         /* the picture will not be encoded: an encoder's memory does not count */
 };
 
 /* What the header says. */

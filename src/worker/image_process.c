@@ -262,7 +262,8 @@ static const struct image_kind_row {
     unsigned files_needed;
     unsigned files_allowed;
     uint32_t side_min_px;
-    uint32_t engine_bytes_px; /* what its engine holds, measured at 100 megapixels */
+    uint32_t engine_bytes_px;  /* what its engine holds, measured at 100 megapixels, */
+    uint32_t engine_bytes_row; /* and what bands of columns leave one another */
     enum need need;
 } kinds[image_kind_count] = {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
@@ -271,6 +272,7 @@ static const struct image_kind_row {
                        .files_allowed = files_all & ~file_original,
                        .side_min_px = protect_side_min_px,
                        .engine_bytes_px = 3,
+                       .engine_bytes_row = 9 * 1024,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
                                .files_needed = file_input | file_output,
@@ -330,6 +332,7 @@ static enum iw_error work_run(struct image_work *work)
         return error;
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
     work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
+    work->limits.engine_bytes_row = kinds[work->request->kind].engine_bytes_row;
     work->limits.is_read_only = !(kinds[work->request->kind].files_needed & file_output);
     return kinds[work->request->kind].run(work);
 }

@@ -506,6 +506,8 @@ static void test_limits(void)
         {{.side_max_px = 96}, IW_IMAGE_TOO_LARGE, "97", "96"},
         {{.side_min_px = 72}, IW_IMAGE_TOO_SMALL, "71", "72"},
         {{.memory_max_bytes = 1000}, IW_IMAGE_TOO_LARGE, "MiB", "MiB"},
+        {{.memory_max_bytes = 4 << 20, .engine_bytes_px = 1024}, IW_IMAGE_TOO_LARGE, "6 MiB", "4 MiB"},
+        {{.memory_max_bytes = 4 << 20, .engine_bytes_row = 60 << 10}, IW_IMAGE_TOO_LARGE, "MiB", "4 MiB"},
         {{.pixels_max = 6887, .side_max_px = 97, .side_min_px = 71, .memory_max_bytes = 1 << 20},
          IW_OK,
          "",
