@@ -42,9 +42,10 @@ def mean_of(names):
 class Course:
     """Adam with a cosine over steps or processor time; the running mean of the weights; a log."""
 
-    def __init__(self, net, options, **figures):
+    def __init__(self, net, options, groups=None, **figures):
+        """groups: what learns and, as scale, how much faster than the rate; all of the net at the rate by default."""
         self.net, self.mean, self.options = net, copy.deepcopy(net), options
-        self.optimiser = torch.optim.Adam(net.parameters(), lr=options.rate, betas=(0.9, 0.99))
+        self.optimiser = torch.optim.Adam(groups or [dict(params=net.parameters(), scale=1)], lr=options.rate, betas=(0.9, 0.99))
         self.log = open(options.out + ".jsonl", "a")
         self.began, self.step, self.rate = time.process_time(), 0, options.rate
         self.note(event="start", options=vars(options), **figures)
@@ -61,7 +62,7 @@ class Course:
         done = seconds / 60 / options.minutes if options.minutes else (self.step + 1) / options.steps
         self.rate = options.last_rate + (options.rate - options.last_rate) * 0.5 * (1 + math.cos(math.pi * min(1, done)))
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate * min(1, (self.step + 1) / 50)
+            group["lr"] = self.rate * group["scale"] * min(1, (self.step + 1) / 50)
         return True
 
     def learn(self, loss):

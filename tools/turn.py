@@ -78,7 +78,7 @@ def turned(follower, x, options):
     for name in ("seed8", "up4", "draw4", "up2", "draw2", "draw1"):
         getattr(net, name).bias.zero_()
     for i, seen in enumerate(net.see(x)[0]):
-        net.beta[i] = STEEP / seen.std()
+        net.beta[i] = options.steep / seen.std()
     measure_gains(net, x)
     return net
 
@@ -104,6 +104,7 @@ def main():
     parser.add_argument("--colour", type=float, default=0.9)
     parser.add_argument("--sd15", type=float, default=1.0, help="weight of the answers like sd15's")
     parser.add_argument("--sana", type=float, default=0.47, help="and of those like sana's")
+    parser.add_argument("--steep", type=float, default=STEEP, help="how steep the gates are; 3 where finish.py follows")
     options = parser.parse_args()
     torch.manual_seed(20261122)
     names, _ = split_pictures(list_pictures(options.images), 20261121)

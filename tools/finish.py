@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""Trains the turned network as a whole on what counts: the shift itself, also after processing.  See README.md here.
+
+What is seen of it is limited: every measure of limits.py has a bound, and a multiplier that rises while the bound is
+passed and falls while it is not.  Without them this training draws few and strong strokes, lines and gratings.
+"""
+
+import argparse
+import io
+import math
+
+import numpy
+import torch
+import torch.nn.functional as F
+from PIL import Image
+
+from course import Course, add_options, mean_of, prepared
+from encoders import FILES, latent_shift, load_encoder
+from generator import ANSWERS, WAYS, Generator, widths_of
+from limits import measures
+from pictures import batch_of
+
+SIDE = 160
+COUNT = 3  # crops a step
+SEEN = 128  # px of a crop that is left when a picture was cut
+PROCESSING = ("none",) + ("cut",) * 5 + ("half",) * 2 + ("coded",) * 8
+STRENGTHS = ("low", "standard", "standard", "high", "high", "high")
+CODECS = (("JPEG", 50), ("JPEG", 50), ("JPEG", 60), ("JPEG", 75), ("WEBP", 75), ("WEBP", 75))
+DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
+LIMITS = {  # bound, multiplier to begin with, its pace
+    "ssim": (80, 0.1, 0.01),
+    "chroma": (6.5, 0.02, 0.02),
+    "growth": (420, 0.03, 0.02),
+    "visibility": (70, 0.2, 0.03),
+    "gratings": (16000, 0.1, 0.02),
+    "flat": (0.62, 0.15, 0.02),
+}
+
+
+class Limits:
+    """Lagrange multipliers in logarithms: what is charged for each measure, as a share of its bound."""
+
+    def __init__(self, scales):
+        self.bounds = {name: bound * scales.get(name, 1) for name, (bound, _, _) in LIMITS.items()}
+        self.multipliers = {name: first for name, (_, first, _) in LIMITS.items()}
+        self.shares = {name: [] for name in LIMITS}
+
+    def charge(self, values, drawn):
+        """drawn: 1 for pictures that anything could be drawn on, else 0."""
+        total = 0
+        for name, value in values.items():
+            share = (value * drawn).mean() / self.bounds[name]
+            total = total + self.multipliers[name] * share
+            self.shares[name].append(share.item())
+            moved = self.multipliers[name] * math.exp(LIMITS[name][2] * (min(10, share.item()) - 1))
+            self.multipliers[name] = min(30, max(0.001, moved))
+        return total
+
+    def figures(self):
+        shares = {name: round(sum(some) / max(1, len(some)), 3) for name, some in self.shares.items()}
+        self.shares = {name: [] for name in LIMITS}
+        return dict(shares=shares, multipliers={name: round(value, 4) for name, value in self.multipliers.items()})
+
+
+def coded(pictures, codec, quality):
+    results = []
+    for picture in (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy():
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, codec, quality=quality)
+        results.append(numpy.array(Image.open(file)))
+    return torch.from_numpy(numpy.stack(results)).permute(0, 3, 1, 2).float().to(pictures.device) / 255
+
+
+def passed_on(kind, x, y, rng):
+    """Both pictures as somebody may hand them on.  Gradients go straight through a codec."""
+    if kind == "cut":
+        top, left = rng.randrange(1, 8), rng.randrange(1, 8)
+        return x[:, :, top:top + SEEN, left:left + SEEN], y[:, :, top:top + SEEN, left:left + SEEN]
+    if kind == "half":
+        whole = (x[:, :, :SEEN, :SEEN], y[:, :, :SEEN, :SEEN])  # sana takes multiples of 32 px
+        return tuple(F.interpolate(z, scale_factor=0.5, mode="bicubic", antialias=True) for z in whole)
+    if kind == "coded":
+        how = rng.choice(CODECS)
+        return coded(x, *how), y + (coded(y, *how) - y).detach()
+    return x, y
+
+
+def protected(net, x, rng):
+    """Pictures at one of the strengths, rounded with gradients straight through; and on which anything was drawn."""
+    way = WAYS[rng.choice(STRENGTHS)]
+    noise = torch.rand(x.shape[0], ANSWERS, SIDE // 8, SIDE // 8, device=x.device) * 2 - 1
+    unit = net(x, noise, way)
+    power = unit.square().mean((1, 2, 3), keepdim=True)
+    amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
+    y = x + (amplitude * torch.rsqrt(power + 1e-9)).clamp_max(1.2) * unit
+    return y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach(), (power.flatten() > 1e-4).float()
+
+
+def shifts_of(encoders, x, y):
+    """In bfloat16, which takes half the time and is fine enough for shifts of this size."""
+    shifts = {}
+    for name, encoder in encoders.items():
+        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+            with torch.no_grad():
+                before = encoder(x)
+            after = encoder(y)
+        shifts[name] = latent_shift(after.float(), before.float())
+    return shifts
+
+
+def groups_of(net):
+    """Each layer learns at a rate that goes with its size.  What draws has no biases: they would be stamps."""
+    for name in DRAWS:
+        getattr(net, name).bias.requires_grad_(False)
+    return [dict(params=[one], scale=max(1e-3, one.detach().square().mean().sqrt().item()))
+            for one in net.parameters() if one.requires_grad]
+
+
+def options_of():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, steps=6000, rate=3e-3, last_rate=2e-4, seed=20261122)
+    parser.add_argument("--start", nargs="+", required=True, help="what turn.py or this wrote; their mean to go on from")
+    parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
+    parser.add_argument("--sana", type=float, default=0.6, help="weight of sana's shift beside sd15's")
+    parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
+                        help="a bound of LIMITS, times this")
+    options = parser.parse_args()
+    for name, _ in options.limit:
+        if name not in LIMITS:
+            parser.error("--limit: there is no %s; there are %s" % (name, ", ".join(LIMITS)))
+    return options
+
+
+def main():
+    options = options_of()
+    rng, device, pictures = prepared(options)
+    encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
+        device, memory_format=torch.channels_last) for name in options.use.split(",")}
+    state, _ = mean_of(options.start)
+    net, weights = Generator(widths_of(state)), {"sd15": 1.0, "sana": options.sana}
+    net.load_state_dict(state)
+    net.to(device, memory_format=torch.channels_last)
+    course = Course(net, options, groups_of(net), pictures=len(pictures), device=device.type)
+    limits, seen = Limits({name: float(times) for name, times in options.limit}), {}
+    while course.goes_on():
+        x = batch_of(pictures, COUNT, SIDE, rng).to(device).contiguous(memory_format=torch.channels_last)
+        y, drawn = protected(net, x, rng)
+        kind = rng.choice(PROCESSING)
+        loss = limits.charge(measures(x, y), drawn)
+        for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
+            loss = loss - weights[name] * (torch.log(shift + 1e-6) * drawn).mean()
+            seen.setdefault("%s %s" % (name, kind), []).append(shift.mean().item())
+        course.learn(loss)
+        if course.is_noted():
+            shift = {key: round(sum(some) / len(some), 3) for key, some in sorted(seen.items())}
+            course.note_step(shift=shift, **limits.figures())
+            course.save()
+            seen = {}
+    course.save()
+
+
+if __name__ == "__main__":
+    main()
