@@ -8,6 +8,7 @@ import time
 
 import torch
 
+from encoders import FILES, load_encoder
 from pictures import list_pictures, load_picture, split_pictures
 
 NOTED = 250  # steps between two lines of the log
@@ -22,6 +23,19 @@ def add_options(parser, steps, rate, last_rate, seed):
     parser.add_argument("--rate", type=float, default=rate)
     parser.add_argument("--last-rate", type=float, default=last_rate)
     parser.add_argument("--seed", type=int, default=seed)
+
+
+def add_encoder_options(parser, sana):
+    parser.add_argument("--start", nargs="+", required=True, help="checkpoints whose mean to go on from")
+    parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
+    parser.add_argument("--sana", type=float, default=sana, help="weight of sana beside sd15")
+
+
+def encoders_of(options, device):
+    """The encoders to learn from, and how much each weighs."""
+    encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
+        device, memory_format=torch.channels_last) for name in options.use.split(",")}
+    return encoders, {"sd15": 1.0, "sana": options.sana}
 
 
 def prepared(options):

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from course import Course, add_options, mean_of, prepared
-from encoders import FILES, latent_shift, load_encoder
+from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
+from encoders import latent_shift
 from generator import ANSWERS, WAYS, Generator, widths_of
 from limits import measures
 from pictures import batch_of
@@ -119,9 +119,7 @@ def groups_of(net):
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=6000, rate=3e-3, last_rate=2e-4, seed=20261122)
-    parser.add_argument("--start", nargs="+", required=True, help="what turn.py or this wrote; their mean to go on from")
-    parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
-    parser.add_argument("--sana", type=float, default=0.6, help="weight of sana's shift beside sd15's")
+    add_encoder_options(parser, sana=0.6)
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
                         help="a bound of LIMITS, times this")
     options = parser.parse_args()
@@ -134,10 +132,9 @@ def options_of():
 def main():
     options = options_of()
     rng, device, pictures = prepared(options)
-    encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
-        device, memory_format=torch.channels_last) for name in options.use.split(",")}
+    encoders, weights = encoders_of(options, device)
     state, _ = mean_of(options.start)
-    net, weights = Generator(widths_of(state)), {"sd15": 1.0, "sana": options.sana}
+    net = Generator(widths_of(state))
     net.load_state_dict(state)
     net.to(device, memory_format=torch.channels_last)
     course = Course(net, options, groups_of(net), pictures=len(pictures), device=device.type)

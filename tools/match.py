@@ -13,8 +13,7 @@ import random
 import torch
 import torch.nn.functional as F
 
-from course import Course, add_options, mean_of, prepared
-from encoders import FILES, load_encoder
+from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from generator import LEAK, LOOKS, WIDTHS, luma_of, texture_mask, widths_of
 from pictures import batch_of, blur
 from train import SD15, Follower, normed
@@ -116,9 +115,7 @@ def teachers_step(encoders, weights, x, d, rng):
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=8000, rate=2e-3, last_rate=2e-5, seed=20261122)
-    parser.add_argument("--start", nargs="+", required=True, help="checkpoints of train.py or of this, whose mean to go on from")
-    parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
-    parser.add_argument("--sana", type=float, default=0.5, help="weight of sana's gradient beside sd15's")
+    add_encoder_options(parser, sana=0.5)
     parser.add_argument("--smooth", type=float, default=0.6, help="as for turn.py")
     parser.add_argument("--less", type=float, default=1.1, help="as for turn.py")
     parser.add_argument("--colour", type=float, default=0.7, help="as for turn.py")
@@ -140,9 +137,8 @@ def started(options, pictures, device):
 def main():
     options = options_of()
     rng, device, pictures = prepared(options)
-    encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
-        device, memory_format=torch.channels_last) for name in options.use.split(",")}
-    weights, shaping = {"sd15": 1.0, "sana": options.sana}, Shaping(options.smooth, options.less, options.colour)
+    encoders, weights = encoders_of(options, device)
+    shaping = Shaping(options.smooth, options.less, options.colour)
     net = started(options, pictures, device)
     course = Course(net, options, pictures=len(pictures), device=device.type)
     cosines = {steps: [] for steps in WAYS}

@@ -33,7 +33,9 @@ static enum iw_error codec_check_memory(struct context *context, const struct co
     uint64_t pixels = (uint64_t)header->width_px * header->height_px;
     uint64_t pixel_bytes = pixels * header->channels * (header->depth_bits / 8);
     uint64_t needed_bytes = limits->is_read_only ? pixel_bytes : header->encode_memory_bytes;
-    needed_bytes += pixels * limits->engine_bytes_px + (uint64_t)header->height_px * limits->engine_bytes_row;
+    uint64_t rows = header->height_px < 4 * (uint64_t)header->width_px ? header->height_px
+                                                                       : 4 * (uint64_t)header->width_px;
+    needed_bytes += pixels * limits->engine_bytes_px + rows * limits->engine_bytes_row;
     if (needed_bytes < header->decode_memory_bytes)
         needed_bytes = header->decode_memory_bytes;
     if (limits->memory_max_bytes == 0 || needed_bytes <= limits->memory_max_bytes)

@@ -43,7 +43,7 @@ struct codec_limits {
     uint32_t side_min_px;      /* the shorter side; below is IMAGE_TOO_SMALL */
     uint64_t memory_max_bytes; /* what decoding or encoding may hold at once, pixels included; 0: no limit */
     uint32_t engine_bytes_px;  /* what the caller holds beside the picture for each pixel, */
-    uint32_t engine_bytes_row; /* and for each row; both count as memory, too */
+    uint32_t engine_bytes_row; /* and for each row, of at most four times the width; both count as memory */
     bool is_read_only;         /* the picture will not be encoded: an encoder's memory does not count */
 };
 

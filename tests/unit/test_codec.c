@@ -526,6 +526,18 @@ static void test_limits(void)
     }
 }
 
+/* What bands of columns leave one another is bounded by the width: a tall picture is one band. */
+static void test_tall_limit(void)
+{
+    static const struct made_spec tall = {"tall", CODEC_PNG, 8, 2000, 3, false, .depth_bits = 8};
+    const struct codec_limits enough = {.memory_max_bytes = 4 << 20, .engine_bytes_row = 60 << 10};
+    const struct codec_limits short_of = {.memory_max_bytes = 1 << 20, .engine_bytes_row = 60 << 10};
+    struct codec_bytes file = make_picture(&tall);
+    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &enough), IW_OK);
+    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &short_of), IW_IMAGE_TOO_LARGE);
+    codec_bytes_free(&file);
+}
+
 static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct image *strip)
 {
     const struct image *whole = user;
@@ -581,6 +593,7 @@ int main(void)
         {"truncated files are refused", test_truncation},
         {"a JPEG without its end marker", test_jpeg_without_its_end},
         {"limits name actual and allowed", test_limits},
+        {"rows of a tall picture", test_tall_limit},
         CU_TEST_INFO_NULL,
     };
     context_init(&context, arena_new(0), NULL);
