@@ -6,34 +6,37 @@ passed and falls while it is not.  Without them this training draws few and stro
 """
 
 import argparse
-import io
 import math
 
-import numpy
 import torch
 import torch.nn.functional as F
-from PIL import Image
 
+from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, WAYS, Generator, widths_of
+from generator import ANSWERS, WAYS, Generator, texture_mask, widths_of
 from limits import measures
-from pictures import batch_of
+from pictures import batch_of, blur, patched
 
 SIDE = 160
 COUNT = 3  # crops a step
 SEEN = 128  # px of a crop that is left when a picture was cut
-PROCESSING = ("none",) + ("cut",) * 5 + ("half",) * 2 + ("coded",) * 8
+PROCESSING = ("cut",) * 16 + ("half",) * 4 + ("blurred",) * 2 + ("coded",) * 10
 STRENGTHS = ("low", "standard", "standard", "high", "high", "high")
-CODECS = (("JPEG", 50), ("JPEG", 50), ("JPEG", 60), ("JPEG", 75), ("WEBP", 75), ("WEBP", 75))
+CODECS = (("JPEG", 45), ("JPEG", 50), ("JPEG", 50), ("JPEG", 75), ("WEBP", 70), ("WEBP", 75), ("WEBP", 75))
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
-    "ssim": (80, 0.1, 0.01),
-    "chroma": (6.5, 0.02, 0.02),
-    "growth": (420, 0.03, 0.02),
-    "visibility": (70, 0.2, 0.03),
-    "gratings": (16000, 0.1, 0.02),
-    "flat": (0.62, 0.15, 0.02),
+    "ssim": (92, 0.1, 0.02),
+    "chroma": (8.5, 0.025, 0.02),
+    "growth": (308, 0.03, 0.04),
+    "visibility": (70, 0.17, 0.03),
+    "gratings": (126, 0.08, 0.03),
+    "direction": (0.4, 0.035, 0.03),
+    "flat": (0.62, 0.05, 0.02),
+    "unmasking": (1.5, 0.12, 0.03),
+}
+EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high, whose MS-SSIM has less room
+    "high": {"ssim": 0.85, "visibility": 1.25, "gratings": 1.25, "direction": 1.25, "flat": 1.25},
 }
 
 
@@ -62,38 +65,35 @@ class Limits:
         return dict(shares=shares, multipliers={name: round(value, 4) for name, value in self.multipliers.items()})
 
 
-def coded(pictures, codec, quality):
-    results = []
-    for picture in (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy():
-        file = io.BytesIO()
-        Image.fromarray(picture).save(file, codec, quality=quality)
-        results.append(numpy.array(Image.open(file)))
-    return torch.from_numpy(numpy.stack(results)).permute(0, 3, 1, 2).float().to(pictures.device) / 255
-
-
 def passed_on(kind, x, y, rng):
-    """Both pictures as somebody may hand them on.  Gradients go straight through a codec."""
+    """Both pictures as somebody may hand them on."""
     if kind == "cut":
         top, left = rng.randrange(1, 8), rng.randrange(1, 8)
         return x[:, :, top:top + SEEN, left:left + SEEN], y[:, :, top:top + SEEN, left:left + SEEN]
     if kind == "half":
         whole = (x[:, :, :SEEN, :SEEN], y[:, :, :SEEN, :SEEN])  # sana takes multiples of 32 px
         return tuple(F.interpolate(z, scale_factor=0.5, mode="bicubic", antialias=True) for z in whole)
+    if kind == "blurred":
+        return blur(x, 1.0), blur(y, 1.0)
     if kind == "coded":
         how = rng.choice(CODECS)
-        return coded(x, *how), y + (coded(y, *how) - y).detach()
+        return coded(x, *how), coded_through(y, *how)
     return x, y
 
 
 def protected(net, x, rng):
-    """Pictures at one of the strengths, rounded with gradients straight through; and on which anything was drawn."""
-    way = WAYS[rng.choice(STRENGTHS)]
+    """Pictures at one of the strengths, rounded with gradients straight through; what is seen of it; and on which of
+    them anything was drawn."""
+    strength = rng.choice(STRENGTHS)
+    way, ease = WAYS[strength], EASE.get(strength, {})
     noise = torch.rand(x.shape[0], ANSWERS, SIDE // 8, SIDE // 8, device=x.device) * 2 - 1
     unit = net(x, noise, way)
     power = unit.square().mean((1, 2, 3), keepdim=True)
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
-    y = x + (amplitude * torch.rsqrt(power + 1e-9)).clamp_max(1.2) * unit
-    return y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach(), (power.flatten() > 1e-4).float()
+    y = x + (amplitude * torch.rsqrt(power + 1e-9)).clamp_max(20) * unit
+    y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
+    measured = measures(x, y, unit, texture_mask(x, way))
+    return y, {name: value / ease.get(name, 1) for name, value in measured.items()}, (power.flatten() > 1e-6).float()
 
 
 def shifts_of(encoders, x, y):
@@ -140,10 +140,10 @@ def main():
     course = Course(net, options, groups_of(net), pictures=len(pictures), device=device.type)
     limits, seen = Limits({name: float(times) for name, times in options.limit}), {}
     while course.goes_on():
-        x = batch_of(pictures, COUNT, SIDE, rng).to(device).contiguous(memory_format=torch.channels_last)
-        y, drawn = protected(net, x, rng)
+        x = patched(batch_of(pictures, COUNT, SIDE, rng).to(device), rng).contiguous(memory_format=torch.channels_last)
+        y, measured, drawn = protected(net, x, rng)
         kind = rng.choice(PROCESSING)
-        loss = limits.charge(measures(x, y), drawn)
+        loss = limits.charge(measured, drawn)
         for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
             loss = loss - weights[name] * (torch.log(shift + 1e-6) * drawn).mean()
             seen.setdefault("%s %s" % (name, kind), []).append(shift.mean().item())

@@ -15,23 +15,22 @@ ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
-STEPS = 3  # after the draw from noise
-KEPT = 0.5  # of what was drawn, when a step adds to it
+OWN = 2  # how many times a block's own spread its neighbourhood may count for
 MARGIN = 128  # of repeated pixels around a picture
 
 
 class Way:
-    """What a strength asks for: PSNR in dB; floor and knee of the mask; and how far what is drawn moves what the next
-    pass looks at, where the mask is 1."""
+    """What a strength asks for: PSNR in dB; floor, knee and grain of the mask; and how far what is drawn first moves what
+    the next pass looks at, where the mask is 1."""
 
-    def __init__(self, psnr_db, floor, knee, amplitude):
-        self.psnr_db, self.floor, self.knee, self.amplitude = psnr_db, floor, knee, amplitude
+    def __init__(self, psnr_db, floor, knee, grain, amplitude):
+        self.psnr_db, self.floor, self.knee, self.grain, self.amplitude = psnr_db, floor, knee, grain, amplitude
 
 
 WAYS = {
-    "low": Way(40, 0.0068, 0.072, 0.15),
-    "standard": Way(37, 0.0088, 0.072, 0.16),
-    "high": Way(34, 0.0098, 0.072, 0.22),
+    "low": Way(40, 0.0002, 0.072, 0.003, 0.105),
+    "standard": Way(37, 0.0003, 0.072, 0.0015, 0.125),
+    "high": Way(34, 0.0006, 0.072, 0.0015, 0.154),
 }
 STANDARD = WAYS["standard"]
 
@@ -83,8 +82,7 @@ class Generator(Encoder):
     Down to an eighth of the resolution it looks at the picture and answers with what an encoder
     would make of it, and up again it draws.  What is drawn passes, at every resolution, gates
     that what was seen there opens and shuts.  First it draws from seeded noise; then it looks at
-    the picture with that laid over it, and draws from how far its answer moved; and again, adding
-    to half of what it has drawn that way.
+    the picture with that laid over it, and draws from how far its answer moved.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -119,12 +117,9 @@ class Generator(Encoder):
         """noise: -1..1, an eighth of x's size."""
         mask = texture_mask(x, way)
         gates, before = self.look(x)
-        unit, drawn = bounded(self.draw(gates, noise * self.gains[0]), mask), 0
-        for _ in range(STEPS):
-            gates, after = self.look(x + way.amplitude * unit)
-            drawn = KEPT * drawn + self.draw(gates, (after - before) * self.gains[1])
-            unit = bounded(drawn, mask)
-        return unit
+        unit = bounded(self.draw(gates, noise * self.gains[0]), mask)
+        gates, after = self.look(x + way.amplitude * unit)
+        return bounded(self.draw(gates, (after - before) * self.gains[1]), mask)
 
 
 def bounded(raw, mask):
@@ -141,15 +136,17 @@ def texture_mask(x, way=STANDARD):
     """How much each place hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
-    flat area does not lift the mask there.
+    flat area does not lift the mask there; and no block takes more than twice its own
+    spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
     y = luma_of(x)
     mean = F.avg_pool2d(y, 4)
     centred = y - F.interpolate(mean, scale_factor=4, mode="nearest")
     spread = F.avg_pool2d(centred.square(), 4).add(1e-8).sqrt()
     root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
-    near = F.avg_pool2d(root, 3, 1).square()
-    mask = (near + way.floor) / (near + way.knee)
+    near = torch.minimum(F.avg_pool2d(root, 3, 1).square(), OWN * spread)
+    texture = near.square() / (near + way.grain)
+    mask = (texture + way.floor) / (texture + way.knee)
     return F.interpolate(mask, scale_factor=4, mode="bilinear", align_corners=False)
 
 

@@ -4,26 +4,18 @@ Each is given per picture, so divided by the perturbation's power or amplitude t
 strength.  Pictures are YCbCr, 0..1; thresholds are round figures of contrast on a screen at 100 %.
 """
 
-import io
-import math
-
 import torch
 import torch.nn.functional as F
-from PIL import Image
 
+from coding import file_size, planes_of
 from pictures import blur
 
-YCC = torch.tensor([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
 SCALES = (0.0448, 0.2856, 0.3001, 0.3696)  # of MS-SSIM; the last has the weight of the two that a crop is too small for
 WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
     [0.008, 0.020, 0.020], [0.004, 0.010, 0.010], [0.003, 0.005, 0.005], [0.003, 0.004, 0.004]])
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
-
-
-def planes_of(rgb):
-    return torch.einsum("ab,nbhw->nahw", YCC.to(rgb.device), rgb)
 
 
 def windowed(x):
@@ -69,38 +61,28 @@ def visibility(x, d):
     return (total + 1e-12) ** 0.25
 
 
+def shown(x, d):
+    """What is drawn over what the picture hides there."""
+    hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
+    return d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
+
+
+def direction(x, d):
+    """How far the luma of what is not hidden runs in one direction all over a picture, as rain does: 0 to 1."""
+    luma = blur(shown(x, d)[:, :1], 0.7)
+    across, down = luma[..., 1:-1, 2:] - luma[..., 1:-1, :-2], luma[..., 2:, 1:-1] - luma[..., :-2, 1:-1]
+    aa, dd, ad = ((one * other).mean((1, 2, 3)) for one, other in ((across, across), (down, down), (across, down)))
+    return ((aa - dd).square() + 4 * ad.square() + 1e-12).sqrt() / (aa + dd + 1e-6)
+
+
 def gratings(x, d):
     """How far a few frequencies outweigh the others in what is not hidden: lines, combs, hatching, stamps.
 
-    The root mean square of its power spectrum, of which noise of the same power has the least.
+    The root mean square of its power spectrum, of which noise of the same power has the least; its root again, so that
+    the few pictures that are flat nearly everywhere do not outweigh all others.
     """
-    hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
-    shown = d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
-    spectrum = torch.fft.rfft2(shown).abs().square() / (d.shape[2] * d.shape[3])
-    return (spectrum.square().mean((1, 2, 3)) + 1e-12).sqrt()
-
-
-def luma_steps(quality):
-    """libjpeg's quantisation of luma, in the order of the DCT."""
-    file = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(file, "JPEG", quality=quality)
-    return torch.tensor(Image.open(file).quantization[0], dtype=torch.float32)
-
-
-def dct_8x8():
-    n = torch.arange(8.0)
-    one = torch.cos(math.pi * (2 * n[None] + 1) * n[:, None] / 16) * 0.5
-    one[0] *= math.sqrt(0.5)
-    return torch.einsum("ai,bj->abij", one, one).reshape(64, 1, 8, 8)
-
-
-DCT, STEPS_85 = dct_8x8(), luma_steps(85)
-
-
-def file_size(y):
-    """About how many bits a JPEG 85 spends on each block of luma: a smooth stand-in for its entropy coder."""
-    levels = F.conv2d(y[:, :1] * 255, DCT.to(y.device), stride=8) / STEPS_85.to(y.device).view(1, 64, 1, 1)
-    return torch.log2(1 + 1.5 * levels[:, 1:].square()).sum(1).mean((1, 2))
+    spectrum = torch.fft.rfft2(shown(x, d)).abs().square() / (d.shape[2] * d.shape[3])
+    return (spectrum.square().mean((1, 2, 3)) + 1e-12).pow(0.25)
 
 
 @torch.no_grad()
@@ -109,8 +91,14 @@ def flat_places(x):
     return (spread < FLAT).float()
 
 
-def measures(x, y):
-    """What LIMITS of finish.py bound, of RGB pictures x and what was made of them."""
+def unmasking(unit, mask):
+    """How far what is drawn undoes its mask, drawing less where it may draw more: 0 where it follows it, as log2."""
+    power, granted = unit.square().mean((1, 2, 3)), mask.square().mean((1, 2, 3))
+    return torch.log2((unit / mask).square().mean((1, 2, 3)) * granted / (power + 1e-12) + 1e-3)
+
+
+def measures(x, y, unit, mask):
+    """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask."""
     cx, cy = planes_of(x), planes_of(y)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     similar = ms_ssim(cx, cy)
@@ -119,6 +107,8 @@ def measures(x, y):
         "chroma": (1 - similar[:, 1:].mean(1)) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
         "visibility": visibility(cx, d) / power.sqrt(),
-        "gratings": gratings(cx, d) / power,
+        "gratings": gratings(cx, d) / power.sqrt(),
+        "direction": direction(cx, d),
         "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
+        "unmasking": unmasking(unit, mask),
     }

@@ -46,6 +46,19 @@ def batch_of(pictures, count, side, rng):
     return torch.from_numpy(numpy.ascontiguousarray(numpy.stack(crops))).permute(0, 3, 1, 2).float() / 255
 
 
+def patched(x, rng, share=0.25):
+    """Some of a batch with one side of them replaced, by a colour or by noise around it, as nature seldom makes them."""
+    x, (height, width) = x.clone(), x.shape[2:]
+    for picture in x:
+        if rng.random() < share:
+            cell, contrast = rng.choice((1, 1, 2, 4)), rng.choice((0, 0, rng.uniform(0.1, 1)))
+            noise = torch.rand(1, 3, height // cell, width // cell, device=x.device) - 0.5
+            filled = (torch.rand(3, 1, 1, device=x.device) + contrast * F.interpolate(noise, scale_factor=cell)[0]).clamp(0, 1)
+            top, left = rng.choice(((0, rng.randrange(40, width - 40)), (rng.randrange(40, height - 40), 0)))
+            picture[:, top:, left:] = (filled[:, top:, left:] * 255).round() / 255
+    return x
+
+
 def blur(x, sigma):
     """Gaussian, cut off at two and a half sigma."""
     reach = max(1, int(math.ceil(2.5 * sigma)))

@@ -13,6 +13,7 @@ enum { noise_margin = 16, hash_values = 8, grid_px = 8, grid_blocks = grid_px / 
 enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
+static const float own_times = 2; /* a block's own spread, at most */
 static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
@@ -154,25 +155,33 @@ static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, f
     spreads_root(roots, blocks);
 }
 
+static inline float hidden(float floor, float knee, float grain, float spread)
+{
+    float texture = spread * spread / (spread + grain);
+    return (texture + floor) / (texture + knee);
+}
+
 float canvas_hidden(const struct canvas_hiding *hiding, float spread)
 {
-    return (spread + hiding->floor) / (spread + hiding->knee);
+    return hidden(hiding->floor, hiding->knee, hiding->grain, spread);
 }
 
 /*
  * The mean of roots over 3x3 blocks, squared: one edge beside a flat area does
- * not lift the mask there as a mean of spreads would.
+ * not lift the mask there as a mean of spreads would.  No block takes more than
+ * twice its own spread allows, so that a flat one beside an edge takes nothing.
  */
 ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                    size_t count, float *mask)
 {
-    const float floor = hiding->floor, knee = hiding->knee;
+    const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
     for (size_t i = 0; i < count; i++) {
         float sum = 0;
         for (unsigned row = 0; row < 3; row++)
             sum += roots[row][i] + roots[row][i + 1] + roots[row][i + 2];
-        float near = sum / 9 * (sum / 9);
-        mask[i] = (near + floor) / (near + knee);
+        float near = sum / 9 * (sum / 9), own = roots[1][i + 1] * roots[1][i + 1];
+        near = near < own_times * own ? near : own_times * own;
+        mask[i] = hidden(floor, knee, grain, near);
     }
 }
 

@@ -39,7 +39,6 @@ enum conv_shape {
 enum conv_end {
     CONV_PLAIN,  /* output = sum */
     CONV_CHANGE, /* output = sum - before */
-    CONV_GATHER, /* output = sum + before / 2 */
     CONV_SPLIT,  /* output = leaky relu of the sum, gate = gate of the sum */
     CONV_FACTOR  /* output = sum * factor */
 };

@@ -65,8 +65,6 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
     }
     if (end == CONV_CHANGE)
         sum -= *(const CONV_VECTOR *)places.before;
-    if (end == CONV_GATHER)
-        sum += *(const CONV_VECTOR *)places.before * .5f;
     if (end == CONV_FACTOR) {
         CONV_STEPS steps = *(const CONV_STEPS *)places.factor;
         sum *= __builtin_convertvector(__builtin_convertvector(steps, CONV_INTEGERS), CONV_VECTOR) *

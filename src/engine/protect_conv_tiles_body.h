@@ -148,7 +148,7 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
         for (unsigned column = 0; column < conv_tile_side; column++) {
             const size_t at = place + column * outputs;
             struct CONV_PLACES here = {.output = rows->outputs[row] + at};
-            if (end == CONV_CHANGE || end == CONV_GATHER)
+            if (end == CONV_CHANGE)
                 here.before = rows->before[row] + at;
             if (end == CONV_FACTOR)
                 here.factor = rows->factors[row] + at;
@@ -183,8 +183,6 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ENDS(const struct conv *c
         CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR);
     else if (end == CONV_CHANGE)
         CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_CHANGE);
-    else if (end == CONV_GATHER)
-        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_GATHER);
     else
         CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_PLAIN);
 }

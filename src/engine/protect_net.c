@@ -153,7 +153,7 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
         rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
     for (int i = 0; i < (int)counts->rows; i++) {
         void *met = row_read(run, plan->met, row + i, column);
-        rows.before[i] = plan->end == CONV_CHANGE || plan->end == CONV_GATHER ? met : NULL;
+        rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
         rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
         rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, column);
         rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, column);

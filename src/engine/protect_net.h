@@ -4,12 +4,11 @@
  * The network goes from the pixels down to an eighth of the resolution, where it
  * answers with what an encoder would make of the picture, and up again, drawing;
  * at every resolution what is drawn passes the gates of what was seen there.
- * It does so in several passes: first it draws from noise; then it looks at the
- * picture with that laid over it, and draws from how far its answer moved; and so
- * on, each pass adding to half of what those since the noise have drawn.
+ * It does so in two passes: first it draws from noise; then it looks at the
+ * picture with that laid over it, and draws from how far its answer moved.
  *
  * A picture is run in bands of columns, and within a band from the top down: every
- * step of all passes keeps the last rows of its output in a ring and computes the
+ * step of both passes keeps the last rows of its output in a ring and computes the
  * next ones when a later step asks for one of them.  What a band has computed beyond
  * its end is left to the next one.  So nothing is computed twice, the result does
  * not depend on the bands, and memory grows with the height by a few columns alone.
@@ -26,7 +25,7 @@
 enum {
     net_block_px = 8,   /* what a picture is counted in, and one place of the noise */
     net_draw_px = 4,    /* how wide a piece what is drawn comes in */
-    net_reach_px = 224, /* how far beyond the picture's left and right what is shown is asked for */
+    net_reach_px = 96,  /* how far beyond the picture's left and right what is shown is asked for */
     net_band_blocks = 4 /* bands begin at multiples of so many blocks */
 };
 
@@ -67,7 +66,7 @@ struct net_ends {
     void (*shown)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
                   float *const rows[2]);
 
-    /* Takes what the last pass gathered. */
+    /* Takes what the last pass drew. */
     void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values);
     void *data;
 };

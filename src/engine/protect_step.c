@@ -11,7 +11,7 @@
 
 /* clang-format off */
 
-/* What every pass looks with, and what it draws with up to the last layer, from a ring. */
+/* What every pass looks with, and what it draws with, from a ring. */
 #define LOOK(pass)                                                                                           \
     [STEP_LAYER(pass, LAYER_DOWN2)] = {CONV_SPLIT, STEP_MAIN(STEP_LOOKED(pass)), no_ring, 2},                \
     [STEP_LAYER(pass, LAYER_LOOK2)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN2), no_ring, 2},                      \
@@ -23,7 +23,8 @@
     [STEP_LAYER(pass, LAYER_UP4)] = {CONV_FACTOR, OUT(pass, LAYER_SEED8), GATE(pass, LAYER_LOOK4), 4},       \
     [STEP_LAYER(pass, LAYER_DRAW4)] = {CONV_FACTOR, OUT(pass, LAYER_UP4), GATE(pass, LAYER_DOWN4), 4},       \
     [STEP_LAYER(pass, LAYER_UP2)] = {CONV_FACTOR, OUT(pass, LAYER_DRAW4), GATE(pass, LAYER_LOOK2), 2},       \
-    [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2}
+    [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2},       \
+    [STEP_LAYER(pass, LAYER_DRAW1)] = {CONV_PLAIN, OUT(pass, LAYER_DRAW2), no_ring, 2}
 
 /* A pass after the first: it looks at what the one before drew, and draws from how far its answer moved. */
 #define FOLLOW(pass)                                                                                         \
@@ -31,25 +32,17 @@
     [STEP_LAYER(pass, LAYER_ANSWER8)] = {CONV_CHANGE, OUT(pass, LAYER_DOWN8), OUT(0, LAYER_ANSWER8), 8},     \
     DRAW(pass, OUT(pass, LAYER_ANSWER8))
 
-/* What the last layer adds to half of what the passes before drew; the first pass drew noise. */
-#define GATHER(pass)                                                                                         \
-    [STEP_LAYER(pass, LAYER_DRAW1)] = {CONV_GATHER, OUT(pass, LAYER_DRAW2), OUT((pass)-1, LAYER_DRAW1), 2}
-
 const struct step_plan step_plans[step_count] = {
     [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
     [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},
     LOOK(0),
     [STEP_LAYER(0, LAYER_ANSWER8)] = {CONV_PLAIN, OUT(0, LAYER_DOWN8), no_ring, 8},
     DRAW(0, STEP_MAIN(STEP_NOISE)),
-    [STEP_LAYER(0, LAYER_DRAW1)] = {CONV_PLAIN, OUT(0, LAYER_DRAW2), no_ring, 2},
     FOLLOW(1),
-    [STEP_LAYER(1, LAYER_DRAW1)] = {CONV_PLAIN, OUT(1, LAYER_DRAW2), no_ring, 2},
-    FOLLOW(2), GATHER(2),
-    FOLLOW(3), GATHER(3),
 };
 /* clang-format on */
 
-_Static_assert((int)pass_count == 4, "the table has every pass");
+_Static_assert((int)pass_count == 2, "the table has every pass");
 
 /* Whether a step is a picture with what was drawn laid over it. */
 static bool step_is_shown(int at)

@@ -15,7 +15,7 @@
  * The steps: the noise, and for every pass what is looked at and the layers.  Each
  * stands after all that it reads.
  */
-enum { STEP_NOISE, steps_of_pass = net_layer_count + 1, pass_count = 4 };
+enum { STEP_NOISE, steps_of_pass = net_layer_count + 1, pass_count = 2 };
 
 #define STEP_LOOKED(pass)       (STEP_NOISE + 1 + (pass)*steps_of_pass)
 #define STEP_LAYER(pass, layer) (STEP_LOOKED(pass) + 1 + (layer))

@@ -23,7 +23,8 @@ struct job {
     float *line;   /* the mask of that */
     int8_t *units;
     unsigned colors;
-    float times; /* how much finer its steps are for the mask's sake */
+    float times;   /* how much finer the steps are than those of most pictures */
+    float largest; /* size of what was drawn */
 };
 
 static void job_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
@@ -102,23 +103,41 @@ static void pixels_to_grey(float *values, size_t count)
 }
 
 /*
- * In flat parts a perturbation would have but a few steps; so they are two fifths as
- * wide as its bounds would make them, and what is beyond, which is seldom, bends.
+ * In flat parts a perturbation would have but a few steps; so they are a quarter
+ * as wide as its bounds would make them, and what is beyond, which is seldom, bends.
  */
-static const float bend = 0.3f, bend_slope = 1 / 7.f, fineness = 2.5f;
+static const float bend = 0.2f, bend_slope = 1 / 16.f, fineness = 4;
 
 ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {
     for (size_t i = 0; i < count; i++) {
-        float size = fabsf(values[i]) * times, bent = size < bend ? size : bend + (size - bend) * bend_slope;
+        float all = fabsf(values[i]) * times, size = all < 1 ? all : 1;
+        float bent = size < bend ? size : bend + (size - bend) * bend_slope;
         float value = copysignf(bent, values[i]) * (unit_peak * fineness);
         units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
     }
 }
 
+/* The largest size of count values and of largest. */
+ENGINE_CLONES static float values_largest(const float *values, size_t count, float largest)
+{
+    enum { lanes = 16 };
+    float most[lanes] = {largest};
+    for (size_t first = 0; first < count; first += lanes) {
+        const size_t some = count - first < lanes ? count - first : lanes;
+        for (size_t i = 0; i < some; i++) {
+            const float size = fabsf(values[first + i]);
+            most[i] = size > most[i] ? size : most[i];
+        }
+    }
+    for (size_t i = 0; i < lanes; i++)
+        largest = most[i] > largest ? most[i] : largest;
+    return largest;
+}
+
 static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values)
 {
-    const struct job *job = data;
+    struct job *job = data;
     const struct image *image = job->canvas.image;
     const int64_t x = x_px - job->canvas.left_px, end = x + (int64_t)count * half_px;
     const size_t begin = x < 0 ? 0 : (size_t)x;
@@ -130,7 +149,10 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, con
         job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
         if (job->colors == 1)
             pixels_to_grey(job->pixels, (size_t)count * half_px);
-        units_store(job->pixels + (begin - (size_t)x) * job->colors, (wide - begin) * job->colors, job->times,
+        const float *drawn = job->pixels + (begin - (size_t)x) * job->colors;
+        const size_t samples = (wide - begin) * job->colors;
+        job->largest = values_largest(drawn, samples, job->largest);
+        units_store(drawn, samples, job->times,
                     job->units + ((size_t)y * image->width_px + begin) * job->colors);
     }
 }
@@ -149,28 +171,45 @@ static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hi
     return textured * 200 < count;
 }
 
-/*
- * How much finer the steps are made: the mask bounds the perturbation, so a
- * picture whose mask is low everywhere, one of one colour above all, would use
- * few of them.
- */
-static float mask_times(const float *mask, size_t count)
+/* True when hardly one unit in a thousand uses more than a third of the steps. */
+ENGINE_CLONES static bool units_are_coarse(const int8_t *units, size_t count)
 {
-    static const float finest = 8;
-    float most = 0, times = finest;
-    for (size_t i = 0; i < count; i++)
-        most = mask[i] > most ? mask[i] : most;
-    while (times > 1 && most * times > 1)
-        times /= 2;
-    return times;
+    enum { row = 4096, third = unit_peak / 3 };
+    size_t large = 0;
+    for (size_t first = 0; first < count; first += row) {
+        const size_t end = first + row < count ? first + row : count;
+        unsigned some = 0;
+        for (size_t i = first; i < end; i++)
+            some += units[i] > third || units[i] < -third;
+        large += some;
+    }
+    return large * 1000 < count;
+}
+
+/*
+ * Most pictures are drawn on up to a third of the bounds at least.  On some, those of one
+ * colour above all, it stays so far below that they would use few of the steps: they are
+ * drawn on once more, in steps as fine as the largest allows.
+ */
+static enum iw_error job_run(struct job *job, const struct net *net)
+{
+    enum { block_parts = net_block_px / canvas_block_px };
+    const struct net_ends ends = {job_pixels, job_noise, job_shown, job_sink, job};
+    const unsigned rows = job->canvas.rows / block_parts, columns = job->canvas.columns / block_parts;
+    const struct image *image = job->canvas.image;
+    job->times = 1;
+    enum iw_error error = net_run(net, rows, columns, &ends);
+    if (error != IW_OK || job->largest <= 0 ||
+        !units_are_coarse(job->units, (size_t)image->width_px * image->height_px * job->colors))
+        return error;
+    job->times = 1 / job->largest;
+    return net_run(net, rows, columns, &ends);
 }
 
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
                            uint64_t seed, int8_t *units, bool *is_bare)
 {
-    enum { block_parts = net_block_px / canvas_block_px };
     struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
-    const struct net_ends ends = {job_pixels, job_noise, job_shown, job_sink, &job};
     canvas_init(&job.canvas, image, seed);
     const size_t wide_px = (size_t)job.canvas.columns * canvas_block_px + 2 * net_reach_px;
     float *mask = canvas_mask(&job.canvas, &way->hiding);
@@ -179,10 +218,9 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
     job.line = malloc(sizeof(float) * (wide_px / canvas_block_px + 2));
     enum iw_error error = IW_NO_MEMORY;
     if (mask != NULL && job.pixels != NULL && job.line != NULL) {
-        const size_t blocks = canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas);
-        *is_bare = mask_is_bare(mask, blocks, &way->hiding);
-        job.times = mask_times(mask, blocks);
-        error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
+        *is_bare = mask_is_bare(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas),
+                                &way->hiding);
+        error = job_run(&job, net);
     }
     free(job.line);
     free(job.pixels);

@@ -1,0 +1,81 @@
+"""What JPEG and WebP make of pictures, and how that is learned through."""
+
+import io
+import math
+
+import numpy
+import torch
+import torch.nn.functional as F
+from PIL import Image
+
+YCC = torch.tensor([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
+AS_JPEG = {"WEBP": 60}  # the quality of the JPEG whose steps stand for another codec's, in gradients alone
+
+
+def planes_of(rgb):
+    return torch.einsum("ab,nbhw->nahw", YCC.to(rgb.device), rgb)
+
+
+def rgb_of(planes):
+    return torch.einsum("ab,nbhw->nahw", torch.linalg.inv(YCC).to(planes.device), planes)
+
+
+def steps_of(quality):
+    """libjpeg's quantisation of luma and of chroma, in the order of the DCT, 0..1."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG", quality=quality)
+    tables = Image.open(file).quantization
+    return [torch.tensor(tables[i], dtype=torch.float32) / 255 for i in range(2)]
+
+
+def dct_8x8():
+    n = torch.arange(8.0)
+    one = torch.cos(math.pi * (2 * n[None] + 1) * n[:, None] / 16) * 0.5
+    one[0] *= math.sqrt(0.5)
+    return torch.einsum("ai,bj->abij", one, one).reshape(64, 1, 8, 8)
+
+
+DCT, STEPS_85 = dct_8x8(), steps_of(85)[0]
+
+
+def levels_of(plane, steps):
+    """The DCT of 8x8 px in steps, before it is rounded."""
+    return F.conv2d(plane, DCT.to(plane.device), stride=8) / steps.to(plane.device).view(1, 64, 1, 1)
+
+
+def file_size(y):
+    """About how many bits a JPEG 85 spends on each block of luma: a smooth stand-in for its entropy coder."""
+    levels = levels_of(y[:, :1], STEPS_85)
+    return torch.log2(1 + 1.5 * levels[:, 1:].square()).sum(1).mean((1, 2))
+
+
+def coded(pictures, codec, quality):
+    results = []
+    for picture in (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy():
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, codec, quality=quality)
+        results.append(numpy.array(Image.open(file)))
+    return torch.from_numpy(numpy.stack(results)).permute(0, 3, 1, 2).float().to(pictures.device) / 255
+
+
+def plane_quantised(plane, steps):
+    """A plane whose DCT is rounded so softly that it can be learned through: flat where the steps are, steep between."""
+    levels = levels_of(plane, steps)
+    levels = levels - torch.sin(2 * math.pi * levels) / (2 * math.pi)
+    return F.conv_transpose2d(levels * steps.to(plane.device).view(1, 64, 1, 1), DCT.to(plane.device), stride=8)
+
+
+def softly_coded(pictures, codec, quality):
+    """About what a JPEG of the quality keeps, sides in multiples of 16 px."""
+    luma, chroma = steps_of(AS_JPEG.get(codec, quality))
+    planes = planes_of(pictures)
+    small = F.avg_pool2d(planes[:, 1:], 2)
+    colours = [F.interpolate(plane_quantised(small[:, i:i + 1], chroma), scale_factor=2, mode="bilinear", align_corners=False)
+               for i in range(2)]
+    return rgb_of(torch.cat([plane_quantised(planes[:, :1], luma)] + colours, 1))
+
+
+def coded_through(pictures, codec, quality):
+    """What the codec makes of pictures; gradients as if softly coded."""
+    soft = softly_coded(pictures, codec, quality)
+    return soft + (coded(pictures, codec, quality) - soft).detach()
