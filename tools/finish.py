@@ -75,10 +75,8 @@ def passed_on(kind, x, y, rng):
         return tuple(F.interpolate(z, scale_factor=0.5, mode="bicubic", antialias=True) for z in whole)
     if kind == "blurred":
         return blur(x, 1.0), blur(y, 1.0)
-    if kind == "coded":
-        how = rng.choice(CODECS)
-        return coded(x, *how), coded_through(y, *how)
-    return x, y
+    how = rng.choice(CODECS)
+    return coded(x, *how), coded_through(y, *how)
 
 
 def protected(net, x, rng):
