@@ -26,6 +26,7 @@ rules=(
     "no_machine_paths#no file names a path of the machine it was written on"
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
+    "tools_shipped#every program of tools/ is in the release tarball"
 )
 
 # Minutes long, and run only when named.
@@ -160,6 +161,13 @@ rule_one_version() {
     grep -nF "$version" doc/*.[58] packaging/*/*.service Makefile.am dev 2>/dev/null
 }
 
+rule_tools_shipped() {
+    local file
+    for file in tools/*.*; do
+        grep -rqF --include="*.am" "$file" src doc || echo "$file is named in no .am"
+    done
+}
+
 rule_packages_used() { "$root/dev" deps --verify; }
 
 # ---------------------------------------------------------------- the slow ones
@@ -202,7 +210,11 @@ rules_list() {
 
 rule_run() {
     local name=$1 sentence=$2 findings
-    findings=$("rule_$name")
+    if declare -F "rule_$name" >/dev/null; then
+        findings=$("rule_$name")
+    else
+        findings="there is no rule_$name"
+    fi
     case $findings in
     '') echo "ok $sentence" ;;
     skip:*) echo "skip $sentence (${findings#skip: })" ;;

@@ -1,4 +1,4 @@
-"""What train.py and match.py share: the pictures, the schedule, the running mean and the log."""
+"""What train.py, match.py and finish.py share: the pictures, the schedule, the running mean and the log."""
 
 import copy
 import json
