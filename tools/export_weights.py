@@ -3,7 +3,8 @@
 
 The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
-values); the slopes of the five gates and the two gains as binary32; then per layer its weights
+values); the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
+one, the gains of noise, coarse and fine drawer, and the two shares; then per layer its weights
 [output][input][row][column] and its biases as binary16; then the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
@@ -18,14 +19,19 @@ import torch
 from generator import Generator
 
 MAGIC = b"IWPROTEC"
-VERSION = 3
+VERSION = 4
 SLOPES = 5
-GAINS = 2
+NUMBERS = 2 * SLOPES + 5
+
+
+def numbers_of(net):
+    """What the file keeps in 32 bits, as tensors of the network in its order."""
+    return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shares.data]
 
 
 def pack(net):
     layers = net.layers()
-    offset = 16 + 32 * len(layers) + 4 * (SLOPES + GAINS)
+    offset = 16 + 32 * len(layers) + 4 * NUMBERS
     table, data = b"", b""
     for name, layer in layers:
         values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
@@ -35,7 +41,7 @@ def pack(net):
                              layer.kernel_size[0], layer.stride[0], offset, values.size)
         data += values.tobytes()
         offset += values.size * 2
-    numbers = torch.cat([net.beta, net.gains]).detach().numpy().astype("<f4").tobytes()
+    numbers = torch.cat([one.flatten() for one in numbers_of(net)]).numpy().astype("<f4").tobytes()
     body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + numbers + data
     return body + hashlib.sha256(body).digest()
 
@@ -50,9 +56,10 @@ def load(path):
     if struct.unpack_from("<II", blob, 8) != (VERSION, len(net.layers())):
         raise SystemExit("%s is a weights file of another version" % path)
     offset = 16 + 32 * len(net.layers())
-    numbers = torch.from_numpy(numpy.frombuffer(blob, "<f4", SLOPES + GAINS, offset).astype(numpy.float32))
-    net.beta, net.gains = numbers[:SLOPES].clone(), numbers[SLOPES:].clone()
-    offset += 4 * (SLOPES + GAINS)
+    numbers = torch.from_numpy(numpy.frombuffer(blob, "<f4", NUMBERS, offset).astype(numpy.float32))
+    for one, values in zip(numbers_of(net), numbers.split([one.numel() for one in numbers_of(net)])):
+        one.copy_(values.view_as(one))
+    offset += 4 * NUMBERS
     for _, layer in net.layers():
         count = layer.weight.numel() + layer.bias.numel()
         values = torch.from_numpy(numpy.frombuffer(blob, "<f2", count, offset).astype(numpy.float32))

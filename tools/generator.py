@@ -16,7 +16,7 @@ LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
-MARGIN = 128  # of repeated pixels around a picture
+MARGIN = 256  # of repeated pixels around a picture
 
 
 class Way:
@@ -36,7 +36,7 @@ STANDARD = WAYS["standard"]
 
 
 def widths_of(state):
-    return tuple(state[name + ".weight"].shape[0] for name in LOOKS)
+    return tuple(state["fine." + name + ".weight"].shape[0] for name in LOOKS)
 
 
 def conv(inputs, outputs):
@@ -76,13 +76,12 @@ class Encoder(nn.Module):
         return seen, self.answer8(a)
 
 
-class Generator(Encoder):
-    """RGB 0..1, sides in multiples of 8 px, to a bounded unit perturbation of the same size.
+class Drawer(Encoder):
+    """An encoder and much the same layers turned round, at one scale.
 
     Down to an eighth of the resolution it looks at the picture and answers with what an encoder
     would make of it, and up again it draws.  What is drawn passes, at every resolution, gates
-    that what was seen there opens and shuts.  First it draws from seeded noise; then it looks at
-    the picture with that laid over it, and draws from how far its answer moved.
+    that what was seen there opens and shuts.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -94,8 +93,8 @@ class Generator(Encoder):
         self.draw1 = conv(half, 12)
         # How steep the gates of down2, look2, down4, look4 and down8 are.
         self.register_buffer("beta", torch.ones(5))
-        # How loud the noise is, and the change of the answer.
-        self.register_buffer("gains", torch.ones(2))
+        # How loud the change of the answer is.
+        self.register_buffer("gain", torch.ones(()))
 
     def layers(self):
         """The convolutions in the order of the weights file."""
@@ -113,19 +112,59 @@ class Generator(Encoder):
         h = self.up2(self.draw4(h) * gates[2]) * gates[1]
         return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
+    def moved(self, x, y):
+        """What it draws on y of how far y moves its answer to x."""
+        _, before = self.look(x)
+        gates, after = self.look(y)
+        return self.draw(gates, (after - before) * self.gain)
+
+
+class Generator(nn.Module):
+    """RGB 0..1, sides in multiples of 16 px, to a bounded unit perturbation of the same size.
+
+    The coarse drawer sees the picture at half of its size.  First it draws from seeded noise; then
+    it looks at the picture with that laid over it, and draws from how far its answer moved.  The
+    fine one looks at the whole picture with what the coarse one drew laid over it, and draws from how
+    far that moved its answer.  Both are the result.
+    """
+
+    def __init__(self, widths=WIDTHS):
+        super().__init__()
+        self.coarse, self.fine = Drawer(widths), Drawer(widths)
+        # How loud the noise is.
+        self.register_buffer("noise_gain", torch.ones(()))
+        # Of what the coarse one drew: how much the fine one looks at, and how much is kept.
+        self.shares = nn.Parameter(torch.full((2,), 0.5))
+
+    def drawers(self):
+        return [("coarse", self.coarse), ("fine", self.fine)]
+
+    def layers(self):
+        return [(name + "." + layer, one) for name, drawer in self.drawers() for layer, one in drawer.layers()]
+
     def forward(self, x, noise, way=STANDARD):
-        """noise: -1..1, an eighth of x's size."""
+        """noise: -1..1, a sixteenth of x's size."""
         mask = texture_mask(x, way)
-        gates, before = self.look(x)
-        unit = bounded(self.draw(gates, noise * self.gains[0]), mask)
-        gates, after = self.look(x + way.amplitude * unit)
-        return bounded(self.draw(gates, (after - before) * self.gains[1]), mask)
+        small, hides = F.avg_pool2d(x, 2), F.avg_pool2d(mask, 2)
+        gates, _ = self.coarse.look(small)
+        unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
+        raw = self.coarse.moved(small, small + way.amplitude * unit) * hides
+        wide = soft(doubled(raw)) * mask
+        raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide)
+        return bounded(raw, mask) + self.shares[1] * wide
+
+
+def doubled(x):
+    return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+
+
+def soft(raw):
+    return raw * torch.rsqrt(1 + raw * raw)
 
 
 def bounded(raw, mask):
     """The mask once before and once after what bounds: soft edges where it opens."""
-    raw = raw * mask
-    return raw * torch.rsqrt(1 + raw * raw) * mask
+    return soft(raw * mask) * mask
 
 
 def luma_of(x):
@@ -158,7 +197,7 @@ def mixed(value):
 
 
 def seeded_noise(seed, rows, columns):
-    """The noise channels for a picture of rows x columns places of 8x8 px: four hashes of the
+    """The noise channels for a picture of rows x columns places of 16x16 px: four hashes of the
     place, eight bytes each, -1..1."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
@@ -172,15 +211,15 @@ def seeded_noise(seed, rows, columns):
 
 
 def grid_offset(seed):
-    """Where the picture begins on the grid: left and top, 0, 8, 16 or 24 px."""
+    """Where the picture begins on the grid: left and top, 0 or 16 px."""
     with numpy.errstate(over="ignore"):
         place = int(mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(2) * numpy.uint64(GOLDEN))[0])
-    return (place & 3) * 8, (place >> 2 & 3) * 8
+    return (place & 1) * 16, (place >> 1 & 1) * 16
 
 
 def perturbation(net, x, seeds, way=STANDARD):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
-    noise = torch.cat([seeded_noise(seed, x.shape[2] // 8, x.shape[3] // 8) for seed in seeds])
+    noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
     return net(x, noise.to(x.device), way)
 
 
@@ -189,7 +228,7 @@ def shipped_perturbation(net, x, seed, way=STANDARD):
     the grid by its seed, its edges repeated."""
     left, top = grid_offset(seed)
     height, width = x.shape[2:]
-    right, bottom = MARGIN + -(width + left) % 8, MARGIN + -(height + top) % 8
+    right, bottom = MARGIN + -(width + left) % 16, MARGIN + -(height + top) % 16
     padded = F.pad(x, (MARGIN + left, right, MARGIN + top, bottom), mode="replicate")
     unit = perturbation(net, padded, [seed], way)
     return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]
