@@ -16,7 +16,7 @@ import struct
 import numpy
 import torch
 
-from generator import Generator
+from generator import Generator, network_of
 
 MAGIC = b"IWPROTEC"
 VERSION = 4
@@ -79,10 +79,8 @@ def main():
     parser.add_argument("checkpoint", nargs="+")
     parser.add_argument("weights")
     options = parser.parse_args()
-    net = Generator()
     states = [state_of(name) for name in options.checkpoint]
-    net.load_state_dict({key: sum(state[key] for state in states) / len(states) for key in states[0]})
-    blob = pack(net)
+    blob = pack(network_of({key: sum(state[key] for state in states) / len(states) for key in states[0]}))
     with open(options.weights, "wb") as out:
         out.write(blob)
     print("%d bytes, SHA-256 of the file %s" % (len(blob), hashlib.sha256(blob).hexdigest()))

@@ -14,21 +14,21 @@ import torch.nn.functional as F
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, WAYS, Generator, texture_mask, widths_of
+from generator import ANSWERS, WAYS, network_of, texture_mask
 from limits import measures
 from pictures import batch_of, blur, patched
 
 SIDE = 160
 COUNT = 3  # crops a step
 SEEN = 128  # px of a crop that is left when a picture was cut
-PROCESSING = ("cut",) * 16 + ("half",) * 4 + ("blurred",) * 2 + ("coded",) * 10
+PROCESSING = ("cut",) * 10 + ("half",) * 9 + ("blurred",) * 4 + ("coded",) * 9
 STRENGTHS = ("low", "standard", "standard", "high", "high", "high")
 CODECS = (("JPEG", 45), ("JPEG", 50), ("JPEG", 50), ("JPEG", 75), ("WEBP", 70), ("WEBP", 75), ("WEBP", 75))
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
     "ssim": (92, 0.1, 0.02),
     "chroma": (8.5, 0.025, 0.02),
-    "growth": (308, 0.03, 0.04),
+    "growth": (280, 0.01, 0.04),
     "visibility": (70, 0.17, 0.03),
     "gratings": (126, 0.08, 0.03),
     "direction": (0.4, 0.035, 0.03),
@@ -84,7 +84,7 @@ def protected(net, x, rng):
     them anything was drawn."""
     strength = rng.choice(STRENGTHS)
     way, ease = WAYS[strength], EASE.get(strength, {})
-    noise = torch.rand(x.shape[0], ANSWERS, SIDE // 8, SIDE // 8, device=x.device) * 2 - 1
+    noise = torch.rand(x.shape[0], ANSWERS, SIDE // 16, SIDE // 16, device=x.device) * 2 - 1
     unit = net(x, noise, way)
     power = unit.square().mean((1, 2, 3), keepdim=True)
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
@@ -108,8 +108,9 @@ def shifts_of(encoders, x, y):
 
 def groups_of(net):
     """Each layer learns at a rate that goes with its size.  What draws has no biases: they would be stamps."""
-    for name in DRAWS:
-        getattr(net, name).bias.requires_grad_(False)
+    for _, drawer in net.drawers():
+        for name in DRAWS:
+            getattr(drawer, name).bias.requires_grad_(False)
     return [dict(params=[one], scale=max(1e-3, one.detach().square().mean().sqrt().item()))
             for one in net.parameters() if one.requires_grad]
 
@@ -132,8 +133,7 @@ def main():
     rng, device, pictures = prepared(options)
     encoders, weights = encoders_of(options, device)
     state, _ = mean_of(options.start)
-    net = Generator(widths_of(state))
-    net.load_state_dict(state)
+    net = network_of(state)
     net.to(device, memory_format=torch.channels_last)
     course = Course(net, options, groups_of(net), pictures=len(pictures), device=device.type)
     limits, seen = Limits({name: float(times) for name, times in options.limit}), {}

@@ -35,8 +35,8 @@ WAYS = {
 STANDARD = WAYS["standard"]
 
 
-def widths_of(state):
-    return tuple(state["fine." + name + ".weight"].shape[0] for name in LOOKS)
+def widths_of(state, drawer=""):
+    return tuple(state[drawer + name + ".weight"].shape[0] for name in LOOKS)
 
 
 def conv(inputs, outputs):
@@ -152,6 +152,13 @@ class Generator(nn.Module):
         wide = soft(doubled(raw)) * mask
         raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide)
         return bounded(raw, mask) + self.shares[1] * wide
+
+
+def network_of(state):
+    """The network of a checkpoint's state."""
+    net = Generator(widths_of(state, "fine."))
+    net.load_state_dict(state)
+    return net
 
 
 def doubled(x):

@@ -18,19 +18,22 @@ JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
-def windowed(x):
+def windowed(*maps):
+    """Each map under the window; all at once, for planes cost little beside others."""
+    x = torch.cat(maps, 1)
     kernel, planes = (WINDOW / WINDOW.sum()).to(x.device), x.shape[1]
     x = F.conv2d(x, kernel.view(1, 1, -1, 1).repeat(planes, 1, 1, 1), groups=planes)
-    return F.conv2d(x, kernel.view(1, 1, 1, -1).repeat(planes, 1, 1, 1), groups=planes)
+    x = F.conv2d(x, kernel.view(1, 1, 1, -1).repeat(planes, 1, 1, 1), groups=planes)
+    return x.split([one.shape[1] for one in maps], 1)
 
 
 def ms_ssim(x, y):
     """Of each plane: Wang, Simoncelli, Bovik (2003), four scales, structure alone."""
     total = 1.0
     for weight in SCALES:
-        mx, my = windowed(x), windowed(y)
-        vx, vy, cov = windowed(x * x) - mx * mx, windowed(y * y) - my * my, windowed(x * y) - mx * my
-        total = total * ((2 * cov + C2) / (vx + vy + C2)).mean((2, 3)).clamp_min(0.01) ** weight
+        mx, my, squares, products = windowed(x, y, x * x + y * y, x * y)
+        spread, cov = squares - mx * mx - my * my, products - mx * my
+        total = total * ((2 * cov + C2) / (spread + C2)).mean((2, 3)).clamp_min(0.01) ** weight
         x, y = F.avg_pool2d(x, 2), F.avg_pool2d(y, 2)
     return total
 
@@ -54,8 +57,9 @@ def bands_of(x):
 def visibility(x, d):
     """Contrast of what is drawn over the contrast that the picture hides in the same band, the fourth power's mean."""
     total = 0
-    for seen, ground, drawn in zip(JUST_SEEN.to(x.device), bands_of(x), bands_of(d)):
-        hides = rooted_mean(ground, 7)
+    for seen, band in zip(JUST_SEEN.to(x.device), bands_of(torch.cat([x, d], 1))):
+        ground, drawn = band.split(3, 1)
+        hides = rooted_mean(ground.detach(), 7)
         hides = torch.cat([hides[:, :1], 0.5 * hides[:, 1:] + 0.15 * hides[:, :1]], 1)
         total = total + (drawn / (seen.view(1, 3, 1, 1) + hides)).pow(4).mean((2, 3)).sum(1)
     return (total + 1e-12) ** 0.25
@@ -67,21 +71,21 @@ def shown(x, d):
     return d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
 
 
-def direction(x, d):
-    """How far the luma of what is not hidden runs in one direction all over a picture, as rain does: 0 to 1."""
-    luma = blur(shown(x, d)[:, :1], 0.7)
+def direction(over):
+    """Of what is shown: how far its luma runs in one direction all over a picture, as rain does: 0 to 1."""
+    luma = blur(over[:, :1], 0.7)
     across, down = luma[..., 1:-1, 2:] - luma[..., 1:-1, :-2], luma[..., 2:, 1:-1] - luma[..., :-2, 1:-1]
     aa, dd, ad = ((one * other).mean((1, 2, 3)) for one, other in ((across, across), (down, down), (across, down)))
     return ((aa - dd).square() + 4 * ad.square() + 1e-12).sqrt() / (aa + dd + 1e-6)
 
 
-def gratings(x, d):
-    """How far a few frequencies outweigh the others in what is not hidden: lines, combs, hatching, stamps.
+def gratings(over):
+    """Of what is shown: how far a few frequencies outweigh the others, as in lines, combs, hatching, stamps.
 
     The root mean square of its power spectrum, of which noise of the same power has the least; its root again, so that
     the few pictures that are flat nearly everywhere do not outweigh all others.
     """
-    spectrum = torch.fft.rfft2(shown(x, d)).abs().square() / (d.shape[2] * d.shape[3])
+    spectrum = torch.fft.rfft2(over).abs().square() / (over.shape[2] * over.shape[3])
     return (spectrum.square().mean((1, 2, 3)) + 1e-12).pow(0.25)
 
 
@@ -101,14 +105,14 @@ def measures(x, y, unit, mask):
     """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask."""
     cx, cy = planes_of(x), planes_of(y)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
-    similar = ms_ssim(cx, cy)
+    similar, over = ms_ssim(cx, cy), shown(cx, d)
     return {
         "ssim": (1 - similar[:, 0]) / power,
         "chroma": (1 - similar[:, 1:].mean(1)) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
         "visibility": visibility(cx, d) / power.sqrt(),
-        "gratings": gratings(cx, d) / power.sqrt(),
-        "direction": direction(cx, d),
+        "gratings": gratings(over) / power.sqrt(),
+        "direction": direction(over),
         "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the network that is shipped of a follower: its layers, and the same turned round for the way up.
+"""Makes the network that is shipped of a follower: its layers, and the same turned round for the way up, at two scales.
 
 Nothing is learned here.  Slopes and gains are measured on pictures; smoothing, less colour and the weights of
 the answers are linear and go into the layers.  See README.md in this folder.
@@ -12,13 +12,14 @@ import torch
 import torch.nn.functional as F
 
 from course import mean_of
-from generator import LOOKS, LUMA, STANDARD, Generator, bounded, perturbation, texture_mask, widths_of
+from generator import (ANSWERS, LOOKS, LUMA, STANDARD, Generator, bounded, doubled, perturbation, soft, texture_mask,
+                       widths_of)
 from pictures import batch_of, list_pictures, load_picture, split_pictures
 from train import SD15
 
 STEEP = 10       # slope of a gate times the spread of what it sees: nearly a step
 WIDE = 1.6       # sigma in px of what is smooth
-LEVELS = (0.5, 0.18)  # root mean square of what is drawn, times the mask, before it is bounded
+LEVELS = (0.5, 0.18, 0.18)  # root mean square of what is drawn, times the mask, before it is bounded
 
 
 def turned_2x2(weight):
@@ -61,37 +62,51 @@ def less_colour(weight, colour):
 
 
 @torch.no_grad()
-def turned(follower, x, options):
-    net = Generator(widths_of(follower))
+def turn(drawer, follower, x, options):
+    """Makes a drawer of a follower, for pictures like x."""
     for name in LOOKS + ("answer8",):
-        getattr(net, name).weight.copy_(follower[name + ".weight"])
-        getattr(net, name).bias.copy_(follower[name + ".bias"])
-    net.up4.weight.copy_(turned_2x2(net.down8.weight))
-    net.draw4.weight.copy_(turned_3x3(net.look4.weight))
-    net.up2.weight.copy_(turned_2x2(net.down4.weight))
-    net.draw2.weight.copy_(turned_3x3(net.look2.weight))
-    net.draw1.weight.copy_(less_colour(turned_last(net.down2.weight, options.smooth, options.less), options.colour))
-    seeds = turned_3x3(net.answer8.weight).clone()
+        getattr(drawer, name).weight.copy_(follower[name + ".weight"])
+        getattr(drawer, name).bias.copy_(follower[name + ".bias"])
+    drawer.up4.weight.copy_(turned_2x2(drawer.down8.weight))
+    drawer.draw4.weight.copy_(turned_3x3(drawer.look4.weight))
+    drawer.up2.weight.copy_(turned_2x2(drawer.down4.weight))
+    drawer.draw2.weight.copy_(turned_3x3(drawer.look2.weight))
+    drawer.draw1.weight.copy_(less_colour(turned_last(drawer.down2.weight, options.smooth, options.less), options.colour))
+    seeds = turned_3x3(drawer.answer8.weight).clone()
     seeds[:, :SD15] *= options.sd15
     seeds[:, SD15:] *= options.sana
-    net.seed8.weight.copy_(seeds)
+    drawer.seed8.weight.copy_(seeds)
     for name in ("seed8", "up4", "draw4", "up2", "draw2", "draw1"):
-        getattr(net, name).bias.zero_()
-    for i, seen in enumerate(net.see(x)[0]):
-        net.beta[i] = options.steep / seen.std()
+        getattr(drawer, name).bias.zero_()
+    for i, seen in enumerate(drawer.see(x)[0]):
+        drawer.beta[i] = options.steep / seen.std()
+
+
+def gain_of(level, drawn, mask):
+    return level / (drawn * mask).square().mean().sqrt()
+
+
+@torch.no_grad()
+def measure_gains(net, x):
+    """Each gain so that what is drawn has its level; the later ones given the earlier."""
+    small, mask = F.avg_pool2d(x, 2), texture_mask(x)
+    hides = F.avg_pool2d(mask, 2)
+    noise = torch.rand(x.shape[0], ANSWERS, x.shape[2] // 16, x.shape[3] // 16) * 2 - 1
+    gates, _ = net.coarse.look(small)
+    net.noise_gain.copy_(gain_of(LEVELS[0], net.coarse.draw(gates, noise), hides))
+    moved = small + STANDARD.amplitude * bounded(net.coarse.draw(gates, noise * net.noise_gain), hides)
+    net.coarse.gain.copy_(gain_of(LEVELS[1], net.coarse.moved(small, moved), hides))
+    wide = soft(doubled(net.coarse.moved(small, moved) * hides)) * mask
+    moved = x + STANDARD.amplitude * net.shares[0] * wide
+    net.fine.gain.copy_(gain_of(LEVELS[2], net.fine.moved(x, moved), mask))
+
+
+def turned(follower, x, options):
+    net = Generator(widths_of(follower))
+    turn(net.coarse, follower, F.avg_pool2d(x, 2), options)
+    turn(net.fine, follower, x, options)
     measure_gains(net, x)
     return net
-
-
-def measure_gains(net, x):
-    """Each gain so that what its pass draws has its level; the later one given the earlier."""
-    mask = texture_mask(x)
-    noise = torch.rand(x.shape[0], net.answer8.out_channels, x.shape[2] // 8, x.shape[3] // 8) * 2 - 1
-    gates, before = net.look(x)
-    net.gains[0] = LEVELS[0] / (net.draw(gates, noise) * mask).square().mean().sqrt()
-    shown = x + STANDARD.amplitude * bounded(net.draw(gates, noise * net.gains[0]), mask)
-    gates, after = net.look(shown)
-    net.gains[1] = LEVELS[1] / (net.draw(gates, after - before) * mask).square().mean().sqrt()
 
 
 def main():
@@ -113,7 +128,7 @@ def main():
     mean, _ = mean_of(options.follower)
     net = turned(mean, batch_of(pictures, 48, 160, rng), options)
     unit = perturbation(net, batch_of(pictures, 8, 160, rng), range(8))
-    print("gains %.3g %.3g, level of the result %.3f" % (*net.gains.tolist(), unit.square().mean().sqrt()))
+    print("gains %.3g %.3g %.3g, level of the result %.3f" % (net.noise_gain, net.coarse.gain, net.fine.gain, unit.square().mean().sqrt()))
     torch.save({"mean": net.state_dict()}, options.out)
 
 

@@ -51,7 +51,7 @@ void protect_free(struct protect *protect);
 
 /*
  * Computes the unit perturbation of a picture, as a strength wants it hidden.  The seed moves the network's
- * grid by 0 to 24 px each way and draws its noise.  Borrows protect; does not
+ * grid by 0 or 16 px each way and draws its noise.  Borrows protect; does not
  * keep the picture.  NO_MEMORY.
  */
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,

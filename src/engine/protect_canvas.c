@@ -1,13 +1,24 @@
 #include "engine/protect_canvas.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "engine/clones.h"
 #include "engine/image.h"
+#include "engine/protect_draw.h"
 
-/* tools/generator.py computes the same; its margin of 128 px makes its place 16 of the noise our place 0. */
-enum { noise_margin = 16, hash_values = 8, grid_px = 8, grid_blocks = grid_px / canvas_block_px };
+/* tools/generator.py computes the same; its margin of repeated pixels is canvas_reach_px, so its first place
+ * of the noise is ours there. */
+enum {
+    noise_margin = canvas_reach_px / canvas_grid_px,
+    hash_values = 8,
+    grid_blocks = canvas_grid_px / canvas_block_px
+};
+
+/* Of a row at half of the size, or of blocks: as many are made at once. */
+enum { run_pixels = 64, run_blocks = 64 };
 
 /* The mask of a block takes the roots of its neighbours. */
 enum { root_margin = canvas_mask_margin + 1 };
@@ -28,10 +39,10 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
 {
     uint64_t place = mixed(seed + 2 * golden);
     canvas->image = image;
-    canvas->left_px = (place & 3) * grid_px;
-    canvas->top_px = (place >> 2 & 3) * grid_px;
-    canvas->columns = (image->width_px + canvas->left_px + grid_px - 1) / grid_px * grid_blocks;
-    canvas->rows = (image->height_px + canvas->top_px + grid_px - 1) / grid_px * grid_blocks;
+    canvas->left_px = (place & 1) * canvas_grid_px;
+    canvas->top_px = (place >> 1 & 1) * canvas_grid_px;
+    canvas->columns = (image->width_px + canvas->left_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
+    canvas->rows = (image->height_px + canvas->top_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->noise_key = mixed(seed + golden);
     for (unsigned level = 0; level < 256; level++)
         canvas->levels[level] = (float)level / 255;
@@ -81,6 +92,20 @@ static void pixels_inside(const struct canvas *canvas, const void *row, size_t x
     }
 }
 
+/*
+ * Fetches the pixels that will be asked for next, those some rows below: no row of a picture lies where the
+ * processor would look for it by itself.
+ */
+static void pixels_fetch(const struct canvas *canvas, int64_t y, size_t x, size_t count)
+{
+    enum { rows_ahead = 3, line_bytes = 64 };
+    const struct image *image = canvas->image;
+    const size_t pixel_bytes = image->channels * image->depth_bits / 8, bytes = count * pixel_bytes;
+    const unsigned char *row = image_row(image, (uint32_t)clamped(y + rows_ahead, image->height_px));
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        __builtin_prefetch(row + x * pixel_bytes + at);
+}
+
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
 {
     const struct image *image = canvas->image;
@@ -90,11 +115,24 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
     const int64_t end = x < width ? (width - x < pixels ? width - x : pixels) : 0;
     for (int64_t i = 0; i < begin; i++)
         pixels_inside(canvas, row, 0, 1, values + i * canvas_colors);
-    if (begin < end)
+    if (begin < end) {
+        pixels_fetch(canvas, y_px - canvas->top_px, (size_t)(x + begin), (size_t)(end - begin));
         pixels_inside(canvas, row, (size_t)(x + begin), (size_t)(end - begin),
                       values + begin * canvas_colors);
+    }
     for (int64_t i = begin < end ? end : begin; i < pixels; i++)
         pixels_inside(canvas, row, (size_t)(width - 1), 1, values + i * canvas_colors);
+}
+
+void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, size_t count, float *values)
+{
+    float rows[2][2 * run_pixels * canvas_colors];
+    for (size_t first = 0; first < count; first += run_pixels) {
+        const size_t here = count - first < run_pixels ? count - first : run_pixels;
+        for (unsigned i = 0; i < 2; i++)
+            canvas_pixels(canvas, 2 * y + i, 2 * (x + (int64_t)first), 2 * here, rows[i]);
+        draw_halved(rows[0], rows[1], here * canvas_colors, values + first * canvas_colors);
+    }
 }
 
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[canvas_noise_values])
@@ -234,21 +272,71 @@ ENGINE_CLONES static void line_between(const float *here, const float *there, fl
         line[i] = here[i] * weight + there[i] * (1 - weight);
 }
 
-void canvas_mask_line(const struct canvas *canvas, const float *mask, int64_t y_px, int64_t column,
-                      size_t count, float *line)
+/* The masks of count blocks between a row of them and the one above or below. */
+static void blocks_between(const struct canvas *canvas, const float *here, const float *there, float weight,
+                           int64_t column, size_t count, float *line)
 {
-    static const float weights[canvas_block_px] = {.625f, .875f, .875f, .625f};
-    const unsigned down = (unsigned)y_px % canvas_block_px;
-    const int64_t row = (y_px - down) / canvas_block_px, blocks = (int64_t)canvas_mask_columns(canvas);
-    const float *here = mask_at(canvas, mask, row);
-    const float *there = mask_at(canvas, mask, down < canvas_block_px / 2 ? row - 1 : row + 1);
+    const int64_t blocks = (int64_t)canvas_mask_columns(canvas);
     const int64_t first = column + canvas_mask_margin, end = first + (int64_t)count;
     const int64_t begin = first < 0 ? 0 : first, stop = end < blocks ? end : blocks;
     if (begin < stop)
-        line_between(here + begin, there + begin, weights[down], (size_t)(stop - begin),
-                     line + (begin - first));
+        line_between(here + begin, there + begin, weight, (size_t)(stop - begin), line + (begin - first));
     for (int64_t at = first; at < end; at++)
         if (at < 0 || at >= blocks)
-            line_between(here + clamped(at, blocks), there + clamped(at, blocks), weights[down], 1,
+            line_between(here + clamped(at, blocks), there + clamped(at, blocks), weight, 1,
                          line + (at - first));
+}
+
+/* How much of its own block's mask a pixel takes, from the block's edge on. */
+static const float own_weights[canvas_block_px] = {.625f, .875f, .875f, .625f},
+                   own_weights_halved[canvas_block_px / 2] = {.75f, .75f};
+
+/*
+ * The pixels of a row between blocks, each of which stands between two others.  side is known when this is
+ * compiled.
+ */
+static inline void pixels_between(const float *restrict blocks, size_t count, const unsigned side,
+                                  const float *weights, float *restrict line)
+{
+    enum { values_max = canvas_block_px * canvas_colors };
+    float own[values_max], left[values_max], right[values_max];
+    for (unsigned k = 0; k < side * canvas_colors; k++) {
+        const unsigned pixel = k / canvas_colors;
+        own[k] = weights[pixel];
+        left[k] = pixel < side / 2 ? 1 - own[k] : 0;
+        right[k] = pixel < side / 2 ? 0 : 1 - own[k];
+    }
+    for (size_t block = 0; block < count; block++, line += side * canvas_colors)
+        for (unsigned k = 0; k < side * canvas_colors; k++)
+            line[k] = blocks[block + 1] * own[k] + blocks[block] * left[k] + blocks[block + 2] * right[k];
+}
+
+ENGINE_CLONES static void pixels_between_blocks(const float *blocks, size_t count, float *line)
+{
+    pixels_between(blocks, count, canvas_block_px, own_weights, line);
+}
+
+ENGINE_CLONES static void pixels_between_halved(const float *blocks, size_t count, float *line)
+{
+    pixels_between(blocks, count, canvas_block_px / 2, own_weights_halved, line);
+}
+
+void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
+                      size_t count, float *line)
+{
+    const bool is_halved = side != canvas_block_px;
+    const unsigned down = (unsigned)y % side;
+    const int64_t row = (y - down) / side, column = x / (int64_t)side;
+    const float weight = (is_halved ? own_weights_halved : own_weights)[down];
+    const float *here = mask_at(canvas, mask, row);
+    const float *there = mask_at(canvas, mask, down < side / 2 ? row - 1 : row + 1);
+    const size_t blocks = count / side;
+    float between[run_blocks + 2];
+    assert(x % (int64_t)side == 0 && count % side == 0);
+    for (size_t first = 0; first < blocks; first += run_blocks) {
+        const size_t some = blocks - first < run_blocks ? blocks - first : run_blocks;
+        blocks_between(canvas, here, there, weight, column + (int64_t)first - 1, some + 2, between);
+        (is_halved ? pixels_between_halved : pixels_between_blocks)(between, some,
+                                                                    line + first * side * canvas_colors);
+    }
 }

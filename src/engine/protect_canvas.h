@@ -1,8 +1,9 @@
 /*
- * A picture laid under the network's grid of 8x8 pixels: moved by a seeded
+ * A picture laid under the network's grid of 16x16 pixels: moved by a seeded
  * offset, its edge pixels repeated beyond its borders, any depth and number of
- * channels read as RGB 0..1.  And what goes with places of the grid alone: the
- * seeded noise, one for each of 8x8 px, and the texture mask, one for each block of 4x4.
+ * channels read as RGB 0..1, at its own size or at half of it.  And what goes with places
+ * of the grid alone: the seeded noise, one for each of 16x16 px, and the texture mask, one
+ * for each block of 4x4.
  */
 #ifndef ENGINE_PROTECT_CANVAS_H
 #define ENGINE_PROTECT_CANVAS_H
@@ -11,16 +12,18 @@
 #include <imgward/image.h>
 
 enum {
+    canvas_grid_px = 16,
     canvas_block_px = 4,
     canvas_colors = 3,
     canvas_noise_values = 32,
+    canvas_reach_px = 256, /* how far left of the picture and above it there is noise */
     canvas_mask_margin = 2 /* blocks beyond the picture, the outermost of which is as all further out */
 };
 
 struct canvas {
     const struct image *image; /* borrowed */
-    unsigned left_px, top_px;  /* 0, 8, 16 or 24: where the picture begins */
-    unsigned rows, columns;    /* in blocks; an even number */
+    unsigned left_px, top_px;  /* 0 or 16: where the picture begins */
+    unsigned rows, columns;    /* in blocks; whole places of the grid */
     uint64_t noise_key;
     float levels[256]; /* 8-bit samples as 0..1 */
 };
@@ -30,6 +33,9 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
 
 /* count pixels of RGB 0..1 from grid place x_px, y_px on; both may lie outside the picture. */
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values);
+
+/* The same at half of the size: count means of 2x2 pixels from place y, x of a grid half as wide on. */
+void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, size_t count, float *values);
 
 /* The noise of a place of the grid: values of -1..1. */
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
@@ -55,10 +61,11 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 float *canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding);
 
 /*
- * The mask of one row of pixels, block by block from a column of blocks on,
- * any of which may lie beyond the picture.
+ * How much count pixels of a row hide, three values each, the mask taken between blocks;
+ * any of them may lie beyond the picture.  side: how many pixels a block is wide,
+ * canvas_block_px or, at half of the size, half as many; x and count are multiples of it.
  */
-void canvas_mask_line(const struct canvas *canvas, const float *mask, int64_t y_px, int64_t column,
+void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
                       size_t count, float *line);
 
 #endif

@@ -39,7 +39,8 @@ enum conv_shape {
 enum conv_end {
     CONV_PLAIN,  /* output = sum */
     CONV_CHANGE, /* output = sum - before */
-    CONV_SPLIT,  /* output = leaky relu of the sum, gate = gate of the sum */
+    CONV_LEAKY,  /* output = leaky relu of the sum */
+    CONV_SPLIT,  /* the same, and gate = gate of the sum */
     CONV_FACTOR  /* output = sum * factor */
 };
 
@@ -73,8 +74,8 @@ struct conv_kernels {
     void (*tiles)(const struct conv *conv, enum conv_end end, const struct conv_rows *rows, unsigned count,
                   float *scratch);
 
-    /* CONV_DOWN: one output row of count columns, from two input rows; ends with CONV_SPLIT. */
-    void (*down)(const struct conv *conv, const struct conv_rows *rows, unsigned count);
+    /* CONV_DOWN: one output row of count columns, from two input rows; ends with CONV_LEAKY or CONV_SPLIT. */
+    void (*down)(const struct conv *conv, enum conv_end end, const struct conv_rows *rows, unsigned count);
 
     /* CONV_UP: two output rows, from count columns of one input row; ends with CONV_FACTOR. */
     void (*up)(const struct conv *conv, const struct conv_rows *rows, unsigned count);

@@ -17,6 +17,7 @@
 #define CONV_SUMS               CONV_JOIN(CONV_NAME, _sums)
 #define CONV_BLOCK              CONV_JOIN(CONV_NAME, _block)
 #define CONV_MATRIX             CONV_JOIN(CONV_NAME, _matrix)
+#define CONV_DOWN_MATRIX        CONV_JOIN(CONV_NAME, _down_matrix)
 #define CONV_DOWN_ROW           CONV_JOIN(CONV_NAME, _down_row)
 #define CONV_UP_ROWS            CONV_JOIN(CONV_NAME, _up_rows)
 #define CONV_INLINE             CONV_TARGET static inline __attribute__((always_inline))
@@ -61,8 +62,9 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
         CONV_VECTOR gate = CONV_LEAST(CONV_MOST(sum * slope + gate_middle, least), most);
         *(CONV_STEPS *)places.gate =
             __builtin_convertvector(__builtin_convertvector(gate, CONV_INTEGERS), CONV_STEPS);
-        sum = CONV_MOST(sum, sum * leak);
     }
+    if (end == CONV_SPLIT || end == CONV_LEAKY)
+        sum = CONV_MOST(sum, sum * leak);
     if (end == CONV_CHANGE)
         sum -= *(const CONV_VECTOR *)places.before;
     if (end == CONV_FACTOR) {
@@ -145,7 +147,9 @@ CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_en
             CONV_BLOCK(matrix, end, row_count, run, place, first, rest);
 }
 
-CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv_rows *rows, unsigned count)
+/* The inputs of the network's layers are told apart, so that each has its own loop. */
+CONV_INLINE void CONV_DOWN_MATRIX(const struct conv *conv, const enum conv_end end,
+                                  const struct conv_rows *rows, unsigned count)
 {
     const struct matrix_row matrix = {.weights = conv->weights,
                                       .bias = conv->bias,
@@ -155,13 +159,22 @@ CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, const struct conv
                                       .outputs = rows->outputs[0],
                                       .gates = rows->gates[0]};
     if (conv->inputs == 3)
-        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 3, count);
+        CONV_MATRIX(&matrix, end, 2, 2 * 3, count);
     else if (conv->inputs == 16)
-        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 16, count);
+        CONV_MATRIX(&matrix, end, 2, 2 * 16, count);
     else if (conv->inputs == 32)
-        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * 32, count);
+        CONV_MATRIX(&matrix, end, 2, 2 * 32, count);
     else
-        CONV_MATRIX(&matrix, CONV_SPLIT, 2, 2 * conv->inputs, count);
+        CONV_MATRIX(&matrix, end, 2, 2 * conv->inputs, count);
+}
+
+CONV_TARGET static void CONV_DOWN_ROW(const struct conv *conv, enum conv_end end,
+                                      const struct conv_rows *rows, unsigned count)
+{
+    if (end == CONV_SPLIT)
+        CONV_DOWN_MATRIX(conv, CONV_SPLIT, rows, count);
+    else
+        CONV_DOWN_MATRIX(conv, CONV_LEAKY, rows, count);
 }
 
 CONV_TARGET static void CONV_UP_ROWS(const struct conv *conv, const struct conv_rows *rows, unsigned count)
@@ -199,6 +212,7 @@ static const struct conv_kernels CONV_NAME = {CONV_TITLE, CONV_TILES, CONV_DOWN_
 #undef CONV_SUMS
 #undef CONV_BLOCK
 #undef CONV_MATRIX
+#undef CONV_DOWN_MATRIX
 #undef CONV_DOWN_ROW
 #undef CONV_UP_ROWS
 #undef CONV_INLINE

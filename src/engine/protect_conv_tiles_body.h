@@ -179,6 +179,8 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ENDS(const struct conv *c
 {
     if (end == CONV_SPLIT)
         CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_SPLIT);
+    else if (end == CONV_LEAKY)
+        CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_LEAKY);
     else if (end == CONV_FACTOR)
         CONV_SLICE(conv, rows, products, slice, first, tiles, CONV_FACTOR);
     else if (end == CONV_CHANGE)

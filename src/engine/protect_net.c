@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/protect_draw.h"
 #include "engine/protect_step.h"
 
 /*
  * Measured: wider bands leave the cache.  At this width rows of every resolution are
  * whole blocks of the widest kernel's sums.
  */
-enum { band_blocks_usual = 48 };
+enum { band_blocks_usual = 24 };
 
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
@@ -42,18 +43,19 @@ struct run {
     const struct net *net;
     const struct net_ends *ends;
     struct step steps[step_count];
-    bool is_rehearsal;        /* nothing is computed: what is asked for is noted in kept */
-    bool has_left, has_right; /* bands beside this one */
-    bool is_whole;            /* one band is all: nothing is left to others */
-    float *scratch;           /* of the kernels */
-    void *nothing;            /* a row of zeros, as long as the longest */
+    bool is_rehearsal;            /* nothing is computed: what is asked for is noted in kept */
+    bool has_left, has_right;     /* bands beside this one */
+    bool is_whole;                /* one band is all: nothing is left to others */
+    float *scratch;               /* of the kernels */
+    void *nothing;                /* a row of zeros, as long as the longest */
+    float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     int64_t first_px;
 };
 
 static void rows_plan(struct run *run, unsigned rows)
 {
     struct stretch planned[step_count];
-    step_rows_plan(&run->net->weights, rows, planned);
+    step_rows_plan(rows, planned);
     for (int at = 0; at < step_count; at++)
         run->steps[at].rows = planned[at];
 }
@@ -61,7 +63,7 @@ static void rows_plan(struct run *run, unsigned rows)
 static void overlaps_plan(struct run *run)
 {
     struct step_overlap planned[step_count];
-    step_overlaps_plan(&run->net->weights, planned);
+    step_overlaps_plan(planned);
     for (int at = 0; at < step_count; at++)
         run->steps[at].overlap = planned[at];
 }
@@ -141,66 +143,169 @@ static void ring_ensure(struct run *run, int ring, int64_t row);
 static struct conv_rows step_rows(struct run *run, int at, int64_t row)
 {
     const struct step_plan *plan = &step_plans[at];
-    const int64_t column = run->steps[at].columns.first;
-    const struct step_grid *counts = &step_grids[step_shape(&run->net->weights, at)];
-    const struct stretch own = {row, counts->rows},
-                         above = step_input(step_shape(&run->net->weights, at), own);
-    const struct stretch beside = step_input(step_shape(&run->net->weights, at), run->steps[at].columns);
+    const struct stretch columns = run->steps[at].columns, own = {row, step_rows_at_once(at)};
+    const struct stretch above = step_input(plan->shape, own), beside = step_input(plan->shape, columns);
+    const enum step_shape met_shape = step_met_shape(at);
+    const struct stretch met = step_input(met_shape, own), met_beside = step_input(met_shape, columns);
     struct conv_rows rows = {0};
     ring_ensure(run, plan->input, above.first + above.count - 1);
-    ring_ensure(run, plan->met, row + own.count - 1);
-    for (int i = 0; i < (int)counts->inputs; i++)
+    ring_ensure(run, plan->met, met.first + met.count - 1);
+    for (unsigned i = 0; i < step_grids[plan->shape].inputs; i++)
         rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
-    for (int i = 0; i < (int)counts->rows; i++) {
-        void *met = row_read(run, plan->met, row + i, column);
-        rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
-        rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
-        rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, column);
-        rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, column);
+    for (unsigned i = 0; i < met.count; i++) {
+        void *there = row_read(run, plan->met, met.first + i, met_beside.first);
+        rows.before[i] = plan->end == CONV_FACTOR ? NULL : there;
+        rows.factors[i] = plan->end == CONV_FACTOR ? there : NULL;
+    }
+    for (unsigned i = 0; i < own.count; i++) {
+        rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, columns.first);
+        rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, columns.first);
     }
     return rows;
 }
 
-static void step_shown(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+/* ---- what the steps make that are no layers; their rows of pixels are three values a pixel */
+
+static size_t step_values(const struct run *run, int at)
 {
-    const struct stretch columns = run->steps[at].columns;
-    run->ends->shown(run->ends->data, row, run->first_px + columns.first, columns.count / 2, rows->inputs[0],
-                     rows->outputs);
+    return (size_t)run->steps[at].columns.count * draw_colors;
 }
 
-static void step_layer(struct run *run, int at, int64_t row)
+/* Where the first column of a step lies, in its places. */
+static int64_t step_x(const struct run *run, int at)
+{
+    return run->first_px / step_plans[at].cell_px + run->steps[at].columns.first;
+}
+
+/* The noise, as loud as the first pass wants it. */
+static void make_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    const unsigned count = run->steps[at].columns.count;
+    run->ends->noise(run->ends->data, row, step_x(run, at), count, rows->outputs[0]);
+    for (size_t i = 0; i < (size_t)count * net_noise_channels; i++)
+        rows->outputs[0][i] *= run->net->weights.noise_gain;
+}
+
+static void pixels_take(const struct run *run, int at, int64_t row, float *values)
+{
+    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
+                      run->steps[at].columns.count, values);
+}
+
+static void mask_take(struct run *run, int at, int64_t row)
+{
+    run->ends->mask(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
+                    run->steps[at].columns.count, run->mask);
+}
+
+static void make_pixels(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    pixels_take(run, at, row, rows->outputs[0]);
+}
+
+/* A row of two from places of the last layer, and the mask that it meets. */
+static void drawn_take(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned which)
+{
+    mask_take(run, at, row + which);
+    draw_unpacked(rows->inputs[0] + which * net_raw_row, run->steps[at].columns.count / 2,
+                  rows->outputs[which]);
+}
+
+static void make_drawn_from_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], run->mask, step_values(run, at));
+    }
+}
+
+static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    pixels_take(run, at, row, rows->outputs[0]);
+    draw_added(rows->outputs[0], rows->inputs[0], run->ends->amplitude, step_values(run, at));
+}
+
+/* Not bounded yet: that is done at twice the size. */
+static void make_drawn_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+    }
+}
+
+/* What was drawn coarsely at the size of the picture: a row of two, from three rows of half the size. */
+static void wide_take(struct run *run, int at, const float *const drawn[3], unsigned which)
+{
+    draw_doubled(drawn[1], drawn[2 * which], step_values(run, at), run->between, run->wide);
+    draw_softened(run->wide, run->mask, step_values(run, at));
+}
+
+static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    const float times = run->ends->amplitude * run->net->weights.share_shown;
+    for (unsigned i = 0; i < 2; i++) {
+        mask_take(run, at, row + i);
+        wide_take(run, at, rows->inputs, i);
+        pixels_take(run, at, row + i, rows->outputs[i]);
+        draw_added(rows->outputs[i], run->wide, times, step_values(run, at));
+    }
+}
+
+/* The result.  What was drawn coarsely is doubled once more: kept until now it would be four times as much.
+ */
+static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        wide_take(run, at, rows->before, i);
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], run->mask, step_values(run, at));
+        draw_added(rows->outputs[i], run->wide, run->net->weights.share_kept, step_values(run, at));
+    }
+}
+
+/* Computes as many rows as a step does at once, from one on. */
+typedef void make_function(struct run *run, int at, const struct conv_rows *rows, int64_t row);
+
+static make_function *const makers[step_count] = {
+    [STEP_NOISE] = make_noise,
+    [STEP_PIXELS] = make_pixels,
+    [STEP_SMALL] = make_pixels,
+    [STEP_DRAWN(PASS_NOISE)] = make_drawn_from_noise,
+    [STEP_LOOKED(PASS_COARSE)] = make_looked_coarse,
+    [STEP_DRAWN(PASS_COARSE)] = make_drawn_coarse,
+    [STEP_LOOKED(PASS_FINE)] = make_looked_fine,
+    [STEP_DRAWN(PASS_FINE)] = make_drawn_fine,
+};
+
+/* ---- */
+
+static void step_layer(struct run *run, int at, const struct conv_rows *rows)
 {
     const struct conv *conv = step_conv(&run->net->weights, at);
     const struct conv_kernels *kernels = run->net->kernels;
     const unsigned columns = run->steps[at].columns.count;
+    assert((int)conv->shape == (int)step_plans[at].shape);
+    if (conv->shape == CONV_DOWN)
+        kernels->down(conv, step_plans[at].end, rows, columns);
+    else if (conv->shape == CONV_UP)
+        kernels->up(conv, rows, columns / 2);
+    else
+        kernels->tiles(conv, step_plans[at].end, rows, columns / conv_tile_side, run->scratch);
+}
+
+static void step_compute(struct run *run, int at, int64_t row)
+{
     const struct conv_rows rows = step_rows(run, at, row);
     if (run->is_rehearsal)
         return;
-    if (conv == NULL)
-        step_shown(run, at, &rows, row);
-    else if (conv->shape == CONV_DOWN)
-        kernels->down(conv, &rows, columns);
-    else if (conv->shape == CONV_UP)
-        kernels->up(conv, &rows, columns / 2);
+    if (makers[at] != NULL)
+        makers[at](run, at, &rows, row);
     else
-        kernels->tiles(conv, step_plans[at].end, &rows, columns / conv_tile_side, run->scratch);
-}
-
-/* A row of pixels, or of noise as loud as the first pass wants it. */
-static void step_source(struct run *run, int at, int64_t row)
-{
-    const struct net_ends *ends = run->ends;
-    const struct stretch columns = run->steps[at].columns;
-    float *out = ring_row(run, STEP_MAIN(at), row, columns.first);
-    if (run->is_rehearsal)
-        return;
-    if (at == STEP_PIXELS) {
-        ends->pixels(ends->data, row, run->first_px + columns.first, columns.count, out);
-        return;
-    }
-    ends->noise(ends->data, row, run->first_px / net_block_px + columns.first, columns.count, out);
-    for (size_t i = 0; i < (size_t)columns.count * net_noise_channels; i++)
-        out[i] *= run->net->weights.noise_gain;
+        step_layer(run, at, &rows);
+    edges_pass(run, at, row, step_rows_at_once(at));
 }
 
 /* Computes rows of a ring up to and with row, or a few more. */
@@ -212,20 +317,15 @@ static void ring_ensure(struct run *run, int ring, int64_t row)
     struct step *step = &run->steps[at];
     const int64_t end = step->rows.first + step->rows.count;
     while (step->next <= row && step->next < end) {
-        if (step_plans[at].input == no_ring)
-            step_source(run, at, step->next);
-        else
-            step_layer(run, at, step->next);
-        if (!run->is_rehearsal)
-            edges_pass(run, at, step->next, step_rows_at_once(&run->net->weights, at));
-        step->next += step_rows_at_once(&run->net->weights, at);
+        step_compute(run, at, step->next);
+        step->next += step_rows_at_once(at);
     }
 }
 
 static void run_begin(struct run *run, unsigned first_block, unsigned band_blocks)
 {
     struct stretch columns[step_count];
-    step_columns_plan(&run->net->weights, band_blocks, columns);
+    step_columns_plan(band_blocks, columns);
     run->has_left = first_block > 0;
     run->first_px = (int64_t)first_block * net_block_px;
     for (int at = 0; at < step_count; at++) {
@@ -248,13 +348,12 @@ static void run_rehearse(struct run *run)
     rows_plan(run, rows);
     overlaps_plan(run);
     for (int at = 0; at < step_count; at++) {
-        run->steps[at].kept[0] = step_rows_at_once(&run->net->weights, at);
-        run->steps[at].kept[1] =
-            step_plans[at].end == CONV_SPLIT ? step_rows_at_once(&run->net->weights, at) : 0;
+        run->steps[at].kept[0] = step_rows_at_once(at);
+        run->steps[at].kept[1] = step_plans[at].end == CONV_SPLIT ? step_rows_at_once(at) : 0;
     }
     run_begin(run, 0, net_band_blocks);
     run->is_rehearsal = true;
-    for (int64_t row = 0; row < rows * net_block_px / (int64_t)step_plans[last_step].cell_px; row++) {
+    for (int64_t row = 0; row < rows * net_block_px; row++) {
         ring_ensure(run, STEP_MAIN(last_step), row);
         ring_row(run, STEP_MAIN(last_step), row, 0);
     }
@@ -297,6 +396,9 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
         step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
     }
     run->nothing = piece_take(memory, &size, longest * sizeof(float));
+    run->mask = piece_take(memory, &size, longest * sizeof(float));
+    run->wide = piece_take(memory, &size, longest * sizeof(float));
+    run->between = piece_take(memory, &size, longest * sizeof(float));
     return size;
 }
 
@@ -304,7 +406,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
 static void *run_memory(struct run *run, unsigned band_blocks)
 {
     struct stretch columns[step_count];
-    step_columns_plan(&run->net->weights, band_blocks, columns);
+    step_columns_plan(band_blocks, columns);
     const size_t size = memory_lay(run, columns, NULL);
     unsigned char *memory = aligned_alloc(64, size);
     if (memory == NULL)
@@ -316,7 +418,7 @@ static void *run_memory(struct run *run, unsigned band_blocks)
 
 /*
  * How wide the bands are.  A band takes memory with its width, what bands leave one
- * another takes a quarter of that with the height: a tall picture is one band.
+ * another takes half as much with the height: a tall picture is one band.
  */
 static unsigned band_width(const struct net *net, unsigned rows, unsigned columns)
 {
@@ -328,7 +430,6 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
 {
     const unsigned band = band_width(net, rows, columns);
     struct run run = {.net = net, .ends = ends, .is_whole = band >= columns};
-    const unsigned cell_px = step_plans[last_step].cell_px;
     run_rehearse(&run);
     rows_plan(&run, rows);
     void *memory = run_memory(&run, band);
@@ -338,9 +439,9 @@ enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, co
         unsigned count = columns - first < band ? columns - first : band;
         run_begin(&run, first, count);
         run.has_right = first + count < columns;
-        for (int64_t row = 0; row < (int64_t)rows * net_block_px / cell_px; row++) {
+        for (int64_t row = 0; row < (int64_t)rows * net_block_px; row++) {
             ring_ensure(&run, STEP_MAIN(last_step), row);
-            ends->sink(ends->data, row * cell_px, run.first_px, count * net_block_px / cell_px,
+            ends->sink(ends->data, row, run.first_px, count * net_block_px,
                        ring_row(&run, STEP_MAIN(last_step), row, 0));
         }
     }

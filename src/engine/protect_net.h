@@ -1,14 +1,16 @@
 /*
  * The run of the anti-AI network over a picture.
  *
- * The network goes from the pixels down to an eighth of the resolution, where it
- * answers with what an encoder would make of the picture, and up again, drawing;
- * at every resolution what is drawn passes the gates of what was seen there.
- * It does so in two passes: first it draws from noise; then it looks at the
- * picture with that laid over it, and draws from how far its answer moved.
+ * Two drawers look at the picture, the coarse one at half of its size.  Each goes from
+ * the pixels down to an eighth of their resolution, where it answers with what an encoder
+ * would make of them, and up again, drawing; at every resolution what is drawn passes
+ * the gates of what was seen there.  First the coarse one draws from noise; then it looks
+ * at the small picture with that laid over it, and draws from how far its answer moved.
+ * What that makes at twice the size is laid over the picture, the fine one looks at it
+ * with and without, and draws from how far its answer moved.  Both are the result.
  *
  * A picture is run in bands of columns, and within a band from the top down: every
- * step of both passes keeps the last rows of its output in a ring and computes the
+ * step of these keeps the last rows of its output in a ring and computes the
  * next ones when a later step asks for one of them.  What a band has computed beyond
  * its end is left to the next one.  So nothing is computed twice, the result does
  * not depend on the bands, and memory grows with the height by a few columns alone.
@@ -23,10 +25,11 @@
 #include "engine/protect_weights.h"
 
 enum {
-    net_block_px = 8,   /* what a picture is counted in, and one place of the noise */
-    net_draw_px = 4,    /* how wide a piece what is drawn comes in */
-    net_reach_px = 96,  /* how far beyond the picture's left and right what is shown is asked for */
-    net_band_blocks = 4 /* bands begin at multiples of so many blocks */
+    net_block_px = 16,   /* what a picture is counted in, and one place of the noise */
+    net_mask_px = 4,     /* a row of the mask is asked for in whole pieces of so many pixels */
+    net_reach_px = 256,  /* how far left of the picture and above it the ends are asked, at most */
+    net_band_blocks = 4, /* bands begin at multiples of so many blocks */
+    net_small_px = 2     /* what a pixel of the small picture is, each way */
 };
 
 struct net {
@@ -46,29 +49,24 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
 void net_fini(struct net *net);
 
 /*
- * Where a run takes what it looks at from, and puts what it draws.  All but sink
- * are asked for what lies beyond the picture, too.  What is drawn comes as count
- * places of two rows of net_raw_row values, of which the first six are two pixels
- * of RGB, unbounded: y_px, the row of the upper ones, is even, and x_px a multiple
- * of net_draw_px, count of half as many.
+ * Where a run takes what it looks at from, and puts what it draws.  All but sink are
+ * asked for what lies beyond the picture, too.  Pixels are three values; cell_px is 1, or
+ * net_small_px where those of the small picture are meant, and what is counted in them.
  */
 struct net_ends {
-    /* Fills count pixels of RGB 0..1 of row y_px from x_px on. */
-    void (*pixels)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
+    /* Fills count pixels of RGB 0..1 of row y from x on. */
+    void (*pixels)(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values);
+
+    /* Fills how much count pixels hide, 0..1. */
+    void (*mask)(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values);
 
     /* Fills count places of net_noise_channels of a row of blocks from column on. */
     void (*noise)(void *data, int64_t row, int64_t column, unsigned count, float *values);
 
-    /*
-     * Fills two rows of pixels of the picture that a pass has drawn on; up
-     * to two values more of each may be written.
-     */
-    void (*shown)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
-                  float *const rows[2]);
-
-    /* Takes what the last pass drew. */
-    void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values);
+    /* Takes a row of the unit perturbation, count pixels; it may change the values. */
+    void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
     void *data;
+    float amplitude; /* how far what is drawn moves what is looked at next, where the mask is 1 */
 };
 
 /* Runs the network over rows x columns blocks.  NO_MEMORY. */

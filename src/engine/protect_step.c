@@ -5,55 +5,74 @@
 
 #include "engine/protect_net.h"
 
-/* A step's rings by pass and layer. */
-#define OUT(pass, layer)  STEP_MAIN(STEP_LAYER(pass, layer))
-#define GATE(pass, layer) STEP_GATE(STEP_LAYER(pass, layer))
+/* The layers of the looks and passes. */
+#define PLAIN(layer)  STEP_PLAIN(layer)
+#define NOISE(layer)  STEP_LAYER(PASS_NOISE, layer)
+#define COARSE(layer) STEP_LAYER(PASS_COARSE, layer)
+#define FINE(layer)   STEP_LAYER(PASS_FINE, layer)
+
+/* Their rings. */
+#define OUT(STEP, layer)  STEP_MAIN(STEP(layer))
+#define GATE(STEP, layer) STEP_GATE(STEP(layer))
 
 /* clang-format off */
 
-/* What every pass looks with, and what it draws with, from a ring. */
-#define LOOK(pass)                                                                                           \
-    [STEP_LAYER(pass, LAYER_DOWN2)] = {CONV_SPLIT, STEP_MAIN(STEP_LOOKED(pass)), no_ring, 2},                \
-    [STEP_LAYER(pass, LAYER_LOOK2)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN2), no_ring, 2},                      \
-    [STEP_LAYER(pass, LAYER_DOWN4)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK2), no_ring, 4},                      \
-    [STEP_LAYER(pass, LAYER_LOOK4)] = {CONV_SPLIT, OUT(pass, LAYER_DOWN4), no_ring, 4},                      \
-    [STEP_LAYER(pass, LAYER_DOWN8)] = {CONV_SPLIT, OUT(pass, LAYER_LOOK4), no_ring, 8}
-#define DRAW(pass, ring)                                                                                     \
-    [STEP_LAYER(pass, LAYER_SEED8)] = {CONV_FACTOR, ring, GATE(pass, LAYER_DOWN8), 8},                       \
-    [STEP_LAYER(pass, LAYER_UP4)] = {CONV_FACTOR, OUT(pass, LAYER_SEED8), GATE(pass, LAYER_LOOK4), 4},       \
-    [STEP_LAYER(pass, LAYER_DRAW4)] = {CONV_FACTOR, OUT(pass, LAYER_UP4), GATE(pass, LAYER_DOWN4), 4},       \
-    [STEP_LAYER(pass, LAYER_UP2)] = {CONV_FACTOR, OUT(pass, LAYER_DRAW4), GATE(pass, LAYER_LOOK2), 2},       \
-    [STEP_LAYER(pass, LAYER_DRAW2)] = {CONV_FACTOR, OUT(pass, LAYER_UP2), GATE(pass, LAYER_DOWN2), 2},       \
-    [STEP_LAYER(pass, LAYER_DRAW1)] = {CONV_PLAIN, OUT(pass, LAYER_DRAW2), no_ring, 2}
+/* What is looked with at a step whose places are so many pixels wide, and what is drawn with, from a ring. */
+#define LOOK(STEP, seen, px, end)                                                                            \
+    [STEP(LAYER_DOWN2)] = {SHAPE_DOWN, end, STEP_MAIN(seen), no_ring, 2 * (px)},                             \
+    [STEP(LAYER_LOOK2)] = {SHAPE_3X3, end, OUT(STEP, LAYER_DOWN2), no_ring, 2 * (px)},                       \
+    [STEP(LAYER_DOWN4)] = {SHAPE_DOWN, end, OUT(STEP, LAYER_LOOK2), no_ring, 4 * (px)},                      \
+    [STEP(LAYER_LOOK4)] = {SHAPE_3X3, end, OUT(STEP, LAYER_DOWN4), no_ring, 4 * (px)},                       \
+    [STEP(LAYER_DOWN8)] = {SHAPE_DOWN, end, OUT(STEP, LAYER_LOOK4), no_ring, 8 * (px)}
+#define DRAW(STEP, ring, px)                                                                                 \
+    [STEP(LAYER_SEED8)] = {SHAPE_3X3, CONV_FACTOR, ring, GATE(STEP, LAYER_DOWN8), 8 * (px)},                 \
+    [STEP(LAYER_UP4)] = {SHAPE_UP, CONV_FACTOR, OUT(STEP, LAYER_SEED8), GATE(STEP, LAYER_LOOK4), 4 * (px)},  \
+    [STEP(LAYER_DRAW4)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP4), GATE(STEP, LAYER_DOWN4), 4 * (px)}, \
+    [STEP(LAYER_UP2)] = {SHAPE_UP, CONV_FACTOR, OUT(STEP, LAYER_DRAW4), GATE(STEP, LAYER_LOOK2), 2 * (px)},  \
+    [STEP(LAYER_DRAW2)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP2), GATE(STEP, LAYER_DOWN2), 2 * (px)}, \
+    [STEP(LAYER_DRAW1)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DRAW2), no_ring, 2 * (px)}
 
-/* A pass after the first: it looks at what the one before drew, and draws from how far its answer moved. */
-#define FOLLOW(pass)                                                                                         \
-    [STEP_LOOKED(pass)] = {CONV_PLAIN, OUT((pass)-1, LAYER_DRAW1), no_ring, 1}, LOOK(pass),                  \
-    [STEP_LAYER(pass, LAYER_ANSWER8)] = {CONV_CHANGE, OUT(pass, LAYER_DOWN8), OUT(0, LAYER_ANSWER8), 8},     \
-    DRAW(pass, OUT(pass, LAYER_ANSWER8))
+/* The answer, and how far it has moved from an earlier one. */
+#define ANSWER(STEP, px)                                                                                     \
+    [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DOWN8), no_ring, 8 * (px)}
+#define CHANGE(STEP, BEFORE, px)                                                                             \
+    [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_CHANGE, OUT(STEP, LAYER_DOWN8), OUT(BEFORE, LAYER_ANSWER8),     \
+                             8 * (px)}
 
 const struct step_plan step_plans[step_count] = {
-    [STEP_NOISE] = {CONV_PLAIN, no_ring, no_ring, 8},
-    [STEP_PIXELS] = {CONV_PLAIN, no_ring, no_ring, 1},
-    LOOK(0),
-    [STEP_LAYER(0, LAYER_ANSWER8)] = {CONV_PLAIN, OUT(0, LAYER_DOWN8), no_ring, 8},
-    DRAW(0, STEP_MAIN(STEP_NOISE)),
-    FOLLOW(1),
+    [STEP_NOISE] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 16},
+    [STEP_PIXELS] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 1},
+    LOOK(PLAIN, STEP_PIXELS, 1, CONV_LEAKY),
+    ANSWER(PLAIN, 1),
+
+    [STEP_SMALL] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 2},
+    LOOK(NOISE, STEP_SMALL, 2, CONV_SPLIT),
+    ANSWER(NOISE, 2),
+    DRAW(NOISE, STEP_MAIN(STEP_NOISE), 2),
+    [STEP_DRAWN(PASS_NOISE)] = {SHAPE_UP, CONV_PLAIN, OUT(NOISE, LAYER_DRAW1), no_ring, 2},
+
+    [STEP_LOOKED(PASS_COARSE)] = {SHAPE_SAME, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_NOISE)), no_ring, 2},
+    LOOK(COARSE, STEP_LOOKED(PASS_COARSE), 2, CONV_SPLIT),
+    CHANGE(COARSE, NOISE, 2),
+    DRAW(COARSE, OUT(COARSE, LAYER_ANSWER8), 2),
+    [STEP_DRAWN(PASS_COARSE)] = {SHAPE_UP, CONV_PLAIN, OUT(COARSE, LAYER_DRAW1), no_ring, 2},
+
+    [STEP_LOOKED(PASS_FINE)] = {SHAPE_DOUBLED, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_COARSE)), no_ring, 1},
+    LOOK(FINE, STEP_LOOKED(PASS_FINE), 1, CONV_SPLIT),
+    CHANGE(FINE, PLAIN, 1),
+    DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
+    [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1),
+                               STEP_MAIN(STEP_DRAWN(PASS_COARSE)), 1},
 };
 /* clang-format on */
 
-_Static_assert((int)pass_count == 2, "the table has every pass");
-
-/* Whether a step is a picture with what was drawn laid over it. */
-static bool step_is_shown(int at)
-{
-    return at != STEP_NOISE && at != STEP_PIXELS && (at - STEP_PIXELS) % steps_of_pass == 0;
-}
-
 const struct conv *step_conv(const struct net_weights *weights, int at)
 {
-    const int layer = (at - STEP_PIXELS) % steps_of_pass - 1;
-    return at == STEP_NOISE || layer < 0 ? NULL : &weights->layers[layer];
+    const bool is_plain = at > STEP_PIXELS && at < STEP_SMALL;
+    const int place = is_plain ? at - STEP_PLAIN(0) : (at - STEP_SMALL) % steps_of_pass - 1;
+    const bool is_layer = at > STEP_PIXELS && place >= 0 && place < net_layer_count;
+    const bool is_coarse = !is_plain && at < STEP_LOOKED(PASS_FINE);
+    return is_layer ? &weights->layers[is_coarse ? DRAWER_COARSE : DRAWER_FINE][place] : NULL;
 }
 
 unsigned step_channels(const struct net_weights *weights, int at)
@@ -64,43 +83,54 @@ unsigned step_channels(const struct net_weights *weights, int at)
     return at == STEP_NOISE ? net_noise_channels : net_color_channels;
 }
 
+/* What is doubled begins with a whole block of the mask. */
 const struct step_grid step_grids[] = {
-    [CONV_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
-    [CONV_DOWN] = {1, 2, 1, 1},
-    [CONV_UP] = {2, 1, 2, 2},
+    [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
+    [SHAPE_DOWN] = {1, 2, 1, 1},
+    [SHAPE_UP] = {2, 1, 2, 2},
+    [SHAPE_SAME] = {1, 1, 1, 1},
+    [SHAPE_DOUBLED] = {2, 3, net_mask_px, net_mask_px},
+    [SHAPE_SOURCE] = {1, 0, 1, 1},
 };
 
-enum conv_shape step_shape(const struct net_weights *weights, int at)
+unsigned step_rows_at_once(int at)
 {
-    return step_is_shown(at) ? CONV_UP : step_conv(weights, at)->shape;
+    return step_grids[step_plans[at].shape].rows;
 }
 
-unsigned step_rows_at_once(const struct net_weights *weights, int at)
-{
-    return step_plans[at].input == no_ring ? 1 : step_grids[step_shape(weights, at)].rows;
-}
-
-struct stretch step_input(enum conv_shape shape, struct stretch own)
+struct stretch step_input(enum step_shape shape, struct stretch own)
 {
     switch (shape) {
-    case CONV_DOWN:
+    case SHAPE_DOWN:
         return (struct stretch){own.first * 2, own.count * 2};
-    case CONV_UP:
+    case SHAPE_UP:
         return (struct stretch){own.first / 2, own.count / 2};
-    case CONV_3X3:
-    default:
+    case SHAPE_DOUBLED:
+        return (struct stretch){own.first / 2 - 1, own.count / 2 + 2};
+    case SHAPE_3X3:
         return (struct stretch){own.first - 1, own.count + 2};
+    case SHAPE_SAME:
+    case SHAPE_SOURCE:
+    default:
+        return own;
     }
 }
 
+enum step_shape step_met_shape(int at)
+{
+    const int met = step_plans[at].met;
+    const bool is_same = met == no_ring || step_plans[met / rings_each].cell_px == step_plans[at].cell_px;
+    return is_same ? SHAPE_SAME : SHAPE_DOUBLED;
+}
+
 /* What a step reads of a ring to compute a stretch of its own; count 0: nothing. */
-static struct stretch step_reads(const struct net_weights *weights, int reader, int ring, struct stretch own)
+static struct stretch step_reads(int reader, int ring, struct stretch own)
 {
     const struct step_plan *plan = &step_plans[reader];
     if (plan->input == ring)
-        return step_input(step_shape(weights, reader), own);
+        return step_input(plan->shape, own);
     if (plan->met == ring)
-        return own;
+        return step_input(step_met_shape(reader), own);
     return (struct stretch){0, 0};
 }
 
@@ -124,38 +154,31 @@ static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsi
 }
 
 /* What the readers of both rings of a step look at, to compute stretches of their own. */
-static struct stretch stretch_read(const struct net_weights *weights, int at,
-                                   const struct stretch own[step_count])
+static struct stretch stretch_read(int at, const struct stretch own[step_count])
 {
     struct stretch read = {0, 0};
     for (int reader = at + 1; reader < step_count; reader++)
         for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++)
-            read = stretch_of(read, step_reads(weights, reader, ring, own[reader]));
+            read = stretch_of(read, step_reads(reader, ring, own[reader]));
     return read;
 }
 
-void step_columns_plan(const struct net_weights *weights, unsigned band_blocks,
-                       struct stretch columns[step_count])
+void step_columns_plan(unsigned band_blocks, struct stretch columns[step_count])
 {
     for (int at = last_step; at >= 0; at--) {
-        columns[at] = stretch_read(weights, at, columns);
+        const struct step_grid *grid = &step_grids[step_plans[at].shape];
+        columns[at] = stretch_read(at, columns);
         if (at == last_step)
-            columns[at].count = band_blocks * net_block_px / step_plans[at].cell_px;
-        if (step_is_shown(at))
-            columns[at] = stretch_filled(columns[at], net_draw_px, net_draw_px);
-        else if (step_plans[at].input != no_ring)
-            columns[at] = stretch_filled(columns[at], step_grids[step_shape(weights, at)].grid,
-                                         step_grids[step_shape(weights, at)].columns);
+            columns[at].count = band_blocks * net_block_px;
+        columns[at] = stretch_filled(columns[at], grid->grid, grid->columns);
+        assert(columns[at].first * step_plans[at].cell_px >= -(int64_t)net_reach_px);
     }
-    assert(columns[STEP_LOOKED(1)].first >= -(int64_t)net_reach_px);
-    assert(columns[STEP_LOOKED(1)].first + columns[STEP_LOOKED(1)].count <=
-           (int64_t)band_blocks * net_block_px + net_reach_px);
 }
 
-void step_overlaps_plan(const struct net_weights *weights, struct step_overlap overlaps[step_count])
+void step_overlaps_plan(struct step_overlap overlaps[step_count])
 {
     struct stretch columns[step_count];
-    step_columns_plan(weights, net_band_blocks, columns);
+    step_columns_plan(net_band_blocks, columns);
     for (int at = 0; at < step_count; at++) {
         const unsigned band = net_band_blocks * net_block_px / step_plans[at].cell_px;
         overlaps[at].ahead = columns[at].first + columns[at].count - band;
@@ -165,30 +188,28 @@ void step_overlaps_plan(const struct net_weights *weights, struct step_overlap o
         int64_t first = overlap->ahead;
         for (int reader = ring / rings_each + 1; reader < step_count; reader++) {
             const struct stretch own = {overlaps[reader].ahead, conv_tile_side};
-            const struct stretch read = step_reads(weights, reader, ring, own);
+            const struct stretch read = step_reads(reader, ring, own);
             first = read.count > 0 && read.first < first ? read.first : first;
         }
         overlap->left[ring % rings_each] = (unsigned)(overlap->ahead - first);
     }
 }
 
-void step_rows_plan(const struct net_weights *weights, unsigned rows, struct stretch planned[step_count])
+void step_rows_plan(unsigned rows, struct stretch planned[step_count])
 {
     struct stretch first[step_count], all[step_count];
     for (int at = last_step; at >= 0; at--) {
-        const unsigned at_once = step_rows_at_once(weights, at);
-        const bool is_paired = step_plans[at].input != no_ring && step_shape(weights, at) == CONV_UP;
-        first[at] = stretch_read(weights, at, first);
-        all[at] = stretch_read(weights, at, all);
+        const unsigned at_once = step_rows_at_once(at), pair = at_once == 2 ? 2 : 1;
+        first[at] = stretch_read(at, first);
+        all[at] = stretch_read(at, all);
         if (at == last_step) {
             first[at].count = at_once;
-            all[at].count = rows * net_block_px / step_plans[at].cell_px;
+            all[at].count = rows * net_block_px;
         }
-        if (is_paired) {
-            first[at] = stretch_filled(first[at], at_once, at_once);
-            all[at] = stretch_filled(all[at], at_once, at_once);
-        }
+        first[at] = stretch_filled(first[at], pair, pair);
+        all[at] = stretch_filled(all[at], pair, pair);
         const unsigned more = (at_once - first[at].count % at_once) % at_once;
         planned[at] = (struct stretch){all[at].first - more, all[at].count + more};
+        assert(planned[at].first * step_plans[at].cell_px >= -(int64_t)net_reach_px);
     }
 }

@@ -6,12 +6,9 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 
-enum {
-    half_px = canvas_block_px / 2, /* the network draws half a block at a time */
-    half_values = half_px * canvas_colors
-};
-
-_Static_assert((int)net_draw_px % (int)canvas_block_px == 0, "what is drawn begins with a whole block");
+_Static_assert((int)net_block_px == (int)canvas_grid_px, "the network's blocks are places of the grid");
+_Static_assert((int)net_reach_px == (int)canvas_reach_px, "there is noise wherever the network asks for it");
+_Static_assert((int)net_mask_px == (int)canvas_block_px, "the mask's rows begin with whole blocks");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
 
 /* What the ends of the network's run share. */
@@ -19,18 +16,25 @@ struct job {
     struct canvas canvas;
     const struct unit_way *way;
     const float *mask;
-    float *pixels; /* one row of a band */
-    float *line;   /* the mask of that */
     int8_t *units;
     unsigned colors;
     float times;   /* how much finer the steps are than those of most pictures */
     float largest; /* size of what was drawn */
 };
 
-static void job_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
+static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
 {
     const struct job *job = data;
-    canvas_pixels(&job->canvas, y_px, x_px, count, values);
+    if (cell_px == net_small_px)
+        canvas_pixels_halved(&job->canvas, y, x, count, values);
+    else
+        canvas_pixels(&job->canvas, y, x, count, values);
+}
+
+static void job_mask(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
+{
+    const struct job *job = data;
+    canvas_mask_line(&job->canvas, job->mask, canvas_block_px / cell_px, y, x, count, values);
 }
 
 static void job_noise(void *data, int64_t row, int64_t column, unsigned count, float *values)
@@ -38,61 +42,6 @@ static void job_noise(void *data, int64_t row, int64_t column, unsigned count, f
     const struct job *job = data;
     for (unsigned i = 0; i < count; i++)
         canvas_noise(&job->canvas, row, column + i, values + (size_t)i * net_noise_channels);
-}
-
-/* How much of its own block's mask, and of that of the block beside it, the colours of half a block's row
- * take. */
-static const float own_weights[2][net_raw_row] = {{.625f, .625f, .625f, .875f, .875f, .875f},
-                                                  {.875f, .875f, .875f, .625f, .625f, .625f}};
-static const float side_weights[2][net_raw_row] = {{.375f, .375f, .375f, .125f, .125f, .125f},
-                                                   {.125f, .125f, .125f, .375f, .375f, .375f}};
-
-/* The mask before and after what bounds raw values of any size to -1..1. */
-static inline void half_bounded(const float *raw, float own, float side, const float *own_weight,
-                                const float *side_weight, float *out)
-{
-    for (unsigned k = 0; k < net_raw_row; k++) {
-        float mask = own * own_weight[k] + side * side_weight[k], value = raw[k] * mask;
-        out[k] = value / sqrtf(1 + value * value) * mask;
-    }
-}
-
-/* One row of pixels from halves of blocks, the mask taken between blocks.  Each half writes two values more
- * than it has. */
-ENGINE_CLONES static void pixels_bounded(const float *raw, const float *line, unsigned blocks, float *out)
-{
-    for (unsigned block = 0; block < blocks; block++, raw += 2 * net_raw_channels, out += 2 * half_values) {
-        const float *own = line + block + 1;
-        half_bounded(raw, own[0], own[-1], own_weights[0], side_weights[0], out);
-        half_bounded(raw + net_raw_channels, own[0], own[1], own_weights[1], side_weights[1],
-                     out + half_values);
-    }
-}
-
-/* A row of what was drawn, bounded, into job->pixels: count places from x_px on. */
-static void job_bounded(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, const float *raw)
-{
-    const unsigned blocks = count / 2;
-    canvas_mask_line(&job->canvas, job->mask, y_px, x_px / canvas_block_px - 1, (size_t)blocks + 2,
-                     job->line);
-    pixels_bounded(raw, job->line, blocks, job->pixels);
-}
-
-ENGINE_CLONES static void pixels_move(float *pixels, const float *moves, size_t count, float amplitude)
-{
-    for (size_t i = 0; i < count; i++)
-        pixels[i] += amplitude * moves[i];
-}
-
-static void job_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
-                      float *const rows[2])
-{
-    const struct job *job = data;
-    for (unsigned i = 0; i < half_px; i++) {
-        canvas_pixels(&job->canvas, y_px + i, x_px, (size_t)count * half_px, rows[i]);
-        job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
-        pixels_move(rows[i], job->pixels, (size_t)count * half_values, job->way->amplitude);
-    }
 }
 
 /* The perturbation of a grey picture is the luma of the three colours'. */
@@ -105,6 +54,7 @@ static void pixels_to_grey(float *values, size_t count)
 /*
  * In flat parts a perturbation would have but a few steps; so they are a quarter
  * as wide as its bounds would make them, and what is beyond, which is seldom, bends.
+ * What coarse and fine together draw beyond the bounds, more seldom yet, is cut to them.
  */
 static const float bend = 0.2f, bend_slope = 1 / 16.f, fineness = 4;
 
@@ -135,26 +85,21 @@ ENGINE_CLONES static float values_largest(const float *values, size_t count, flo
     return largest;
 }
 
-static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values)
+static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     struct job *job = data;
     const struct image *image = job->canvas.image;
-    const int64_t x = x_px - job->canvas.left_px, end = x + (int64_t)count * half_px;
+    const int64_t x = x_px - job->canvas.left_px, end = x + (int64_t)count, y = y_px - job->canvas.top_px;
     const size_t begin = x < 0 ? 0 : (size_t)x;
     const size_t wide = end < image->width_px ? (size_t)(end < 0 ? 0 : end) : image->width_px;
-    for (unsigned i = 0; i < half_px && begin < wide; i++) {
-        const int64_t y = y_px + i - job->canvas.top_px;
-        if (y < 0 || y >= image->height_px)
-            continue;
-        job_bounded(job, y_px + i, x_px, count, values + i * net_raw_row);
-        if (job->colors == 1)
-            pixels_to_grey(job->pixels, (size_t)count * half_px);
-        const float *drawn = job->pixels + (begin - (size_t)x) * job->colors;
-        const size_t samples = (wide - begin) * job->colors;
-        job->largest = values_largest(drawn, samples, job->largest);
-        units_store(drawn, samples, job->times,
-                    job->units + ((size_t)y * image->width_px + begin) * job->colors);
-    }
+    if (begin >= wide || y < 0 || y >= image->height_px)
+        return;
+    if (job->colors == 1)
+        pixels_to_grey(values, count);
+    const float *drawn = values + (begin - (size_t)x) * job->colors;
+    const size_t samples = (wide - begin) * job->colors;
+    job->largest = values_largest(drawn, samples, job->largest);
+    units_store(drawn, samples, job->times, job->units + ((size_t)y * image->width_px + begin) * job->colors);
 }
 
 /*
@@ -194,7 +139,7 @@ ENGINE_CLONES static bool units_are_coarse(const int8_t *units, size_t count)
 static enum iw_error job_run(struct job *job, const struct net *net)
 {
     enum { block_parts = net_block_px / canvas_block_px };
-    const struct net_ends ends = {job_pixels, job_noise, job_shown, job_sink, job};
+    const struct net_ends ends = {job_pixels, job_mask, job_noise, job_sink, job, job->way->amplitude};
     const unsigned rows = job->canvas.rows / block_parts, columns = job->canvas.columns / block_parts;
     const struct image *image = job->canvas.image;
     job->times = 1;
@@ -211,19 +156,13 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
 {
     struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
     canvas_init(&job.canvas, image, seed);
-    const size_t wide_px = (size_t)job.canvas.columns * canvas_block_px + 2 * net_reach_px;
     float *mask = canvas_mask(&job.canvas, &way->hiding);
+    if (mask == NULL)
+        return IW_NO_MEMORY;
     job.mask = mask;
-    job.pixels = malloc(sizeof(float) * (wide_px * canvas_colors + net_raw_row));
-    job.line = malloc(sizeof(float) * (wide_px / canvas_block_px + 2));
-    enum iw_error error = IW_NO_MEMORY;
-    if (mask != NULL && job.pixels != NULL && job.line != NULL) {
-        *is_bare = mask_is_bare(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas),
-                                &way->hiding);
-        error = job_run(&job, net);
-    }
-    free(job.line);
-    free(job.pixels);
+    *is_bare =
+        mask_is_bare(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas), &way->hiding);
+    enum iw_error error = job_run(&job, net);
     free(mask);
     return error;
 }

@@ -6,14 +6,13 @@
 #include <string.h>
 
 enum {
-    file_version = 3,
+    file_version = 4,
     file_header_bytes = 16,
     file_entry_bytes = 32,
-    file_slopes = 5,
-    file_gains = 2, /* of the noise, and of the change of the answer */
-    file_numbers = file_slopes + file_gains,
+    file_layers = net_drawer_count * net_layer_count,
     file_digest_bytes = 32,
     file_name_bytes = 16,
+    file_slopes = 5, /* of a drawer */
     taps_max = 9,
     raw_values = 12 /* of the last layer, as the framework has them */
 };
@@ -26,6 +25,16 @@ _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
                    (int)net_answer_channels <= (int)conv_channels_max,
                "the kernels have room for every 3x3 convolution");
 
+/* The numbers of 32 bits that the file holds beside the layers. */
+enum file_number {
+    NUMBER_SLOPES, /* of the coarse drawer's gates and of the fine one's */
+    NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
+    NUMBER_CHANGE_GAINS, /* of the coarse drawer and of the fine one */
+    NUMBER_SHARE_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
+    NUMBER_SHARE_KEPT,
+    file_numbers
+};
+
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
 
 struct layer_shape {
@@ -35,7 +44,10 @@ struct layer_shape {
     int slope; /* the place of its gate's slope in the file; -1: it has no gate */
 };
 
-/* The layers in the order of the file; outputs of CONV_UP are those of one of the four places. */
+/* What the names of a drawer's layers begin with, in the order of the file. */
+static const char *const drawers[net_drawer_count] = {[DRAWER_COARSE] = "coarse.", [DRAWER_FINE] = "fine."};
+
+/* The layers of a drawer in the order of the file; outputs of CONV_UP are those of one of the four places. */
 static const struct layer_shape shapes[net_layer_count] = {
     [LAYER_DOWN2] = {"down2", CONV_DOWN, net_color_channels, net_down2_channels, 0},
     [LAYER_LOOK2] = {"look2", CONV_3X3, net_down2_channels, net_look2_channels, 1},
@@ -92,7 +104,7 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the slopes and the gains stand between the table and the data */
+/* ---- the file's layout: the numbers stand between the table and the data */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -111,7 +123,7 @@ static size_t layer_values(const struct layer_shape *shape)
 
 static size_t numbers_offset(void)
 {
-    return file_header_bytes + net_layer_count * file_entry_bytes;
+    return file_header_bytes + file_layers * file_entry_bytes;
 }
 
 static size_t data_offset(void)
@@ -124,10 +136,22 @@ static float number_at(const uint8_t *bytes, unsigned number)
     return float_at(bytes + numbers_offset() + number * sizeof(float));
 }
 
-static const char *entry_check(const uint8_t *entry, const struct layer_shape *shape, size_t offset)
+static const char *number_why(unsigned number)
 {
+    if (number < NUMBER_NOISE_GAIN)
+        return "the slope of a gate in the weights file is not a number";
+    if (number < NUMBER_SHARE_SHOWN)
+        return "a gain in the weights file is not a number";
+    return "a share in the weights file is not a number";
+}
+
+static const char *entry_check(const uint8_t *entry, unsigned layer, size_t offset)
+{
+    const struct layer_shape *shape = &shapes[layer % net_layer_count];
     char name[file_name_bytes] = {0};
-    memcpy(name, shape->name, strlen(shape->name));
+    const size_t begun = strlen(drawers[layer / net_layer_count]);
+    memcpy(name, drawers[layer / net_layer_count], begun);
+    memcpy(name + begun, shape->name, strlen(shape->name));
     if (memcmp(entry, name, file_name_bytes) != 0)
         return "the weights file names other layers";
     if (u16_at(entry + 16) != shape->inputs || u16_at(entry + 18) != file_outputs(shape) ||
@@ -146,20 +170,19 @@ static const char *file_check(const uint8_t *bytes, size_t size)
         return "it is not a weights file of the anti-AI engine";
     if (u32_at(bytes + 8) != file_version)
         return "the weights file is of another version";
-    if (u32_at(bytes + 12) != net_layer_count)
+    if (u32_at(bytes + 12) != file_layers)
         return "the weights file holds another number of layers";
     if (size < offset)
         return "the weights file is cut or too long";
-    for (unsigned i = 0; i < net_layer_count; i++) {
-        const char *why = entry_check(bytes + file_header_bytes + i * file_entry_bytes, &shapes[i], offset);
+    for (unsigned i = 0; i < file_layers; i++) {
+        const char *why = entry_check(bytes + file_header_bytes + i * file_entry_bytes, i, offset);
         if (why != NULL)
             return why;
-        offset += layer_values(&shapes[i]) * 2;
+        offset += layer_values(&shapes[i % net_layer_count]) * 2;
     }
     for (unsigned i = 0; i < file_numbers; i++)
         if (!isfinite(number_at(bytes, i)))
-            return i < file_slopes ? "the slope of a gate in the weights file is not a number"
-                                   : "a gain in the weights file is not a number";
+            return number_why(i);
     return size == offset + file_digest_bytes ? NULL : "the weights file is cut or too long";
 }
 
@@ -232,13 +255,29 @@ static void layer_scale(const struct conv *conv, float gain)
         conv->bias[i] *= gain;
 }
 
-static struct conv conv_of(const struct layer_shape *shape, const uint8_t *bytes)
+static struct conv conv_of(enum net_drawer drawer, const struct layer_shape *shape, const uint8_t *bytes)
 {
     struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
     conv.outputs = shape->outputs == raw_values ? net_raw_channels : shape->outputs;
     if (shape->slope >= 0)
-        conv.slope = number_at(bytes, (unsigned)shape->slope);
+        conv.slope = number_at(bytes, NUMBER_SLOPES + drawer * file_slopes + (unsigned)shape->slope);
     return conv;
+}
+
+/* The layers of both drawers from their data on, into the memory that is theirs. */
+static void layers_read(struct net_weights *weights, const uint8_t *bytes)
+{
+    const uint8_t *data = bytes + data_offset();
+    float *at = weights->memory;
+    for (unsigned i = 0; i < file_layers; i++) {
+        const struct layer_shape *shape = &shapes[i % net_layer_count];
+        struct conv *conv = &weights->layers[i / net_layer_count][i % net_layer_count];
+        conv->weights = at;
+        conv->bias = at + conv_weights_count(conv);
+        layer_read(conv, shape, data);
+        at = conv->bias + conv_bias_count(conv);
+        data += layer_values(shape) * 2;
+    }
 }
 
 enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size, const char **why)
@@ -246,26 +285,24 @@ enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, si
     *why = file_check(bytes, size);
     if (*why != NULL)
         return IW_WEIGHTS_INVALID;
-    size_t values = 0, offset = data_offset();
-    for (unsigned i = 0; i < net_layer_count; i++) {
-        weights->layers[i] = conv_of(&shapes[i], bytes);
-        values += conv_weights_count(&weights->layers[i]) + conv_bias_count(&weights->layers[i]);
+    size_t values = 0;
+    for (unsigned drawer = 0; drawer < net_drawer_count; drawer++) {
+        for (unsigned layer = 0; layer < net_layer_count; layer++) {
+            const struct conv conv = conv_of((enum net_drawer)drawer, &shapes[layer], bytes);
+            weights->layers[drawer][layer] = conv;
+            values += conv_weights_count(&conv) + conv_bias_count(&conv);
+        }
     }
     weights->memory = aligned_alloc(64, values * sizeof(float));
     if (weights->memory == NULL)
         return IW_NO_MEMORY;
     memset(weights->memory, 0, values * sizeof(float));
-    float *at = weights->memory;
-    for (unsigned i = 0; i < net_layer_count; i++) {
-        struct conv *conv = &weights->layers[i];
-        conv->weights = at;
-        conv->bias = at + conv_weights_count(conv);
-        layer_read(conv, &shapes[i], bytes + offset);
-        at = conv->bias + conv_bias_count(conv);
-        offset += layer_values(&shapes[i]) * 2;
-    }
-    weights->noise_gain = number_at(bytes, file_slopes);
-    layer_scale(&weights->layers[LAYER_ANSWER8], number_at(bytes, file_slopes + 1));
+    layers_read(weights, bytes);
+    for (unsigned drawer = 0; drawer < net_drawer_count; drawer++)
+        layer_scale(&weights->layers[drawer][LAYER_ANSWER8], number_at(bytes, NUMBER_CHANGE_GAINS + drawer));
+    weights->noise_gain = number_at(bytes, NUMBER_NOISE_GAIN);
+    weights->share_shown = number_at(bytes, NUMBER_SHARE_SHOWN);
+    weights->share_kept = number_at(bytes, NUMBER_SHARE_KEPT);
     return IW_OK;
 }
 

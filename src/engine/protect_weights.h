@@ -12,8 +12,13 @@
 
 #include "engine/protect_conv.h"
 
-/* Layers are named by what they are for and the resolution that they write: 2 a half, 4 a quarter, 8 an
- * eighth. */
+/* What draws, with layers of the same shapes: one at half of the picture's size, one at all of it. */
+enum net_drawer { DRAWER_COARSE, DRAWER_FINE, net_drawer_count };
+
+/*
+ * Layers are named by what they are for and the resolution that they write, of the one their drawer looks
+ * at: 2 a half, 4 a quarter, 8 an eighth.
+ */
 enum net_layer {
     LAYER_DOWN2, /* down the picture: what is there */
     LAYER_LOOK2,
@@ -45,9 +50,11 @@ enum {
 };
 
 struct net_weights {
-    struct conv layers[net_layer_count]; /* the answer is multiplied by the gain of its change */
+    struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
     float noise_gain;
-    float *memory; /* of all layers */
+    float share_shown,
+        share_kept; /* of what was drawn coarsely: what the fine one looks at, and what stays */
+    float *memory;  /* of all layers */
 };
 
 /* Reads a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by weights_fini. */

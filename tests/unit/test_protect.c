@@ -409,6 +409,43 @@ static void test_names(void)
     CU_ASSERT(!protect_strength_by_name("strong", &strength));
 }
 
+/* The mean of 2x2 pixels of two rows, one colour of each. */
+static double mean_of(const float *upper, const float *lower, unsigned at)
+{
+    const unsigned left = at / 3 * 6 + at % 3, right = left + 3;
+    return ((double)upper[left] + (double)upper[right] + (double)lower[left] + (double)lower[right]) / 4;
+}
+
+/* At half of the size the picture and its mask are means of 2x2 pixels, within it and beyond. */
+static void test_halved(void)
+{
+    enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f};
+    float whole[2][2 * values], half[values];
+    struct image image = image_drawn(width, height, 3, 8, recorded_level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    float *mask = canvas_mask(&canvas, &hiding);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mask);
+    double worst = 0, mask_worst = 0;
+    for (int64_t y = -beyond; y < height / 2 + beyond; y++) {
+        for (unsigned i = 0; i < 2; i++)
+            canvas_pixels(&canvas, 2 * y + i, -2 * beyond, 2 * count, whole[i]);
+        canvas_pixels_halved(&canvas, y, -beyond, count, half);
+        for (unsigned at = 0; at < values; at++)
+            worst = fmax(worst, fabs(mean_of(whole[0], whole[1], at) - (double)half[at]));
+        for (unsigned i = 0; i < 2; i++)
+            canvas_mask_line(&canvas, mask, canvas_block_px, 2 * y + i, -2 * beyond, 2 * count, whole[i]);
+        canvas_mask_line(&canvas, mask, canvas_block_px / 2, y, -beyond, count, half);
+        for (unsigned at = 0; at < values; at++)
+            mask_worst = fmax(mask_worst, fabs(mean_of(whole[0], whole[1], at) - (double)half[at]));
+    }
+    CU_ASSERT(worst < 1e-6);
+    CU_ASSERT(mask_worst < 1e-6);
+    free(mask);
+    free(image.pixels);
+}
+
 static const char *kernels_name(unsigned place)
 {
     return conv_kernels_at(place) != NULL ? conv_kernels_at(place)->name : NULL;
@@ -424,6 +461,7 @@ int main(void)
         {"a preview is what will be rendered", test_preview},
         {"the seed decides", test_seed},
         {"flat parts take less, and at low least", test_flat_parts},
+        {"half of the size is means of 2x2 pixels", test_halved},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
     };

@@ -35,7 +35,7 @@ static int suite_begin(void)
 
 static void test_weights_refused(void)
 {
-    enum { slopes_at = 16 + 32 * net_layer_count };
+    enum { layers = 2 * net_layer_count, fine_at = 16 + 32 * net_layer_count, numbers_at = 16 + 32 * layers };
     static const struct {
         size_t at;
         uint8_t bytes[4];
@@ -43,16 +43,24 @@ static void test_weights_refused(void)
     } spoilt[] = {
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
-        {8, {2}, "the weights file is of another version"},
+        {8, {3}, "the weights file is of another version"},
         {12, {10}, "the weights file holds another number of layers"},
-        {16, "doon", "the weights file names other layers"},
+        {12, {net_layer_count}, "the weights file holds another number of layers"},
+        {16, "fine", "the weights file names other layers"},
+        {16 + 7, "doon", "the weights file names other layers"},
+        {fine_at, "coar", "the weights file names other layers"},
+        {fine_at + 5, "look", "the weights file names other layers"},
         {32, {3, 0, 32}, "the weights file holds layers of another shape"},
         {36, {3, 0, 1}, "the weights file holds layers of another shape"},
+        {fine_at + 16, {16, 0, 16}, "the weights file holds layers of another shape"},
         {40, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
-        {slopes_at, {0, 0, 128, 127}, "the slope of a gate in the weights file is not a number"},
-        {slopes_at + 4 * 4, {0, 0, 192, 127}, "the slope of a gate in the weights file is not a number"},
-        {slopes_at + 5 * 4, {0, 0, 128, 255}, "a gain in the weights file is not a number"},
-        {slopes_at + 6 * 4, {0, 0, 192, 127}, "a gain in the weights file is not a number"},
+        {fine_at + 24, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
+        {numbers_at, {0, 0, 128, 127}, "the slope of a gate in the weights file is not a number"},
+        {numbers_at + 9 * 4, {0, 0, 192, 127}, "the slope of a gate in the weights file is not a number"},
+        {numbers_at + 10 * 4, {0, 0, 128, 255}, "a gain in the weights file is not a number"},
+        {numbers_at + 12 * 4, {0, 0, 192, 127}, "a gain in the weights file is not a number"},
+        {numbers_at + 13 * 4, {0, 0, 128, 127}, "a share in the weights file is not a number"},
+        {numbers_at + 14 * 4, {0, 0, 192, 255}, "a share in the weights file is not a number"},
     };
     struct protect *other;
     const char *why = NULL;
@@ -72,17 +80,27 @@ static void test_weights_refused(void)
     CU_ASSERT(weights_size < 1000000);
 }
 
-/* Where a run's output goes: pairs of rows of pixels, so many places wide. */
+/* Where the rows of a run's output go. */
 struct sums {
     float *values;
-    unsigned places;
+    size_t row_values;
 };
 
-static void sums_pixels(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
+static void sums_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
 {
     (void)data;
     for (unsigned i = 0; i < count * 3; i++)
-        values[i] = (float)(((y_px + 100) * 37 + (x_px + 100) * 3 + i) % 101) / 101;
+        values[i] = (float)(((y + 300) * 37 * cell_px + (x + 300) * 3 + i) % 101) / 101;
+}
+
+/* Whole blocks of the mask are asked for. */
+static void sums_mask(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
+{
+    (void)data;
+    CU_ASSERT_EQUAL(x * cell_px % net_mask_px, 0);
+    CU_ASSERT_EQUAL(count * cell_px % net_mask_px, 0);
+    for (unsigned i = 0; i < count * 3; i++)
+        values[i] = (float)(((y + 300) * 29 * cell_px + x + 300 + i / 3) % 97 + 1) / 97;
 }
 
 static void sums_noise(void *data, int64_t row, int64_t column, unsigned count, float *values)
@@ -92,47 +110,33 @@ static void sums_noise(void *data, int64_t row, int64_t column, unsigned count, 
         values[i] = (float)(((row + 20) * 41 + (column + 20) * net_noise_channels + i) % 103) / 51.5f - 1;
 }
 
-/* The same pixels, moved a little and in bounds by what was drawn. */
-static void sums_shown(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values,
-                       float *const rows[2])
-{
-    CU_ASSERT_EQUAL(x_px % net_draw_px, 0);
-    for (unsigned row = 0; row < 2; row++) {
-        sums_pixels(data, y_px + row, x_px, count * 2, rows[row]);
-        for (unsigned i = 0; i < count * 6; i++) {
-            float value = values[i / 6 * net_raw_channels + row * net_raw_row + i % 6];
-            rows[row][i] += value / sqrtf(1 + value * value) / 20;
-        }
-    }
-}
-
-static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, const float *values)
+static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     struct sums *sums = data;
-    memcpy(sums->values + ((size_t)y_px / 2 * sums->places + (size_t)x_px / 2) * net_raw_channels, values,
-           sizeof(float) * count * net_raw_channels);
+    memcpy(sums->values + (size_t)y_px * sums->row_values + (size_t)x_px * 3, values,
+           sizeof(float) * count * 3);
 }
 
 static void sums_fill(const struct net *net, unsigned rows, unsigned columns, float *values)
 {
-    struct sums sums = {values, columns * net_block_px / 2};
-    const struct net_ends ends = {sums_pixels, sums_noise, sums_shown, sums_sink, &sums};
+    struct sums sums = {values, (size_t)columns * net_block_px * 3};
+    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums, 0.05f};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
-enum { raw_values_of_block = net_block_px * net_block_px / 4 * net_raw_channels };
+enum { values_of_block = net_block_px * net_block_px * 3 };
 
 /* Bands of any width give the same bits, and the same as a picture that ends where they do. */
 static void test_bands_agree(void)
 {
-    enum { rows = 6, columns = 167, values = rows * columns * raw_values_of_block };
-    static float whole[values], banded[values];
-    static const unsigned bands[] = {4, 8, 32, 104, 164};
+    enum { rows = 6, columns = 83, row_values = columns * net_block_px * 3 };
+    static float whole[rows * columns * values_of_block], banded[rows * columns * values_of_block];
+    static const unsigned bands[] = {4, 8, 16, 52, 80};
     struct net net;
     const char *why;
     CU_ASSERT_EQUAL_FATAL(net_init(&net, weights, weights_size, &why), IW_OK);
     net.kernels = kernels;
-    net.band_blocks = 168;
+    net.band_blocks = 84;
     sums_fill(&net, rows, columns, whole);
     for (unsigned i = 0; i < sizeof bands / sizeof bands[0]; i++) {
         net.band_blocks = bands[i];
@@ -142,12 +146,12 @@ static void test_bands_agree(void)
     }
     net.band_blocks = net_band_blocks;
     for (unsigned narrow = 1; narrow < 20; narrow += 3) {
+        const size_t narrow_values = (size_t)narrow * net_block_px * 3;
         sums_fill(&net, rows, narrow, banded);
-        for (unsigned row = 0; row < rows * net_block_px / 2; row++)
-            CU_ASSERT_EQUAL(memcmp(whole + (size_t)row * columns * raw_values_of_block / (net_block_px / 2),
-                                   banded + (size_t)row * narrow * raw_values_of_block / (net_block_px / 2),
-                                   sizeof(float) * narrow * raw_values_of_block / (net_block_px / 2)),
-                            0);
+        for (size_t row = 0; row < (size_t)rows * net_block_px; row++)
+            CU_ASSERT_EQUAL(
+                memcmp(whole + row * row_values, banded + row * narrow_values, sizeof(float) * narrow_values),
+                0);
     }
     net_fini(&net);
 }
@@ -155,7 +159,7 @@ static void test_bands_agree(void)
 /* The suite's kernels and the plain ones agree. */
 static void test_kernels_agree(void)
 {
-    enum { rows = 5, columns = 40, values = rows * columns * raw_values_of_block };
+    enum { rows = 5, columns = 40, values = rows * columns * values_of_block };
     static float fast[values], plain[values];
     struct net net;
     const char *why;

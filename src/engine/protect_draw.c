@@ -1,0 +1,68 @@
+#include "engine/protect_draw.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/clones.h"
+#include "engine/protect_weights.h"
+
+ENGINE_CLONES void draw_unpacked(const float *raw, size_t places, float *values)
+{
+    for (size_t place = 0; place < places; place++)
+        memcpy(values + place * 2 * draw_colors, raw + place * net_raw_channels,
+               net_raw_row * sizeof *values);
+}
+
+ENGINE_CLONES void draw_hidden(float *restrict values, const float *restrict mask, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] *= mask[i];
+}
+
+ENGINE_CLONES void draw_softened(float *restrict values, const float *restrict mask, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = values[i] / sqrtf(1 + values[i] * values[i]) * mask[i];
+}
+
+ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] += times * added[i];
+}
+
+/* A value of the row of twice the size: three quarters of the near one, a quarter of the far one. */
+static inline float doubled(float near, float far)
+{
+    return 0.75f * near + 0.25f * far;
+}
+
+/* Four values are written at once, the last of which is the next one's. */
+ENGINE_CLONES void draw_doubled(const float *restrict own, const float *restrict beside, size_t count,
+                                float *restrict between, float *restrict values)
+{
+    enum { lanes = 4 };
+    const size_t pixels = count / (2 * draw_colors);
+    for (size_t i = 0; i < (pixels + 2) * draw_colors; i++)
+        between[i] = doubled(own[i], beside[i]);
+    for (size_t pixel = 0; pixel < pixels; pixel++, between += draw_colors, values += 2 * draw_colors) {
+        float left[lanes], right[lanes];
+        for (unsigned k = 0; k < lanes; k++)
+            left[k] = doubled(between[draw_colors + k], between[k]);
+        for (unsigned k = 0; k < lanes; k++)
+            right[k] = doubled(between[draw_colors + k], between[2 * draw_colors + k]);
+        memcpy(values, left, sizeof left);
+        memcpy(values + draw_colors, right, sizeof right);
+    }
+}
+
+ENGINE_CLONES void draw_halved(float *restrict upper, const float *restrict lower, size_t count,
+                               float *restrict values)
+{
+    for (size_t i = 0; i < 2 * count; i++)
+        upper[i] += lower[i];
+    for (size_t pixel = 0; pixel < count / draw_colors; pixel++)
+        for (unsigned color = 0; color < draw_colors; color++)
+            values[pixel * draw_colors + color] = 0.25f * (upper[2 * pixel * draw_colors + color] +
+                                                           upper[(2 * pixel + 1) * draw_colors + color]);
+}

@@ -1,0 +1,38 @@
+/*
+ * Rows of pixels between the layers of the anti-AI network: what was drawn is
+ * bounded, hidden under the mask, brought to twice the size and laid over a picture.
+ * Rows are three values a pixel, those of the mask as well, and their counts are of values.
+ */
+#ifndef ENGINE_PROTECT_DRAW_H
+#define ENGINE_PROTECT_DRAW_H
+
+#include <stddef.h>
+
+enum { draw_colors = 3, draw_slack = 2 /* values that are written beyond the last one of some rows */ };
+
+/*
+ * One of the two rows of pixels that places of the last layer are: each the first six of
+ * net_raw_row values.  draw_slack more are written.
+ */
+void draw_unpacked(const float *raw, size_t places, float *values);
+
+/* values * mask */
+void draw_hidden(float *values, const float *mask, size_t count);
+
+/* Values of any size to -1..1, under the mask: v / sqrt(1 + v²) * mask. */
+void draw_softened(float *values, const float *mask, size_t count);
+
+/* values + times * added */
+void draw_added(float *values, const float *added, float times, size_t count);
+
+/*
+ * A row of twice the size, bilinear: own lies at three quarters of it, beside, the row
+ * above or below, at a quarter.  count: of values; both rows begin with the pixel before
+ * and end with the one after; between has room for as much and draw_slack more, as values has.
+ */
+void draw_doubled(const float *own, const float *beside, size_t count, float *between, float *values);
+
+/* A row of half the size, count values: the means of 2x2 pixels of two rows.  The upper one is lost. */
+void draw_halved(float *upper, const float *lower, size_t count, float *values);
+
+#endif
