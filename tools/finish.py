@@ -15,29 +15,56 @@ from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
 from generator import ANSWERS, WAYS, network_of, texture_mask
-from limits import measures
+from limits import measures, sameness
 from pictures import batch_of, blur, patched
 
 SIDE = 160
 COUNT = 3  # crops a step
+COMPARED = 4  # in every so many steps two perturbations of a picture are compared
 SEEN = 128  # px of a crop that is left when a picture was cut
-PROCESSING = ("cut",) * 10 + ("half",) * 9 + ("blurred",) * 4 + ("coded",) * 9
+PROCESSING = ("cut",) * 9 + ("half",) * 9 + ("blurred",) * 7 + ("coded",) * 7
 STRENGTHS = ("low", "standard", "standard", "high", "high", "high")
 CODECS = (("JPEG", 45), ("JPEG", 50), ("JPEG", 50), ("JPEG", 75), ("WEBP", 70), ("WEBP", 75), ("WEBP", 75))
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
-    "ssim": (92, 0.1, 0.02),
-    "chroma": (8.5, 0.025, 0.02),
-    "growth": (280, 0.01, 0.04),
-    "visibility": (70, 0.17, 0.03),
-    "gratings": (126, 0.08, 0.03),
-    "direction": (0.4, 0.035, 0.03),
-    "flat": (0.62, 0.05, 0.02),
-    "unmasking": (1.5, 0.12, 0.03),
+    "ssim": (92, 0.14, 0.02),
+    "chroma": (12, 0.06, 0.02),
+    "growth": (262, 0.01, 0.04),
+    "visibility": (66, 0.06, 0.03),
+    "gratings": (113, 0.06, 0.03),
+    "direction": (0.4, 0.025, 0.03),
+    "flat": (0.62, 0.01, 0.02),
+    "unmasking": (1.65, 0.14, 0.03),
+    "sameness": (0.4, 0.05, 0.06),
 }
-EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high, whose MS-SSIM has less room
-    "high": {"ssim": 0.85, "visibility": 1.25, "gratings": 1.25, "direction": 1.25, "flat": 1.25},
+EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has the least room there
+    "low": {"ssim": 0.97},
+    "high": {"ssim": 0.82, "visibility": 1.25, "gratings": 1.25, "direction": 1.25, "flat": 1.25},
 }
+AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
+    "sd15": {"cut": 0.385, "half": 0.316, "blurred": 0.350, "coded": 0.376},
+    "sana": {"cut": 0.455, "half": 0.365, "blurred": 0.360, "coded": 0.375},
+}
+FIRST = {"cut": 1.9, "half": 2.0, "blurred": 3.0, "coded": 0.6}  # what a shift weighs to begin with
+CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
+
+
+class Aims:
+    """How much each shift weighs: the more, the further it stays behind its aim; 1 on the average."""
+
+    def __init__(self, weights):
+        self.weights = {(name, kind): weights[name] * FIRST[kind] for name in weights for kind in AIMS[name]}
+
+    def weigh(self, name, kind, shift):
+        seldom = len(PROCESSING) / PROCESSING.count(kind)
+        behind = min(1, max(-1, math.log(AIMS[name][kind] / max(shift, 1e-3))))
+        self.weights[name, kind] *= math.exp(CATCH_UP * seldom * behind)
+        mean = sum(self.weights.values()) / len(self.weights)
+        self.weights = {key: max(0.02, value / mean) for key, value in self.weights.items()}
+        return self.weights[name, kind]
+
+    def figures(self):
+        return {"%s %s" % key: round(value, 3) for key, value in self.weights.items()}
 
 
 class Limits:
@@ -79,7 +106,7 @@ def passed_on(kind, x, y, rng):
     return coded(x, *how), coded_through(y, *how)
 
 
-def protected(net, x, rng):
+def protected(net, x, rng, is_compared):
     """Pictures at one of the strengths, rounded with gradients straight through; what is seen of it; and on which of
     them anything was drawn."""
     strength = rng.choice(STRENGTHS)
@@ -91,6 +118,8 @@ def protected(net, x, rng):
     y = x + (amplitude * torch.rsqrt(power + 1e-9)).clamp_max(20) * unit
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
     measured = measures(x, y, unit, texture_mask(x, way))
+    if is_compared:
+        measured["sameness"] = sameness(x[:1], unit[:1], net(x[:1], noise[1:2], way))
     return y, {name: value / ease.get(name, 1) for name, value in measured.items()}, (power.flatten() > 1e-6).float()
 
 
@@ -117,8 +146,8 @@ def groups_of(net):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, steps=6000, rate=3e-3, last_rate=2e-4, seed=20261122)
-    add_encoder_options(parser, sana=0.6)
+    add_options(parser, steps=6000, rate=2e-3, last_rate=5e-5, seed=20261122)
+    add_encoder_options(parser, sana=0.15)
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
                         help="a bound of LIMITS, times this")
     options = parser.parse_args()
@@ -136,19 +165,20 @@ def main():
     net = network_of(state)
     net.to(device, memory_format=torch.channels_last)
     course = Course(net, options, groups_of(net), pictures=len(pictures), device=device.type)
+    aims = Aims({name: weights[name] for name in encoders})
     limits, seen = Limits({name: float(times) for name, times in options.limit}), {}
     while course.goes_on():
         x = patched(batch_of(pictures, COUNT, SIDE, rng).to(device), rng).contiguous(memory_format=torch.channels_last)
-        y, measured, drawn = protected(net, x, rng)
+        y, measured, drawn = protected(net, x, rng, course.step % COMPARED == 0)
         kind = rng.choice(PROCESSING)
         loss = limits.charge(measured, drawn)
         for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
-            loss = loss - weights[name] * (torch.log(shift + 1e-6) * drawn).mean()
+            loss = loss - aims.weigh(name, kind, shift.mean().item()) * (torch.log(shift + 1e-6) * drawn).mean()
             seen.setdefault("%s %s" % (name, kind), []).append(shift.mean().item())
         course.learn(loss)
         if course.is_noted():
             shift = {key: round(sum(some) / len(some), 3) for key, some in sorted(seen.items())}
-            course.note_step(shift=shift, **limits.figures())
+            course.note_step(shift=shift, weights=aims.figures(), **limits.figures())
             course.save()
             seen = {}
     course.save()

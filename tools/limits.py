@@ -89,6 +89,13 @@ def gratings(over):
     return (spectrum.square().mean((1, 2, 3)) + 1e-12).pow(0.25)
 
 
+def sameness(x, unit, other):
+    """How far two perturbations of a picture, drawn from other noise each, are the same where they are not hidden: 0 to 1."""
+    planes = planes_of(x)
+    one, two = shown(planes, planes_of(unit)), shown(planes, planes_of(other))
+    return F.cosine_similarity(one.flatten(1), two.flatten(1)).square()
+
+
 @torch.no_grad()
 def flat_places(x):
     spread = F.avg_pool2d((x[:, :1] - F.avg_pool2d(x[:, :1], 7, 1, 3)).square(), 7, 1, 3).sqrt()

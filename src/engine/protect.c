@@ -43,9 +43,9 @@ static const struct {
     double psnr_db;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, {{0.0002f, 0.072f, 0.003f}, 0.105f}},
-    [PROTECT_STANDARD] = {"standard", 37, {{0.0003f, 0.072f, 0.0015f}, 0.125f}},
-    [PROTECT_HIGH] = {"high", 34, {{0.0006f, 0.072f, 0.0015f}, 0.154f}},
+    [PROTECT_LOW] = {"low", 40, {{0.0002f, 0.12f, 0.003f}, 0.05f}},
+    [PROTECT_STANDARD] = {"standard", 37, {{0.0003f, 0.12f, 0.002f}, 0.058f}},
+    [PROTECT_HIGH] = {"high", 34, {{0.0006f, 0.12f, 0.0015f}, 0.072f}},
 };
 
 double protect_strength_db(enum protect_strength strength)

@@ -52,11 +52,14 @@ static void pixels_to_grey(float *values, size_t count)
 }
 
 /*
- * In flat parts a perturbation would have but a few steps; so they are a quarter
+ * In flat parts a perturbation would have but a few steps; so they are a tenth
  * as wide as its bounds would make them, and what is beyond, which is seldom, bends.
  * What coarse and fine together draw beyond the bounds, more seldom yet, is cut to them.
  */
-static const float bend = 0.2f, bend_slope = 1 / 16.f, fineness = 4;
+static const float bend = 0.09f, bend_slope = 1 / 91.f, fineness = 10;
+
+/* What the largest is made where steps are finer: but for the strongest strokes nothing bends. */
+static const float finest = 0.25f;
 
 ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {
@@ -116,25 +119,24 @@ static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hi
     return textured * 200 < count;
 }
 
-/* True when hardly one unit in a thousand uses more than a third of the steps. */
+/* True when hardly one unit in a thousand uses more than a sixth of the steps. */
 ENGINE_CLONES static bool units_are_coarse(const int8_t *units, size_t count)
 {
-    enum { row = 4096, third = unit_peak / 3 };
+    enum { row = 4096, sixth = unit_peak / 6 };
     size_t large = 0;
     for (size_t first = 0; first < count; first += row) {
         const size_t end = first + row < count ? first + row : count;
         unsigned some = 0;
         for (size_t i = first; i < end; i++)
-            some += units[i] > third || units[i] < -third;
+            some += units[i] > sixth || units[i] < -sixth;
         large += some;
     }
     return large * 1000 < count;
 }
 
 /*
- * Most pictures are drawn on up to a third of the bounds at least.  On some, those of one
- * colour above all, it stays so far below that they would use few of the steps: they are
- * drawn on once more, in steps as fine as the largest allows.
+ * Most pictures use a sixth of the steps at least.  Some, those of one colour above all,
+ * would use few: they are drawn on once more, in steps as fine as the largest allows.
  */
 static enum iw_error job_run(struct job *job, const struct net *net)
 {
@@ -147,7 +149,7 @@ static enum iw_error job_run(struct job *job, const struct net *net)
     if (error != IW_OK || job->largest <= 0 ||
         !units_are_coarse(job->units, (size_t)image->width_px * image->height_px * job->colors))
         return error;
-    job->times = 1 / job->largest;
+    job->times = finest / job->largest;
     return net_run(net, rows, columns, &ends);
 }
 

@@ -146,24 +146,24 @@ static bool image_same(const struct image *left, const struct image *right)
 static double unit_stored(double value)
 {
     double size = fabs(value);
-    return copysign(127 * 4 * (size < 0.2 ? size : 0.2 + (size - 0.2) / 16), value);
+    return copysign(127 * 10 * (size < 0.09 ? size : 0.09 + (size - 0.09) / 91), value);
 }
 
-/* How much finer they are: where hardly one in a thousand uses more than a third of them, as the largest
+/* How much finer they are: where hardly one in a thousand uses more than a sixth of them, as the largest
  * allows. */
 static double unit_times(const float *values, size_t count)
 {
     size_t large = 0;
     double largest = 0;
     for (size_t i = 0; i < count; i++) {
-        large += fabs(round(unit_stored((double)values[i]))) > 127 / 3;
+        large += fabs(round(unit_stored((double)values[i]))) > 127 / 6;
         largest = fmax(largest, fabs((double)values[i]));
     }
-    return large * 1000 < count ? 1 / largest : 1;
+    return large * 1000 < count ? 0.25 / largest : 1;
 }
 
 /*
- * The unit perturbation of the recorded picture is the framework's within 1e-3,
+ * The unit perturbation of the recorded picture is the framework's within 2e-4,
  * but for its rounding to 127 steps on each side.  Read off a grey 16-bit picture, where a
  * scale of a quarter of a level leaves every step apart.
  */
@@ -186,7 +186,7 @@ static void test_recorded_output(void)
         worst = fmax(worst, fabs(round(unit) - unit_stored((double)recorded[i] * times)));
         power += unit * unit;
     }
-    CU_ASSERT(worst <= 0.5 + 127 * 4 * 1e-3);
+    CU_ASSERT(worst <= 0.5 + 127 * 10 * 2e-4);
     CU_ASSERT(power / samples > 4);
     protect_plan_free(plan);
     free(image.pixels);
