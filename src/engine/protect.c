@@ -14,7 +14,9 @@ enum {
     room_count = delta_peak + 1,
     histogram_places = room_count * (unit_peak + 1),
     scale_halvings = 40, /* of the bisection */
-    step_bits = 16,      /* a scale is counted in steps of 2^-16 levels where samples have 8 bits */
+    step_bits = 20,      /* what a unit's square moves by is counted in steps of 2^-20 levels where samples
+                            have 8 bits */
+    steps_max = 125000,  /* squares times more would not fit 31 bits; there 23 and above move by delta_peak */
     run_samples = 256,   /* counted together */
     clip_samples = 64    /* moved together unless one of them would be clipped */
 };
@@ -210,13 +212,13 @@ void protect_plan_free(struct protect_plan *plan)
 /* Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop. */
 static inline int delta_of8(int unit, int steps)
 {
-    int delta = (unit * steps + (1 << (step_bits - 1))) >> step_bits;
+    int delta = (unit * unit * steps + (1 << (step_bits - 1))) >> step_bits;
     return delta < delta_peak ? delta : delta_peak;
 }
 
 static int steps_of(double scale)
 {
-    return (int)(scale * (1 << step_bits) + 0.5);
+    return (int)fmin(scale / unit_peak * (1 << step_bits) + 0.5, steps_max);
 }
 
 /* What a unit becomes, in levels of 255; rounded where the samples are. */
@@ -224,7 +226,7 @@ static double delta_of(const struct protect_plan *plan, unsigned unit, double sc
 {
     if (plan->depth_bits == 8)
         return delta_of8((int)unit, steps_of(scale));
-    return fmin(unit * scale, delta_peak);
+    return fmin((double)(unit * unit) / unit_peak * scale, delta_peak);
 }
 
 /* What the largest unit that fits into each room becomes: what a sample moves by that would be clipped. */
@@ -346,7 +348,7 @@ ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *u
 
 /*
  * What sample_moved does, for whole vectors.  The most that fits into the room is
- * guessed by the inverse of the steps and put right where it is one off.
+ * guessed by a root and put right where it is one off.
  */
 ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *restrict units, size_t count,
                                           int steps)
@@ -356,10 +358,10 @@ ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *res
     for (size_t i = 0; i < count; i++) {
         int unit = units[i], size = unit < 0 ? -unit : unit, room = unit < 0 ? samples[i] : 255 - samples[i];
         int bounded = room < delta_peak ? room : delta_peak;
-        int most = (int)((float)((bounded << step_bits) + half - 1) * inverse);
+        int most = (int)sqrtf((float)((bounded << step_bits) + half - 1) * inverse);
         most = most < unit_peak ? most : unit_peak;
-        most += ((most + 1) * steps + half) >> step_bits <= bounded ? 1 : 0;
-        most -= (most * steps + half) >> step_bits > bounded ? 1 : 0;
+        most += ((most + 1) * (most + 1) * steps + half) >> step_bits <= bounded ? 1 : 0;
+        most -= (most * most * steps + half) >> step_bits > bounded ? 1 : 0;
         most = room < delta_peak && most < size ? most : size;
         int delta = delta_of8(most, steps);
         units[i] = (int8_t)(unit < 0 ? -most : most);

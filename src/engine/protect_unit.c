@@ -51,23 +51,16 @@ static void pixels_to_grey(float *values, size_t count)
         values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
 }
 
-/*
- * In flat parts a perturbation would have but a few steps; so they are a tenth
- * as wide as its bounds would make them, and what is beyond, which is seldom, bends.
- * What coarse and fine together draw beyond the bounds, more seldom yet, is cut to them.
- */
-static const float bend = 0.09f, bend_slope = 1 / 91.f, fineness = 10;
-
-/* What the largest is made where steps are finer: but for the strongest strokes nothing bends. */
-static const float finest = 0.25f;
+/* What the largest unit stands for.  The few values beyond, which may reach 1 and a little more, are cut to
+ * it. */
+static const float values_peak = 0.25f;
 
 ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {
     for (size_t i = 0; i < count; i++) {
-        float all = fabsf(values[i]) * times, size = all < 1 ? all : 1;
-        float bent = size < bend ? size : bend + (size - bend) * bend_slope;
-        float value = copysignf(bent, values[i]) * (unit_peak * fineness);
-        units[i] = (int8_t)(int)(value + (value < 0 ? -0.5f : 0.5f));
+        float size = fabsf(values[i]) * times * (1 / values_peak);
+        float unit = sqrtf(size < 1 ? size : 1) * unit_peak + 0.5f;
+        units[i] = (int8_t)(int)copysignf(unit, values[i]);
     }
 }
 
@@ -149,7 +142,7 @@ static enum iw_error job_run(struct job *job, const struct net *net)
     if (error != IW_OK || job->largest <= 0 ||
         !units_are_coarse(job->units, (size_t)image->width_px * image->height_px * job->colors))
         return error;
-    job->times = finest / job->largest;
+    job->times = values_peak / job->largest;
     return net_run(net, rows, columns, &ends);
 }
 

@@ -1,6 +1,7 @@
 /*
  * The unit perturbation of a picture: the network run over it, bounded, under the
- * texture mask, as whole numbers.
+ * texture mask, as whole numbers.  These are signed roots: most of a perturbation is
+ * small, and some strokes are twenty times as strong.
  */
 #ifndef ENGINE_PROTECT_UNIT_H
 #define ENGINE_PROTECT_UNIT_H
@@ -14,7 +15,7 @@
 #include "engine/protect_canvas.h"
 #include "engine/protect_net.h"
 
-enum { unit_peak = 127 /* the unit perturbation is kept as -127..127 */ };
+enum { unit_peak = 127 /* units are -127..127; one of u stands for u² / unit_peak */ };
 
 /* What a strength asks of the unit perturbation. */
 struct unit_way {

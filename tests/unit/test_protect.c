@@ -142,11 +142,15 @@ static bool image_same(const struct image *left, const struct image *right)
 
 /* ---- the perturbation */
 
-/* What protect_unit.c says of its steps. */
+/* What protect_unit.c says of its units: signed roots, the largest stands for a quarter. */
 static double unit_stored(double value)
 {
-    double size = fabs(value);
-    return copysign(127 * 10 * (size < 0.09 ? size : 0.09 + (size - 0.09) / 91), value);
+    return copysign(127 * sqrt(fmin(1, fabs(value) / 0.25)), value);
+}
+
+static double unit_read(double unit)
+{
+    return copysign(0.25 * unit * unit / (127 * 127), unit);
 }
 
 /* How much finer they are: where hardly one in a thousand uses more than a sixth of them, as the largest
@@ -164,7 +168,7 @@ static double unit_times(const float *values, size_t count)
 
 /*
  * The unit perturbation of the recorded picture is the framework's within 2e-4,
- * but for its rounding to 127 steps on each side.  Read off a grey 16-bit picture, where a
+ * but for its rounding to 127 roots on each side.  Read off a grey 16-bit picture, where a
  * scale of a quarter of a level leaves every step apart.
  */
 static void test_recorded_output(void)
@@ -182,11 +186,13 @@ static void test_recorded_output(void)
     protect_render(plan, &grey, 0.25);
     double worst = 0, power = 0, times = unit_times(recorded, samples);
     for (unsigned i = 0; i < samples; i++) {
-        double unit = (((uint16_t *)grey.pixels)[i] - 32768) / (0.25 * 257);
-        worst = fmax(worst, fabs(round(unit) - unit_stored((double)recorded[i] * times)));
+        double level = (((uint16_t *)grey.pixels)[i] - 32768) / (0.25 * 257);
+        double unit = round(copysign(sqrt(127 * fabs(level)), level));
+        double rounded = 0.25 * (fabs(unit) + 0.25) / (127 * 127);
+        worst = fmax(worst, fabs(unit_read(unit) - (double)recorded[i] * times) - rounded);
         power += unit * unit;
     }
-    CU_ASSERT(worst <= 0.5 + 127 * 10 * 2e-4);
+    CU_ASSERT(worst <= 2e-4 * times);
     CU_ASSERT(power / samples > 4);
     protect_plan_free(plan);
     free(image.pixels);
