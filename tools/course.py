@@ -56,9 +56,10 @@ def mean_of(names):
 class Course:
     """Adam with a cosine over steps or processor time; the running mean of the weights; a log."""
 
-    def __init__(self, net, options, groups=None, **figures):
-        """groups: what learns and, as scale, how much faster than the rate; all of the net at the rate by default."""
-        self.net, self.mean, self.options = net, copy.deepcopy(net), options
+    def __init__(self, net, options, groups=None, clip=1.0, **figures):
+        """groups: what learns and, as scale, how much faster than the rate; all of the net at the rate by default.
+        clip: the longest a gradient is left."""
+        self.net, self.mean, self.options, self.clip = net, copy.deepcopy(net), options, clip
         self.optimiser = torch.optim.Adam(groups or [dict(params=net.parameters(), scale=1)], lr=options.rate, betas=(0.9, 0.99))
         self.log = open(options.out + ".jsonl", "a")
         self.began, self.step, self.rate = time.process_time(), 0, options.rate
@@ -82,7 +83,7 @@ class Course:
     def learn(self, loss):
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.clip)
         self.optimiser.step()
         with torch.no_grad():
             for slow, fast in zip(self.mean.parameters(), self.net.parameters()):

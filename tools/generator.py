@@ -28,9 +28,9 @@ class Way:
 
 
 WAYS = {
-    "low": Way(40, 0.0002, 0.12, 0.0038, 0.048),
-    "standard": Way(37, 0.0003, 0.12, 0.002, 0.06),
-    "high": Way(34, 0.0006, 0.12, 0.0022, 0.08),
+    "low": Way(40, 0.00022, 0.1, 0.0036, 0.07),
+    "standard": Way(37, 0.0003, 0.09, 0.0022, 0.05),
+    "high": Way(34, 0.0005, 0.09, 0.003, 0.08),
 }
 STANDARD = WAYS["standard"]
 
@@ -178,17 +178,23 @@ def luma_of(x):
     return LUMA[0] * x[:, 0:1] + LUMA[1] * x[:, 1:2] + LUMA[2] * x[:, 2:3]
 
 
+def around_planes(y):
+    """The mean square, in 4x4 blocks, of how far values lie from the plane that fits them best."""
+    apart = y - F.interpolate(F.avg_pool2d(y, 4), scale_factor=4, mode="nearest")
+    across = (torch.arange(4, device=y.device, dtype=y.dtype) - 1.5).expand(4, 4) / 20 ** 0.5
+    slopes = F.conv2d(apart, torch.stack([across, across.t()])[:, None], stride=4)
+    return (F.avg_pool2d(apart.square(), 4) - slopes.square().sum(1, keepdim=True) / 16).clamp_min(0)
+
+
 def texture_mask(x, way=STANDARD):
-    """How much each place hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks.
+    """How much each place hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks around a plane,
+    so that what only grows lighter, a sky or what is out of focus, hides no more than one colour does.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there; and no block takes more than twice its own
     spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
-    y = luma_of(x)
-    mean = F.avg_pool2d(y, 4)
-    centred = y - F.interpolate(mean, scale_factor=4, mode="nearest")
-    spread = F.avg_pool2d(centred.square(), 4).add(1e-8).sqrt()
+    spread = around_planes(luma_of(x)).add(1e-8).sqrt()
     root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
     near = torch.minimum(F.avg_pool2d(root, 3, 1).square(), OWN * spread)
     texture = near.square() / (near + way.grain)
@@ -241,11 +247,11 @@ def shipped_perturbation(net, x, seed, way=STANDARD):
     return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]
 
 
-def apply_at_psnr(x, unit, psnr_db, steps=14):
+def apply_at_psnr(x, unit, psnr_db, steps=17):
     """x + scale * unit on 8 bits, the scale bisected so that the rounded result has the PSNR."""
     target = 10 ** (-psnr_db / 10)
     low = torch.zeros(x.shape[0], device=x.device)
-    high = torch.full((x.shape[0],), 4.0, device=x.device)
+    high = torch.full((x.shape[0],), 32.0, device=x.device)
     for _ in range(steps):
         middle = (low + high) / 2
         y = ((x + middle.view(-1, 1, 1, 1) * unit).clamp(0, 1) * 255).round() / 255

@@ -152,23 +152,37 @@ ENGINE_CLONES static void pixels_luma(const float *pixels, size_t count, float *
                   luma_weights[2] * pixels[3 * i + 2];
 }
 
-/* The spread of luma in each block of four rows of width_px pixels. */
+static inline float block_sum(const float columns[canvas_block_px])
+{
+    return columns[0] + columns[1] + columns[2] + columns[3];
+}
+
+/*
+ * How far luma lies from the plane that fits it best, as a mean of squares, in each block of four rows of
+ * width_px pixels: what only grows lighter hides no more than one colour does.
+ */
 ENGINE_CLONES static void blocks_spread(const float *luma, size_t width_px, float *spreads)
 {
+    static const float places[canvas_block_px] = {-1.5f, -.5f, .5f, 1.5f}; /* from the middle of a block */
+    const float pixels = canvas_block_px * canvas_block_px, places_square = 20; /* summed over a block */
     for (size_t first = 0; first < width_px; first += canvas_block_px) {
         float sums[canvas_block_px] = {0}, squares[canvas_block_px] = {0};
+        float across[canvas_block_px] = {0}, down[canvas_block_px] = {0};
         for (unsigned row = 0; row < canvas_block_px; row++)
             for (unsigned i = 0; i < canvas_block_px; i++)
                 sums[i] += luma[row * width_px + first + i];
-        float mean = (sums[0] + sums[1] + sums[2] + sums[3]) / (canvas_block_px * canvas_block_px);
+        const float mean = block_sum(sums) / pixels;
         for (unsigned row = 0; row < canvas_block_px; row++) {
             for (unsigned i = 0; i < canvas_block_px; i++) {
-                float apart = luma[row * width_px + first + i] - mean;
+                const float apart = luma[row * width_px + first + i] - mean;
                 squares[i] += apart * apart;
+                across[i] += apart * places[i];
+                down[i] += apart * places[row];
             }
         }
-        spreads[first / canvas_block_px] =
-            (squares[0] + squares[1] + squares[2] + squares[3]) / (canvas_block_px * canvas_block_px);
+        const float slopes = block_sum(across) * block_sum(across) + block_sum(down) * block_sum(down);
+        const float left = block_sum(squares) - slopes / places_square;
+        spreads[first / canvas_block_px] = left > 0 ? left / pixels : 0;
     }
 }
 

@@ -46,9 +46,9 @@ size_t canvas_mask_columns(const struct canvas *canvas);
 size_t canvas_mask_rows(const struct canvas *canvas);
 
 /*
- * How the texture mask follows the spread of luma around a block, 0..1: with s = spread² / (spread + grain),
- * which leaves out what is but grain of a sky, (s + floor) / (s + knee), so from floor / knee where it is
- * flat towards 1.
+ * How the texture mask follows the spread of luma around planes near a block, 0..1: with s = spread² /
+ * (spread + grain), which leaves out what is but grain of a sky, (s + floor) / (s + knee), so from floor /
+ * knee where it is flat towards 1.
  */
 struct canvas_hiding {
     float floor, knee, grain;

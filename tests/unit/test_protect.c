@@ -230,10 +230,12 @@ static bool alpha_same(const struct image *before, const struct image *after)
     return is_same;
 }
 
-/* A picture of one colour gets the strength low whatever is asked for; all others get what is asked. */
+/* A picture of one colour, or of what only grows lighter, gets the strength low whatever is asked for; all
+ * others get what is asked. */
 static bool is_limit_right(level_function level, const struct protect_report *report)
 {
-    bool is_flat = level == flat_level || level == white_level || level == black_level;
+    bool is_flat =
+        level == flat_level || level == white_level || level == black_level || level == smooth_level;
     if (!is_flat || report->target_db > 39)
         return !report->is_limited;
     return report->is_limited && fabs(report->psnr_db - 40) <= 0.3;
@@ -452,6 +454,44 @@ static void test_halved(void)
     free(image.pixels);
 }
 
+static unsigned ramp_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return 10 + x + y + c * 10;
+}
+
+/* One colour with grain of up to two levels. */
+static unsigned grain_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return flat_level(x, y, c) + (x * 7 + y * 13) % 3;
+}
+
+/* How much the place of a picture that hides most does. */
+static double mask_most(level_function level, const struct canvas_hiding *hiding)
+{
+    struct image image = image_drawn(120, 80, 3, 16, level);
+    struct canvas canvas;
+    double most = 0;
+    canvas_init(&canvas, &image, 7);
+    float *mask = canvas_mask(&canvas, hiding);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mask);
+    for (size_t i = 0; i < canvas_mask_rows(&canvas) * canvas_mask_columns(&canvas); i++)
+        most = fmax(most, (double)mask[i]);
+    free(mask);
+    free(image.pixels);
+    return most;
+}
+
+/* However steep, a picture that only grows lighter hides no more than one colour does; one with grain hides
+ * more. */
+static void test_ramps(void)
+{
+    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f};
+    const double flat = mask_most(flat_level, &hiding);
+    CU_ASSERT(flat > 0);
+    CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
+    CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
+}
+
 static const char *kernels_name(unsigned place)
 {
     return conv_kernels_at(place) != NULL ? conv_kernels_at(place)->name : NULL;
@@ -468,6 +508,7 @@ int main(void)
         {"the seed decides", test_seed},
         {"flat parts take less, and at low least", test_flat_parts},
         {"half of the size is means of 2x2 pixels", test_halved},
+        {"what only grows lighter hides nothing", test_ramps},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
     };
