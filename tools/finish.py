@@ -37,6 +37,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "flat": (0.62, 0.01, 0.02),
     "unmasking": (1.9, 0.2, 0.03),
     "sameness": (0.36, 0.06, 0.06),
+    "tint": (0.024, 0.1, 0.04),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has the least room there
     "low": {"ssim": 0.91},
@@ -46,7 +47,7 @@ AIMS = {  # shifts of crops, means over the strengths, each as far off as the ot
     "sd15": {"cut": 0.362, "half": 0.338, "blurred": 0.350, "coded": 0.375},
     "sana": {"cut": 0.450, "half": 0.360, "blurred": 0.360, "coded": 0.380},
 }
-FIRST = {"cut": 1.4, "half": 2.1, "blurred": 3.2, "coded": 0.8}  # what a shift weighs to begin with
+FIRST = {"cut": 1.5, "half": 1.9, "blurred": 3.0, "coded": 0.8}  # what a shift weighs to begin with
 CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
 
 

@@ -96,6 +96,11 @@ def sameness(x, unit, other):
     return F.cosine_similarity(one.flatten(1), two.flatten(1)).square()
 
 
+def tint(d):
+    """What means over 16x16 px keep of the colour that is drawn: paper that turns green."""
+    return F.avg_pool2d(d[:, 1:], 16).square().mean((1, 2, 3))
+
+
 @torch.no_grad()
 def flat_places(x):
     spread = F.avg_pool2d((x[:, :1] - F.avg_pool2d(x[:, :1], 7, 1, 3)).square(), 7, 1, 3).sqrt()
@@ -122,4 +127,5 @@ def measures(x, y, unit, mask):
         "direction": direction(over),
         "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
+        "tint": tint(d) / power,
     }

@@ -53,7 +53,7 @@ static void pixels_to_grey(float *values, size_t count)
 
 /* What the largest unit stands for.  The few values beyond, which may reach 1 and a little more, are cut to
  * it. */
-static const float values_peak = 0.25f;
+static const float values_peak = 0.16f;
 
 ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
 {

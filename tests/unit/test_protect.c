@@ -142,15 +142,17 @@ static bool image_same(const struct image *left, const struct image *right)
 
 /* ---- the perturbation */
 
-/* What protect_unit.c says of its units: signed roots, the largest stands for a quarter. */
+/* What protect_unit.c says of its units: signed roots, and what the largest stands for. */
+static const double units_peak = 0.16;
+
 static double unit_stored(double value)
 {
-    return copysign(127 * sqrt(fmin(1, fabs(value) / 0.25)), value);
+    return copysign(127 * sqrt(fmin(1, fabs(value) / units_peak)), value);
 }
 
 static double unit_read(double unit)
 {
-    return copysign(0.25 * unit * unit / (127 * 127), unit);
+    return copysign(units_peak * unit * unit / (127 * 127), unit);
 }
 
 /* How much finer they are: where hardly one in a thousand uses more than a sixth of them, as the largest
@@ -163,7 +165,7 @@ static double unit_times(const float *values, size_t count)
         large += fabs(round(unit_stored((double)values[i]))) > 127 / 6;
         largest = fmax(largest, fabs((double)values[i]));
     }
-    return large * 1000 < count ? 0.25 / largest : 1;
+    return large * 1000 < count ? units_peak / largest : 1;
 }
 
 /*
@@ -188,7 +190,7 @@ static void test_recorded_output(void)
     for (unsigned i = 0; i < samples; i++) {
         double level = (((uint16_t *)grey.pixels)[i] - 32768) / (0.25 * 257);
         double unit = round(copysign(sqrt(127 * fabs(level)), level));
-        double rounded = 0.25 * (fabs(unit) + 0.25) / (127 * 127);
+        double rounded = units_peak * (fabs(unit) + 0.25) / (127 * 127);
         worst = fmax(worst, fabs(unit_read(unit) - (double)recorded[i] * times) - rounded);
         power += unit * unit;
     }
