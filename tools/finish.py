@@ -39,7 +39,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "sameness": (0.36, 0.06, 0.06),
     "tint": (0.024, 0.1, 0.04),
 }
-EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has the least room there
+EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.91},
     "high": {"ssim": 0.79, "visibility": 1.25, "gratings": 1.25, "direction": 1.25, "flat": 1.25},
 }

@@ -245,17 +245,3 @@ def shipped_perturbation(net, x, seed, way=STANDARD):
     padded = F.pad(x, (MARGIN + left, right, MARGIN + top, bottom), mode="replicate")
     unit = perturbation(net, padded, [seed], way)
     return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]
-
-
-def apply_at_psnr(x, unit, psnr_db, steps=17):
-    """x + scale * unit on 8 bits, the scale bisected so that the rounded result has the PSNR."""
-    target = 10 ** (-psnr_db / 10)
-    low = torch.zeros(x.shape[0], device=x.device)
-    high = torch.full((x.shape[0],), 32.0, device=x.device)
-    for _ in range(steps):
-        middle = (low + high) / 2
-        y = ((x + middle.view(-1, 1, 1, 1) * unit).clamp(0, 1) * 255).round() / 255
-        over = (y - x).square().mean(dim=(1, 2, 3)) > target
-        high = torch.where(over, middle, high)
-        low = torch.where(over, low, middle)
-    return ((x + low.view(-1, 1, 1, 1) * unit).clamp(0, 1) * 255).round() / 255

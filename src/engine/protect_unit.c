@@ -99,8 +99,8 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
 }
 
 /*
- * True when all but one in two hundred blocks, and their neighbours, spread by
- * less than about half a level: a picture of one colour, or of none to speak of.
+ * True when all but one in two hundred blocks, and their neighbours, lie within about half a
+ * level of planes: a picture of one colour, or of nothing but a gradient.
  */
 static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hiding *hiding)
 {
