@@ -15,6 +15,9 @@ WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
     [0.008, 0.020, 0.020], [0.004, 0.010, 0.010], [0.003, 0.005, 0.005], [0.003, 0.004, 0.004]])
+SEEN_SIDE, SEEN_APART = 64, 48  # px: windows in which rows are looked for, and how far one lies from the next
+SMOOTH = 0.009  # where what hides is as much, a place counts for half as smooth
+AS_OF_40_DB = 0.01  # a perturbation's root mean square there, at which rows are looked for
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
@@ -65,28 +68,45 @@ def visibility(x, d):
     return (total + 1e-12) ** 0.25
 
 
-def shown(x, d):
-    """What is drawn over what the picture hides there."""
-    hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
+def over_what_hides(d, hides):
     return d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
 
 
-def direction(over):
-    """Of what is shown: how far its luma runs in one direction all over a picture, as rain does: 0 to 1."""
-    luma = blur(over[:, :1], 0.7)
-    across, down = luma[..., 1:-1, 2:] - luma[..., 1:-1, :-2], luma[..., 2:, 1:-1] - luma[..., :-2, 1:-1]
-    aa, dd, ad = ((one * other).mean((1, 2, 3)) for one, other in ((across, across), (down, down), (across, down)))
-    return ((aa - dd).square() + 4 * ad.square() + 1e-12).sqrt() / (aa + dd + 1e-6)
+def shown(x, d):
+    """What is drawn over what the picture hides there."""
+    return over_what_hides(d, rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9))
 
 
-def gratings(over):
-    """Of what is shown: how far a few frequencies outweigh the others, as in lines, combs, hatching, stamps.
+def rings(device):
+    """Of a window's frequencies: which ring of like height each lies in, one column a ring; how often each counts; and
+    the window's weights."""
+    down = torch.fft.fftfreq(SEEN_SIDE, 1 / SEEN_SIDE, device=device)[:, None]
+    across = torch.fft.rfftfreq(SEEN_SIDE, 1 / SEEN_SIDE, device=device)[None]
+    ring = ((down.square() + across.square()).sqrt() / 2).round().long().clamp_max(SEEN_SIDE // 4)
+    lies_in = F.one_hot(ring.flatten()).float()
+    lies_in[:, 0] = 0  # what a window holds as a whole is not looked at
+    twice = torch.full_like(across, 2.0)  # of a real picture half of the frequencies are there
+    twice[:, 0] = twice[:, -1] = 1
+    hann = torch.hann_window(SEEN_SIDE, device=device)
+    return lies_in, twice.expand(SEEN_SIDE, -1).flatten(), hann[:, None] * hann
 
-    The root mean square of its power spectrum, of which noise of the same power has the least; its root again, so that
-    the few pictures that are flat nearly everywhere do not outweigh all others.
+
+def rows(x, d):
+    """How strongly rows, lines and combs are seen where a picture is smooth.
+
+    Of windows of 64 px: the root of the power that is shown, times how far few frequencies outweigh the others of like
+    height.  Of noise that runs in no direction it is next to nothing, however strong.
     """
-    spectrum = torch.fft.rfft2(over).abs().square() / (over.shape[2] * over.shape[3])
-    return (spectrum.square().mean((1, 2, 3)) + 1e-12).pow(0.25)
+    hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
+    over = blur(over_what_hides(d, hides) / (1 + (hides / SMOOTH).pow(4)), 0.5)
+    lies_in, twice, hann = rings(d.device)
+    windows = over.unfold(2, SEEN_SIDE, SEEN_APART).unfold(3, SEEN_SIDE, SEEN_APART)
+    power = torch.fft.rfft2(windows * hann).abs().square().flatten(4) / 1000  # picture, plane, row, column, frequency
+    even = ((power * twice) @ lies_in / (twice @ lies_in).clamp_min(1)) @ lies_in.t() + 1e-5
+    inside = twice * lies_in.sum(1)
+    shown_power = (power * inside).sum((1, 4))
+    uneven = (power.square() / even * inside).sum((1, 4)) / (shown_power + 1e-9)  # noise has 2, or a little less
+    return ((shown_power + 1e-3).sqrt() * (uneven / 2 - 0.9).clamp_min(0)).mean((1, 2))
 
 
 def sameness(x, unit, other):
@@ -117,15 +137,22 @@ def measures(x, y, unit, mask):
     """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask."""
     cx, cy = planes_of(x), planes_of(y)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
-    similar, over = ms_ssim(cx, cy), shown(cx, d)
+    similar = ms_ssim(cx, cy)
     return {
         "ssim": (1 - similar[:, 0]) / power,
         "chroma": (1 - similar[:, 1:].mean(1)) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
-        "visibility": visibility(cx, d) / power.sqrt(),
-        "gratings": gratings(over) / power.sqrt(),
-        "direction": direction(over),
         "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
         "tint": tint(d) / power,
+        "rows": rows(cx, d * (AS_OF_40_DB * power.rsqrt()).view(-1, 1, 1, 1)),
+    }
+
+
+def dear_measures(x, y, unit, other):
+    """Those that cost most, for every few steps.  other: a perturbation of the first picture, drawn from other noise."""
+    cx, power = planes_of(x), (y - x).square().mean((1, 2, 3)).detach() + 1e-9
+    return {
+        "visibility": visibility(cx, planes_of(y) - cx) / power.sqrt(),
+        "sameness": sameness(x[:1], unit[:1], other),
     }
