@@ -19,7 +19,7 @@ import torch
 from generator import Generator, network_of
 
 MAGIC = b"IWPROTEC"
-VERSION = 4
+VERSION = 5
 SLOPES = 5
 NUMBERS = 2 * SLOPES + 5
 

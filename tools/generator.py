@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from spectra import companded
+
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
 WIDTHS = (16, 16, 32, 32, 64)
 LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those widths
@@ -28,9 +30,9 @@ class Way:
 
 
 WAYS = {
-    "low": Way(40, 0.00022, 0.1, 0.0034, 0.07),
-    "standard": Way(37, 0.0003, 0.09, 0.0018, 0.048),
-    "high": Way(34, 0.0005, 0.09, 0.0028, 0.08),
+    "low": Way(40, 0.0001, 0.08, 0.0032, 0.06),
+    "standard": Way(37, 0.00013, 0.08, 0.0024, 0.046),
+    "high": Way(34, 0.0003, 0.08, 0.0024, 0.08),
 }
 STANDARD = WAYS["standard"]
 
@@ -149,9 +151,9 @@ class Generator(nn.Module):
         gates, _ = self.coarse.look(small)
         unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
         raw = self.coarse.moved(small, small + way.amplitude * unit) * hides
-        wide = soft(doubled(raw)) * mask
-        raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide)
-        return bounded(raw, mask) + self.shares[1] * wide
+        wide = soft(doubled(raw))
+        raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide * mask)
+        return hidden(x, soft(raw * mask) + self.shares[1] * wide, mask)
 
 
 def network_of(state):
@@ -172,6 +174,12 @@ def soft(raw):
 def bounded(raw, mask):
     """The mask once before and once after what bounds: soft edges where it opens."""
     return soft(raw * mask) * mask
+
+
+def hidden(x, drawn, mask):
+    """What is drawn, its luma companded to what the picture hides of each frequency, under the mask."""
+    luma = luma_of(drawn)
+    return (drawn + (companded(luma, luma_of(x)) - luma)) * mask
 
 
 def luma_of(x):
@@ -197,7 +205,7 @@ def texture_mask(x, way=STANDARD):
     spread = around_planes(luma_of(x)).add(1e-8).sqrt()
     root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
     near = torch.minimum(F.avg_pool2d(root, 3, 1).square(), OWN * spread)
-    texture = near.square() / (near + way.grain)
+    texture = near.pow(3) / (near.square() + way.grain ** 2)
     mask = (texture + way.floor) / (texture + way.knee)
     return F.interpolate(mask, scale_factor=4, mode="bilinear", align_corners=False)
 

@@ -15,9 +15,9 @@ WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
     [0.008, 0.020, 0.020], [0.004, 0.010, 0.010], [0.003, 0.005, 0.005], [0.003, 0.004, 0.004]])
-SEEN_SIDE, SEEN_APART = 64, 48  # px: windows in which rows are looked for, and how far one lies from the next
-SMOOTH = 0.009  # where what hides is as much, a place counts for half as smooth
-AS_OF_40_DB = 0.01  # a perturbation's root mean square there, at which rows are looked for
+GRAIN_SEEN = torch.tensor([0.0035, 0.006, 0.006])  # spread of Y, Cb and Cr that is seen where nothing hides it
+UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
+SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
@@ -77,36 +77,16 @@ def shown(x, d):
     return over_what_hides(d, rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9))
 
 
-def rings(device):
-    """Of a window's frequencies: which ring of like height each lies in, one column a ring; how often each counts; and
-    the window's weights."""
-    down = torch.fft.fftfreq(SEEN_SIDE, 1 / SEEN_SIDE, device=device)[:, None]
-    across = torch.fft.rfftfreq(SEEN_SIDE, 1 / SEEN_SIDE, device=device)[None]
-    ring = ((down.square() + across.square()).sqrt() / 2).round().long().clamp_max(SEEN_SIDE // 4)
-    lies_in = F.one_hot(ring.flatten()).float()
-    lies_in[:, 0] = 0  # what a window holds as a whole is not looked at
-    twice = torch.full_like(across, 2.0)  # of a real picture half of the frequencies are there
-    twice[:, 0] = twice[:, -1] = 1
-    hann = torch.hann_window(SEEN_SIDE, device=device)
-    return lies_in, twice.expand(SEEN_SIDE, -1).flatten(), hann[:, None] * hann
+def smooth(x, d):
+    """How far what is drawn passes, where a picture is smooth, what is seen of grain there: squares, planes together.
 
-
-def rows(x, d):
-    """How strongly rows, lines and combs are seen where a picture is smooth.
-
-    Of windows of 64 px: the root of the power that is shown, times how far few frequencies outweigh the others of like
-    height.  Of noise that runs in no direction it is next to nothing, however strong.
+    As it is, not per picture: in a sky or a blurred background anything that is seen is too much, rows of strokes most
+    of all, and a picture whose 37 dB find no other place is no excuse.
     """
     hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
-    over = blur(over_what_hides(d, hides) / (1 + (hides / SMOOTH).pow(4)), 0.5)
-    lies_in, twice, hann = rings(d.device)
-    windows = over.unfold(2, SEEN_SIDE, SEEN_APART).unfold(3, SEEN_SIDE, SEEN_APART)
-    power = torch.fft.rfft2(windows * hann).abs().square().flatten(4) / 1000  # picture, plane, row, column, frequency
-    even = ((power * twice) @ lies_in / (twice @ lies_in).clamp_min(1)) @ lies_in.t() + 1e-5
-    inside = twice * lies_in.sum(1)
-    shown_power = (power * inside).sum((1, 4))
-    uneven = (power.square() / even * inside).sum((1, 4)) / (shown_power + 1e-9)  # noise has 2, or a little less
-    return ((shown_power + 1e-3).sqrt() * (uneven / 2 - 0.9).clamp_min(0)).mean((1, 2))
+    drawn = F.avg_pool2d(d.square(), 9, 1, 4).add(1e-10).sqrt()
+    over = drawn / (GRAIN_SEEN.to(d.device).view(1, 3, 1, 1) + hides / 2)
+    return ((over - UNSEEN).clamp_min(0).square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
 
 
 def sameness(x, unit, other):
@@ -145,7 +125,7 @@ def measures(x, y, unit, mask):
         "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
         "tint": tint(d) / power,
-        "rows": rows(cx, d * (AS_OF_40_DB * power.rsqrt()).view(-1, 1, 1, 1)),
+        "smooth": smooth(cx, d),
     }
 
 

@@ -45,9 +45,9 @@ static const struct {
     double psnr_db;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, {{0.00022f, 0.1f, 0.0034f}, 0.07f}},
-    [PROTECT_STANDARD] = {"standard", 37, {{0.0003f, 0.09f, 0.0018f}, 0.048f}},
-    [PROTECT_HIGH] = {"high", 34, {{0.0005f, 0.09f, 0.0028f}, 0.08f}},
+    [PROTECT_LOW] = {"low", 40, {{0.0001f, 0.08f, 0.0032f}, 0.06f}},
+    [PROTECT_STANDARD] = {"standard", 37, {{0.00013f, 0.08f, 0.0024f}, 0.046f}},
+    [PROTECT_HIGH] = {"high", 34, {{0.0003f, 0.08f, 0.0024f}, 0.08f}},
 };
 
 double protect_strength_db(enum protect_strength strength)

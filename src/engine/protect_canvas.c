@@ -25,7 +25,6 @@ enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float own_times = 2; /* a block's own spread, at most */
-static const float luma_weights[canvas_colors] = {0.299f, 0.587f, 0.114f};
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)
@@ -145,13 +144,6 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, floa
     }
 }
 
-ENGINE_CLONES static void pixels_luma(const float *pixels, size_t count, float *luma)
-{
-    for (size_t i = 0; i < count; i++)
-        luma[i] = luma_weights[0] * pixels[3 * i] + luma_weights[1] * pixels[3 * i + 1] +
-                  luma_weights[2] * pixels[3 * i + 2];
-}
-
 static inline float block_sum(const float columns[canvas_block_px])
 {
     return columns[0] + columns[1] + columns[2] + columns[3];
@@ -201,7 +193,7 @@ static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, f
     float *luma = pixels + width_px * canvas_colors;
     for (unsigned i = 0; i < canvas_block_px; i++) {
         canvas_pixels(canvas, row * canvas_block_px + i, -root_margin * canvas_block_px, width_px, pixels);
-        pixels_luma(pixels, width_px, luma + i * width_px);
+        draw_luma(pixels, width_px, luma + i * width_px);
     }
     blocks_spread(luma, width_px, roots);
     spreads_root(roots, blocks);
@@ -209,7 +201,7 @@ static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, f
 
 static inline float hidden(float floor, float knee, float grain, float spread)
 {
-    float texture = spread * spread / (spread + grain);
+    float texture = spread * spread * spread / (spread * spread + grain * grain);
     return (texture + floor) / (texture + knee);
 }
 

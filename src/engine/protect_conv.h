@@ -22,11 +22,13 @@
 #include <stdint.h>
 
 enum {
-    conv_slack = 32,       /* columns that may be read and written beyond the last one */
-    conv_tile_side = 4,    /* outputs of a tile, each way */
-    conv_tile_reads = 6,   /* inputs of a tile, each way */
-    conv_slice = 16,       /* outputs whose weights lie together; outputs come in multiples of it */
-    conv_channels_max = 64 /* of a 3x3 convolution, inputs and outputs */
+    conv_slack = 32,        /* columns that may be read and written beyond the last one */
+    conv_tile_side = 4,     /* outputs of a tile, each way */
+    conv_tile_reads = 6,    /* inputs of a tile, each way */
+    conv_slice = 16,        /* outputs whose weights lie together; outputs come in multiples of it */
+    conv_channels_max = 64, /* of a 3x3 convolution, inputs and outputs */
+    conv_rows_read = 24,    /* the most rows that any step of the network reads at once, */
+    conv_rows_written = 8   /* and writes: windows of 16x16 pixels */
 };
 
 enum conv_shape {
@@ -59,11 +61,11 @@ struct conv {
 
 /* The rows of one row of tiles, or those that a layer that changes the resolution takes and gives. */
 struct conv_rows {
-    const float *inputs[conv_tile_reads]; /* each from the leftmost input of column 0 on */
-    const float *before[conv_tile_side];
-    const uint16_t *factors[conv_tile_side];
-    float *outputs[conv_tile_side];
-    uint16_t *gates[conv_tile_side];
+    const float *inputs[conv_rows_read]; /* each from the leftmost input of column 0 on */
+    const float *before[conv_rows_written];
+    const uint16_t *factors[conv_rows_written];
+    float *outputs[conv_rows_written];
+    uint16_t *gates[conv_rows_written];
 };
 
 struct conv_kernels {

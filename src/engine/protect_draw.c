@@ -19,10 +19,24 @@ ENGINE_CLONES void draw_hidden(float *restrict values, const float *restrict mas
         values[i] *= mask[i];
 }
 
-ENGINE_CLONES void draw_softened(float *restrict values, const float *restrict mask, size_t count)
+ENGINE_CLONES void draw_softened(float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        values[i] = values[i] / sqrtf(1 + values[i] * values[i]) * mask[i];
+        values[i] = values[i] / sqrtf(1 + values[i] * values[i]);
+}
+
+ENGINE_CLONES void draw_luma(const float *restrict pixels, size_t count, float *restrict luma)
+{
+    for (size_t i = 0; i < count; i++)
+        luma[i] = 0.299f * pixels[3 * i] + 0.587f * pixels[3 * i + 1] + 0.114f * pixels[3 * i + 2];
+}
+
+ENGINE_CLONES void draw_recast(float *restrict values, const float *restrict luma,
+                             const float *restrict luma_before, size_t count)
+{
+    for (size_t i = 0; i < count / draw_colors; i++)
+        for (unsigned color = 0; color < draw_colors; color++)
+            values[i * draw_colors + color] += luma[i] - luma_before[i];
 }
 
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)

@@ -19,8 +19,15 @@ void draw_unpacked(const float *raw, size_t places, float *values);
 /* values * mask */
 void draw_hidden(float *values, const float *mask, size_t count);
 
-/* Values of any size to -1..1, under the mask: v / sqrt(1 + v²) * mask. */
-void draw_softened(float *values, const float *mask, size_t count);
+/* Values of any size to -1..1: v / sqrt(1 + v²). */
+void draw_softened(float *values, size_t count);
+
+/* The luma of count pixels. */
+void draw_luma(const float *pixels, size_t count, float *luma);
+
+/* Pixels whose luma becomes another one, their colour as it is: one value of luma a pixel, count values of
+ * pixels. */
+void draw_recast(float *values, const float *luma, const float *luma_before, size_t count);
 
 /* values + times * added */
 void draw_added(float *values, const float *added, float times, size_t count);

@@ -16,6 +16,7 @@ enum { band_blocks_usual = 24 };
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
     net->kernels = conv_kernels_at(0);
+    spectra_init(&net->spectra);
     net->band_blocks = band_blocks_usual;
     return weights_init(&net->weights, bytes, size, why);
 }
@@ -49,6 +50,7 @@ struct run {
     float *scratch;               /* of the kernels */
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
+    struct spectra_rows windows;
     int64_t first_px;
 };
 
@@ -90,7 +92,7 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
         *kept = row < step->next - *kept ? (unsigned)(step->next - row) : *kept;
         return NULL;
     }
-    assert(row >= step->next - *kept && row < step->next + conv_tile_side);
+    assert(row >= step->next - *kept && row < step->next + conv_rows_written);
     const int64_t first = step->columns.first - step_left(step);
     assert(column >= first);
     const size_t place = (size_t)(row - step->rows.first) % *kept * step->row_values +
@@ -216,7 +218,8 @@ static void make_drawn_from_noise(struct run *run, int at, const struct conv_row
     for (unsigned i = 0; i < 2; i++) {
         drawn_take(run, at, rows, row, i);
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-        draw_softened(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], step_values(run, at));
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
 }
 
@@ -239,7 +242,7 @@ static void make_drawn_coarse(struct run *run, int at, const struct conv_rows *r
 static void wide_take(struct run *run, int at, const float *const drawn[3], unsigned which)
 {
     draw_doubled(drawn[1], drawn[2 * which], step_values(run, at), run->between, run->wide);
-    draw_softened(run->wide, run->mask, step_values(run, at));
+    draw_softened(run->wide, step_values(run, at));
 }
 
 static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
@@ -248,21 +251,51 @@ static void make_looked_fine(struct run *run, int at, const struct conv_rows *ro
     for (unsigned i = 0; i < 2; i++) {
         mask_take(run, at, row + i);
         wide_take(run, at, rows->inputs, i);
+        draw_hidden(run->wide, run->mask, step_values(run, at));
         pixels_take(run, at, row + i, rows->outputs[i]);
         draw_added(rows->outputs[i], run->wide, times, step_values(run, at));
     }
 }
 
-/* The result.  What was drawn coarsely is doubled once more: kept until now it would be four times as much.
- */
+/* What was drawn coarsely is doubled once more: kept until now it would be four times as much. */
 static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     for (unsigned i = 0; i < 2; i++) {
         drawn_take(run, at, rows, row, i);
         wide_take(run, at, rows->before, i);
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-        draw_softened(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], step_values(run, at));
         draw_added(rows->outputs[i], run->wide, run->net->weights.share_kept, step_values(run, at));
+    }
+}
+
+/* The luma of a row of what was drawn, and of the picture there, as wide as the windows are. */
+static void lumas_take(struct run *run, int at, const float *drawn, int64_t row, unsigned place)
+{
+    const unsigned columns = run->steps[at].columns.count + spectra_side;
+    run->ends->pixels(run->ends->data, 1, row, step_x(run, at) - spectra_step, columns, run->between);
+    draw_luma(run->between, columns, spectra_row(&run->windows, run->windows.picture, place));
+    draw_luma(drawn, columns, spectra_row(&run->windows, run->windows.drawn, place));
+}
+
+/* The result, rows of pixels that lie in two rows of windows. */
+static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    struct spectra_rows *windows = &run->windows;
+    const bool is_first = row == run->steps[at].rows.first;
+    const unsigned count = run->steps[at].columns.count;
+    spectra_rows_advance(windows);
+    for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
+        lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
+    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, is_first);
+    for (unsigned i = 0; i < spectra_step; i++) {
+        const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
+        const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
+        const float *drawn = rows->inputs[spectra_step + i] + (size_t)spectra_step * draw_colors;
+        mask_take(run, at, row + i);
+        memcpy(rows->outputs[i], drawn, step_values(run, at) * sizeof *drawn);
+        draw_recast(rows->outputs[i], luma, before, step_values(run, at));
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
 }
 
@@ -278,6 +311,7 @@ static make_function *const makers[step_count] = {
     [STEP_DRAWN(PASS_COARSE)] = make_drawn_coarse,
     [STEP_LOOKED(PASS_FINE)] = make_looked_fine,
     [STEP_DRAWN(PASS_FINE)] = make_drawn_fine,
+    [STEP_HIDDEN] = make_hidden,
 };
 
 /* ---- */
@@ -399,6 +433,11 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->mask = piece_take(memory, &size, longest * sizeof(float));
     run->wide = piece_take(memory, &size, longest * sizeof(float));
     run->between = piece_take(memory, &size, longest * sizeof(float));
+    run->windows.stride = columns[STEP_HIDDEN].count + spectra_side;
+    const size_t plane_bytes = spectra_rows_count * run->windows.stride * sizeof(float);
+    run->windows.drawn = piece_take(memory, &size, plane_bytes);
+    run->windows.picture = piece_take(memory, &size, plane_bytes);
+    run->windows.companded = piece_take(memory, &size, plane_bytes);
     return size;
 }
 

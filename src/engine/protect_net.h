@@ -7,7 +7,8 @@
  * the gates of what was seen there.  First the coarse one draws from noise; then it looks
  * at the small picture with that laid over it, and draws from how far its answer moved.
  * What that makes at twice the size is laid over the picture, the fine one looks at it
- * with and without, and draws from how far its answer moved.  Both are the result.
+ * with and without, and draws from how far its answer moved.  Both, brought nearer to the
+ * spectrum of what hides them, are the result.
  *
  * A picture is run in bands of columns, and within a band from the top down: every
  * step of these keeps the last rows of its output in a ring and computes the
@@ -22,6 +23,7 @@
 
 #include <imgward/error.h>
 
+#include "engine/protect_spectra.h"
 #include "engine/protect_weights.h"
 
 enum {
@@ -34,6 +36,7 @@ enum {
 
 struct net {
     struct net_weights weights;
+    struct spectra spectra;
     const struct conv_kernels *kernels;
     unsigned
         band_blocks; /* the widest band, a multiple of net_band_blocks; changes the speed, not the result */

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "engine/protect_net.h"
+#include "engine/protect_spectra.h"
 
 /* The layers of the looks and passes. */
 #define PLAIN(layer)  STEP_PLAIN(layer)
@@ -63,6 +64,7 @@ const struct step_plan step_plans[step_count] = {
     DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
     [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1),
                                STEP_MAIN(STEP_DRAWN(PASS_COARSE)), 1},
+    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
 };
 /* clang-format on */
 
@@ -90,6 +92,7 @@ const struct step_grid step_grids[] = {
     [SHAPE_UP] = {2, 1, 2, 2},
     [SHAPE_SAME] = {1, 1, 1, 1},
     [SHAPE_DOUBLED] = {2, 3, net_mask_px, net_mask_px},
+    [SHAPE_WINDOWS] = {spectra_step, spectra_side + spectra_step, spectra_step, spectra_step},
     [SHAPE_SOURCE] = {1, 0, 1, 1},
 };
 
@@ -107,6 +110,8 @@ struct stretch step_input(enum step_shape shape, struct stretch own)
         return (struct stretch){own.first / 2, own.count / 2};
     case SHAPE_DOUBLED:
         return (struct stretch){own.first / 2 - 1, own.count / 2 + 2};
+    case SHAPE_WINDOWS:
+        return (struct stretch){own.first - spectra_step, own.count + spectra_side};
     case SHAPE_3X3:
         return (struct stretch){own.first - 1, own.count + 2};
     case SHAPE_SAME:

@@ -16,8 +16,8 @@ enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
 
 /*
  * The steps: the noise; the picture, and the layers with which the fine drawer looks at
- * it as it is; and for every pass what it looks at, the layers, and what it drew as
- * rows of pixels.  Each stands after all that it reads.
+ * it as it is; for every pass what it looks at, the layers, and what it drew as
+ * rows of pixels; and that hidden in the picture.  Each stands after all that it reads.
  */
 enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
@@ -26,7 +26,12 @@ enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 #define STEP_LAYER(pass, layer) (STEP_LOOKED(pass) + 1 + (layer))
 #define STEP_DRAWN(pass)        STEP_LAYER(pass, net_layer_count)
 
-enum { STEP_SMALL = STEP_LOOKED(PASS_NOISE), last_step = STEP_DRAWN(PASS_FINE), step_count };
+enum {
+    STEP_SMALL = STEP_LOOKED(PASS_NOISE),
+    STEP_HIDDEN = STEP_DRAWN(PASS_FINE) + 1,
+    last_step = STEP_HIDDEN,
+    step_count
+};
 
 /* Every step writes one or two rings of rows: outputs and gates of struct conv_rows. */
 enum { no_ring = -1, rings_each = 2 };
@@ -41,6 +46,7 @@ enum step_shape {
     SHAPE_UP = CONV_UP,
     SHAPE_SAME,    /* each from the one where it is */
     SHAPE_DOUBLED, /* as SHAPE_UP, and from the places beside, too */
+    SHAPE_WINDOWS, /* from all windows of spectra_side that it lies in */
     SHAPE_SOURCE   /* there is no input: they come from outside */
 };
 

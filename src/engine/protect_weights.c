@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 4,
+    file_version = 5,
     file_header_bytes = 16,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,

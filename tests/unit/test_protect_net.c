@@ -43,7 +43,7 @@ static void test_weights_refused(void)
     } spoilt[] = {
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
-        {8, {3}, "the weights file is of another version"},
+        {8, {4}, "the weights file is of another version"},
         {12, {10}, "the weights file holds another number of layers"},
         {12, {net_layer_count}, "the weights file holds another number of layers"},
         {16, "fine", "the weights file names other layers"},

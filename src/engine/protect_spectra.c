@@ -1,0 +1,244 @@
+#include "engine/protect_spectra.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/clones.h"
+
+/* tools/spectra.py has the same. */
+static const double just_seen = 0.008, finer = 36;
+static const float nothing = 1e-7f;
+
+static const double pi = 3.14159265358979323846;
+
+void spectra_init(struct spectra *spectra)
+{
+    for (unsigned bin = 0; bin < spectra_bins; bin++) {
+        for (unsigned place = 0; place < spectra_step; place++) {
+            const double phase = (bin + .5) * (place + .5 - spectra_step) * (2 * pi / spectra_side);
+            const double bell = sqrt(2. / spectra_side) * sin(pi * (place + .5) / spectra_side);
+            spectra->waves[bin][place] = (float)(cos(phase) * bell);
+            spectra->waves[spectra_bins + bin][place] = (float)(sin(phase) * bell);
+        }
+        for (unsigned across = 0; across < spectra_bins; across++) {
+            const double cycles = (bin + .5) * (bin + .5) + (across + .5) * (across + .5);
+            spectra->just_seen[bin][across] = (float)(just_seen * (1 + cycles / finer));
+        }
+    }
+}
+
+/* Half of a window's line, and a place of memory where one lies. */
+typedef float half_line __attribute__((vector_size(spectra_step * sizeof(float))));
+typedef float half_place
+    __attribute__((vector_size(spectra_step * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+struct window {
+    half_line left[spectra_side], right[spectra_side];
+};
+
+#define SPECTRA_INLINE         static inline __attribute__((always_inline))
+#define SPECTRA_MIRRORED(line) __builtin_shufflevector(line, line, 7, 6, 5, 4, 3, 2, 1, 0)
+
+/* The waves of the rows: the rows above the middle, and what mirrors them, are the sum of even and odd ones.
+ */
+SPECTRA_INLINE void waves_down(const struct spectra *spectra, struct window *window)
+{
+    half_line even[spectra_step][2], odd[spectra_step][2];
+    for (unsigned row = 0; row < spectra_step; row++) {
+        const unsigned mirrored = spectra_side - 1 - row;
+        even[row][0] = window->left[row] + window->left[mirrored];
+        even[row][1] = window->right[row] + window->right[mirrored];
+        odd[row][0] = window->left[row] - window->left[mirrored];
+        odd[row][1] = window->right[row] - window->right[mirrored];
+    }
+    for (unsigned bin = 0; bin < spectra_bins; bin++) {
+        const float *cosine = spectra->waves[bin], *sine = spectra->waves[spectra_bins + bin];
+        half_line sums[4] = {0};
+        for (unsigned row = 0; row < spectra_step; row++) {
+            sums[0] += even[row][0] * cosine[row];
+            sums[1] += even[row][1] * cosine[row];
+            sums[2] += odd[row][0] * sine[row];
+            sums[3] += odd[row][1] * sine[row];
+        }
+        window->left[bin] = sums[0];
+        window->right[bin] = sums[1];
+        window->left[spectra_bins + bin] = sums[2];
+        window->right[spectra_bins + bin] = sums[3];
+    }
+}
+
+/* And of the columns: cosines become the left half, sines the right one. */
+SPECTRA_INLINE void waves_across(const half_line waves[spectra_side], struct window *window)
+{
+    for (unsigned row = 0; row < spectra_side; row++) {
+        const half_line mirrored = SPECTRA_MIRRORED(window->right[row]);
+        const half_line even = window->left[row] + mirrored, odd = window->left[row] - mirrored;
+        half_line cosines = {0}, sines = {0};
+        for (unsigned place = 0; place < spectra_step; place++) {
+            cosines += waves[place] * even[place];
+            sines += waves[spectra_step + place] * odd[place];
+        }
+        window->left[row] = cosines;
+        window->right[row] = sines;
+    }
+}
+
+/* The columns of what has these waves. */
+SPECTRA_INLINE void lines_across(const struct spectra *spectra, struct window *window)
+{
+    for (unsigned row = 0; row < spectra_side; row++) {
+        half_line even = {0}, odd = {0};
+        for (unsigned bin = 0; bin < spectra_bins; bin++) {
+            even += *(const half_place *)spectra->waves[bin] * window->left[row][bin];
+            odd += *(const half_place *)spectra->waves[spectra_bins + bin] * window->right[row][bin];
+        }
+        const half_line mirrored = even - odd;
+        window->left[row] = even + odd;
+        window->right[row] = SPECTRA_MIRRORED(mirrored);
+    }
+}
+
+/* The rows of it, added to sums. */
+SPECTRA_INLINE void lines_down(const struct spectra *spectra, const struct window *window, size_t stride,
+                               float *sums)
+{
+    for (unsigned row = 0; row < spectra_step; row++) {
+        half_line even[2] = {0}, odd[2] = {0};
+        for (unsigned bin = 0; bin < spectra_bins; bin++) {
+            const float cosine = spectra->waves[bin][row], sine = spectra->waves[spectra_bins + bin][row];
+            even[0] += window->left[bin] * cosine;
+            even[1] += window->right[bin] * cosine;
+            odd[0] += window->left[spectra_bins + bin] * sine;
+            odd[1] += window->right[spectra_bins + bin] * sine;
+        }
+        half_place *upper = (half_place *)(sums + row * stride);
+        half_place *lower = (half_place *)(sums + (spectra_side - 1 - row) * stride);
+        for (unsigned half = 0; half < 2; half++) {
+            *(half_place *)((float *)upper + half * spectra_step) += even[half] + odd[half];
+            *(half_place *)((float *)lower + half * spectra_step) += even[half] - odd[half];
+        }
+    }
+}
+
+SPECTRA_INLINE void window_take(const struct spectra *spectra, const half_line waves[spectra_side],
+                                const float *plane, size_t stride, struct window *window)
+{
+    for (unsigned row = 0; row < spectra_side; row++) {
+        window->left[row] = *(const half_place *)(plane + row * stride);
+        window->right[row] = *(const half_place *)(plane + row * stride + spectra_step);
+    }
+    waves_down(spectra, window);
+    waves_across(waves, window);
+}
+
+/* The power of each frequency: cosines and sines together, so that it does not matter where a wave lies. */
+SPECTRA_INLINE void window_power(const struct window *window, half_line power[spectra_bins])
+{
+    for (unsigned bin = 0; bin < spectra_bins; bin++) {
+        const half_line *left = window->left + bin, *right = window->right + bin;
+        power[bin] = (left[0] * left[0] + right[0] * right[0]) +
+                     (left[spectra_bins] * left[spectra_bins] + right[spectra_bins] * right[spectra_bins]);
+    }
+}
+
+SPECTRA_INLINE void line_root(half_line *line)
+{
+    float values[spectra_step];
+    memcpy(values, line, sizeof values);
+    for (unsigned i = 0; i < spectra_step; i++)
+        values[i] = sqrtf(values[i]);
+    memcpy(line, values, sizeof values);
+}
+
+/*
+ * How much of each frequency is hidden: the root of the mean power there and beside
+ * it, and what is just seen.  How bright a window is hides nothing.
+ */
+SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct window *picture,
+                                 half_line hides[spectra_bins])
+{
+    half_line power[spectra_bins];
+    window_power(picture, power);
+    power[0][0] = 0;
+    for (unsigned bin = 0; bin < spectra_bins; bin++) {
+        const half_line above = power[bin > 0 ? bin - 1 : 0], own = power[bin];
+        const half_line sum = above + own + power[bin + 1 < spectra_bins ? bin + 1 : bin];
+        const half_line before = __builtin_shufflevector(sum, sum, 0, 0, 1, 2, 3, 4, 5, 6);
+        const half_line after = __builtin_shufflevector(sum, sum, 1, 2, 3, 4, 5, 6, 7, 7);
+        hides[bin] = (before + sum + after) * (1 / 9.f);
+        line_root(&hides[bin]);
+        hides[bin] += *(const half_place *)spectra->just_seen[bin];
+    }
+}
+
+/* Of an amplitude seven eighths are left, an eighth is what hides: the sixteenth root of a ratio of powers.
+ */
+SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct window *drawn)
+{
+    enum { roots = 4 };
+    half_line power[spectra_bins];
+    window_power(drawn, power);
+    for (unsigned bin = 0; bin < spectra_bins; bin++) {
+        half_line gain = hides[bin] * hides[bin] / (power[bin] + nothing);
+        for (unsigned root = 0; root < roots; root++)
+            line_root(&gain);
+        drawn->left[bin] *= gain;
+        drawn->right[bin] *= gain;
+        drawn->left[spectra_bins + bin] *= gain;
+        drawn->right[spectra_bins + bin] *= gain;
+    }
+}
+
+ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture,
+                                   size_t stride, size_t windows, float *sums)
+{
+    half_line waves[spectra_side], hides[spectra_bins];
+    for (unsigned place = 0; place < spectra_step; place++) {
+        for (unsigned bin = 0; bin < spectra_bins; bin++) {
+            waves[place][bin] = spectra->waves[bin][place];
+            waves[spectra_step + place][bin] = spectra->waves[spectra_bins + bin][place];
+        }
+    }
+    for (size_t i = 0; i < windows; i++) {
+        const size_t first = i * spectra_step;
+        struct window window;
+        window_take(spectra, waves, picture + first, stride, &window);
+        window_hides(spectra, &window, hides);
+        window_take(spectra, waves, drawn + first, stride, &window);
+        window_compand(hides, &window);
+        lines_across(spectra, &window);
+        lines_down(spectra, &window, stride, sums + first);
+    }
+}
+
+static void plane_advance(const struct spectra_rows *rows, float *plane)
+{
+    memmove(plane, spectra_row(rows, plane, spectra_step), spectra_side * rows->stride * sizeof *plane);
+}
+
+void spectra_rows_advance(struct spectra_rows *rows)
+{
+    plane_advance(rows, rows->drawn);
+    plane_advance(rows, rows->picture);
+    plane_advance(rows, rows->companded);
+}
+
+/* Windows that begin at a row of those at hand. */
+static void windows_add(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
+                        unsigned place)
+{
+    spectra_compand(spectra, spectra_row(rows, rows->drawn, place), spectra_row(rows, rows->picture, place),
+                    rows->stride, windows, spectra_row(rows, rows->companded, place));
+}
+
+void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
+                          bool is_first)
+{
+    const size_t row_bytes = rows->stride * sizeof *rows->companded;
+    memset(spectra_row(rows, rows->companded, spectra_side), 0, spectra_step * row_bytes);
+    if (is_first) {
+        memset(rows->companded, 0, spectra_side * row_bytes);
+        windows_add(spectra, rows, windows, 0);
+    }
+    windows_add(spectra, rows, windows, spectra_step);
+}
