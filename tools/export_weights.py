@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Turns a checkpoint, or the mean of several of one run, into the weights file that is shipped.
+"""Turns checkpoints, of each network one or several of a run whose mean is taken, into the weights file that is shipped.
 
-The file, little endian: magic "IWPROTEC", u32 version, u32 layers; per layer 32 bytes
-(name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset, u32
-values); the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
-one, the gains of noise, coarse and fine drawer, and the two shares; then per layer its weights
-[output][input][row][column] and its biases as binary16; then the SHA-256 of all before.
+The file, little endian: magic "IWPROTEC", u32 version, u32 networks, u32 layers of each, u32 bytes of each;
+the table of the layers, which have the same shapes in all of them: per layer 32 bytes
+(name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset in a network's bytes, u32
+values); then per network the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
+one, the gains of noise, coarse and fine drawer, and the two shares; and per layer its weights
+[output][input][row][column] and its biases as binary16; at last the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
 
@@ -16,10 +17,11 @@ import struct
 import numpy
 import torch
 
-from generator import Generator, network_of
+from generator import NETWORKS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
 VERSION = 5
+HEADER_BYTES = 24
 SLOPES = 5
 NUMBERS = 2 * SLOPES + 5
 
@@ -29,33 +31,41 @@ def numbers_of(net):
     return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shares.data]
 
 
-def pack(net):
-    layers = net.layers()
-    offset = 16 + 32 * len(layers) + 4 * NUMBERS
-    table, data = b"", b""
-    for name, layer in layers:
-        values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
+def data_of(layer):
+    return torch.cat([layer.weight.detach().flatten(), layer.bias.detach()]).numpy().astype("<f2")
+
+
+def table_of(net):
+    """The table of the layers, and how many bytes a network takes."""
+    offset, table = 4 * NUMBERS, b""
+    for name, layer in net.layers():
+        values = layer.weight.numel() + layer.bias.numel()
+        table += struct.pack("<16sHHHHII", name.encode(), layer.in_channels, layer.out_channels,
+                             layer.kernel_size[0], layer.stride[0], offset, values)
+        offset += values * 2
+    return table, offset
+
+
+def block_of(net):
+    """A network's numbers and layers."""
+    numbers = torch.cat([one.flatten() for one in numbers_of(net)]).numpy().astype("<f4").tobytes()
+    layers = [(name, data_of(layer)) for name, layer in net.layers()]
+    for name, values in layers:
         if not numpy.isfinite(values).all():
             raise SystemExit("layer %s does not fit 16 bits" % name)
-        table += struct.pack("<16sHHHHII", name.encode(), layer.in_channels, layer.out_channels,
-                             layer.kernel_size[0], layer.stride[0], offset, values.size)
-        data += values.tobytes()
-        offset += values.size * 2
-    numbers = torch.cat([one.flatten() for one in numbers_of(net)]).numpy().astype("<f4").tobytes()
-    body = MAGIC + struct.pack("<II", VERSION, len(layers)) + table + numbers + data
+    return numbers + b"".join(values.tobytes() for _, values in layers)
+
+
+def pack(nets):
+    table, size = table_of(nets[0])
+    body = MAGIC + struct.pack("<IIII", VERSION, len(nets), len(nets[0].layers()), size) + table
+    body += b"".join(block_of(net) for net in nets)
     return body + hashlib.sha256(body).digest()
 
 
-def load(path):
-    """A Generator with the weights of a file."""
-    with open(path, "rb") as file:
-        blob = file.read()
-    if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:
-        raise SystemExit("%s is not a weights file" % path)
+def network_at(blob, offset):
+    """A Generator with the numbers and layers of a network that begin there."""
     net = Generator()
-    if struct.unpack_from("<II", blob, 8) != (VERSION, len(net.layers())):
-        raise SystemExit("%s is a weights file of another version" % path)
-    offset = 16 + 32 * len(net.layers())
     numbers = torch.from_numpy(numpy.frombuffer(blob, "<f4", NUMBERS, offset).astype(numpy.float32))
     for one, values in zip(numbers_of(net), numbers.split([one.numel() for one in numbers_of(net)])):
         one.copy_(values.view_as(one))
@@ -69,19 +79,37 @@ def load(path):
     return net.eval()
 
 
+def load(path):
+    """The networks of a file, by name."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:
+        raise SystemExit("%s is not a weights file" % path)
+    table, size = table_of(Generator())
+    if struct.unpack_from("<IIII", blob, 8) != (VERSION, len(NETWORKS), len(Generator().layers()), size):
+        raise SystemExit("%s is a weights file of another version" % path)
+    begin = HEADER_BYTES + len(table)
+    return {name: network_at(blob, begin + i * size) for i, name in enumerate(NETWORKS)}
+
+
 def state_of(path):
     checkpoint = torch.load(path, map_location="cpu")
     return checkpoint["mean"] if "mean" in checkpoint else checkpoint["net"]
 
 
+def mean_net(names):
+    states = [state_of(name) for name in names]
+    return network_of({key: sum(state[key] for state in states) / len(states) for key in states[0]})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", nargs="+")
-    parser.add_argument("weights")
+    for name in NETWORKS:
+        parser.add_argument("--" + name, nargs="+", required=True, metavar="CHECKPOINT")
+    parser.add_argument("--out", required=True, help="the weights file")
     options = parser.parse_args()
-    states = [state_of(name) for name in options.checkpoint]
-    blob = pack(network_of({key: sum(state[key] for state in states) / len(states) for key in states[0]}))
-    with open(options.weights, "wb") as out:
+    blob = pack([mean_net(getattr(options, name)) for name in NETWORKS])
+    with open(options.out, "wb") as out:
         out.write(blob)
     print("%d bytes, SHA-256 of the file %s" % (len(blob), hashlib.sha256(blob).hexdigest()))
 

@@ -1,4 +1,4 @@
-"""The network that is shipped, its texture mask, and how a perturbation is scaled.
+"""The networks that are shipped, their texture mask, and how a perturbation is scaled.
 
 src/engine/protect_*.c computes the same; change both together.
 """
@@ -22,17 +22,19 @@ MARGIN = 256  # of repeated pixels around a picture
 
 
 class Way:
-    """What a strength asks for: PSNR in dB; floor, knee and grain of the mask; and how far what is drawn first moves what
-    the next pass looks at, where the mask is 1."""
+    """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; and how far what is
+    drawn first moves what the next pass looks at, where the mask is 1."""
 
-    def __init__(self, psnr_db, floor, knee, grain, amplitude):
-        self.psnr_db, self.floor, self.knee, self.grain, self.amplitude = psnr_db, floor, knee, grain, amplitude
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude):
+        self.psnr_db, self.network, self.amplitude = psnr_db, network, amplitude
+        self.floor, self.knee, self.grain = floor, knee, grain
 
 
+FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, 0.0001, 0.08, 0.0032, 0.06),
-    "standard": Way(37, 0.00013, 0.08, 0.0024, 0.046),
-    "high": Way(34, 0.0003, 0.08, 0.0024, 0.08),
+    "low": Way(40, FAINT, 0.00005, 0.11, 0.0023, 0.045),
+    "standard": Way(37, FAINT, 0.00008, 0.09, 0.0018, 0.042),
+    "high": Way(34, STRONG, 0.0003, 0.10, 0.003, 0.08),
 }
 STANDARD = WAYS["standard"]
 

@@ -18,6 +18,7 @@ JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat
 GRAIN_SEEN = torch.tensor([0.0035, 0.006, 0.006])  # spread of Y, Cb and Cr that is seen where nothing hides it
 UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
 SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
+LINED = 0.04  # where what hides is as much, lines count for half
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
@@ -72,9 +73,9 @@ def over_what_hides(d, hides):
     return d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
 
 
-def shown(x, d):
-    """What is drawn over what the picture hides there."""
-    return over_what_hides(d, rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9))
+def hidden_by(x):
+    """How strong luma's own texture is around each place."""
+    return rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
 
 
 def smooth(x, d):
@@ -83,17 +84,32 @@ def smooth(x, d):
     As it is, not per picture: in a sky or a blurred background anything that is seen is too much, rows of strokes most
     of all, and a picture whose 37 dB find no other place is no excuse.
     """
-    hides = rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
+    hides = hidden_by(x)
     drawn = F.avg_pool2d(d.square(), 9, 1, 4).add(1e-10).sqrt()
     over = drawn / (GRAIN_SEEN.to(d.device).view(1, 3, 1, 1) + hides / 2)
     return ((over - UNSEEN).clamp_min(0).square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
 
 
 def sameness(x, unit, other):
-    """How far two perturbations of a picture, drawn from other noise each, are the same where they are not hidden: 0 to 1."""
+    """How far two perturbations of a picture, drawn from other noise each, are the same where it is smooth: 0 to 1.
+
+    What is the same for every noise is the network's own lattice, and that is what is seen as rows of strokes and bricks.
+    """
     planes = planes_of(x)
-    one, two = shown(planes, planes_of(unit)), shown(planes, planes_of(other))
+    hides = hidden_by(planes)
+    is_smooth = 1 / (1 + (hides / (2 * SMOOTH)).pow(4))
+    one, two = (over_what_hides(planes_of(z), hides) * is_smooth for z in (unit, other))
     return F.cosine_similarity(one.flatten(1), two.flatten(1)).square()
+
+
+def lines(x, d):
+    """How much thin level lines stand out: the peaks of what a mean along 17 px keeps, over the power, of luma over what
+    hides it; little where much hides."""
+    hides = hidden_by(x)
+    over = over_what_hides(d, hides)[:, :1] / (1 + (hides / LINED).pow(4))
+    level = F.avg_pool2d(over, (1, 17), 1, (0, 8))
+    thin = level - F.avg_pool2d(level, (7, 1), 1, (3, 0))
+    return thin.pow(4).mean((1, 2, 3)).add(1e-12).sqrt() / (over.square().mean((1, 2, 3)) + 1e-4)
 
 
 def tint(d):
@@ -126,6 +142,7 @@ def measures(x, y, unit, mask):
         "unmasking": unmasking(unit, mask),
         "tint": tint(d) / power,
         "smooth": smooth(cx, d),
+        "lines": lines(cx, d),
     }
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Records what the framework makes of the shipped weights, for tests/unit/test_protect.c.
 
-Writes little-endian float32: the unit perturbation (before 8-bit rounding) of a drawn
-picture, row by row, RGB.
+Writes little-endian float32: the unit perturbations (before 8-bit rounding) of a drawn
+picture at the strengths standard and high, so of each network, row by row, RGB.
 """
 
 import argparse
@@ -11,9 +11,10 @@ import numpy
 import torch
 
 from export_weights import load
-from generator import shipped_perturbation
+from generator import WAYS, shipped_perturbation
 
 WIDTH, HEIGHT, SEED = 75, 58, 7
+STRENGTHS = ("standard", "high")
 
 
 def drawn_picture():
@@ -29,9 +30,10 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     picture = torch.from_numpy(drawn_picture()).permute(2, 0, 1)[None].float() / 255
+    nets, ways = load(options.weights), [WAYS[name] for name in STRENGTHS]
     with torch.no_grad():
-        unit = shipped_perturbation(load(options.weights), picture, SEED)[0].permute(1, 2, 0)
-    unit.numpy().astype("<f4").tofile(options.output)
+        units = [shipped_perturbation(nets[way.network], picture, SEED, way)[0].permute(1, 2, 0) for way in ways]
+    torch.stack(units).numpy().astype("<f4").tofile(options.output)
 
 
 if __name__ == "__main__":

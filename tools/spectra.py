@@ -12,7 +12,7 @@ import torch.nn.functional as F
 SIDE, BINS = 16, 8  # px of a window, every half of which another begins; frequencies it is taken apart into, each way
 JUST_SEEN = 0.008  # of a window's coefficients, where it holds nothing else: some half a level of 255
 FINER = 36  # cycles a window, squared, at which twice as much is just seen
-KEPT = 7 / 8  # to what power amplitudes are taken
+KEPT = 15 / 16  # to what power amplitudes are taken
 NOTHING = 1e-7  # power that is not told apart from none
 
 

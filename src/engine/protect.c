@@ -45,9 +45,9 @@ static const struct {
     double psnr_db;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, {{0.0001f, 0.08f, 0.0032f}, 0.06f}},
-    [PROTECT_STANDARD] = {"standard", 37, {{0.00013f, 0.08f, 0.0024f}, 0.046f}},
-    [PROTECT_HIGH] = {"high", 34, {{0.0003f, 0.08f, 0.0024f}, 0.08f}},
+    [PROTECT_LOW] = {"low", 40, {NETWORK_FAINT, {0.00005f, 0.11f, 0.0023f}, 0.045f}},
+    [PROTECT_STANDARD] = {"standard", 37, {NETWORK_FAINT, {0.00008f, 0.09f, 0.0018f}, 0.042f}},
+    [PROTECT_HIGH] = {"high", 34, {NETWORK_STRONG, {0.0003f, 0.1f, 0.003f}, 0.08f}},
 };
 
 double protect_strength_db(enum protect_strength strength)

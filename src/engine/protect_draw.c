@@ -32,7 +32,7 @@ ENGINE_CLONES void draw_luma(const float *restrict pixels, size_t count, float *
 }
 
 ENGINE_CLONES void draw_recast(float *restrict values, const float *restrict luma,
-                             const float *restrict luma_before, size_t count)
+                               const float *restrict luma_before, size_t count)
 {
     for (size_t i = 0; i < count / draw_colors; i++)
         for (unsigned color = 0; color < draw_colors; color++)

@@ -18,12 +18,12 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
     net->kernels = conv_kernels_at(0);
     spectra_init(&net->spectra);
     net->band_blocks = band_blocks_usual;
-    return weights_init(&net->weights, bytes, size, why);
+    return weights_init(net->weights, bytes, size, why);
 }
 
 void net_fini(struct net *net)
 {
-    weights_fini(&net->weights);
+    weights_fini(net->weights);
 }
 
 struct step {
@@ -42,6 +42,7 @@ struct step {
 /* One band of columns on its way through the steps. */
 struct run {
     const struct net *net;
+    const struct net_weights *weights; /* of the network that is run */
     const struct net_ends *ends;
     struct step steps[step_count];
     bool is_rehearsal;            /* nothing is computed: what is asked for is noted in kept */
@@ -185,7 +186,7 @@ static void make_noise(struct run *run, int at, const struct conv_rows *rows, in
     const unsigned count = run->steps[at].columns.count;
     run->ends->noise(run->ends->data, row, step_x(run, at), count, rows->outputs[0]);
     for (size_t i = 0; i < (size_t)count * net_noise_channels; i++)
-        rows->outputs[0][i] *= run->net->weights.noise_gain;
+        rows->outputs[0][i] *= run->weights->noise_gain;
 }
 
 static void pixels_take(const struct run *run, int at, int64_t row, float *values)
@@ -247,7 +248,7 @@ static void wide_take(struct run *run, int at, const float *const drawn[3], unsi
 
 static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    const float times = run->ends->amplitude * run->net->weights.share_shown;
+    const float times = run->ends->amplitude * run->weights->share_shown;
     for (unsigned i = 0; i < 2; i++) {
         mask_take(run, at, row + i);
         wide_take(run, at, rows->inputs, i);
@@ -265,7 +266,7 @@ static void make_drawn_fine(struct run *run, int at, const struct conv_rows *row
         wide_take(run, at, rows->before, i);
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
         draw_softened(rows->outputs[i], step_values(run, at));
-        draw_added(rows->outputs[i], run->wide, run->net->weights.share_kept, step_values(run, at));
+        draw_added(rows->outputs[i], run->wide, run->weights->share_kept, step_values(run, at));
     }
 }
 
@@ -318,7 +319,7 @@ static make_function *const makers[step_count] = {
 
 static void step_layer(struct run *run, int at, const struct conv_rows *rows)
 {
-    const struct conv *conv = step_conv(&run->net->weights, at);
+    const struct conv *conv = step_conv(run->weights, at);
     const struct conv_kernels *kernels = run->net->kernels;
     const unsigned columns = run->steps[at].columns.count;
     assert((int)conv->shape == (int)step_plans[at].shape);
@@ -419,7 +420,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
         const int at = ring / rings_each, which = ring % rings_each;
         struct step *step = &run->steps[at];
         const size_t places = (size_t)step_left(step) + columns[at].count + conv_slack;
-        step->channels = step_channels(&run->net->weights, at);
+        step->channels = step_channels(run->weights, at);
         step->row_values = ((places * step->channels + 31) / 32 | 1) * 32;
         longest = step->row_values > longest ? step->row_values : longest;
         step->edge_rows = step->rows.count + conv_tile_side;
@@ -468,7 +469,8 @@ static unsigned band_width(const struct net *net, unsigned rows, unsigned column
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
     const unsigned band = band_width(net, rows, columns);
-    struct run run = {.net = net, .ends = ends, .is_whole = band >= columns};
+    struct run run = {
+        .net = net, .weights = &net->weights[ends->network], .ends = ends, .is_whole = band >= columns};
     run_rehearse(&run);
     rows_plan(&run, rows);
     void *memory = run_memory(&run, band);

@@ -35,7 +35,7 @@ enum {
 };
 
 struct net {
-    struct net_weights weights;
+    struct net_weights weights[net_network_count];
     struct spectra spectra;
     const struct conv_kernels *kernels;
     unsigned
@@ -69,10 +69,11 @@ struct net_ends {
     /* Takes a row of the unit perturbation, count pixels; it may change the values. */
     void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
     void *data;
-    float amplitude; /* how far what is drawn moves what is looked at next, where the mask is 1 */
+    enum net_network network; /* which one is run */
+    float amplitude;          /* how far what is drawn moves what is looked at next, where the mask is 1 */
 };
 
-/* Runs the network over rows x columns blocks.  NO_MEMORY. */
+/* Runs a network over rows x columns blocks.  NO_MEMORY. */
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns,
                       const struct net_ends *ends) IW_MUST_USE;
 

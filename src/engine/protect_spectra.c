@@ -171,11 +171,10 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
     }
 }
 
-/* Of an amplitude seven eighths are left, an eighth is what hides: the sixteenth root of a ratio of powers.
- */
+/* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers. */
 SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct window *drawn)
 {
-    enum { roots = 4 };
+    enum { roots = 5 };
     half_line power[spectra_bins];
     window_power(drawn, power);
     for (unsigned bin = 0; bin < spectra_bins; bin++) {

@@ -3,7 +3,7 @@
  * is of the size and height of its own texture: grain hides grain, but no row of equal
  * strokes.  So in windows of 16x16 pixels, every half of which another begins, luma is taken
  * apart into 8x8 frequencies, and of what was drawn every amplitude is taken to the
- * power of seven eighths; the rest is given by how much of that frequency the picture
+ * power of fifteen sixteenths; the rest is given by how much of that frequency the picture
  * has, and by what is just seen where it has none.
  */
 #ifndef ENGINE_PROTECT_SPECTRA_H

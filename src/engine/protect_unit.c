@@ -134,7 +134,8 @@ ENGINE_CLONES static bool units_are_coarse(const int8_t *units, size_t count)
 static enum iw_error job_run(struct job *job, const struct net *net)
 {
     enum { block_parts = net_block_px / canvas_block_px };
-    const struct net_ends ends = {job_pixels, job_mask, job_noise, job_sink, job, job->way->amplitude};
+    const struct net_ends ends = {job_pixels, job_mask,          job_noise,          job_sink,
+                                  job,        job->way->network, job->way->amplitude};
     const unsigned rows = job->canvas.rows / block_parts, columns = job->canvas.columns / block_parts;
     const struct image *image = job->canvas.image;
     job->times = 1;

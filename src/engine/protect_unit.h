@@ -19,6 +19,7 @@ enum { unit_peak = 127 /* units are -127..127; one of u stands for u² / unit_pe
 
 /* What a strength asks of the unit perturbation. */
 struct unit_way {
+    enum net_network network;
     struct canvas_hiding hiding;
     float amplitude; /* how far what is drawn moves what the next pass looks at, where the mask is 1 */
 };

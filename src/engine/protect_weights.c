@@ -7,7 +7,7 @@
 
 enum {
     file_version = 5,
-    file_header_bytes = 16,
+    file_header_bytes = 24,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
     file_digest_bytes = 32,
@@ -25,7 +25,7 @@ _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
                    (int)net_answer_channels <= (int)conv_channels_max,
                "the kernels have room for every 3x3 convolution");
 
-/* The numbers of 32 bits that the file holds beside the layers. */
+/* The numbers of 32 bits that the file holds before a network's layers. */
 enum file_number {
     NUMBER_SLOPES, /* of the coarse drawer's gates and of the fine one's */
     NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
@@ -104,7 +104,7 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the numbers stand between the table and the data */
+/* ---- the file's layout: the table of the layers, then each network's numbers and layers */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -121,19 +121,24 @@ static size_t layer_values(const struct layer_shape *shape)
     return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
 }
 
-static size_t numbers_offset(void)
+enum { table_bytes = file_layers * file_entry_bytes, numbers_bytes = file_numbers * sizeof(float) };
+
+static size_t network_bytes(void)
 {
-    return file_header_bytes + file_layers * file_entry_bytes;
+    size_t bytes = numbers_bytes;
+    for (unsigned i = 0; i < file_layers; i++)
+        bytes += layer_values(&shapes[i % net_layer_count]) * 2;
+    return bytes;
 }
 
-static size_t data_offset(void)
+static const uint8_t *network_at(const uint8_t *bytes, unsigned network)
 {
-    return numbers_offset() + file_numbers * sizeof(float);
+    return bytes + file_header_bytes + table_bytes + network * network_bytes();
 }
 
-static float number_at(const uint8_t *bytes, unsigned number)
+static float number_at(const uint8_t *network, unsigned number)
 {
-    return float_at(bytes + numbers_offset() + number * sizeof(float));
+    return float_at(network + number * sizeof(float));
 }
 
 static const char *number_why(unsigned number)
@@ -162,28 +167,44 @@ static const char *entry_check(const uint8_t *entry, unsigned layer, size_t offs
     return NULL;
 }
 
-/* NULL when the file is as expected, otherwise a sentence. */
-static const char *file_check(const uint8_t *bytes, size_t size)
+static const char *table_check(const uint8_t *table)
 {
-    size_t offset = data_offset();
-    if (size < file_header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
-        return "it is not a weights file of the anti-AI engine";
-    if (u32_at(bytes + 8) != file_version)
-        return "the weights file is of another version";
-    if (u32_at(bytes + 12) != file_layers)
-        return "the weights file holds another number of layers";
-    if (size < offset)
-        return "the weights file is cut or too long";
+    size_t offset = numbers_bytes;
     for (unsigned i = 0; i < file_layers; i++) {
-        const char *why = entry_check(bytes + file_header_bytes + i * file_entry_bytes, i, offset);
+        const char *why = entry_check(table + i * file_entry_bytes, i, offset);
         if (why != NULL)
             return why;
         offset += layer_values(&shapes[i % net_layer_count]) * 2;
     }
+    return NULL;
+}
+
+static const char *numbers_check(const uint8_t *network)
+{
     for (unsigned i = 0; i < file_numbers; i++)
-        if (!isfinite(number_at(bytes, i)))
+        if (!isfinite(number_at(network, i)))
             return number_why(i);
-    return size == offset + file_digest_bytes ? NULL : "the weights file is cut or too long";
+    return NULL;
+}
+
+/* NULL when the file is as expected, otherwise a sentence. */
+static const char *file_check(const uint8_t *bytes, size_t size)
+{
+    if (size < file_header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
+        return "it is not a weights file of the anti-AI engine";
+    if (u32_at(bytes + 8) != file_version)
+        return "the weights file is of another version";
+    if (u32_at(bytes + 12) != net_network_count)
+        return "the weights file holds another number of networks";
+    if (u32_at(bytes + 16) != file_layers)
+        return "the weights file holds another number of layers";
+    if (u32_at(bytes + 20) != network_bytes() ||
+        size != file_header_bytes + table_bytes + net_network_count * network_bytes() + file_digest_bytes)
+        return "the weights file is cut or too long";
+    const char *why = table_check(bytes + file_header_bytes);
+    for (unsigned network = 0; why == NULL && network < net_network_count; network++)
+        why = numbers_check(network_at(bytes, network));
+    return why;
 }
 
 /* ---- into the layout of the kernels */
@@ -255,19 +276,19 @@ static void layer_scale(const struct conv *conv, float gain)
         conv->bias[i] *= gain;
 }
 
-static struct conv conv_of(enum net_drawer drawer, const struct layer_shape *shape, const uint8_t *bytes)
+static struct conv conv_of(enum net_drawer drawer, const struct layer_shape *shape, const uint8_t *network)
 {
     struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
     conv.outputs = shape->outputs == raw_values ? net_raw_channels : shape->outputs;
     if (shape->slope >= 0)
-        conv.slope = number_at(bytes, NUMBER_SLOPES + drawer * file_slopes + (unsigned)shape->slope);
+        conv.slope = number_at(network, NUMBER_SLOPES + drawer * file_slopes + (unsigned)shape->slope);
     return conv;
 }
 
 /* The layers of both drawers from their data on, into the memory that is theirs. */
-static void layers_read(struct net_weights *weights, const uint8_t *bytes)
+static void layers_read(struct net_weights *weights, const uint8_t *network)
 {
-    const uint8_t *data = bytes + data_offset();
+    const uint8_t *data = network + numbers_bytes;
     float *at = weights->memory;
     for (unsigned i = 0; i < file_layers; i++) {
         const struct layer_shape *shape = &shapes[i % net_layer_count];
@@ -280,15 +301,12 @@ static void layers_read(struct net_weights *weights, const uint8_t *bytes)
     }
 }
 
-enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size, const char **why)
+static enum iw_error network_read(struct net_weights *weights, const uint8_t *network)
 {
-    *why = file_check(bytes, size);
-    if (*why != NULL)
-        return IW_WEIGHTS_INVALID;
     size_t values = 0;
     for (unsigned drawer = 0; drawer < net_drawer_count; drawer++) {
         for (unsigned layer = 0; layer < net_layer_count; layer++) {
-            const struct conv conv = conv_of((enum net_drawer)drawer, &shapes[layer], bytes);
+            const struct conv conv = conv_of((enum net_drawer)drawer, &shapes[layer], network);
             weights->layers[drawer][layer] = conv;
             values += conv_weights_count(&conv) + conv_bias_count(&conv);
         }
@@ -297,17 +315,36 @@ enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, si
     if (weights->memory == NULL)
         return IW_NO_MEMORY;
     memset(weights->memory, 0, values * sizeof(float));
-    layers_read(weights, bytes);
+    layers_read(weights, network);
     for (unsigned drawer = 0; drawer < net_drawer_count; drawer++)
-        layer_scale(&weights->layers[drawer][LAYER_ANSWER8], number_at(bytes, NUMBER_CHANGE_GAINS + drawer));
-    weights->noise_gain = number_at(bytes, NUMBER_NOISE_GAIN);
-    weights->share_shown = number_at(bytes, NUMBER_SHARE_SHOWN);
-    weights->share_kept = number_at(bytes, NUMBER_SHARE_KEPT);
+        layer_scale(&weights->layers[drawer][LAYER_ANSWER8],
+                    number_at(network, NUMBER_CHANGE_GAINS + drawer));
+    weights->noise_gain = number_at(network, NUMBER_NOISE_GAIN);
+    weights->share_shown = number_at(network, NUMBER_SHARE_SHOWN);
+    weights->share_kept = number_at(network, NUMBER_SHARE_KEPT);
     return IW_OK;
 }
 
-void weights_fini(struct net_weights *weights)
+enum iw_error weights_init(struct net_weights networks[net_network_count], const uint8_t *bytes, size_t size,
+                           const char **why)
 {
-    free(weights->memory);
-    weights->memory = NULL;
+    *why = file_check(bytes, size);
+    if (*why != NULL)
+        return IW_WEIGHTS_INVALID;
+    enum iw_error error = IW_OK;
+    for (unsigned i = 0; i < net_network_count; i++)
+        networks[i].memory = NULL;
+    for (unsigned i = 0; error == IW_OK && i < net_network_count; i++)
+        error = network_read(&networks[i], network_at(bytes, i));
+    if (error != IW_OK)
+        weights_fini(networks);
+    return error;
+}
+
+void weights_fini(struct net_weights networks[net_network_count])
+{
+    for (unsigned i = 0; i < net_network_count; i++) {
+        free(networks[i].memory);
+        networks[i].memory = NULL;
+    }
 }

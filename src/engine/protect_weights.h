@@ -49,6 +49,14 @@ enum {
     net_raw_row = net_raw_channels / 2
 };
 
+/* The networks of the file, layer by layer of the same shapes, each trained for what may be seen of it. */
+enum net_network {
+    NETWORK_FAINT,  /* nothing, as far as it can be helped */
+    NETWORK_STRONG, /* strokes, where little hides them */
+    net_network_count
+};
+
+/* A network. */
 struct net_weights {
     struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
     float noise_gain;
@@ -57,9 +65,12 @@ struct net_weights {
     float *memory;  /* of all layers */
 };
 
-/* Reads a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by weights_fini. */
-enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size,
+/*
+ * Reads all networks of a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by
+ * weights_fini.
+ */
+enum iw_error weights_init(struct net_weights networks[net_network_count], const uint8_t *bytes, size_t size,
                            const char **why) IW_MUST_USE;
-void weights_fini(struct net_weights *weights);
+void weights_fini(struct net_weights networks[net_network_count]);
 
 #endif

@@ -35,7 +35,12 @@ static int suite_begin(void)
 
 static void test_weights_refused(void)
 {
-    enum { layers = 2 * net_layer_count, fine_at = 16 + 32 * net_layer_count, numbers_at = 16 + 32 * layers };
+    enum {
+        layers = 2 * net_layer_count,
+        fine_at = 24 + 32 * net_layer_count,
+        numbers_at = 24 + 32 * layers,
+        network_bytes = 331308
+    };
     static const struct {
         size_t at;
         uint8_t bytes[4];
@@ -44,16 +49,18 @@ static void test_weights_refused(void)
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
         {8, {4}, "the weights file is of another version"},
-        {12, {10}, "the weights file holds another number of layers"},
-        {12, {net_layer_count}, "the weights file holds another number of layers"},
-        {16, "fine", "the weights file names other layers"},
-        {16 + 7, "doon", "the weights file names other layers"},
+        {12, {1}, "the weights file holds another number of networks"},
+        {16, {10}, "the weights file holds another number of layers"},
+        {16, {net_layer_count}, "the weights file holds another number of layers"},
+        {20, {1, 2, 3, 4}, "the weights file is cut or too long"},
+        {24, "fine", "the weights file names other layers"},
+        {24 + 7, "doon", "the weights file names other layers"},
         {fine_at, "coar", "the weights file names other layers"},
         {fine_at + 5, "look", "the weights file names other layers"},
-        {32, {3, 0, 32}, "the weights file holds layers of another shape"},
-        {36, {3, 0, 1}, "the weights file holds layers of another shape"},
+        {40, {3, 0, 32}, "the weights file holds layers of another shape"},
+        {44, {3, 0, 1}, "the weights file holds layers of another shape"},
         {fine_at + 16, {16, 0, 16}, "the weights file holds layers of another shape"},
-        {40, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
+        {48, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
         {fine_at + 24, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
         {numbers_at, {0, 0, 128, 127}, "the slope of a gate in the weights file is not a number"},
         {numbers_at + 9 * 4, {0, 0, 192, 127}, "the slope of a gate in the weights file is not a number"},
@@ -61,6 +68,12 @@ static void test_weights_refused(void)
         {numbers_at + 12 * 4, {0, 0, 192, 127}, "a gain in the weights file is not a number"},
         {numbers_at + 13 * 4, {0, 0, 128, 127}, "a share in the weights file is not a number"},
         {numbers_at + 14 * 4, {0, 0, 192, 255}, "a share in the weights file is not a number"},
+        {numbers_at + network_bytes,
+         {0, 0, 128, 127},
+         "the slope of a gate in the weights file is not a number"},
+        {numbers_at + network_bytes + 14 * 4,
+         {0, 0, 128, 127},
+         "a share in the weights file is not a number"},
     };
     struct protect *other;
     const char *why = NULL;
@@ -120,7 +133,7 @@ static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, fl
 static void sums_fill(const struct net *net, unsigned rows, unsigned columns, float *values)
 {
     struct sums sums = {values, (size_t)columns * net_block_px * 3};
-    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums, 0.05f};
+    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums, NETWORK_FAINT, 0.05f};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
