@@ -23,31 +23,34 @@ COUNT = 3  # crops a step
 CLIP = 20.0  # against gradients that are wild; at 1 nearly all are clipped, and what a shift weighs no longer counts
 DEAR = 4  # in every so many steps what costs most is measured, too
 SEEN = 128  # px of a crop that is left when a picture was cut
-PROCESSING = ("none",) * 8 + ("cut",) * 7 + ("half",) * 6 + ("blurred",) * 5 + ("jpeg",) * 3 + ("webp",) * 4
+PROCESSING = ("none",) * 6 + ("cut",) * 7 + ("half",) * 6 + ("blurred",) * 5 + ("jpeg",) * 3 + ("webp",) * 6
 STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high",)}  # a step takes one of them
 CODECS = {"jpeg": (("JPEG", 50), ("JPEG", 50), ("JPEG", 75)), "webp": (("WEBP", 70), ("WEBP", 75), ("WEBP", 75))}
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
-    "ssim": (86, 0.2, 0.02),
-    "chroma": (12, 0.1, 0.02),
+    "ssim": (82, 0.21, 0.02),
+    "chroma": (12.5, 0.055, 0.02),
     "growth": (275, 0.01, 0.04),
-    "visibility": (76, 0.08, 0.06),
-    "flat": (0.48, 0.01, 0.04),
-    "unmasking": (1.9, 0.15, 0.03),
-    "sameness": (0.25, 0.4, 0.015),
+    "visibility": (84, 0.006, 0.06),
+    "flat": (0.56, 0.03, 0.04),
+    "unmasking": (1.9, 0.01, 0.03),
+    "sameness": (0.21, 0.07, 0.015),
     "tint": (0.024, 0.1, 0.04),
-    "smooth": (0.28, 0.12, 0.04),
-    "lines": (0.085, 0.03, 0.015),
+    "smooth": (0.46, 0.09, 0.04),
+    "lines": (0.085, 0.025, 0.015),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
-    "low": {"ssim": 0.85},
-    "high": {"ssim": 0.78, "visibility": 1.6, "smooth": 4, "flat": 1.5, "sameness": 1.6, "lines": 12},
+    "low": {"ssim": 0.757},
+    "high": {"ssim": 0.82, "visibility": 1.45, "smooth": 2.3, "flat": 1.3, "sameness": 1.9, "lines": 12},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
-    "sd15": {"none": 0.390, "cut": 0.370, "half": 0.290, "blurred": 0.285, "jpeg": 0.340, "webp": 0.375},
-    "sana": {"none": 0.420, "cut": 0.475, "half": 0.260, "blurred": 0.265, "jpeg": 0.330, "webp": 0.335},
+    "sd15": {"none": 0.329, "cut": 0.291, "half": 0.250, "blurred": 0.274, "jpeg": 0.315, "webp": 0.314},
+    "sana": {"none": 0.342, "cut": 0.390, "half": 0.238, "blurred": 0.250, "jpeg": 0.297, "webp": 0.302},
 }
-FIRST = {"none": 0.2, "cut": 2.6, "half": 1.6, "blurred": 1.4, "jpeg": 1.5, "webp": 3.2}  # what a shift weighs to begin with
+FIRST = {  # what a shift weighs to begin with
+    "sd15": {"none": 0.1, "cut": 1.8, "half": 2.7, "blurred": 2.2, "jpeg": 0.1, "webp": 3.4},
+    "sana": {"none": 0.25, "cut": 1.25, "half": 0.1, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
+}
 CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
 
 
@@ -55,7 +58,7 @@ class Aims:
     """How much each shift weighs: the more, the further it stays behind its aim; 1 on the average."""
 
     def __init__(self, weights):
-        self.weights = {(name, kind): weights[name] * FIRST[kind] for name in weights for kind in AIMS[name]}
+        self.weights = {(name, kind): weights[name] * FIRST[name][kind] for name in weights for kind in AIMS[name]}
 
     def weigh(self, name, kind, shift):
         seldom = len(PROCESSING) / PROCESSING.count(kind)
@@ -150,7 +153,7 @@ def groups_of(net):
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=6000, rate=2e-3, last_rate=1e-5, seed=20261122)
-    add_encoder_options(parser, sana=0.6)
+    add_encoder_options(parser, sana=1.0)
     parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
                         help="a bound of LIMITS, times this")

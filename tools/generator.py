@@ -32,8 +32,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.11, 0.0023, 0.045),
-    "standard": Way(37, FAINT, 0.00008, 0.09, 0.0018, 0.042),
+    "low": Way(40, FAINT, 0.00005, 0.22, 0.0025, 0.045),
+    "standard": Way(37, FAINT, 0.00008, 0.18, 0.0011, 0.039),
     "high": Way(34, STRONG, 0.0003, 0.10, 0.003, 0.08),
 }
 STANDARD = WAYS["standard"]

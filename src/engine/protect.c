@@ -45,8 +45,8 @@ static const struct {
     double psnr_db;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, {NETWORK_FAINT, {0.00005f, 0.11f, 0.0023f}, 0.045f}},
-    [PROTECT_STANDARD] = {"standard", 37, {NETWORK_FAINT, {0.00008f, 0.09f, 0.0018f}, 0.042f}},
+    [PROTECT_LOW] = {"low", 40, {NETWORK_FAINT, {0.00005f, 0.22f, 0.0025f}, 0.045f}},
+    [PROTECT_STANDARD] = {"standard", 37, {NETWORK_FAINT, {0.00008f, 0.18f, 0.0011f}, 0.039f}},
     [PROTECT_HIGH] = {"high", 34, {NETWORK_STRONG, {0.0003f, 0.1f, 0.003f}, 0.08f}},
 };
 
