@@ -13,12 +13,11 @@ enum {
     delta_peak = 63, /* no sample moves by more levels (of 255) than this */
     room_count = delta_peak + 1,
     histogram_places = room_count * (unit_peak + 1),
-    scale_halvings = 40, /* of the bisection */
-    step_bits = 20,      /* what a unit's square moves by is counted in steps of 2^-20 levels where samples
-                            have 8 bits */
-    steps_max = 125000,  /* squares times more would not fit 31 bits; there 23 and above move by delta_peak */
-    run_samples = 256,   /* counted together */
-    clip_samples = 64    /* moved together unless one of them would be clipped */
+    scale_halvings = 40,     /* of the bisection */
+    scale_peak = delta_peak, /* where a 127th of the largest unit moves by delta_peak */
+    step_bits = 30, /* what a unit moves by is its size in steps of 2^-30 levels where samples have 8 bits */
+    run_samples = 256, /* counted together */
+    clip_samples = 64  /* moved together unless one of them would be clipped */
 };
 
 /* Where nothing hides anything, no more than the strength low. */
@@ -28,10 +27,12 @@ struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
-    bool is_bare;                         /* nowhere any texture that would hide something */
-    double scale;                         /* of the last protect_render; 0: none */
-    uint64_t histogram[histogram_places]; /* how many samples at histogram_place */
-    int8_t units[];                       /* row by row, colors a pixel */
+    bool is_bare; /* nowhere any texture that would hide something */
+    double scale; /* of the last protect_render; 0: none */
+    /* How many samples of every eighth row at histogram_place; once all are counted, with that room or
+     * more. */
+    uint64_t histogram[unit_rows][histogram_places];
+    int8_t units[]; /* row by row, colors a pixel */
 };
 
 /* ---- strengths */
@@ -127,7 +128,7 @@ static void histogram_add(struct protect_plan *plan, const struct image *image, 
             int unit = *units++;
             unsigned sample = sample_at(image, row, (size_t)x * image->channels + color);
             unsigned room = (unit > 0 ? top - sample : sample) / level;
-            plan->histogram[histogram_place((int)room, unit)]++;
+            plan->histogram[y % unit_rows][histogram_place((int)room, unit)]++;
         }
     }
 }
@@ -150,23 +151,32 @@ static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, ui
 {
     const int8_t *units = plan_row(plan, y);
     const size_t count = (size_t)plan->width_px * plan->colors;
+    uint64_t *histogram = plan->histogram[y % unit_rows];
     uint16_t places[run_samples];
     for (size_t first = 0; first < count; first += run_samples) {
         const size_t here = count - first < run_samples ? count - first : run_samples;
         places_find(samples + first, units + first, here, places);
         for (size_t i = 0; i + 1 < here; i += 2) {
-            plan->histogram[places[i]]++;
+            histogram[places[i]]++;
             others[places[i + 1]]++;
         }
         if (here % 2 != 0)
-            plan->histogram[places[here - 1]]++;
+            histogram[places[here - 1]]++;
     }
 }
 
-static void plan_count(struct protect_plan *plan, const struct image *image)
+/* Counts of a room become counts of that room or more. */
+static void histogram_add_up(uint64_t *histogram)
 {
-    uint64_t others[histogram_places] = {0};
-    for (uint32_t y = 0; y < image->height_px; y++) {
+    for (int room = delta_peak - 1; room >= 0; room--)
+        for (int unit = 0; unit <= unit_peak; unit++)
+            histogram[histogram_place(room, unit)] += histogram[histogram_place(room + 1, unit)];
+}
+
+static void plan_count(struct protect_plan *plan, const struct image *image, uint32_t first_row)
+{
+    uint64_t others[histogram_places] = {0}, *histogram = plan->histogram[first_row];
+    for (uint32_t y = first_row; y < image->height_px; y += unit_rows) {
         if (image_has_alpha(image))
             units_clear_hidden(plan, image, y);
         if (sample_is_plain8(image))
@@ -175,7 +185,8 @@ static void plan_count(struct protect_plan *plan, const struct image *image)
             histogram_add(plan, image, y);
     }
     for (unsigned place = 0; place < histogram_places; place++)
-        plan->histogram[place] += others[place];
+        histogram[place] += others[place];
+    histogram_add_up(histogram);
 }
 
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
@@ -183,10 +194,9 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 {
     unsigned colors = image_has_color(image) ? 3 : 1;
     size_t samples = (size_t)image->width_px * image->height_px * colors;
-    struct protect_plan *new = malloc(sizeof *new + samples + (size_t)image->width_px *colors);
+    struct protect_plan *new = calloc(1, sizeof *new + samples + (size_t)image->width_px *colors);
     if (new == NULL)
         return IW_NO_MEMORY;
-    memset(new, 0, sizeof *new);
     new->width_px = image->width_px;
     new->height_px = image->height_px;
     new->colors = colors;
@@ -197,7 +207,8 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
         free(new);
         return error;
     }
-    plan_count(new, image);
+    for (uint32_t first_row = 0; first_row < unit_rows; first_row++)
+        plan_count(new, image, first_row);
     *plan = new;
     return IW_OK;
 }
@@ -209,49 +220,67 @@ void protect_plan_free(struct protect_plan *plan)
 
 /* ---- scale */
 
-/* Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop. */
-static inline int delta_of8(int unit, int steps)
+/*
+ * Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop.  A mantissa
+ * times the most steps has less than 30 bits, so that what it takes for the size of 0 comes to nothing.
+ */
+static inline int delta_of8(int size, int odd, int steps)
 {
-    int delta = (unit * unit * steps + (1 << (step_bits - 1))) >> step_bits;
+    int delta = ((unit_mantissa(size, odd) * steps >> (step_bits - 1 - unit_octave(size))) + 1) >> 1;
     return delta < delta_peak ? delta : delta_peak;
 }
 
+/* At scale 1 the largest unit moves by unit_peak levels. */
 static int steps_of(double scale)
 {
-    return (int)fmin(scale / unit_peak * (1 << step_bits) + 0.5, steps_max);
+    return (int)(fmin(scale, scale_peak) * unit_peak / unit_peak_size * (1 << step_bits) + 0.5);
 }
 
-/* What a unit becomes, in levels of 255; rounded where the samples are. */
-static double delta_of(const struct protect_plan *plan, unsigned unit, double scale)
+/* What a unit of a row becomes, in levels of 255; rounded where the samples are. */
+static double delta_of(const struct protect_plan *plan, int size, int odd, double scale)
 {
     if (plan->depth_bits == 8)
-        return delta_of8((int)unit, steps_of(scale));
-    return fmin((double)(unit * unit) / unit_peak * scale, delta_peak);
+        return delta_of8(size, odd, steps_of(scale));
+    double share = size > 0 ? (double)(unit_mantissa(size, odd) << unit_octave(size)) / unit_peak_size : 0;
+    return fmin(share * unit_peak * scale, delta_peak);
 }
 
 /* What the largest unit that fits into each room becomes: what a sample moves by that would be clipped. */
-static void fitting_fill(const struct protect_plan *plan, double scale, double fitting[room_count])
+static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room_count])
 {
-    unsigned unit = 0;
+    int unit = 0;
     for (unsigned room = 0; room < room_count; room++) {
-        while (unit < unit_peak && delta_of(plan, unit + 1, scale) <= room)
+        while (unit < unit_peak && deltas[unit + 1] <= room)
             unit++;
-        fitting[room] = delta_of(plan, unit, scale);
+        fitting[room] = deltas[unit];
     }
+}
+
+/* The sum of squared errors of every eighth row. */
+static double rows_error(const struct protect_plan *plan, uint32_t first_row, double scale)
+{
+    double sum = 0, deltas[unit_peak + 1], fitting[room_count];
+    for (int unit = 0; unit <= unit_peak; unit++)
+        deltas[unit] = delta_of(plan, unit, unit_odd(first_row), scale);
+    fitting_fill(deltas, fitting);
+    for (int unit = 1; unit <= unit_peak; unit++) {
+        double before = 0;
+        for (int room = 0; room < room_count && before < deltas[unit]; room++) {
+            double moved = fmin(deltas[unit], fitting[room]);
+            double more = moved * moved - before * before;
+            sum += (double)plan->histogram[first_row][histogram_place(room, unit)] * more;
+            before = moved;
+        }
+    }
+    return sum;
 }
 
 /* Mean square error in levels of 255. */
 static double plan_error(const struct protect_plan *plan, double scale)
 {
-    double sum = 0, fitting[room_count];
-    fitting_fill(plan, scale, fitting);
-    for (unsigned unit = 1; unit <= unit_peak; unit++) {
-        double delta = delta_of(plan, unit, scale);
-        for (unsigned room = 0; room < room_count; room++) {
-            double moved = delta < fitting[room] ? delta : fitting[room];
-            sum += (double)plan->histogram[room * (unit_peak + 1) + unit] * moved * moved;
-        }
-    }
+    double sum = 0;
+    for (uint32_t first_row = 0; first_row < unit_rows; first_row++)
+        sum += rows_error(plan, first_row, scale);
     return sum / ((double)plan->width_px * plan->height_px * plan->colors);
 }
 
@@ -264,7 +293,7 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 {
     double given_db = plan->is_bare ? fmax(psnr_db, bare_psnr_db) : psnr_db;
     double wanted = 255.0 * 255.0 / pow(10, given_db / 10);
-    double low = 0, high = delta_peak;
+    double low = 0, high = scale_peak;
     for (unsigned step = 0; step < scale_halvings; step++) {
         double middle = (low + high) / 2;
         if (plan_error(plan, middle) > wanted)
@@ -282,21 +311,34 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 
 /* ---- pixels */
 
-/* What each unit adds to a sample, -unit_peak..unit_peak from the middle on. */
+/* What each unit of a row adds to a sample, -unit_peak..unit_peak from the middle on. */
 struct deltas {
     int values[2 * unit_peak + 1];
-    int steps; /* where samples have 8 bits: what delta_of8 takes */
+    int odd, steps;              /* where samples have 8 bits: what delta_of8 takes */
+    uint8_t fitting[room_count]; /* there: the largest unit that fits into each room */
 };
 
-static void deltas_fill(const struct protect_plan *plan, double scale, struct deltas *deltas)
+static void deltas_fill_row(const struct protect_plan *plan, double scale, int odd, struct deltas *deltas)
 {
+    deltas->odd = odd;
     deltas->steps = steps_of(scale);
     for (int unit = 0; unit <= unit_peak; unit++) {
-        double delta = delta_of(plan, (unsigned)unit, scale);
+        double delta = delta_of(plan, unit, odd, scale);
         int rounded = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
         deltas->values[unit_peak + unit] = rounded;
         deltas->values[unit_peak - unit] = -rounded;
     }
+    for (int room = 0, unit = 0; room < room_count; room++) {
+        while (unit < unit_peak && delta_of8(unit + 1, odd, deltas->steps) <= room)
+            unit++;
+        deltas->fitting[room] = (uint8_t)unit;
+    }
+}
+
+static void deltas_fill(const struct protect_plan *plan, double scale, struct deltas deltas[unit_rows])
+{
+    for (uint32_t y = 0; y < unit_rows; y++)
+        deltas_fill_row(plan, scale, unit_odd(y), &deltas[y]);
 }
 
 static int unit_delta(const struct deltas *deltas, int unit)
@@ -333,12 +375,13 @@ static void row_render_any(const struct protect_plan *plan, const struct image *
 }
 
 /* Samples moved by their units, any of which may leave the range: false when one does. */
-ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *units, size_t count, int steps,
-                                         uint8_t *moved)
+ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *units, size_t count,
+                                         const struct deltas *deltas, uint8_t *moved)
 {
+    const int odd = deltas->odd, steps = deltas->steps;
     int all = 0;
     for (size_t i = 0; i < count; i++) {
-        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], steps);
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps);
         int value = samples[i] + (units[i] < 0 ? -delta : delta);
         moved[i] = (uint8_t)value;
         all |= value;
@@ -346,25 +389,23 @@ ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *u
     return (all & ~255) == 0;
 }
 
-/*
- * What sample_moved does, for whole vectors.  The most that fits into the room is
- * guessed by a root and put right where it is one off.
- */
+/* What sample_moved does, for clip_samples at most: but for looking up what fits in whole vectors. */
 ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *restrict units, size_t count,
-                                          int steps)
+                                          const struct deltas *deltas)
 {
-    const float inverse = 1 / (float)steps;
-    const int half = 1 << (step_bits - 1);
+    uint8_t most[clip_samples];
+    const int odd = deltas->odd, steps = deltas->steps;
     for (size_t i = 0; i < count; i++) {
-        int unit = units[i], size = unit < 0 ? -unit : unit, room = unit < 0 ? samples[i] : 255 - samples[i];
-        int bounded = room < delta_peak ? room : delta_peak;
-        int most = (int)sqrtf((float)((bounded << step_bits) + half - 1) * inverse);
-        most = most < unit_peak ? most : unit_peak;
-        most += ((most + 1) * (most + 1) * steps + half) >> step_bits <= bounded ? 1 : 0;
-        most -= (most * most * steps + half) >> step_bits > bounded ? 1 : 0;
-        most = room < delta_peak && most < size ? most : size;
-        int delta = delta_of8(most, steps);
-        units[i] = (int8_t)(unit < 0 ? -most : most);
+        int room = units[i] < 0 ? samples[i] : 255 - samples[i];
+        most[i] = (uint8_t)(room < delta_peak ? room : delta_peak);
+    }
+    for (size_t i = 0; i < count; i++)
+        most[i] = deltas->fitting[most[i]];
+    for (size_t i = 0; i < count; i++) {
+        int unit = units[i], size = unit < 0 ? -unit : unit;
+        size = size < most[i] ? size : most[i];
+        int delta = delta_of8(size, odd, steps);
+        units[i] = (int8_t)(unit < 0 ? -size : size);
         samples[i] = (uint8_t)(samples[i] + (unit < 0 ? -delta : delta));
     }
 }
@@ -375,10 +416,10 @@ static void row_render8(uint8_t *samples, int8_t *units, size_t count, const str
     uint8_t moved[clip_samples];
     for (size_t first = 0; first < count; first += clip_samples) {
         const size_t here = count - first < clip_samples ? count - first : clip_samples;
-        if (samples_moved8(samples + first, units + first, here, deltas->steps, moved))
+        if (samples_moved8(samples + first, units + first, here, deltas, moved))
             memcpy(samples + first, moved, here);
         else
-            samples_fitted8(samples + first, units + first, here, deltas->steps);
+            samples_fitted8(samples + first, units + first, here, deltas);
     }
 }
 
@@ -393,23 +434,23 @@ static void row_render(const struct protect_plan *plan, const struct image *imag
 
 void protect_render(struct protect_plan *plan, struct image *image, double scale)
 {
-    struct deltas deltas;
+    struct deltas deltas[unit_rows];
     size_t count = (size_t)plan->width_px * plan->colors;
     plan->scale = scale;
-    deltas_fill(plan, scale, &deltas);
+    deltas_fill(plan, scale, deltas);
     for (uint32_t y = 0; y < plan->height_px; y++)
-        row_render(plan, image, image_row(image, y), plan->units + y * count, &deltas);
+        row_render(plan, image, image_row(image, y), plan->units + y * count, &deltas[y % unit_rows]);
 }
 
 void protect_preview(struct protect_plan *plan, double scale, uint32_t first_row_px, struct image *strip)
 {
-    struct deltas deltas;
+    struct deltas deltas[unit_rows];
     size_t count = (size_t)plan->width_px * plan->colors;
     int8_t *units = plan->units + plan->height_px * count;
-    deltas_fill(plan, scale, &deltas);
+    deltas_fill(plan, scale, deltas);
     for (uint32_t y = 0; y < strip->height_px; y++) {
         memcpy(units, plan_row(plan, first_row_px + y), count);
-        row_render(plan, strip, image_row(strip, y), units, &deltas);
+        row_render(plan, strip, image_row(strip, y), units, &deltas[(first_row_px + y) % unit_rows]);
     }
 }
 
@@ -428,24 +469,26 @@ static void row_undo(const struct protect_plan *plan, const struct image *image,
 }
 
 /* What samples_moved8 undoes. */
-ENGINE_CLONES static void row_undo8(uint8_t *samples, const int8_t *units, size_t count, int steps)
+ENGINE_CLONES static void row_undo8(uint8_t *samples, const int8_t *units, size_t count,
+                                    const struct deltas *deltas)
 {
+    const int odd = deltas->odd, steps = deltas->steps;
     for (size_t i = 0; i < count; i++) {
-        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], steps);
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps);
         samples[i] = (uint8_t)(samples[i] - (units[i] < 0 ? -delta : delta));
     }
 }
 
 void protect_undo(const struct protect_plan *plan, struct image *image)
 {
-    struct deltas deltas;
-    deltas_fill(plan, plan->scale, &deltas);
+    struct deltas deltas[unit_rows];
+    deltas_fill(plan, plan->scale, deltas);
     for (uint32_t y = 0; y < plan->height_px; y++) {
+        const struct deltas *here = &deltas[y % unit_rows];
         if (sample_is_plain8(image))
-            row_undo8(image_row(image, y), plan_row(plan, y), (size_t)plan->width_px * plan->colors,
-                      deltas.steps);
+            row_undo8(image_row(image, y), plan_row(plan, y), (size_t)plan->width_px * plan->colors, here);
         else
-            row_undo(plan, image, image_row(image, y), plan_row(plan, y), &deltas);
+            row_undo(plan, image, image_row(image, y), plan_row(plan, y), here);
     }
 }
 

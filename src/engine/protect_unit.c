@@ -1,7 +1,7 @@
 #include "engine/protect_unit.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/clones.h"
 #include "engine/image.h"
@@ -18,8 +18,8 @@ struct job {
     const float *mask;
     int8_t *units;
     unsigned colors;
-    float times;   /* how much finer the steps are than those of most pictures */
-    float largest; /* size of what was drawn */
+    size_t stored;  /* units from the first to the last that was stored */
+    int floor_rank; /* of what is stored */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -51,34 +51,74 @@ static void pixels_to_grey(float *values, size_t count)
         values[i] = 0.299f * values[3 * i] + 0.587f * values[3 * i + 1] + 0.114f * values[3 * i + 2];
 }
 
-/* What the largest unit stands for.  The few values beyond, which may reach 1 and a little more, are cut to
- * it. */
-static const float values_peak = 0.16f;
+/*
+ * What units have of the bits of a float: its exponent and the three uppermost of its mantissa.  Those of the
+ * unit below the first are taken off, less half a unit, so that they are rounded.
+ */
+enum {
+    float_bits = 23,
+    float_bias = 127,
+    rank_bits = 20,
+    rank_octave = -48, /* rank 1 is a bit more than 2^rank_octave */
+    rank_zero = ((float_bias + rank_octave) << float_bits) - (1 << rank_bits),
+    rank_half = 1 << (rank_bits - 1)
+};
 
-ENGINE_CLONES static void units_store(const float *values, size_t count, float times, int8_t *units)
+_Static_assert(1 << (float_bits - rank_bits) == unit_octave_steps, "units are bits of a float");
+
+/* The bits of a float but for its sign: of larger ones they are more. */
+static inline int32_t float_size_bits(float value)
 {
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* The bits that rank 0 would begin with. */
+static inline int32_t rank_base(int odd)
+{
+    return rank_zero + odd * ((1 << rank_bits) / unit_step) - rank_half;
+}
+
+ENGINE_CLONES int units_rank(const float *values, size_t count, int odd)
+{
+    int32_t most = 0;
     for (size_t i = 0; i < count; i++) {
-        float size = fabsf(values[i]) * times * (1 / values_peak);
-        float unit = sqrtf(size < 1 ? size : 1) * unit_peak + 0.5f;
-        units[i] = (int8_t)(int)copysignf(unit, values[i]);
+        const int32_t bits = float_size_bits(values[i]);
+        most = bits > most ? bits : most;
+    }
+    return (most - rank_base(odd)) >> rank_bits;
+}
+
+ENGINE_CLONES void units_store(const float *values, size_t count, int odd, int floor_rank, int8_t *units)
+{
+    const int32_t base = rank_base(odd);
+    for (size_t i = 0; i < count; i++) {
+        int size = ((float_size_bits(values[i]) - base) >> rank_bits) - floor_rank;
+        size = size > 0 ? size : 0;
+        size = size < unit_peak ? size : unit_peak;
+        units[i] = (int8_t)(values[i] < 0 ? -size : size);
     }
 }
 
-/* The largest size of count values and of largest. */
-ENGINE_CLONES static float values_largest(const float *values, size_t count, float largest)
+ENGINE_CLONES void units_lower(int8_t *units, size_t count, int ranks)
 {
-    enum { lanes = 16 };
-    float most[lanes] = {largest};
-    for (size_t first = 0; first < count; first += lanes) {
-        const size_t some = count - first < lanes ? count - first : lanes;
-        for (size_t i = 0; i < some; i++) {
-            const float size = fabsf(values[first + i]);
-            most[i] = size > most[i] ? size : most[i];
-        }
+    for (size_t i = 0; i < count; i++) {
+        int size = (units[i] < 0 ? -units[i] : units[i]) - ranks;
+        size = size > 0 ? size : 0;
+        units[i] = (int8_t)(units[i] < 0 ? -size : size);
     }
-    for (size_t i = 0; i < lanes; i++)
-        largest = most[i] > largest ? most[i] : largest;
-    return largest;
+}
+
+/* How large the largest will be nobody knows before: what is stored gives way by whole octaves. */
+static void job_make_room(struct job *job, int rank)
+{
+    const int missing = rank - unit_peak - job->floor_rank;
+    if (missing <= 0)
+        return;
+    const int ranks = (missing + unit_octave_steps - 1) / unit_octave_steps * unit_octave_steps;
+    units_lower(job->units, job->stored, ranks);
+    job->floor_rank += ranks;
 }
 
 static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
@@ -94,8 +134,12 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
         pixels_to_grey(values, count);
     const float *drawn = values + (begin - (size_t)x) * job->colors;
     const size_t samples = (wide - begin) * job->colors;
-    job->largest = values_largest(drawn, samples, job->largest);
-    units_store(drawn, samples, job->times, job->units + ((size_t)y * image->width_px + begin) * job->colors);
+    const size_t first = ((size_t)y * image->width_px + begin) * job->colors;
+    const int odd = unit_odd((uint32_t)y);
+    job_make_room(job, units_rank(drawn, samples, odd));
+    units_store(drawn, samples, odd, job->floor_rank, job->units + first);
+    if (first + samples > job->stored)
+        job->stored = first + samples;
 }
 
 /*
@@ -112,44 +156,10 @@ static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hi
     return textured * 200 < count;
 }
 
-/* True when hardly one unit in a thousand uses more than a sixth of the steps. */
-ENGINE_CLONES static bool units_are_coarse(const int8_t *units, size_t count)
-{
-    enum { row = 4096, sixth = unit_peak / 6 };
-    size_t large = 0;
-    for (size_t first = 0; first < count; first += row) {
-        const size_t end = first + row < count ? first + row : count;
-        unsigned some = 0;
-        for (size_t i = first; i < end; i++)
-            some += units[i] > sixth || units[i] < -sixth;
-        large += some;
-    }
-    return large * 1000 < count;
-}
-
-/*
- * Most pictures use a sixth of the steps at least.  Some, those of one colour above all,
- * would use few: they are drawn on once more, in steps as fine as the largest allows.
- */
-static enum iw_error job_run(struct job *job, const struct net *net)
-{
-    enum { block_parts = net_block_px / canvas_block_px };
-    const struct net_ends ends = {job_pixels, job_mask,          job_noise,          job_sink,
-                                  job,        job->way->network, job->way->amplitude};
-    const unsigned rows = job->canvas.rows / block_parts, columns = job->canvas.columns / block_parts;
-    const struct image *image = job->canvas.image;
-    job->times = 1;
-    enum iw_error error = net_run(net, rows, columns, &ends);
-    if (error != IW_OK || job->largest <= 0 ||
-        !units_are_coarse(job->units, (size_t)image->width_px * image->height_px * job->colors))
-        return error;
-    job->times = values_peak / job->largest;
-    return net_run(net, rows, columns, &ends);
-}
-
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
                            uint64_t seed, int8_t *units, bool *is_bare)
 {
+    enum { block_parts = net_block_px / canvas_block_px };
     struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
     canvas_init(&job.canvas, image, seed);
     float *mask = canvas_mask(&job.canvas, &way->hiding);
@@ -158,7 +168,10 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
     job.mask = mask;
     *is_bare =
         mask_is_bare(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas), &way->hiding);
-    enum iw_error error = job_run(&job, net);
+    const struct net_ends ends = {job_pixels, job_mask,     job_noise,     job_sink,
+                                  &job,       way->network, way->amplitude};
+    enum iw_error error =
+        net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     free(mask);
     return error;
 }

@@ -142,59 +142,60 @@ static bool image_same(const struct image *left, const struct image *right)
 
 /* ---- the perturbation */
 
-/* What protect_unit.c says of its units: signed roots, and what the largest stands for. */
-static const double units_peak = 0.16;
-
-static double unit_stored(double value)
+/*
+ * What protect_unit.h says of its units: 127 is the seventh of the last octave of sixteen, which begins at
+ * the power of two that is given; so far values are rounded to it.
+ */
+static double unit_limit(uint32_t y, double power)
 {
-    return copysign(127 * sqrt(fmin(1, fabs(value) / units_peak)), value);
+    return (8 + 6 + (2 * (y % 8) + 1) / 16.0 + 0.5) / 8 * power;
 }
 
-static double unit_read(double unit)
+/* Half a step where the larger of a value and its unit lies: a step is an eighth of the octave's beginning.
+ */
+static double unit_half_step(double value, double read)
 {
-    return copysign(units_peak * unit * unit / (127 * 127), unit);
-}
-
-/* How much finer they are: where hardly one in a thousand uses more than a sixth of them, as the largest
- * allows. */
-static double unit_times(const float *values, size_t count)
-{
-    size_t large = 0;
-    double largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        large += fabs(round(unit_stored((double)values[i]))) > 127 / 6;
-        largest = fmax(largest, fabs((double)values[i]));
-    }
-    return large * 1000 < count ? units_peak / largest : 1;
+    double larger = fmax(fabs(value), fabs(read));
+    return larger > 0 ? ldexp(1, ilogb(larger) - 4) : 0;
 }
 
 /*
  * The unit perturbation of the recorded picture is the framework's, for either network, within 2e-5,
- * but for its rounding to 127 roots on each side.  Read off a grey 16-bit picture, where a
- * scale of a quarter of a level leaves every step apart.
+ * but for its rounding to small floats.  Read off a grey 16-bit picture, at a scale that moves none by more
+ * than a sample may be moved; rounding there counts, too.  Of the power the rounding changes little.
  */
 enum { recorded_width = 75, recorded_height = 58, recorded_samples = recorded_width * recorded_height * 3 };
+
+static double recorded_power_of_two(const float *recorded)
+{
+    double power = ldexp(1, -48);
+    for (unsigned i = 0; i < recorded_samples; i++)
+        while (fabs((double)recorded[i]) >= unit_limit(i / (recorded_width * 3), power))
+            power *= 2;
+    return power;
+}
 
 static void recorded_compare(const float *recorded, enum protect_strength strength)
 {
     enum { width = recorded_width, height = recorded_height, seed = 7, samples = recorded_samples };
+    static const double scale = 0.45;
     struct image image = image_drawn(width, height, 3, 16, recorded_level);
     struct image grey = image_made(width, height, 3, 16);
     struct protect_plan *plan;
     CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, strength, seed), IW_OK);
     for (unsigned i = 0; i < samples; i++)
         ((uint16_t *)grey.pixels)[i] = 32768;
-    protect_render(plan, &grey, 0.25);
-    double worst = 0, power = 0, times = unit_times(recorded, samples);
+    protect_render(plan, &grey, scale);
+    double value_of_step = recorded_power_of_two(recorded) * 14.5 / 8 / (127 * scale * 257);
+    double worst = 0, power = 0, recorded_power = 0;
     for (unsigned i = 0; i < samples; i++) {
-        double level = (((uint16_t *)grey.pixels)[i] - 32768) / (0.25 * 257);
-        double unit = round(copysign(sqrt(127 * fabs(level)), level));
-        double rounded = units_peak * (fabs(unit) + 0.25) / (127 * 127);
-        worst = fmax(worst, fabs(unit_read(unit) - (double)recorded[i] * times) - rounded);
-        power += unit * unit;
+        double value = (double)recorded[i], read = (((uint16_t *)grey.pixels)[i] - 32768) * value_of_step;
+        worst = fmax(worst, fabs(read - value) - unit_half_step(value, read) - value_of_step / 2);
+        power += read * read;
+        recorded_power += value * value;
     }
-    CU_ASSERT(worst <= 2e-5 * times);
-    CU_ASSERT(power / samples > 4);
+    CU_ASSERT(worst <= 2e-5);
+    CU_ASSERT(fabs(power / recorded_power - 1) < 0.01);
     protect_plan_free(plan);
     free(image.pixels);
     free(grey.pixels);

@@ -1,0 +1,123 @@
+/* The small floats that a perturbation is kept in. */
+#include "engine/protect_unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <CUnit/Basic.h>
+
+static long size_of(int unit, uint32_t y)
+{
+    return (long)unit_mantissa(unit, unit_odd(y)) << unit_octave(unit);
+}
+
+static void test_sizes_rise(void)
+{
+    for (uint32_t y = 0; y < unit_rows; y++)
+        for (int unit = 2; unit <= unit_peak; unit++)
+            CU_ASSERT(size_of(unit, y) > size_of(unit - 1, y));
+}
+
+/* What moves by some levels and a half does so at no scale at which an odd part of it does, too. */
+static void test_no_odd_multiples(void)
+{
+    for (uint32_t y = 0; y < unit_rows; y++)
+        for (int unit = 2; unit <= unit_peak; unit++)
+            for (int less = 1; less < unit; less++)
+                CU_ASSERT(size_of(unit, y) % size_of(less, y) != 0 ||
+                          size_of(unit, y) / size_of(less, y) % 2 == 0);
+}
+
+/* The rows' sizes are all different, in even steps. */
+static void test_rows_differ(void)
+{
+    for (int unit = 1; unit <= unit_peak; unit++) {
+        for (uint32_t y = 1; y < unit_rows; y++)
+            CU_ASSERT_EQUAL(size_of(unit, y) - size_of(unit, y - 1), 2L << unit_octave(unit));
+        CU_ASSERT(unit == unit_peak || size_of(unit + 1, 0) > size_of(unit, unit_rows - 1));
+    }
+}
+
+/* What a unit stands for where 1 has the largest that fits. */
+static double value_of(int unit, uint32_t y, double largest)
+{
+    double size = unit == 0 ? 0 : (double)size_of(unit < 0 ? -unit : unit, y);
+    return copysign(size * largest / (double)size_of(unit_peak, y), (double)unit);
+}
+
+/* Half a step of the octave that a value or its unit lies in, the larger of both; sizes of a row's first
+ * octave begin with 128. */
+static double half_step(double value, double read, uint32_t y, double largest)
+{
+    double size = fmax(fabs(value), fabs(read)) / largest * (double)size_of(unit_peak, y);
+    return ldexp(1, ilogb(size / 128)) * unit_step / 2 * largest / (double)size_of(unit_peak, y);
+}
+
+/* Values of fifteen octaves come back within half a step, on either side of 0. */
+static void test_values_come_back(void)
+{
+    for (uint32_t y = 0; y < unit_rows; y++) {
+        double largest = (14 + unit_odd(y) / 16.0) / 8 * 0.25;
+        int8_t unit;
+        float value = (float)largest;
+        int floor_rank = units_rank(&value, 1, unit_odd(y)) - unit_peak;
+        CU_ASSERT_EQUAL(floor_rank % unit_octave_steps, 0);
+        for (double size = largest; size > ldexp(largest, -15); size *= 0.9991) {
+            value = (float)size;
+            units_store(&value, 1, unit_odd(y), floor_rank, &unit);
+            double read = value_of(unit, y, largest);
+            CU_ASSERT(fabs(read - (double)value) <= 1.0001 * half_step((double)value, read, y, largest));
+            float opposite = -value;
+            int8_t other;
+            units_store(&opposite, 1, unit_odd(y), floor_rank, &other);
+            CU_ASSERT_EQUAL(other, -unit);
+        }
+    }
+}
+
+/* Units made lower are those that would have been stored, small ones and 0 among them. */
+static void test_lower(void)
+{
+    enum { count = 1000 };
+    float values[count];
+    int8_t units[count], again[count];
+    for (int i = 0; i < count; i++)
+        values[i] = (float)(pow(1.02, -i) * (i % 3 - 1));
+    for (uint32_t y = 0; y < unit_rows; y++) {
+        int rank = units_rank(values, count, unit_odd(y));
+        int floor_rank = (rank - unit_peak + unit_octave_steps) / unit_octave_steps * unit_octave_steps;
+        for (int ranks = 0; ranks <= 160; ranks += unit_octave_steps) {
+            units_store(values, count, unit_odd(y), floor_rank, units);
+            units_lower(units, count, ranks);
+            units_store(values, count, unit_odd(y), floor_rank + ranks, again);
+            CU_ASSERT_EQUAL(memcmp(units, again, count), 0);
+        }
+    }
+}
+
+/* No value is nothing; what is too large for units, or no number, is the largest. */
+static void test_ends(void)
+{
+    float values[] = {0, -0.0f, 1e-30f, -1e-42f, 1e30f, -INFINITY, NAN};
+    static const int8_t wanted[] = {0, 0, 0, 0, unit_peak, -unit_peak, unit_peak};
+    int8_t units[sizeof wanted];
+    units_store(values, sizeof wanted, unit_odd(0), 256, units);
+    CU_ASSERT_EQUAL(memcmp(units, wanted, sizeof wanted), 0);
+}
+
+int main(void)
+{
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("protect_unit", NULL, NULL);
+    CU_add_test(suite, "sizes rise", test_sizes_rise);
+    CU_add_test(suite, "no size is an odd multiple of another", test_no_odd_multiples);
+    CU_add_test(suite, "the sizes of eight rows lie between one another", test_rows_differ);
+    CU_add_test(suite, "values come back within half a step", test_values_come_back);
+    CU_add_test(suite, "units give way by octaves", test_lower);
+    CU_add_test(suite, "what is out of range", test_ends);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+    CU_cleanup_registry();
+    return failures == 0 ? 0 : 1;
+}
