@@ -16,25 +16,27 @@ LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those wid
 ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
+GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 MARGIN = 256  # of repeated pixels around a picture
 
 
 class Way:
-    """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; and how far what is
-    drawn first moves what the next pass looks at, where the mask is 1."""
+    """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
+    drawn first moves what the next pass looks at, where the mask is 1; and how many times as much is drawn of blue
+    against yellow where the mask is low."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude):
-        self.psnr_db, self.network, self.amplitude = psnr_db, network, amplitude
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue):
+        self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.22, 0.0025, 0.045),
-    "standard": Way(37, FAINT, 0.00008, 0.18, 0.0011, 0.039),
-    "high": Way(34, STRONG, 0.0003, 0.10, 0.003, 0.08),
+    "low": Way(40, FAINT, 0.00005, 0.22, 0.0025, 0.045, 1),
+    "standard": Way(37, FAINT, 0.00008, 0.18, 0.0011, 0.039, 1),
+    "high": Way(34, STRONG, 0.0003, 0.10, 0.003, 0.08, 1),
 }
 STANDARD = WAYS["standard"]
 
@@ -155,7 +157,7 @@ class Generator(nn.Module):
         raw = self.coarse.moved(small, small + way.amplitude * unit) * hides
         wide = soft(doubled(raw))
         raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide * mask)
-        return hidden(x, soft(raw * mask) + self.shares[1] * wide, mask)
+        return hidden(x, soft(blued(raw, mask, way.blue) * mask) + self.shares[1] * wide, mask, way.blue)
 
 
 def network_of(state):
@@ -178,10 +180,16 @@ def bounded(raw, mask):
     return soft(raw * mask) * mask
 
 
-def hidden(x, drawn, mask):
+def blued(drawn, mask, blue):
+    """Of blue against yellow, which is hardly seen, blue times as much where the mask is low; luma stays."""
+    more = (drawn[:, 2:] - luma_of(drawn)) * ((blue - 1) * (1 - mask) / (1 + (blue - 1) * mask))
+    return drawn + torch.cat([0 * more, GREEN_OF_BLUE * more, more], 1)
+
+
+def hidden(x, drawn, mask, blue):
     """What is drawn, its luma companded to what the picture hides of each frequency, under the mask."""
     luma = luma_of(drawn)
-    return (drawn + (companded(luma, luma_of(x)) - luma)) * mask
+    return blued(drawn + (companded(luma, luma_of(x)) - luma), mask, blue) * mask
 
 
 def luma_of(x):

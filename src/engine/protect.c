@@ -10,11 +10,11 @@
 #include "engine/protect_unit.h"
 
 enum {
-    delta_peak = 63, /* no sample moves by more levels (of 255) than this */
+    delta_peak = 22, /* no sample moves by more levels (of 255) than this: the peak of the strength high */
     room_count = delta_peak + 1,
     histogram_places = room_count * (unit_peak + 1),
-    scale_halvings = 40,     /* of the bisection */
-    scale_peak = delta_peak, /* where a 127th of the largest unit moves by delta_peak */
+    scale_halvings = 40, /* of the bisection */
+    scale_peak = 63,     /* where a 127th of the largest unit would move by so many levels */
     step_bits = 30, /* what a unit moves by is its size in steps of 2^-30 levels where samples have 8 bits */
     run_samples = 256, /* counted together */
     clip_samples = 64  /* moved together unless one of them would be clipped */
@@ -23,11 +23,19 @@ enum {
 /* Where nothing hides anything, no more than the strength low. */
 static const double bare_psnr_db = 40;
 
+/*
+ * Of a picture that hides little no more than this share of the error is in samples that move by as much as
+ * the strength lets any.  Skies stay below; in flat art, where outlines alone hide something, more would be
+ * flecks.
+ */
+static const double peak_share_max = 0.5;
+
 struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
-    bool is_bare; /* nowhere any texture that would hide something */
+    int peak; /* what no sample moves by more than, in levels of 255 */
+    enum unit_hiding hiding;
     double scale; /* of the last protect_render; 0: none */
     /* How many samples of every eighth row at histogram_place; once all are counted, with that room or
      * more. */
@@ -38,17 +46,19 @@ struct protect_plan {
 /* ---- strengths */
 
 /*
- * What is less strong hides better: flat parts take less.  tools/generator.py has
- * the same ways.
+ * What is less strong hides better: flat parts take less.  The peak is what no sample moves by more than, in
+ * levels of 255, some four and a half times the root of the mean square.  tools/generator.py has the same
+ * ways.
  */
 static const struct {
     const char *name;
     double psnr_db;
+    int peak;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, {NETWORK_FAINT, {0.00005f, 0.22f, 0.0025f}, 0.045f}},
-    [PROTECT_STANDARD] = {"standard", 37, {NETWORK_FAINT, {0.00008f, 0.18f, 0.0011f}, 0.039f}},
-    [PROTECT_HIGH] = {"high", 34, {NETWORK_STRONG, {0.0003f, 0.1f, 0.003f}, 0.08f}},
+    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.0025f}, 0.045f, 1}},
+    [PROTECT_STANDARD] = {"standard", 37, 16, {NETWORK_FAINT, {0.00008f, 0.18f, 0.0011f}, 0.039f, 1}},
+    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.0003f, 0.1f, 0.003f}, 0.08f, 1}},
 };
 
 double protect_strength_db(enum protect_strength strength)
@@ -201,8 +211,9 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->height_px = image->height_px;
     new->colors = colors;
     new->depth_bits = image->depth_bits;
+    new->peak = strengths[strength].peak;
     enum iw_error error =
-        unit_compute(&protect->net, image, &strengths[strength].way, seed, new->units, &new->is_bare);
+        unit_compute(&protect->net, image, &strengths[strength].way, seed, new->units, &new->hiding);
     if (error != IW_OK) {
         free(new);
         return error;
@@ -224,10 +235,10 @@ void protect_plan_free(struct protect_plan *plan)
  * Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop.  A mantissa
  * times the most steps has less than 30 bits, so that what it takes for the size of 0 comes to nothing.
  */
-static inline int delta_of8(int size, int odd, int steps)
+static inline int delta_of8(int size, int odd, int steps, int peak)
 {
     int delta = ((unit_mantissa(size, odd) * steps >> (step_bits - 1 - unit_octave(size))) + 1) >> 1;
-    return delta < delta_peak ? delta : delta_peak;
+    return delta < peak ? delta : peak;
 }
 
 /* At scale 1 the largest unit moves by unit_peak levels. */
@@ -240,9 +251,9 @@ static int steps_of(double scale)
 static double delta_of(const struct protect_plan *plan, int size, int odd, double scale)
 {
     if (plan->depth_bits == 8)
-        return delta_of8(size, odd, steps_of(scale));
+        return delta_of8(size, odd, steps_of(scale), plan->peak);
     double share = size > 0 ? (double)(unit_mantissa(size, odd) << unit_octave(size)) / unit_peak_size : 0;
-    return fmin(share * unit_peak * scale, delta_peak);
+    return fmin(share * unit_peak * scale, plan->peak);
 }
 
 /* What the largest unit that fits into each room becomes: what a sample moves by that would be clipped. */
@@ -256,32 +267,61 @@ static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room
     }
 }
 
-/* The sum of squared errors of every eighth row. */
-static double rows_error(const struct protect_plan *plan, uint32_t first_row, double scale)
+/* Sums of squared errors: of all samples, and of those that would move by the peak if they had room. */
+struct squares {
+    double all, at_peak;
+};
+
+/* Of every eighth row. */
+static struct squares rows_squares(const struct protect_plan *plan, uint32_t first_row, double scale)
 {
-    double sum = 0, deltas[unit_peak + 1], fitting[room_count];
+    struct squares squares = {0};
+    double deltas[unit_peak + 1], fitting[room_count];
     for (int unit = 0; unit <= unit_peak; unit++)
         deltas[unit] = delta_of(plan, unit, unit_odd(first_row), scale);
     fitting_fill(deltas, fitting);
     for (int unit = 1; unit <= unit_peak; unit++) {
-        double before = 0;
+        double sum = 0, before = 0;
         for (int room = 0; room < room_count && before < deltas[unit]; room++) {
             double moved = fmin(deltas[unit], fitting[room]);
             double more = moved * moved - before * before;
             sum += (double)plan->histogram[first_row][histogram_place(room, unit)] * more;
             before = moved;
         }
+        squares.all += sum;
+        squares.at_peak += deltas[unit] >= plan->peak ? sum : 0;
     }
-    return sum;
+    return squares;
+}
+
+static struct squares plan_squares(const struct protect_plan *plan, double scale)
+{
+    struct squares squares = {0};
+    for (uint32_t first_row = 0; first_row < unit_rows; first_row++) {
+        const struct squares rows = rows_squares(plan, first_row, scale);
+        squares.all += rows.all;
+        squares.at_peak += rows.at_peak;
+    }
+    return squares;
+}
+
+/* How many samples are counted, those that cannot move as well. */
+static double plan_samples(const struct protect_plan *plan)
+{
+    return (double)plan->width_px * plan->height_px * plan->colors;
 }
 
 /* Mean square error in levels of 255. */
 static double plan_error(const struct protect_plan *plan, double scale)
 {
-    double sum = 0;
-    for (uint32_t first_row = 0; first_row < unit_rows; first_row++)
-        sum += rows_error(plan, first_row, scale);
-    return sum / ((double)plan->width_px * plan->height_px * plan->colors);
+    return plan_squares(plan, scale).all / plan_samples(plan);
+}
+
+static bool scale_is_too_much(const struct protect_plan *plan, double scale, double wanted)
+{
+    const struct squares squares = plan_squares(plan, scale);
+    return squares.all > wanted * plan_samples(plan) ||
+           (plan->hiding == UNIT_HIDES_LITTLE && squares.at_peak > squares.all * peak_share_max);
 }
 
 double protect_plan_psnr(const struct protect_plan *plan, double scale)
@@ -291,12 +331,12 @@ double protect_plan_psnr(const struct protect_plan *plan, double scale)
 
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited)
 {
-    double given_db = plan->is_bare ? fmax(psnr_db, bare_psnr_db) : psnr_db;
+    double given_db = plan->hiding == UNIT_HIDES_NOTHING ? fmax(psnr_db, bare_psnr_db) : psnr_db;
     double wanted = 255.0 * 255.0 / pow(10, given_db / 10);
     double low = 0, high = scale_peak;
     for (unsigned step = 0; step < scale_halvings; step++) {
         double middle = (low + high) / 2;
-        if (plan_error(plan, middle) > wanted)
+        if (scale_is_too_much(plan, middle, wanted))
             high = middle;
         else
             low = middle;
@@ -314,7 +354,7 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
 /* What each unit of a row adds to a sample, -unit_peak..unit_peak from the middle on. */
 struct deltas {
     int values[2 * unit_peak + 1];
-    int odd, steps;              /* where samples have 8 bits: what delta_of8 takes */
+    int odd, steps, peak;        /* where samples have 8 bits: what delta_of8 takes */
     uint8_t fitting[room_count]; /* there: the largest unit that fits into each room */
 };
 
@@ -322,6 +362,7 @@ static void deltas_fill_row(const struct protect_plan *plan, double scale, int o
 {
     deltas->odd = odd;
     deltas->steps = steps_of(scale);
+    deltas->peak = plan->peak;
     for (int unit = 0; unit <= unit_peak; unit++) {
         double delta = delta_of(plan, unit, odd, scale);
         int rounded = (int)lrint(plan->depth_bits == 8 ? delta : delta * levels_16bit);
@@ -329,7 +370,7 @@ static void deltas_fill_row(const struct protect_plan *plan, double scale, int o
         deltas->values[unit_peak - unit] = -rounded;
     }
     for (int room = 0, unit = 0; room < room_count; room++) {
-        while (unit < unit_peak && delta_of8(unit + 1, odd, deltas->steps) <= room)
+        while (unit < unit_peak && delta_of8(unit + 1, odd, deltas->steps, deltas->peak) <= room)
             unit++;
         deltas->fitting[room] = (uint8_t)unit;
     }
@@ -378,10 +419,10 @@ static void row_render_any(const struct protect_plan *plan, const struct image *
 ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *units, size_t count,
                                          const struct deltas *deltas, uint8_t *moved)
 {
-    const int odd = deltas->odd, steps = deltas->steps;
+    const int odd = deltas->odd, steps = deltas->steps, peak = deltas->peak;
     int all = 0;
     for (size_t i = 0; i < count; i++) {
-        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps);
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps, peak);
         int value = samples[i] + (units[i] < 0 ? -delta : delta);
         moved[i] = (uint8_t)value;
         all |= value;
@@ -394,7 +435,7 @@ ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *res
                                           const struct deltas *deltas)
 {
     uint8_t most[clip_samples];
-    const int odd = deltas->odd, steps = deltas->steps;
+    const int odd = deltas->odd, steps = deltas->steps, peak = deltas->peak;
     for (size_t i = 0; i < count; i++) {
         int room = units[i] < 0 ? samples[i] : 255 - samples[i];
         most[i] = (uint8_t)(room < delta_peak ? room : delta_peak);
@@ -404,7 +445,7 @@ ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *res
     for (size_t i = 0; i < count; i++) {
         int unit = units[i], size = unit < 0 ? -unit : unit;
         size = size < most[i] ? size : most[i];
-        int delta = delta_of8(size, odd, steps);
+        int delta = delta_of8(size, odd, steps, peak);
         units[i] = (int8_t)(unit < 0 ? -size : size);
         samples[i] = (uint8_t)(samples[i] + (unit < 0 ? -delta : delta));
     }
@@ -472,9 +513,9 @@ static void row_undo(const struct protect_plan *plan, const struct image *image,
 ENGINE_CLONES static void row_undo8(uint8_t *samples, const int8_t *units, size_t count,
                                     const struct deltas *deltas)
 {
-    const int odd = deltas->odd, steps = deltas->steps;
+    const int odd = deltas->odd, steps = deltas->steps, peak = deltas->peak;
     for (size_t i = 0; i < count; i++) {
-        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps);
+        int delta = delta_of8(units[i] < 0 ? -units[i] : units[i], odd, steps, peak);
         samples[i] = (uint8_t)(samples[i] - (units[i] < 0 ? -delta : delta));
     }
 }

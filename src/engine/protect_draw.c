@@ -39,6 +39,17 @@ ENGINE_CLONES void draw_recast(float *restrict values, const float *restrict lum
             values[i * draw_colors + color] += luma[i] - luma_before[i];
 }
 
+ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask, float blue, size_t count)
+{
+    const float green_of_blue = -0.114f / 0.587f; /* what keeps luma where blue changes */
+    for (size_t i = 0; i + 2 < count; i += draw_colors) {
+        const float luma = 0.299f * values[i] + 0.587f * values[i + 1] + 0.114f * values[i + 2];
+        const float more = (values[i + 2] - luma) * ((blue - 1) * (1 - mask[i]) / (1 + (blue - 1) * mask[i]));
+        values[i + 1] += green_of_blue * more;
+        values[i + 2] += more;
+    }
+}
+
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -29,6 +29,12 @@ void draw_luma(const float *pixels, size_t count, float *luma);
  * pixels. */
 void draw_recast(float *values, const float *luma, const float *luma_before, size_t count);
 
+/*
+ * Blue against yellow, which is hardly seen, blue times as much where the mask is low and no more than before
+ * where it is 1; luma stays.  To be called before draw_hidden.
+ */
+void draw_blued(float *values, const float *mask, float blue, size_t count);
+
 /* values + times * added */
 void draw_added(float *values, const float *added, float times, size_t count);
 

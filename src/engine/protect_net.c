@@ -264,6 +264,7 @@ static void make_drawn_fine(struct run *run, int at, const struct conv_rows *row
     for (unsigned i = 0; i < 2; i++) {
         drawn_take(run, at, rows, row, i);
         wide_take(run, at, rows->before, i);
+        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
         draw_softened(rows->outputs[i], step_values(run, at));
         draw_added(rows->outputs[i], run->wide, run->weights->share_kept, step_values(run, at));
@@ -296,6 +297,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
         mask_take(run, at, row + i);
         memcpy(rows->outputs[i], drawn, step_values(run, at) * sizeof *drawn);
         draw_recast(rows->outputs[i], luma, before, step_values(run, at));
+        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
 }

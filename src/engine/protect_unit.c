@@ -156,8 +156,19 @@ static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hi
     return textured * 200 < count;
 }
 
+static enum unit_hiding mask_hiding(const float *mask, size_t count, const struct canvas_hiding *hiding)
+{
+    static const double little = 0.05;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)mask[i];
+    if (mask_is_bare(mask, count, hiding))
+        return UNIT_HIDES_NOTHING;
+    return sum < little * (double)count ? UNIT_HIDES_LITTLE : UNIT_HIDES;
+}
+
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, bool *is_bare)
+                           uint64_t seed, int8_t *units, enum unit_hiding *hiding)
 {
     enum { block_parts = net_block_px / canvas_block_px };
     struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
@@ -166,10 +177,10 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
     if (mask == NULL)
         return IW_NO_MEMORY;
     job.mask = mask;
-    *is_bare =
-        mask_is_bare(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas), &way->hiding);
-    const struct net_ends ends = {job_pixels, job_mask,     job_noise,     job_sink,
-                                  &job,       way->network, way->amplitude};
+    *hiding =
+        mask_hiding(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas), &way->hiding);
+    const struct net_ends ends = {job_pixels, job_mask,     job_noise,      job_sink,
+                                  &job,       way->network, way->amplitude, way->blue};
     enum iw_error error =
         net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
     free(mask);

@@ -52,11 +52,19 @@ static inline int unit_octave(int size)
     return (size - 1) >> 3;
 }
 
+/* How much a picture hides. */
+enum unit_hiding {
+    UNIT_HIDES,        /* as photographs do */
+    UNIT_HIDES_LITTLE, /* only in a small part of it, as flat art does along its outlines */
+    UNIT_HIDES_NOTHING /* it has nowhere any texture: one colour, or a gradient that was drawn */
+};
+
 /* What a strength asks of the unit perturbation. */
 struct unit_way {
     enum net_network network;
     struct canvas_hiding hiding;
     float amplitude; /* how far what is drawn moves what the next pass looks at, where the mask is 1 */
+    float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
 };
 
 /*
@@ -74,10 +82,9 @@ void units_lower(int8_t *units, size_t count, int ranks);
 
 /*
  * Fills units, all 0 before, row by row, one value a pixel for a grey picture and three for
- * one of RGB; the largest is in the last octave.  is_bare becomes true when there is nowhere any texture that
- * would hide something.  NO_MEMORY.
+ * one of RGB; the largest is in the last octave.  NO_MEMORY.
  */
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, bool *is_bare) IW_MUST_USE;
+                           uint64_t seed, int8_t *units, enum unit_hiding *hiding) IW_MUST_USE;
 
 #endif

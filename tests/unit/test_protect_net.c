@@ -11,6 +11,7 @@
 
 #include "runner.h"
 
+#include "engine/protect_draw.h"
 #include "engine/protect_net.h"
 
 static uint8_t weights[1 << 20];
@@ -133,7 +134,8 @@ static void sums_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, fl
 static void sums_fill(const struct net *net, unsigned rows, unsigned columns, float *values)
 {
     struct sums sums = {values, (size_t)columns * net_block_px * 3};
-    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums, NETWORK_FAINT, 0.05f};
+    const struct net_ends ends = {sums_pixels, sums_mask,     sums_noise, sums_sink,
+                                  &sums,       NETWORK_FAINT, 0.05f,      3};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
@@ -170,6 +172,25 @@ static void test_bands_agree(void)
 }
 
 /* The suite's kernels and the plain ones agree. */
+/* What luma, and blue less luma, of a pixel become. */
+static void test_blue_is_drawn_where_the_mask_is_low(void)
+{
+    static const float times[] = {20, 20.0f / 10.5f, 1}; /* of 20, where the mask is 0, a half and 1 */
+    float mask[9], pixels[9], luma[3], drawn[3];
+    for (unsigned i = 0; i < 9; i++) {
+        mask[i] = 0.5f * (float)(i / 3);
+        pixels[i] = 0.1f * (float)(i % 4) - 0.15f;
+    }
+    draw_luma(pixels, 3, luma);
+    float before[] = {pixels[2] - luma[0], pixels[5] - luma[1], pixels[8] - luma[2]};
+    draw_blued(pixels, mask, 20, 9);
+    draw_luma(pixels, 3, drawn);
+    for (unsigned i = 0; i < 3; i++) {
+        CU_ASSERT_DOUBLE_EQUAL(drawn[i], luma[i], 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(pixels[3 * i + 2] - drawn[i], times[i] * before[i], 1e-5);
+    }
+}
+
 static void test_kernels_agree(void)
 {
     enum { rows = 5, columns = 40, values = rows * columns * values_of_block };
@@ -202,6 +223,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"a wrong or cut weights file is refused", test_weights_refused},
         {"bands agree bit for bit", test_bands_agree},
+        {"blue is drawn where the mask is low, and luma stays", test_blue_is_drawn_where_the_mask_is_low},
         {"kernels agree", test_kernels_agree},
         CU_TEST_INFO_NULL,
     };
