@@ -35,7 +35,7 @@ def dct_8x8():
     return torch.einsum("ai,bj->abij", one, one).reshape(64, 1, 8, 8)
 
 
-DCT, STEPS_85 = dct_8x8(), steps_of(85)[0]
+DCT, STEPS_85 = dct_8x8(), steps_of(85)
 
 
 def levels_of(plane, steps):
@@ -44,9 +44,14 @@ def levels_of(plane, steps):
 
 
 def file_size(y):
-    """About how many bits a JPEG 85 spends on each block of luma: a smooth stand-in for its entropy coder."""
-    levels = levels_of(y[:, :1], STEPS_85)
-    return torch.log2(1 + 1.5 * levels[:, 1:].square()).sum(1).mean((1, 2))
+    """About how many bits a JPEG 85 spends on each block of luma and its share of colour: a smooth stand-in for its
+    entropy coder."""
+    def bits(levels):
+        return torch.log2(1 + 1.5 * levels[:, 1:].square()).sum(1).mean((1, 2))
+
+    small = F.avg_pool2d(y[:, 1:], 2)
+    colours = sum(bits(levels_of(small[:, i:i + 1], STEPS_85[1])) for i in range(2))
+    return bits(levels_of(y[:, :1], STEPS_85[0])) + colours / 4
 
 
 def coded(pictures, codec, quality):

@@ -28,36 +28,38 @@ STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high"
 CODECS = {"jpeg": (("JPEG", 50), ("JPEG", 50), ("JPEG", 75)), "webp": (("WEBP", 70), ("WEBP", 75), ("WEBP", 75))}
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
-    "ssim": (82, 0.21, 0.02),
-    "chroma": (12.5, 0.055, 0.02),
-    "growth": (275, 0.01, 0.04),
-    "visibility": (84, 0.006, 0.06),
-    "flat": (0.56, 0.03, 0.04),
-    "unmasking": (1.9, 0.01, 0.03),
-    "sameness": (0.21, 0.07, 0.015),
-    "tint": (0.024, 0.1, 0.04),
-    "smooth": (0.46, 0.09, 0.04),
-    "lines": (0.085, 0.025, 0.015),
+    "ssim": (79, 0.12, 0.03),
+    "chroma": (18, 0.02, 0.02),
+    "blue": (75, 0.005, 0.02),
+    "growth": (245, 0.001, 0.04),
+    "visibility": (80, 0.02, 0.04),
+    "flat": (0.48, 0.001, 0.04),
+    "unmasking": (1.95, 0.002, 0.03),
+    "sameness": (0.19, 0.013, 0.015),
+    "tint": (0.019, 0.03, 0.04),
+    "smooth": (0.42, 0.15, 0.04),
+    "lines": (0.087, 0.05, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757},
-    "high": {"ssim": 0.82, "visibility": 1.45, "smooth": 2.3, "flat": 1.3, "sameness": 1.9, "lines": 12},
+    "high": {"ssim": 0.85, "visibility": 1.5, "smooth": 2.5, "flat": 1.5, "sameness": 2, "lines": 12},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
-    "sd15": {"none": 0.329, "cut": 0.291, "half": 0.250, "blurred": 0.274, "jpeg": 0.315, "webp": 0.314},
-    "sana": {"none": 0.342, "cut": 0.390, "half": 0.238, "blurred": 0.250, "jpeg": 0.297, "webp": 0.302},
+    "sd15": {"none": 0.335, "cut": 0.285, "half": 0.250, "blurred": 0.268, "jpeg": 0.320, "webp": 0.336},
+    "sana": {"none": 0.350, "cut": 0.405, "half": 0.238, "blurred": 0.250, "jpeg": 0.297, "webp": 0.302},
 }
 FIRST = {  # what a shift weighs to begin with
-    "sd15": {"none": 0.1, "cut": 1.8, "half": 2.7, "blurred": 2.2, "jpeg": 0.1, "webp": 3.4},
-    "sana": {"none": 0.25, "cut": 1.25, "half": 0.1, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
+    "sd15": {"none": 0.05, "cut": 2.2, "half": 2.2, "blurred": 1.3, "jpeg": 0.05, "webp": 5.0},
+    "sana": {"none": 1.5, "cut": 7.0, "half": 0.1, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
 }
-CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
+CATCH_UP = 0.0015  # how fast the weight of one that stays behind grows
 
 
 class Aims:
-    """How much each shift weighs: the more, the further it stays behind its aim; 1 on the average."""
+    """How much each shift weighs: the more, the further it stays behind its aim; 1 on the average.  Held ones stay."""
 
-    def __init__(self, weights):
+    def __init__(self, weights, held):
+        self.held = held
         self.weights = {(name, kind): weights[name] * FIRST[name][kind] for name in weights for kind in AIMS[name]}
 
     def weigh(self, name, kind, shift):
@@ -66,7 +68,7 @@ class Aims:
         self.weights[name, kind] *= math.exp(CATCH_UP * seldom * behind)
         mean = sum(self.weights.values()) / len(self.weights)
         self.weights = {key: max(0.02, value / mean) for key, value in self.weights.items()}
-        return self.weights[name, kind]
+        return self.held.get((name, kind), self.weights[name, kind])
 
     def figures(self):
         return {"%s %s" % key: round(value, 3) for key, value in self.weights.items()}
@@ -157,7 +159,12 @@ def options_of():
     parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
                         help="a bound of LIMITS, times this")
+    parser.add_argument("--held", nargs=3, action="append", default=[], metavar=("ENCODER", "KIND", "WEIGHT"),
+                        help="a weight of FIRST that stays as it is; less than 0, and of what was moved the others keep more")
     options = parser.parse_args()
+    for name, kind, _ in options.held:
+        if kind not in FIRST.get(name, {}):
+            parser.error("--held: there is no %s %s" % (name, kind))
     for name, _ in options.limit:
         if name not in LIMITS:
             parser.error("--limit: there is no %s; there are %s" % (name, ", ".join(LIMITS)))
@@ -172,7 +179,8 @@ def main():
     net = network_of(state)
     net.to(device, memory_format=torch.channels_last)
     course = Course(net, options, groups_of(net), CLIP, pictures=len(pictures), device=device.type)
-    aims = Aims({name: weights[name] for name in encoders})
+    held = {(name, kind): float(weight) for name, kind, weight in options.held}
+    aims = Aims({name: weights[name] for name in encoders}, held)
     limits, seen = Limits({name: float(times) for name, times in options.limit}), {}
     while course.goes_on():
         x = patched(batch_of(pictures, COUNT, SIDE, rng).to(device), rng).contiguous(memory_format=torch.channels_last)

@@ -34,9 +34,9 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.22, 0.0025, 0.045, 1),
-    "standard": Way(37, FAINT, 0.00008, 0.18, 0.0011, 0.039, 1),
-    "high": Way(34, STRONG, 0.0003, 0.10, 0.003, 0.08, 1),
+    "low": Way(40, FAINT, 0.00005, 0.22, 0.00242, 0.045, 1.74),
+    "standard": Way(37, FAINT, 0.00008, 0.20, 0.0010, 0.036, 1.65),
+    "high": Way(34, STRONG, 0.0003, 0.12, 0.0027, 0.08, 1.5),
 }
 STANDARD = WAYS["standard"]
 

@@ -14,11 +14,12 @@ SCALES = (0.0448, 0.2856, 0.3001, 0.3696)  # of MS-SSIM; the last has the weight
 WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
-    [0.008, 0.020, 0.020], [0.004, 0.010, 0.010], [0.003, 0.005, 0.005], [0.003, 0.004, 0.004]])
-GRAIN_SEEN = torch.tensor([0.0035, 0.006, 0.006])  # spread of Y, Cb and Cr that is seen where nothing hides it
+    [0.008, 0.050, 0.020], [0.004, 0.020, 0.010], [0.003, 0.006, 0.005], [0.003, 0.0035, 0.003]])
+GRAIN_SEEN = torch.tensor([0.0035, 0.016, 0.006])  # spread of Y, Cb and Cr that is seen where nothing hides it
 UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
 SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
 LINED = 0.04  # where what hides is as much, lines count for half
+SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # what power of Y, Cb and Cr counts for on flat places
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
@@ -58,19 +59,27 @@ def bands_of(x):
     return bands
 
 
+def seen_in_light(planes):
+    """What thresholds of colour are multiplied by: in the dark it is seen sooner."""
+    luma = blur(planes[:, :1], 2.0)
+    colour = ((luma + 0.1) / 0.6).clamp(0.25, 1.2)
+    return torch.cat([torch.ones_like(luma), colour, colour], 1)
+
+
 def visibility(x, d):
     """Contrast of what is drawn over the contrast that the picture hides in the same band, the fourth power's mean."""
-    total = 0
+    total, light = 0, seen_in_light(x)
     for seen, band in zip(JUST_SEEN.to(x.device), bands_of(torch.cat([x, d], 1))):
         ground, drawn = band.split(3, 1)
         hides = rooted_mean(ground.detach(), 7)
         hides = torch.cat([hides[:, :1], 0.5 * hides[:, 1:] + 0.15 * hides[:, :1]], 1)
-        total = total + (drawn / (seen.view(1, 3, 1, 1) + hides)).pow(4).mean((2, 3)).sum(1)
+        total = total + (drawn / (seen.view(1, 3, 1, 1) * light + hides)).pow(4).mean((2, 3)).sum(1)
+        light = F.avg_pool2d(light, 2)
     return (total + 1e-12) ** 0.25
 
 
 def over_what_hides(d, hides):
-    return d / (torch.tensor([0.006, 0.009, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
+    return d / (torch.tensor([0.006, 0.024, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
 
 
 def hidden_by(x):
@@ -86,7 +95,7 @@ def smooth(x, d):
     """
     hides = hidden_by(x)
     drawn = F.avg_pool2d(d.square(), 9, 1, 4).add(1e-10).sqrt()
-    over = drawn / (GRAIN_SEEN.to(d.device).view(1, 3, 1, 1) + hides / 2)
+    over = drawn / (GRAIN_SEEN.to(d.device).view(1, 3, 1, 1) * seen_in_light(x) + hides / 2)
     return ((over - UNSEEN).clamp_min(0).square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
 
 
@@ -103,18 +112,19 @@ def sameness(x, unit, other):
 
 
 def lines(x, d):
-    """How much thin level lines stand out: the peaks of what a mean along 17 px keeps, over the power, of luma over what
-    hides it; little where much hides."""
+    """How much thin level lines stand out: the peaks of what a mean along 17 px keeps, over the power, of luma and of blue
+    over what hides them; little where much hides."""
     hides = hidden_by(x)
-    over = over_what_hides(d, hides)[:, :1] / (1 + (hides / LINED).pow(4))
+    over = over_what_hides(d, hides)[:, :2] / (seen_in_light(x)[:, :2] * (1 + (hides / LINED).pow(4)))
     level = F.avg_pool2d(over, (1, 17), 1, (0, 8))
     thin = level - F.avg_pool2d(level, (7, 1), 1, (3, 0))
     return thin.pow(4).mean((1, 2, 3)).add(1e-12).sqrt() / (over.square().mean((1, 2, 3)) + 1e-4)
 
 
 def tint(d):
-    """What means over 16x16 px keep of the colour that is drawn: paper that turns green."""
-    return F.avg_pool2d(d[:, 1:], 16).square().mean((1, 2, 3))
+    """What means over 16x16 px keep of the colour that is drawn, of blue a fifth: paper that turns green."""
+    means = F.avg_pool2d(d[:, 1:], 16).square().mean((2, 3))
+    return (means * torch.tensor([0.2, 1], device=d.device)).mean(1)
 
 
 @torch.no_grad()
@@ -124,9 +134,10 @@ def flat_places(x):
 
 
 def unmasking(unit, mask):
-    """How far what is drawn undoes its mask, drawing less where it may draw more: 0 where it follows it, as log2."""
-    power, granted = unit.square().mean((1, 2, 3)), mask.square().mean((1, 2, 3))
-    return torch.log2((unit / mask).square().mean((1, 2, 3)) * granted / (power + 1e-12) + 1e-3)
+    """How far the luma of what is drawn undoes its mask, less where it may draw more: 0 where it follows it, as log2."""
+    luma = planes_of(unit)[:, :1]
+    power, granted = luma.square().mean((1, 2, 3)), mask.square().mean((1, 2, 3))
+    return torch.log2((luma / mask).square().mean((1, 2, 3)) * granted / (power + 1e-12) + 1e-3)
 
 
 def measures(x, y, unit, mask):
@@ -136,9 +147,10 @@ def measures(x, y, unit, mask):
     similar = ms_ssim(cx, cy)
     return {
         "ssim": (1 - similar[:, 0]) / power,
-        "chroma": (1 - similar[:, 1:].mean(1)) / power,
+        "blue": (1 - similar[:, 1]) / power,
+        "chroma": (1 - similar[:, 2]) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
-        "flat": ((y - x).square().sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
+        "flat": ((d.square() * SEEN_FLAT.to(d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
         "tint": tint(d) / power,
         "smooth": smooth(cx, d),
