@@ -42,7 +42,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757},
-    "high": {"ssim": 0.85, "visibility": 1.5, "smooth": 2.5, "flat": 1.5, "sameness": 2, "lines": 12},
+    "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
     "sd15": {"none": 0.335, "cut": 0.285, "half": 0.250, "blurred": 0.268, "jpeg": 0.320, "webp": 0.336},

@@ -36,7 +36,7 @@ FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may 
 WAYS = {
     "low": Way(40, FAINT, 0.00005, 0.22, 0.00242, 0.045, 1.74),
     "standard": Way(37, FAINT, 0.00008, 0.20, 0.0010, 0.036, 1.65),
-    "high": Way(34, STRONG, 0.0003, 0.12, 0.0027, 0.08, 1.5),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36),
 }
 STANDARD = WAYS["standard"]
 

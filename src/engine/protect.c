@@ -58,7 +58,7 @@ static const struct {
 } strengths[protect_strength_count] = {
     [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.00242f}, 0.045f, 1.74f}},
     [PROTECT_STANDARD] = {"standard", 37, 16, {NETWORK_FAINT, {0.00008f, 0.20f, 0.0010f}, 0.036f, 1.65f}},
-    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.0003f, 0.12f, 0.0027f}, 0.08f, 1.5f}},
+    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f}},
 };
 
 double protect_strength_db(enum protect_strength strength)
