@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <CUnit/Basic.h>
+#include "runner.h"
 
 static long size_of(int unit, uint32_t y)
 {
@@ -108,16 +108,14 @@ static void test_ends(void)
 
 int main(void)
 {
-    CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("protect_unit", NULL, NULL);
-    CU_add_test(suite, "sizes rise", test_sizes_rise);
-    CU_add_test(suite, "no size is an odd multiple of another", test_no_odd_multiples);
-    CU_add_test(suite, "the sizes of eight rows lie between one another", test_rows_differ);
-    CU_add_test(suite, "values come back within half a step", test_values_come_back);
-    CU_add_test(suite, "units give way by octaves", test_lower);
-    CU_add_test(suite, "what is out of range", test_ends);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
-    CU_cleanup_registry();
-    return failures == 0 ? 0 : 1;
+    CU_TestInfo tests[] = {
+        {"sizes rise", test_sizes_rise},
+        {"no size is an odd multiple of another", test_no_odd_multiples},
+        {"the sizes of eight rows lie between one another", test_rows_differ},
+        {"values come back within half a step", test_values_come_back},
+        {"units give way by octaves", test_lower},
+        {"what is out of range", test_ends},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run("protect_unit", tests);
 }
