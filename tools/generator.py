@@ -19,24 +19,27 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
+SMOOTH = 0.014  # a block whose luma lies so far from a plane counts for half as smooth
+FLAT = 0.002  # one of no higher a mask gets no fine noise
 MARGIN = 256  # of repeated pixels around a picture
 
 
 class Way:
     """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
-    drawn first moves what the next pass looks at, where the mask is 1; and how many times as much is drawn of blue
-    against yellow where the mask is low."""
+    drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
+    against yellow where the mask is low; and of smooth places, which share of what is drawn is left out, and how much
+    fine noise they get."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue):
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, calm, dither):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
-        self.floor, self.knee, self.grain = floor, knee, grain
+        self.floor, self.knee, self.grain, self.calm, self.dither = floor, knee, grain, calm, dither
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.22, 0.00242, 0.045, 1.74),
-    "standard": Way(37, FAINT, 0.00008, 0.20, 0.0010, 0.036, 1.65),
-    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36),
+    "low": Way(40, FAINT, 0.00005, 0.22, 0.00242, 0.045, 1.74, 0, 0),
+    "standard": Way(37, FAINT, 0.00008, 0.20, 0.0010, 0.036, 1.65, 0, 0),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0, 0),
 }
 STANDARD = WAYS["standard"]
 
@@ -157,7 +160,8 @@ class Generator(nn.Module):
         raw = self.coarse.moved(small, small + way.amplitude * unit) * hides
         wide = soft(doubled(raw))
         raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide * mask)
-        return hidden(x, soft(blued(raw, mask, way.blue) * mask) + self.shares[1] * wide, mask, way.blue)
+        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask) + self.shares[1] * wide, mask, way.blue)
+        return drawn * (1 - way.calm * between_blocks(smoothness(x)))
 
 
 def network_of(state):
@@ -192,6 +196,34 @@ def hidden(x, drawn, mask, blue):
     return blued(drawn + (companded(luma, luma_of(x)) - luma), mask, blue) * mask
 
 
+def most_around(blocks):
+    return F.max_pool2d(F.pad(blocks, (1, 1, 1, 1), mode="replicate"), 3, 1)
+
+
+def grained(x, way):
+    """How much fine noise each block may get: as the one beside it hides that hides least, so none where it is flat, or
+    beside something flat, as outlines of drawings are; and none that is not smooth."""
+    least = -most_around(-spread_of(x))
+    return (hiding(least, way) - FLAT).clamp_min(0) * smoothness(x)
+
+
+def smoothness(x):
+    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 beside an outline."""
+    return 1 / (1 + (most_around(spread_of(x)) / SMOOTH).pow(4))
+
+
+def dithered(x, drawn, fine, way):
+    """What is drawn and fine noise where the picture is smooth, but not where it is flat."""
+    return drawn + way.dither * between_blocks(grained(x, way)) * fine
+
+
+def fine_of(noise):
+    """Noise of -1..1, a pixel more on each side, without what is coarse in it; root mean square 1."""
+    kernel = -torch.tensor([1.0, 2, 1])[:, None] * torch.tensor([1.0, 2, 1]) / 16
+    kernel[1, 1] += 1
+    return F.conv2d(noise, (kernel / (kernel.square().sum() / 3).sqrt())[None, None].to(noise.device))
+
+
 def luma_of(x):
     return LUMA[0] * x[:, 0:1] + LUMA[1] * x[:, 1:2] + LUMA[2] * x[:, 2:3]
 
@@ -204,20 +236,35 @@ def around_planes(y):
     return (F.avg_pool2d(apart.square(), 4) - slopes.square().sum(1, keepdim=True) / 16).clamp_min(0)
 
 
-def texture_mask(x, way=STANDARD):
-    """How much each place hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks around a plane,
+def spread_of(x):
+    return around_planes(luma_of(x)).add(1e-8).sqrt()
+
+
+def hiding(spread, way):
+    texture = spread.pow(3) / (spread.square() + way.grain ** 2)
+    return (texture + way.floor) / (texture + way.knee)
+
+
+def block_mask(x, way):
+    """How much each block of 4x4 hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks around a plane,
     so that what only grows lighter, a sky or what is out of focus, hides no more than one colour does.
 
     The neighbourhood takes the mean of square roots, squared, so that one edge beside a
     flat area does not lift the mask there; and no block takes more than twice its own
     spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
-    spread = around_planes(luma_of(x)).add(1e-8).sqrt()
+    spread = spread_of(x)
     root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
     near = torch.minimum(F.avg_pool2d(root, 3, 1).square(), OWN * spread)
-    texture = near.pow(3) / (near.square() + way.grain ** 2)
-    mask = (texture + way.floor) / (texture + way.knee)
-    return F.interpolate(mask, scale_factor=4, mode="bilinear", align_corners=False)
+    return hiding(near, way)
+
+
+def between_blocks(blocks):
+    return F.interpolate(blocks, scale_factor=4, mode="bilinear", align_corners=False)
+
+
+def texture_mask(x, way=STANDARD):
+    return between_blocks(block_mask(x, way))
 
 
 def mixed(value):
@@ -241,6 +288,18 @@ def seeded_noise(seed, rows, columns):
     return torch.from_numpy((numpy.stack(channels) - 127.5) / 127.5)[None]
 
 
+def fine_noise(seed, rows, columns):
+    """A value of -1..1 a pixel, of as many rows and columns (these in multiples of 8) as the padded picture and one more
+    on each side, repeated: a hash for eight of them."""
+    with numpy.errstate(over="ignore"):
+        y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
+        x = numpy.arange(columns // 8, dtype=numpy.uint64)[None, :]
+        key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3) * numpy.uint64(GOLDEN))
+        hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
+    values = numpy.stack([(hashed >> numpy.uint64(8 * i)) & numpy.uint64(255) for i in range(8)], -1).reshape(rows, columns)
+    return F.pad(torch.from_numpy((values.astype(numpy.float32) - 127.5) / 127.5)[None, None], (1, 1, 1, 1), mode="replicate")
+
+
 def grid_offset(seed):
     """Where the picture begins on the grid: left and top, 0 or 16 px."""
     with numpy.errstate(over="ignore"):
@@ -251,7 +310,8 @@ def grid_offset(seed):
 def perturbation(net, x, seeds, way=STANDARD):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
-    return net(x, noise.to(x.device), way)
+    fine = torch.cat([fine_noise(seed, *x.shape[2:]) for seed in seeds])
+    return dithered(x, net(x, noise.to(x.device), way), fine_of(fine).to(x.device), way)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):

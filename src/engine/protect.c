@@ -56,9 +56,12 @@ static const struct {
     int peak;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.00242f}, 0.045f, 1.74f}},
-    [PROTECT_STANDARD] = {"standard", 37, 16, {NETWORK_FAINT, {0.00008f, 0.20f, 0.0010f}, 0.036f, 1.65f}},
-    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f}},
+    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.00242f}, 0.045f, 1.74f, 0, 0}},
+    [PROTECT_STANDARD] = {"standard",
+                          37,
+                          16,
+                          {NETWORK_FAINT, {0.00008f, 0.20f, 0.0010f}, 0.036f, 1.65f, 0, 0}},
+    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f, 0, 0}},
 };
 
 double protect_strength_db(enum protect_strength strength)

@@ -25,6 +25,9 @@ enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float own_times = 2; /* a block's own spread, at most */
+static const float half_smooth =
+    0.014f;                       /* how far luma lies from planes where a block counts as half smooth */
+static const float flat = 0.002f; /* the mask of what gets no fine noise */
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)
@@ -43,6 +46,7 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
     canvas->columns = (image->width_px + canvas->left_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->rows = (image->height_px + canvas->top_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->noise_key = mixed(seed + golden);
+    canvas->fine_key = mixed(seed + 3 * golden);
     for (unsigned level = 0; level < 256; level++)
         canvas->levels[level] = (float)level / 255;
 }
@@ -144,6 +148,50 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, floa
     }
 }
 
+/* Hashed bytes of run_pixels pixels from the eight before x on and of the eight after them; x: a multiple
+ * of 8. */
+static void bytes_hash(const struct canvas *canvas, int64_t y, int64_t x,
+                       uint8_t bytes[run_pixels + 2 * hash_values])
+{
+    const uint64_t row = (uint64_t)(y + canvas_reach_px) << 32;
+    const uint64_t first = (uint64_t)(x + canvas_reach_px) / hash_values - 1;
+    for (unsigned i = 0; i < run_pixels / hash_values + 2; i++) {
+        const uint64_t hash = mixed((row | (first + i)) * golden + canvas->fine_key);
+        for (unsigned byte = 0; byte < hash_values; byte++)
+            bytes[i * hash_values + byte] = (uint8_t)(hash >> (8 * byte));
+    }
+}
+
+/* Sixteen times what of three rows' middle ones is not in the weighted mean around them. */
+ENGINE_CLONES static void bytes_fine(uint8_t rows[3][run_pixels + 2 * hash_values], size_t skipped,
+                                     size_t count, float *values)
+{
+    /* A byte stands for -1..1, evenly, so for a mean square of a third; the weights' squares sum up to
+     * .640625. */
+    static const float unit = 0.00106077f; /* 1 / (16 * 127.5 * sqrt(.640625 / 3)) */
+    int sums[run_pixels + 2 * hash_values];
+    for (size_t i = 0; i < run_pixels + 2 * hash_values; i++)
+        sums[i] = rows[0][i] + 2 * rows[1][i] + rows[2][i];
+    const size_t first = hash_values + skipped;
+    for (size_t i = 0; i < count; i++) {
+        const int around = sums[first + i - 1] + 2 * sums[first + i] + sums[first + i + 1];
+        values[i] = unit * (float)(16 * rows[1][first + i] - around);
+    }
+}
+
+void canvas_fine(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
+{
+    uint8_t rows[3][run_pixels + 2 * hash_values];
+    size_t skipped = (size_t)x_px % hash_values;
+    for (size_t done = 0; done < count; skipped = 0) {
+        const size_t left = count - done, room = run_pixels - skipped, here = left < room ? left : room;
+        for (int i = 0; i < 3; i++)
+            bytes_hash(canvas, y_px + i - 1, x_px + (int64_t)done - (int64_t)skipped, rows[i]);
+        bytes_fine(rows, skipped, here, values + done);
+        done += here;
+    }
+}
+
 static inline float block_sum(const float columns[canvas_block_px])
 {
     return columns[0] + columns[1] + columns[2] + columns[3];
@@ -229,6 +277,26 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
     }
 }
 
+/* The most and the least of roots over 3x3 blocks. */
+ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
+                                     size_t count, float *smooth, float *grained)
+{
+    const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
+    for (size_t i = 0; i < count; i++) {
+        float most = roots[1][i], least = most;
+        for (unsigned row = 0; row < 3; row++) {
+            for (size_t at = i; at < i + 3; at++) {
+                most = roots[row][at] > most ? roots[row][at] : most;
+                least = roots[row][at] < least ? roots[row][at] : least;
+            }
+        }
+        const float busy = most * most / half_smooth,
+                    most_noise = hidden(floor, knee, grain, least * least) - flat;
+        smooth[i] = 1 / (1 + busy * busy * (busy * busy));
+        grained[i] = most_noise > 0 ? most_noise * smooth[i] : 0;
+    }
+}
+
 size_t canvas_mask_columns(const struct canvas *canvas)
 {
     return (size_t)canvas->columns + 2 * canvas_mask_margin;
@@ -239,28 +307,25 @@ size_t canvas_mask_rows(const struct canvas *canvas)
     return (size_t)canvas->rows + 2 * canvas_mask_margin;
 }
 
-float *canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding)
+bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
-    float *mask = malloc(sizeof(float) * rows * columns);
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
     float *ring = malloc(sizeof(float) * 3 * blocks);
-    if (mask != NULL && pixels != NULL && ring != NULL) {
-        for (size_t row = 0; row < rows + 2; row++) {
-            roots_row(canvas, (int64_t)row - root_margin, pixels, ring + row % 3 * blocks);
-            if (row < 2)
-                continue;
-            const float *const roots[3] = {ring + (row - 2) % 3 * blocks, ring + (row - 1) % 3 * blocks,
-                                           ring + row % 3 * blocks};
-            mask_row(hiding, roots, columns, mask + (row - 2) * columns);
-        }
-    } else {
-        free(mask);
-        mask = NULL;
+    const bool is_memory = pixels != NULL && ring != NULL;
+    for (size_t row = 0; is_memory && row < rows + 2; row++) {
+        roots_row(canvas, (int64_t)row - root_margin, pixels, ring + row % 3 * blocks);
+        if (row < 2)
+            continue;
+        const float *const roots[3] = {ring + (row - 2) % 3 * blocks, ring + (row - 1) % 3 * blocks,
+                                       ring + row % 3 * blocks};
+        const size_t first = (row - 2) * columns;
+        mask_row(hiding, roots, columns, masks->mask + first);
+        smooth_row(hiding, roots, columns, masks->smooth + first, masks->grained + first);
     }
     free(pixels);
     free(ring);
-    return mask;
+    return is_memory;
 }
 
 /* A row of the mask; those further out are as the outermost. */

@@ -2,11 +2,13 @@
  * A picture laid under the network's grid of 16x16 pixels: moved by a seeded
  * offset, its edge pixels repeated beyond its borders, any depth and number of
  * channels read as RGB 0..1, at its own size or at half of it.  And what goes with places
- * of the grid alone: the seeded noise, one for each of 16x16 px, and the texture mask, one
- * for each block of 4x4.
+ * of the grid alone: the seeded noise, one for each of 16x16 px and a fine one for each
+ * pixel, and the texture mask, one for each block of 4x4.
  */
 #ifndef ENGINE_PROTECT_CANVAS_H
 #define ENGINE_PROTECT_CANVAS_H
+
+#include <stdbool.h>
 
 #include <imgward/error.h>
 #include <imgward/image.h>
@@ -24,7 +26,7 @@ struct canvas {
     const struct image *image; /* borrowed */
     unsigned left_px, top_px;  /* 0 or 16: where the picture begins */
     unsigned rows, columns;    /* in blocks; whole places of the grid */
-    uint64_t noise_key;
+    uint64_t noise_key, fine_key;
     float levels[256]; /* 8-bit samples as 0..1 */
 };
 
@@ -41,6 +43,12 @@ void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, siz
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
                   float values[canvas_noise_values]);
 
+/*
+ * Fine noise of count pixels of a row from grid place x_px, y_px on, neither before the canvas's first:
+ * without what is coarse in noise, its root mean square is 1.
+ */
+void canvas_fine(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values);
+
 /* How many blocks a row of the mask and a column of it are. */
 size_t canvas_mask_columns(const struct canvas *canvas);
 size_t canvas_mask_rows(const struct canvas *canvas);
@@ -56,9 +64,18 @@ struct canvas_hiding {
 
 float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 
-/* The texture mask for every block and canvas_mask_margin more on each side, row by row, malloc'ed.  NULL: no
- * memory. */
-float *canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding);
+/* A value for every block and for canvas_mask_margin more on each side, row by row; the caller's memory. */
+struct canvas_masks {
+    float *mask;    /* the texture mask */
+    float *smooth;  /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 beside
+                       an outline */
+    float *grained; /* how much fine noise a smooth block may get: none where it is flat or beside something
+                       flat */
+};
+
+/* Fills them.  false: there is no memory. */
+bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding,
+                 struct canvas_masks *masks) IW_MUST_USE;
 
 /*
  * How much count pixels of a row hide, three values each, the mask taken between blocks;

@@ -50,6 +50,18 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
     }
 }
 
+ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm, float calm_times,
+                                 const float *restrict grain, float grain_times, const float *restrict noise,
+                                 size_t count)
+{
+    for (size_t pixel = 0; pixel < count / draw_colors; pixel++) {
+        for (unsigned color = 0; color < draw_colors; color++) {
+            const size_t i = draw_colors * pixel + color;
+            values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * grain[i] * noise[pixel];
+        }
+    }
+}
+
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)
 {
     for (size_t i = 0; i < count; i++)

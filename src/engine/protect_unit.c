@@ -5,21 +5,25 @@
 
 #include "engine/clones.h"
 #include "engine/image.h"
+#include "engine/protect_draw.h"
 
 _Static_assert((int)net_block_px == (int)canvas_grid_px, "the network's blocks are places of the grid");
 _Static_assert((int)net_reach_px == (int)canvas_reach_px, "there is noise wherever the network asks for it");
 _Static_assert((int)net_mask_px == (int)canvas_block_px, "the mask's rows begin with whole blocks");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
 
+enum { block_parts = net_block_px / canvas_block_px };
+
 /* What the ends of the network's run share. */
 struct job {
     struct canvas canvas;
     const struct unit_way *way;
-    const float *mask;
+    struct canvas_masks masks;
     int8_t *units;
     unsigned colors;
-    size_t stored;  /* units from the first to the last that was stored */
-    int floor_rank; /* of what is stored */
+    float *fine, *smooth_line, *grained_line; /* of a row */
+    size_t stored;                            /* units from the first to the last that was stored */
+    int floor_rank;                           /* of what is stored */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -34,7 +38,7 @@ static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsig
 static void job_mask(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
 {
     const struct job *job = data;
-    canvas_mask_line(&job->canvas, job->mask, canvas_block_px / cell_px, y, x, count, values);
+    canvas_mask_line(&job->canvas, job->masks.mask, canvas_block_px / cell_px, y, x, count, values);
 }
 
 static void job_noise(void *data, int64_t row, int64_t column, unsigned count, float *values)
@@ -121,6 +125,16 @@ static void job_make_room(struct job *job, int rank)
     job->floor_rank += ranks;
 }
 
+/* On smooth places a share of what is drawn, which is seen there, gives way to fine noise, which is not. */
+static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
+{
+    canvas_fine(&job->canvas, y_px, x_px, count, job->fine);
+    canvas_mask_line(&job->canvas, job->masks.smooth, canvas_block_px, y_px, x_px, count, job->smooth_line);
+    canvas_mask_line(&job->canvas, job->masks.grained, canvas_block_px, y_px, x_px, count, job->grained_line);
+    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->fine,
+                  (size_t)count * draw_colors);
+}
+
 static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     struct job *job = data;
@@ -130,6 +144,7 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
     const size_t wide = end < image->width_px ? (size_t)(end < 0 ? 0 : end) : image->width_px;
     if (begin >= wide || y < 0 || y >= image->height_px)
         return;
+    job_dither(job, y_px, x_px, count, values);
     if (job->colors == 1)
         pixels_to_grey(values, count);
     const float *drawn = values + (begin - (size_t)x) * job->colors;
@@ -167,22 +182,37 @@ static enum unit_hiding mask_hiding(const float *mask, size_t count, const struc
     return sum < little * (double)count ? UNIT_HIDES_LITTLE : UNIT_HIDES;
 }
 
+/* The job's arrays, all in one piece of memory from its mask on, which free takes. */
+static enum iw_error job_masks_new(struct job *job)
+{
+    const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);
+    const size_t columns = ((size_t)job->canvas.columns + net_band_blocks * block_parts) * canvas_block_px;
+    float *arrays = malloc((3 * blocks + (1 + 2 * draw_colors) * columns) * sizeof *arrays);
+    if (arrays == NULL)
+        return IW_NO_MEMORY;
+    job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks};
+    job->fine = arrays + 3 * blocks;
+    job->smooth_line = job->fine + columns;
+    job->grained_line = job->smooth_line + draw_colors * columns;
+    if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))
+        return IW_OK;
+    free(arrays);
+    return IW_NO_MEMORY;
+}
+
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
                            uint64_t seed, int8_t *units, enum unit_hiding *hiding)
 {
-    enum { block_parts = net_block_px / canvas_block_px };
     struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
     canvas_init(&job.canvas, image, seed);
-    float *mask = canvas_mask(&job.canvas, &way->hiding);
-    if (mask == NULL)
-        return IW_NO_MEMORY;
-    job.mask = mask;
-    *hiding =
-        mask_hiding(mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas), &way->hiding);
+    enum iw_error error = job_masks_new(&job);
+    if (error != IW_OK)
+        return error;
+    *hiding = mask_hiding(job.masks.mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas),
+                          &way->hiding);
     const struct net_ends ends = {job_pixels, job_mask,     job_noise,      job_sink,
                                   &job,       way->network, way->amplitude, way->blue};
-    enum iw_error error =
-        net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
-    free(mask);
+    error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);
+    free(job.masks.mask);
     return error;
 }

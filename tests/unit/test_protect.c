@@ -473,6 +473,17 @@ static double mean_of(const float *upper, const float *lower, unsigned at)
     return ((double)upper[left] + (double)upper[right] + (double)lower[left] + (double)lower[right]) / 4;
 }
 
+/* The masks of a canvas; free(masks.mask). */
+static struct canvas_masks masks_of(const struct canvas *canvas, const struct canvas_hiding *hiding)
+{
+    const size_t blocks = canvas_mask_rows(canvas) * canvas_mask_columns(canvas);
+    float *values = malloc(3 * blocks * sizeof *values);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(values);
+    struct canvas_masks masks = {values, values + blocks, values + 2 * blocks};
+    CU_ASSERT_FATAL(canvas_mask(canvas, hiding, &masks));
+    return masks;
+}
+
 /* At half of the size the picture and its mask are means of 2x2 pixels, within it and beyond. */
 static void test_halved(void)
 {
@@ -482,8 +493,7 @@ static void test_halved(void)
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
-    float *mask = canvas_mask(&canvas, &hiding);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mask);
+    float *mask = masks_of(&canvas, &hiding).mask;
     double worst = 0, mask_worst = 0;
     for (int64_t y = -beyond; y < height / 2 + beyond; y++) {
         for (unsigned i = 0; i < 2; i++)
@@ -521,8 +531,7 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
     struct canvas canvas;
     double most = 0;
     canvas_init(&canvas, &image, 7);
-    float *mask = canvas_mask(&canvas, hiding);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mask);
+    float *mask = masks_of(&canvas, hiding).mask;
     for (size_t i = 0; i < canvas_mask_rows(&canvas) * canvas_mask_columns(&canvas); i++)
         most = fmax(most, (double)mask[i]);
     free(mask);
@@ -539,6 +548,73 @@ static void test_ramps(void)
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
     CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
+}
+
+/* How smooth a picture is and how much noise it gets, means of its blocks. */
+static void smooth_means(level_function level, double *smooth, double *grained)
+{
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f};
+    struct image image = image_drawn(110, 100, 3, 8, level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    const struct canvas_masks masks = masks_of(&canvas, &hiding);
+    const size_t blocks = canvas_mask_rows(&canvas) * canvas_mask_columns(&canvas);
+    *smooth = *grained = 0;
+    for (size_t i = 0; i < blocks; i++) {
+        *smooth += (double)masks.smooth[i] / (double)blocks;
+        *grained += (double)masks.grained[i] / (double)blocks;
+    }
+    free(masks.mask);
+    free(image.pixels);
+}
+
+/* What only grows lighter is as smooth as one colour, and grain of a level or two is; what is busy is not. Of
+ * these grain alone gets noise: flat art gets none beside its outlines either, however faint they are. */
+static void test_smooth(void)
+{
+    double smooth, grained;
+    smooth_means(flat_level, &smooth, &grained);
+    CU_ASSERT(smooth > 0.99 && grained <= 0);
+    smooth_means(ramp_level, &smooth, &grained);
+    CU_ASSERT(smooth > 0.9 && grained <= 0);
+    smooth_means(grain_level, &smooth, &grained);
+    CU_ASSERT(smooth > 0.9 && grained > 0.001);
+    smooth_means(flat_art_level, &smooth, &grained);
+    CU_ASSERT(smooth < 0.9 && grained <= 0);
+    smooth_means(recorded_level, &smooth, &grained);
+    CU_ASSERT(smooth < 0.1 && grained < 0.001);
+}
+
+/* Fine noise is of root mean square 1, has less than a fifth of what is coarse in noise, and is the same from
+ * wherever it is asked for. */
+static void test_fine(void)
+{
+    enum { side = 256, block = 8, first = -24 };
+    static float whole[side * side];
+    struct image image = image_drawn(64, 64, 3, 8, flat_level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    double power = 0, coarse = 0;
+    for (int64_t y = 0; y < side; y++)
+        canvas_fine(&canvas, y, first, side, whole + y * side);
+    for (unsigned i = 0; i < side * side; i++)
+        power += (double)whole[i] * (double)whole[i] / (side * side);
+    for (unsigned y = 0; y < side; y += block) {
+        for (unsigned x = 0; x < side; x += block) {
+            double mean = 0;
+            for (unsigned at = 0; at < block * block; at++)
+                mean += (double)whole[(y + at / block) * side + x + at % block] / (block * block);
+            coarse += mean * mean / (side / block * (side / block));
+        }
+    }
+    CU_ASSERT(fabs(power - 1) < 0.03);
+    CU_ASSERT(coarse < power / (block * block) / 5);
+    for (unsigned begin = 0; begin < 140; begin += 13) {
+        float part[101];
+        canvas_fine(&canvas, 77, first + (int64_t)begin, 101, part);
+        CU_ASSERT(memcmp(part, whole + 77 * side + begin, sizeof part) == 0);
+    }
+    free(image.pixels);
 }
 
 static const char *kernels_name(unsigned place)
@@ -559,6 +635,8 @@ int main(void)
         {"flat parts take less, and at low least", test_flat_parts},
         {"half of the size is means of 2x2 pixels", test_halved},
         {"what only grows lighter hides nothing", test_ramps},
+        {"what is smooth", test_smooth},
+        {"fine noise", test_fine},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
     };
