@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, network_of, texture_mask
+from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, dithered, fine_of, network_of, texture_mask
 from limits import dear_measures, measures
 from pictures import batch_of, blur, patched
 
@@ -28,29 +28,30 @@ STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high"
 CODECS = {"jpeg": (("JPEG", 50), ("JPEG", 50), ("JPEG", 75)), "webp": (("WEBP", 70), ("WEBP", 75), ("WEBP", 75))}
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
 LIMITS = {  # bound, multiplier to begin with, its pace
-    "ssim": (79, 0.12, 0.03),
-    "chroma": (18, 0.02, 0.02),
-    "blue": (75, 0.005, 0.02),
+    "ssim": (76, 0.13, 0.03),
+    "chroma": (22, 0.015, 0.02),
+    "blue": (100, 0.002, 0.02),
     "growth": (245, 0.001, 0.04),
-    "visibility": (80, 0.02, 0.04),
+    "visibility": (85, 0.02, 0.04),
     "flat": (0.48, 0.001, 0.04),
     "unmasking": (1.95, 0.002, 0.03),
-    "sameness": (0.19, 0.013, 0.015),
-    "tint": (0.019, 0.03, 0.04),
-    "smooth": (0.42, 0.15, 0.04),
-    "lines": (0.087, 0.05, 0.02),
+    "sameness": (0.25, 0.02, 0.015),
+    "tint": (0.022, 0.01, 0.04),
+    "pattern": (28, 0.1, 0.01),
+    "smooth": (0.4, 0.02, 0.04),
+    "lines": (0.105, 0.06, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757},
-    "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5},
+    "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
     "sd15": {"none": 0.335, "cut": 0.285, "half": 0.250, "blurred": 0.268, "jpeg": 0.320, "webp": 0.336},
     "sana": {"none": 0.350, "cut": 0.405, "half": 0.238, "blurred": 0.250, "jpeg": 0.297, "webp": 0.302},
 }
 FIRST = {  # what a shift weighs to begin with
-    "sd15": {"none": 0.05, "cut": 2.2, "half": 2.2, "blurred": 1.3, "jpeg": 0.05, "webp": 5.0},
-    "sana": {"none": 1.5, "cut": 7.0, "half": 0.1, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
+    "sd15": {"none": 1.0, "cut": 3.0, "half": 3.0, "blurred": 1.0, "jpeg": 0.05, "webp": 6.5},
+    "sana": {"none": 5.0, "cut": 8.0, "half": 0.1, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
 }
 CATCH_UP = 0.0015  # how fast the weight of one that stays behind grows
 
@@ -121,13 +122,16 @@ def protected(net, x, strength, rng, is_dear):
     way, ease = WAYS[strength], EASE.get(strength, {})
     noise = torch.rand(x.shape[0], ANSWERS, SIDE // 16, SIDE // 16, device=x.device) * 2 - 1
     unit = net(x, noise, way)
-    power = unit.square().mean((1, 2, 3), keepdim=True)
+    fine = fine_of(torch.rand(x.shape[0], 1, SIDE + 2, SIDE + 2, device=x.device) * 2 - 1)
+    whole = dithered(x, unit, fine, way)
+    power = whole.square().mean((1, 2, 3), keepdim=True)
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
-    y = x + (amplitude * torch.rsqrt(power.mean() + 1e-9)).clamp_max(40) * unit
+    scale = (amplitude * torch.rsqrt(power.mean() + 1e-9)).clamp_max(40)
+    y = x + scale * whole
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
-    measured = measures(x, y, unit, texture_mask(x, way))
+    measured = measures(x, y, unit, scale * unit, texture_mask(x, way))
     if is_dear:
-        measured.update(dear_measures(x, y, unit, net(x[:1], noise[1:2], way)))
+        measured.update(dear_measures(x, y, unit, scale * unit, net(x[:1], noise[1:2], way)))
     return y, {name: value / ease.get(name, 1) for name, value in measured.items()}, (power.flatten() > 1e-6).float()
 
 

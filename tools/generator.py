@@ -19,7 +19,7 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
-SMOOTH = 0.014  # a block whose luma lies so far from a plane counts for half as smooth
+SMOOTH = 0.011  # a block whose luma lies so far from a plane counts for half as smooth
 FLAT = 0.002  # one of no higher a mask gets no fine noise
 MARGIN = 256  # of repeated pixels around a picture
 
@@ -37,8 +37,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.22, 0.00242, 0.045, 1.74, 0, 0),
-    "standard": Way(37, FAINT, 0.00008, 0.20, 0.0010, 0.036, 1.65, 0, 0),
+    "low": Way(40, FAINT, 0.00005, 0.22, 0.0012, 0.034, 1.8, 0.65, 0.2),
+    "standard": Way(37, FAINT, 0.00008, 0.213, 0.001, 0.0303, 1.68, 0.38, 0.25),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0, 0),
 }
 STANDARD = WAYS["standard"]

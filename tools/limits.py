@@ -15,7 +15,8 @@ WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
     [0.008, 0.050, 0.020], [0.004, 0.020, 0.010], [0.003, 0.006, 0.005], [0.003, 0.0035, 0.003]])
-GRAIN_SEEN = torch.tensor([0.0035, 0.016, 0.006])  # spread of Y, Cb and Cr that is seen where nothing hides it
+GRAIN_SEEN = torch.tensor([  # spread of Y, Cb and Cr that is seen where nothing hides it, in bands an octave apart
+    [0.0035, 0.020, 0.008], [0.0016, 0.010, 0.004], [0.0008, 0.0035, 0.002], [0.0006, 0.0020, 0.0015]])
 UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
 SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
 LINED = 0.04  # where what hides is as much, lines count for half
@@ -88,15 +89,18 @@ def hidden_by(x):
 
 
 def smooth(x, d):
-    """How far what is drawn passes, where a picture is smooth, what is seen of grain there: squares, planes together.
+    """How far what is drawn passes, where a picture is smooth, what is seen there: squares, planes and bands together.
 
-    As it is, not per picture: in a sky or a blurred background anything that is seen is too much, rows of strokes most
-    of all, and a picture whose 37 dB find no other place is no excuse.
+    As it is, not per picture: in a sky or a blurred background anything that is seen is too much, and a picture whose
+    37 dB find no other place is no excuse.  What is fine is seen least.
     """
-    hides = hidden_by(x)
-    drawn = F.avg_pool2d(d.square(), 9, 1, 4).add(1e-10).sqrt()
-    over = drawn / (GRAIN_SEEN.to(d.device).view(1, 3, 1, 1) * seen_in_light(x) + hides / 2)
-    return ((over - UNSEEN).clamp_min(0).square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
+    hides, light, total = hidden_by(x), seen_in_light(x), 0
+    for seen, band in zip(GRAIN_SEEN.to(d.device), bands_of(d)):
+        drawn = F.avg_pool2d(band.square(), 7, 1, 3).add(1e-10).sqrt()
+        over = (drawn / (seen.view(1, 3, 1, 1) * light + hides / 2) - UNSEEN).clamp_min(0)
+        total = total + (over.square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
+        hides, light = F.avg_pool2d(hides, 2), F.avg_pool2d(light, 2)
+    return total
 
 
 def sameness(x, unit, other):
@@ -109,6 +113,38 @@ def sameness(x, unit, other):
     is_smooth = 1 / (1 + (hides / (2 * SMOOTH)).pow(4))
     one, two = (over_what_hides(planes_of(z), hides) * is_smooth for z in (unit, other))
     return F.cosine_similarity(one.flatten(1), two.flatten(1)).square()
+
+
+def rings():
+    """For each ring of like frequencies of a window's transform: which bins are in it, and how many that stands for."""
+    down, right = torch.fft.fftfreq(WINDOW_PX) * WINDOW_PX, torch.arange(WINDOW_PX // 2 + 1.0)
+    radius = (down[:, None].square() + right.square()).sqrt().round().clamp_max(WINDOW_PX // 2 + 1)
+    twice = torch.where((right > 0) & (right < WINDOW_PX // 2), 2.0, 1.0).expand_as(radius)
+    return torch.stack([(radius == ring) * twice for ring in range(1, WINDOW_PX // 2 + 2)]).flatten(1)
+
+
+WINDOW_PX = 32
+RINGS = rings()
+HANN = torch.hann_window(WINDOW_PX, periodic=False).view(-1, 1) * torch.hann_window(WINDOW_PX, periodic=False)
+RING_SEEN = 1 / (1 + (torch.arange(1.0, WINDOW_PX // 2 + 2) / 8).square())  # the finer a ring, the less
+
+
+def uneven(plane):
+    """How unequally the power of a plane is shared by the frequencies of each ring: power that noise would not have."""
+    windows = plane.unfold(2, WINDOW_PX, 16).unfold(3, WINDOW_PX, 16) * HANN.to(plane.device)
+    power = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(-1).mean((1, 2, 3)).flatten(1) / WINDOW_PX ** 2
+    ring, seen = RINGS.to(plane.device), RING_SEEN.to(plane.device)
+    whole, squares = power @ ring.t(), power.square() @ ring.t()
+    return ((squares * ring.sum(1) / (whole + 1e-9) - whole) * seen).sum(1)
+
+
+def pattern(x, d):
+    """How much of what is drawn, over what hides it, is no grain where the picture is smooth: strokes, level lines, combs,
+    bricks and lattices are of some directions and pitches, and noise of none."""
+    hides = hidden_by(x)
+    is_smooth = 1 / (1 + (hides / (2 * SMOOTH)).pow(4))
+    luma, blue = over_what_hides(d, hides)[:, :2].split(1, 1)
+    return uneven(luma * is_smooth) + uneven(blue * is_smooth)
 
 
 def lines(x, d):
@@ -140,9 +176,10 @@ def unmasking(unit, mask):
     return torch.log2((luma / mask).square().mean((1, 2, 3)) * granted / (power + 1e-12) + 1e-3)
 
 
-def measures(x, y, unit, mask):
-    """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask."""
-    cx, cy = planes_of(x), planes_of(y)
+def measures(x, y, unit, stroke, mask):
+    """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask; stroke:
+    that at the strength, without fine noise."""
+    cx, cy, ds = planes_of(x), planes_of(y), planes_of(stroke)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     similar = ms_ssim(cx, cy)
     return {
@@ -152,16 +189,17 @@ def measures(x, y, unit, mask):
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
         "flat": ((d.square() * SEEN_FLAT.to(d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
-        "tint": tint(d) / power,
-        "smooth": smooth(cx, d),
-        "lines": lines(cx, d),
+        "tint": tint(ds) / power,
+        "smooth": smooth(cx, ds),
+        "lines": lines(cx, ds),
+        "pattern": pattern(cx, ds),
     }
 
 
-def dear_measures(x, y, unit, other):
+def dear_measures(x, y, unit, stroke, other):
     """Those that cost most, for every few steps.  other: a perturbation of the first picture, drawn from other noise."""
     cx, power = planes_of(x), (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     return {
-        "visibility": visibility(cx, planes_of(y) - cx) / power.sqrt(),
+        "visibility": visibility(cx, planes_of(stroke)) / power.sqrt(),
         "sameness": sameness(x[:1], unit[:1], other),
     }

@@ -56,11 +56,11 @@ static const struct {
     int peak;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.00242f}, 0.045f, 1.74f, 0, 0}},
+    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.0012f}, 0.034f, 1.8f, 0.65f, 0.2f}},
     [PROTECT_STANDARD] = {"standard",
                           37,
                           16,
-                          {NETWORK_FAINT, {0.00008f, 0.20f, 0.0010f}, 0.036f, 1.65f, 0, 0}},
+                          {NETWORK_FAINT, {0.00008f, 0.213f, 0.001f}, 0.0303f, 1.68f, 0.38f, 0.25f}},
     [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f, 0, 0}},
 };
 

@@ -25,8 +25,8 @@ enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float own_times = 2; /* a block's own spread, at most */
-static const float half_smooth =
-    0.014f;                       /* how far luma lies from planes where a block counts as half smooth */
+/* How far luma lies from planes where a block counts as half smooth. */
+static const float half_smooth = 0.011f;
 static const float flat = 0.002f; /* the mask of what gets no fine noise */
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
