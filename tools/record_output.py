@@ -17,10 +17,14 @@ WIDTH, HEIGHT, SEED = 75, 58, 7
 STRENGTHS = ("standard", "high")
 
 
+SMOOTH = 40  # columns, of a few levels: a sky's grain
+
+
 def drawn_picture():
-    """The picture that recorded_picture() of the test draws."""
+    """The picture that recorded_half_level() of the test draws."""
     y, x, c = numpy.meshgrid(numpy.arange(HEIGHT), numpy.arange(WIDTH), numpy.arange(3), indexing="ij")
-    return ((x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256).astype(numpy.uint8)
+    busy = (x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256
+    return numpy.where(x < SMOOTH, 150 + busy % 5, busy).astype(numpy.uint8)
 
 
 def main():

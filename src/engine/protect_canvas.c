@@ -162,12 +162,12 @@ static void bytes_hash(const struct canvas *canvas, int64_t y, int64_t x,
     }
 }
 
-/* Sixteen times what of three rows' middle ones is not in the weighted mean around them. */
+/* What is not in the weighted mean of 3x3 around each byte of the middle one of three rows. */
 ENGINE_CLONES static void bytes_fine(uint8_t rows[3][run_pixels + 2 * hash_values], size_t skipped,
                                      size_t count, float *values)
 {
-    /* A byte stands for -1..1, evenly, so for a mean square of a third; the weights' squares sum up to
-     * .640625. */
+    /* A byte stands for -1..1, all as often, so for a mean square of a third; the squares of what each of the
+     * nine counts for sum up to .640625. */
     static const float unit = 0.00106077f; /* 1 / (16 * 127.5 * sqrt(.640625 / 3)) */
     int sums[run_pixels + 2 * hash_values];
     for (size_t i = 0; i < run_pixels + 2 * hash_values; i++)
@@ -277,7 +277,8 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
     }
 }
 
-/* The most and the least of roots over 3x3 blocks. */
+/* How smooth blocks are, by the busiest of 3x3, and what noise they get, by the flattest; from three rows of
+ * roots. */
 ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                      size_t count, float *smooth, float *grained)
 {
@@ -290,10 +291,10 @@ ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const f
                 least = roots[row][at] < least ? roots[row][at] : least;
             }
         }
-        const float busy = most * most / half_smooth,
-                    most_noise = hidden(floor, knee, grain, least * least) - flat;
+        const float busy = most * most / half_smooth;
+        const float granted = hidden(floor, knee, grain, least * least) - flat;
         smooth[i] = 1 / (1 + busy * busy * (busy * busy));
-        grained[i] = most_noise > 0 ? most_noise * smooth[i] : 0;
+        grained[i] = granted > 0 ? granted * smooth[i] : 0;
     }
 }
 
