@@ -19,6 +19,7 @@ GRAIN_SEEN = torch.tensor([  # spread of Y, Cb and Cr that is seen where nothing
     [0.0035, 0.020, 0.008], [0.0016, 0.010, 0.004], [0.0008, 0.0035, 0.002], [0.0006, 0.0020, 0.0015]])
 UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
 SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
+WINDOW_PX = 32  # where power is looked at by frequency
 LINED = 0.04  # where what hides is as much, lines count for half
 SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # what power of Y, Cb and Cr counts for on flat places
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
@@ -123,7 +124,6 @@ def rings():
     return torch.stack([(radius == ring) * twice for ring in range(1, WINDOW_PX // 2 + 2)]).flatten(1)
 
 
-WINDOW_PX = 32
 RINGS = rings()
 HANN = torch.hann_window(WINDOW_PX, periodic=False).view(-1, 1) * torch.hann_window(WINDOW_PX, periodic=False)
 RING_SEEN = 1 / (1 + (torch.arange(1.0, WINDOW_PX // 2 + 2) / 8).square())  # the finer a ring, the less

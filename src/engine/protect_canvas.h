@@ -44,8 +44,8 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
                   float values[canvas_noise_values]);
 
 /*
- * Fine noise of count pixels of a row from grid place x_px, y_px on, neither before the canvas's first:
- * without what is coarse in noise, its root mean square is 1.
+ * Fine noise of count pixels of a row from grid place x_px, y_px on, which may lie outside the picture within
+ * canvas_reach_px: without what is coarse in noise, its root mean square is 1.
  */
 void canvas_fine(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values);
 
