@@ -19,7 +19,7 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
-SMOOTH = 0.011  # a block whose luma lies so far from a plane counts for half as smooth
+SMOOTH = 0.008  # where luma lies so far from planes, a block counts for half as smooth
 FLAT = 0.002  # one of no higher a mask gets no fine noise
 MARGIN = 256  # of repeated pixels around a picture
 
@@ -37,8 +37,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.22, 0.0012, 0.034, 1.8, 0.65, 0.2),
-    "standard": Way(37, FAINT, 0.00008, 0.213, 0.001, 0.0303, 1.68, 0.38, 0.25),
+    "low": Way(40, FAINT, 0.00005, 0.165, 0.0012, 0.022, 1.5, 0.56, 0.28),
+    "standard": Way(37, FAINT, 0.00008, 0.164, 0.001, 0.0223, 1.55, 0.36, 0.21),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0, 0),
 }
 STANDARD = WAYS["standard"]
@@ -200,6 +200,11 @@ def most_around(blocks):
     return F.max_pool2d(F.pad(blocks, (1, 1, 1, 1), mode="replicate"), 3, 1)
 
 
+def rooted_around(blocks):
+    """The mean of square roots over 3x3, squared, which one edge or one star lifts little."""
+    return F.avg_pool2d(F.pad(blocks.sqrt(), (1, 1, 1, 1), mode="replicate"), 3, 1).square()
+
+
 def grained(x, way):
     """How much fine noise each block may get: as the one beside it hides that hides least, so none where it is flat, or
     beside something flat, as outlines of drawings are; and none that is not smooth."""
@@ -208,8 +213,8 @@ def grained(x, way):
 
 
 def smoothness(x):
-    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 beside an outline."""
-    return 1 / (1 + (most_around(spread_of(x)) / SMOOTH).pow(4))
+    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 on what is busy."""
+    return 1 / (1 + (rooted_around(spread_of(x)) / SMOOTH).pow(4))
 
 
 def dithered(x, drawn, fine, way):
@@ -254,9 +259,7 @@ def block_mask(x, way):
     spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
     spread = spread_of(x)
-    root = F.pad(spread.sqrt(), (1, 1, 1, 1), mode="replicate")
-    near = torch.minimum(F.avg_pool2d(root, 3, 1).square(), OWN * spread)
-    return hiding(near, way)
+    return hiding(torch.minimum(rooted_around(spread), OWN * spread), way)
 
 
 def between_blocks(blocks):

@@ -56,11 +56,11 @@ static const struct {
     int peak;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.22f, 0.0012f}, 0.034f, 1.8f, 0.65f, 0.2f}},
+    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.165f, 0.0012f}, 0.022f, 1.5f, 0.56f, 0.28f}},
     [PROTECT_STANDARD] = {"standard",
                           37,
                           16,
-                          {NETWORK_FAINT, {0.00008f, 0.213f, 0.001f}, 0.0303f, 1.68f, 0.38f, 0.25f}},
+                          {NETWORK_FAINT, {0.00008f, 0.164f, 0.001f}, 0.0223f, 1.55f, 0.36f, 0.21f}},
     [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f, 0, 0}},
 };
 

@@ -26,7 +26,7 @@ enum { root_margin = canvas_mask_margin + 1 };
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 static const float own_times = 2; /* a block's own spread, at most */
 /* How far luma lies from planes where a block counts as half smooth. */
-static const float half_smooth = 0.011f;
+static const float half_smooth = 0.008f;
 static const float flat = 0.002f; /* the mask of what gets no fine noise */
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
@@ -258,40 +258,40 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread)
     return hidden(hiding->floor, hiding->knee, hiding->grain, spread);
 }
 
-/*
- * The mean of roots over 3x3 blocks, squared: one edge beside a flat area does
- * not lift the mask there as a mean of spreads would.  No block takes more than
- * twice its own spread allows, so that a flat one beside an edge takes nothing.
- */
+/* The mean of roots over 3x3 blocks, squared: one edge, or a star, lifts it less than it would a mean of
+ * spreads. */
+static inline float spread_around(const float *const roots[3], size_t first)
+{
+    float sum = 0;
+    for (unsigned row = 0; row < 3; row++)
+        sum += roots[row][first] + roots[row][first + 1] + roots[row][first + 2];
+    return sum / 9 * (sum / 9);
+}
+
+/* No block takes more than twice its own spread allows, so that a flat one beside an edge takes nothing. */
 ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                    size_t count, float *mask)
 {
     const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
     for (size_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (unsigned row = 0; row < 3; row++)
-            sum += roots[row][i] + roots[row][i + 1] + roots[row][i + 2];
-        float near = sum / 9 * (sum / 9), own = roots[1][i + 1] * roots[1][i + 1];
+        float near = spread_around(roots, i), own = roots[1][i + 1] * roots[1][i + 1];
         near = near < own_times * own ? near : own_times * own;
         mask[i] = hidden(floor, knee, grain, near);
     }
 }
 
-/* How smooth blocks are, by the busiest of 3x3, and what noise they get, by the flattest; from three rows of
- * roots. */
+/* How smooth blocks are, with those around them, and what noise they get, by the flattest of 3x3; from three
+ * rows of roots. */
 ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                      size_t count, float *smooth, float *grained)
 {
     const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
     for (size_t i = 0; i < count; i++) {
-        float most = roots[1][i], least = most;
-        for (unsigned row = 0; row < 3; row++) {
-            for (size_t at = i; at < i + 3; at++) {
-                most = roots[row][at] > most ? roots[row][at] : most;
+        float least = roots[1][i];
+        for (unsigned row = 0; row < 3; row++)
+            for (size_t at = i; at < i + 3; at++)
                 least = roots[row][at] < least ? roots[row][at] : least;
-            }
-        }
-        const float busy = most * most / half_smooth;
+        const float busy = spread_around(roots, i) / half_smooth;
         const float granted = hidden(floor, knee, grain, least * least) - flat;
         smooth[i] = 1 / (1 + busy * busy * (busy * busy));
         grained[i] = granted > 0 ? granted * smooth[i] : 0;

@@ -67,8 +67,8 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 /* A value for every block and for canvas_mask_margin more on each side, row by row; the caller's memory. */
 struct canvas_masks {
     float *mask;    /* the texture mask */
-    float *smooth;  /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 beside
-                       an outline */
+    float *smooth;  /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 where
+                       it is busy */
     float *grained; /* how much fine noise a smooth block may get: none where it is flat or beside something
                        flat */
 };

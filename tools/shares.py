@@ -1,0 +1,261 @@
+#!/usr/bin/python3
+"""Searches shares of checkpoints, and the numbers of a strength's way, that leave least to be seen while the bar is met.
+
+A network is where it starts plus shares of the ways from there to others; a share may be less than 0, which leads away
+from one, and is taken of the looking layers, the drawing ones and the coarse drawer apart.  Each round measures what a
+small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
+seen by small changes while all rows keep their room, and goes there if it helped, by half if that helped more, or else
+looks nearer.  Rows are measured on the bench's photographs with less around them and in bfloat16, so give ROOM.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+from scipy.optimize import linprog
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
+import protect as bench  # noqa: E402
+
+import generator  # noqa: E402
+from coding import planes_of  # noqa: E402
+from export_weights import state_of  # noqa: E402
+from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_perturbation, spread_of  # noqa: E402
+from limits import lines, pattern  # noqa: E402
+from pictures import blur  # noqa: E402
+
+PEAKS = {"low": 11, "standard": 16, "high": 22}  # levels, as in protect.c
+MARGIN = 64  # px around a picture
+SCALE_MOST = 60000
+DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shares", "gain")  # what a drawing layer's name has
+PARTS = ("look", "draw", "coarse")
+SHARE_STEP = 0.25
+NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
+    "knee": (0.1, 0.08, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
+    "calm": (0.12, 0.1, 1), "dither": (0.2, 0.03, 1.2),
+}
+REACH = 1.1  # small changes, at most, that a round goes
+PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
+ROOM = {  # hundredths that a row keeps; what others keep is 0.5
+    "sd15": -0.45, "sana": 0.9, "crop sana": 0.6, "crop sd15": -0.3, "resize sd15": 0.9, "webp sd15": 0.2, "growth": 0.2,
+    "luma": 0.6,
+}
+
+
+# ---- networks and ways
+
+def part_of(key):
+    if key.startswith("coarse"):
+        return "coarse"
+    return "draw" if any(name in key for name in DRAWING) else "look"
+
+
+def network_at(point):
+    """The network that a point's shares make."""
+    state = dict(ends["start"])
+    for name, share in point.items():
+        end, _, part = name.partition(" ")
+        if part and share:
+            for key in state:
+                if part_of(key) == part:
+                    state[key] = state[key] + share * (ends[end][key] - ends["start"][key])
+    return network_of(state).eval()
+
+
+def way_at(point, strength):
+    way = WAYS[strength]
+    return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
+               point["calm"], point["dither"])
+
+
+def moved(point, change):
+    """The point after changes: of shares, and of the logarithms of numbers."""
+    new = dict(point)
+    for name, by in change.items():
+        if name in NUMBERS:
+            _, least, most = NUMBERS[name]
+            new[name] = min(most, max(least, new[name] * math.exp(by)))
+        else:
+            new[name] += by
+    return new
+
+
+# ---- what one picture gives
+
+def scaled(photo, unit, psnr_db, peak):
+    """What is drawn at the strength, rounded, no sample by more than the peak."""
+    x = bench.numpy.asarray(photo, dtype="float32")
+    unit, low, high = unit[0].permute(1, 2, 0).numpy(), 0.0, SCALE_MOST
+    for _ in range(30):
+        middle = (low + high) / 2
+        y = (x + (unit * middle).clip(-peak, peak)).round().clip(0, 255)
+        low, high = (low, middle) if bench.psnr_of(x, y) < psnr_db else (middle, high)
+    return bench.Image.fromarray((x + (unit * low).clip(-peak, peak)).round().clip(0, 255).astype("uint8"))
+
+
+def spread(x):
+    """Root mean square around each block of 4x4."""
+    return F.avg_pool2d(F.avg_pool2d(x.square(), 4), 3, 1, 1).sqrt()
+
+
+def seen(x, d):
+    """What is seen of d, levels: coarse luma where a picture is smooth, over its texture and over the grain that is drawn;
+    coarse colour everywhere; what is no grain, and level lines."""
+    texture, luma = 255 * rooted_around(spread_of(x)), luma_of(d)
+    grain = spread(luma - blur(luma, 1.0))
+    strokes = (spread(blur(luma, 1.2)) / (0.45 + 0.6 * texture + 0.25 * grain) - 0.6).clamp_min(0).square() * (texture < 2.6)
+    colour = 0
+    for plane, factor, least in ((2, 0.564, 2.5), (0, 0.713, 1.8)):
+        drawn = spread(blur(factor * (d[:, plane:plane + 1] - luma), 1.5))
+        colour = colour + (drawn / (least + 0.5 * texture) - 0.5).clamp_min(0).square()
+    planes, drawn = planes_of(x), planes_of(d / 255)
+    rows = pattern(planes, drawn).mean() / 700 + lines(planes, drawn).mean() * 0.76
+    return 100 * (strokes.mean() + colour.mean() / 2 + rows).item()
+
+
+def latents(picture):
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        return {name: encoder(bench.tensor(picture)).float() for name, encoder in encoders.items()}
+
+
+def attacks_of(strength):
+    names = [name for name in bench.ATTACKS if name in bench.SURVIVES or name.startswith(("none", "crop"))]
+    return names if strength == "standard" else ["none"]
+
+
+def figures_of(point, strength, i):
+    photo = photos[i]
+    x = bench.tensor(photo)
+    with torch.no_grad():
+        unit = shipped_perturbation(network_at(point), x, i, way_at(point, strength))
+    result = scaled(photo, unit, bench.BAR[strength][0], PEAKS[strength])
+    similar = [bench.ms_ssim(a, b) for a, b in zip(bench.planes(photo), bench.planes(result))]
+    row = {"seen": seen(x, 255 * (bench.tensor(result) - x)), "luma": similar[0], "chroma": sum(similar[1:]) / 2}
+    for picture, name in ((photo, "size"), (result, "result size")):
+        row[name] = len(bench.encoded(picture, "JPEG", quality=85).getvalue())
+    for attack in attacks_of(strength):
+        before, after = (latents(bench.ATTACKS[attack](picture)) for picture in (photo, result))
+        for name in encoders:
+            row[attack, name] = bench.latent_shift(after[name], before[name]).item()
+    return row
+
+
+# ---- rows of the bar
+
+def rows_of(strength, figures):
+    """How far each row is above the bar, in hundredths, and what is seen."""
+    mean = bench.mean_of(figures)
+    _, luma, chroma, least, _, _ = bench.BAR[strength]
+    rows = {"seen": mean["seen"], "growth": 10 - 100 * (mean["result size"] / mean["size"] - 1),
+            "luma": 100 * ((1 - luma) / (1 - mean["luma"]) - 1), "chroma": 100 * ((1 - chroma) / (1 - mean["chroma"]) - 1)}
+    for name in encoders:
+        plain = mean["none", name]
+        rows[name] = 100 * (plain / least[name] - 1)
+        for attack in attacks_of(strength)[1:]:
+            above = mean[attack, name] / plain - bench.SURVIVES[attack] if attack in bench.SURVIVES \
+                else mean[attack, name] / bench.CROP3[name] - 1
+            rows["%s %s" % (attack.split()[0] if attack != "jpeg 50" else attack, name)] = 100 * above
+    return rows
+
+
+def measured(pool, strength, points):
+    count = len(photos)
+    figures = pool.starmap(figures_of, [(point, strength, i) for point in points for i in range(count)], chunksize=1)
+    return [rows_of(strength, figures[first:first + count]) for first in range(0, len(figures), count)]
+
+
+def missing(name, value):
+    return max(0, ROOM.get(name, 0.5) - value)
+
+
+def merit(rows):
+    return rows["seen"] + PRICE * sum(missing(name, value) for name, value in rows.items() if name != "seen")
+
+
+# ---- a round
+
+def best_change(rows, steps, slopes):
+    """By how much to move each number, by the linear programme: slopes[row][number]."""
+    names, bars = list(steps), [name for name in rows if name != "seen"]
+    cost = [slopes["seen"][name] for name in names] + [PRICE] * len(bars)
+    above = [[-slopes[bar][name] for name in names] + [-float(bar == other) for other in bars] for bar in bars]
+    room = [rows[bar] - ROOM.get(bar, 0.5) for bar in bars]
+    reach = [(-REACH * abs(steps[name]), REACH * abs(steps[name])) for name in names]
+    answer = linprog(cost, above, room, bounds=reach + [(0, None)] * len(bars), method="highs")
+    return dict(zip(names, answer.x[:len(names)]))
+
+
+def a_round(pool, strength, point, rows, steps):
+    """The better point and its rows, or None."""
+    changes = {name: {name: step} for name, step in steps.items()}
+    around = dict(zip(steps, measured(pool, strength, [moved(point, change) for change in changes.values()])))
+    slopes = {row: {name: (around[name][row] - rows[row]) / steps[name] for name in steps} for row in rows}
+    change = best_change(rows, steps, slopes)
+    points = [moved(point, {name: by * share for name, by in change.items()}) for share in (1, 0.5)]
+    found = min(zip(points, measured(pool, strength, points)), key=lambda one: merit(one[1]))
+    return found if merit(found[1]) < merit(rows) else None
+
+
+def shown(point, rows):
+    print("  ".join("%s %.5g" % one for one in point.items()))
+    print("    " + "  ".join("%s %+.2f" % one for one in rows.items()), flush=True)
+
+
+def searched(pool, options):
+    way = vars(WAYS[options.strength])
+    point = {"%s %s" % (end, part): 0.0 for end in ends if end != "start" for part in PARTS}
+    steps = {name: SHARE_STEP for name in point}
+    point.update({name: way[name] for name in NUMBERS})
+    steps.update({name: step for name, (step, _, _) in NUMBERS.items()})
+    rows, = measured(pool, options.strength, [point])
+    shown(point, rows)
+    for _ in range(options.rounds):
+        found = a_round(pool, options.strength, point, rows, steps)
+        if found is None:
+            steps = {name: step / 2 for name, step in steps.items()}
+            continue
+        point, rows = found
+        shown(point, rows)
+        state = network_at(point).state_dict()
+        torch.save({"mean": state, "net": state}, options.out)
+        with open(options.out + ".json", "w") as file:
+            json.dump({"point": point, "rows": rows}, file)
+
+
+def options_of():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start", required=True, help="the checkpoint to start from")
+    parser.add_argument("--toward", nargs="*", default=[], metavar="CHECKPOINT", help="others; none: only the way is searched")
+    parser.add_argument("--strength", choices=sorted(WAYS), default="standard")
+    parser.add_argument("--images", required=True, help="folder of the bench's photographs")
+    parser.add_argument("--held", required=True, help="folder of training pictures, of which those kept from training count")
+    parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
+    parser.add_argument("--photos", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--out", required=True, help="the checkpoint found; its numbers are written beside it")
+    return parser.parse_args()
+
+
+def main():
+    """Fills what all processes read before they part: ends, photos and encoders."""
+    global ends, photos, encoders
+    options = options_of()
+    torch.set_num_threads(1)
+    generator.MARGIN = MARGIN
+    ends = {"start": state_of(options.start)}
+    ends.update({"%d" % (i + 1): state_of(name) for i, name in enumerate(options.toward)})
+    photos = [photo for _, photo in bench.photos_of(options)]
+    encoders = {name: bench.load_encoder(name, os.path.join(options.encoders, file)) for name, file in bench.FILES.items()}
+    with multiprocessing.get_context("fork").Pool(options.processes) as pool:
+        searched(pool, options)
+
+
+if __name__ == "__main__":
+    main()
