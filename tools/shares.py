@@ -9,6 +9,7 @@ looks nearer.  Rows are measured on the bench's photographs with less around the
 """
 
 import argparse
+import functools
 import json
 import math
 import multiprocessing
@@ -124,6 +125,11 @@ def latents(picture):
         return {name: encoder(bench.tensor(picture)).float() for name, encoder in encoders.items()}
 
 
+@functools.lru_cache(maxsize=None)
+def latents_before(i, attack):
+    return latents(bench.ATTACKS[attack](photos[i]))
+
+
 def attacks_of(strength):
     names = [name for name in bench.ATTACKS if name in bench.SURVIVES or name.startswith(("none", "crop"))]
     return names if strength == "standard" else ["none"]
@@ -140,7 +146,7 @@ def figures_of(point, strength, i):
     for picture, name in ((photo, "size"), (result, "result size")):
         row[name] = len(bench.encoded(picture, "JPEG", quality=85).getvalue())
     for attack in attacks_of(strength):
-        before, after = (latents(bench.ATTACKS[attack](picture)) for picture in (photo, result))
+        before, after = latents_before(i, attack), latents(bench.ATTACKS[attack](result))
         for name in encoders:
             row[attack, name] = bench.latent_shift(after[name], before[name]).item()
     return row
