@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, dithered, fine_of, network_of, texture_mask
+from generator import ANSWERS, FAINT, GRAIN, NETWORKS, STRONG, WAYS, dithered, grain_of, network_of, texture_mask
 from limits import dear_measures, measures
 from pictures import batch_of, blur, patched
 
@@ -122,8 +122,8 @@ def protected(net, x, strength, rng, is_dear):
     way, ease = WAYS[strength], EASE.get(strength, {})
     noise = torch.rand(x.shape[0], ANSWERS, SIDE // 16, SIDE // 16, device=x.device) * 2 - 1
     unit = net(x, noise, way)
-    fine = fine_of(torch.rand(x.shape[0], 1, SIDE + 2, SIDE + 2, device=x.device) * 2 - 1)
-    whole = dithered(x, unit, fine, way)
+    hashes = [torch.randint(256, (x.shape[0], SIDE // px, SIDE // px)) for px, _ in GRAIN]
+    whole = dithered(x, unit, grain_of(hashes, way).to(x.device), way)
     power = whole.square().mean((1, 2, 3), keepdim=True)
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
     scale = (amplitude * torch.rsqrt(power.mean() + 1e-9)).clamp_max(40)

@@ -3,6 +3,8 @@
 src/engine/protect_*.c computes the same; change both together.
 """
 
+import math
+
 import numpy
 import torch
 import torch.nn.functional as F
@@ -19,27 +21,35 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
-SMOOTH = 0.008  # where luma lies so far from planes, a block counts for half as smooth
-FLAT = 0.002  # one of no higher a mask gets no fine noise
+GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
+BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
+# Grain is laid in two layers, fine and coarse: the side of their blocks, and the waves one of which each block is, so many
+# half waves down and across.
+GRAIN = (
+    (8, ((3, 3), (3, 3), (3, 4), (4, 3), (2, 4), (4, 2), (2, 3), (3, 2))),
+    (16, ((2, 2), (2, 3), (3, 2), (3, 3))),
+)
 MARGIN = 256  # of repeated pixels around a picture
 
 
 class Way:
     """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
     drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
-    against yellow where the mask is low; and of smooth places, which share of what is drawn is left out, and how much
-    fine noise they get."""
+    against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
+    half as smooth, which share of what is drawn is left out there, how much grain comes instead, and how strong its
+    coarse layer is beside the fine one."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, calm, dither):
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, coarse):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
-        self.floor, self.knee, self.grain, self.calm, self.dither = floor, knee, grain, calm, dither
+        self.floor, self.knee, self.grain = floor, knee, grain
+        self.smooth, self.calm, self.dither, self.coarse = smooth, calm, dither, coarse
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.165, 0.0012, 0.022, 1.5, 0.56, 0.28),
-    "standard": Way(37, FAINT, 0.00008, 0.164, 0.001, 0.0223, 1.55, 0.36, 0.21),
-    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0, 0),
+    "low": Way(40, FAINT, 0.00005, 0.17, 0.0012, 0.022, 1.4, 0.0065, 0.85, 0.0024, 0),
+    "standard": Way(37, FAINT, 0.00007, 0.157, 0.001, 0.026, 1.63, 0.0077, 0.43, 0.0004, 0.2),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 0),
 }
 STANDARD = WAYS["standard"]
 
@@ -161,7 +171,7 @@ class Generator(nn.Module):
         wide = soft(doubled(raw))
         raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide * mask)
         drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask) + self.shares[1] * wide, mask, way.blue)
-        return drawn * (1 - way.calm * between_blocks(smoothness(x)))
+        return drawn * (1 - way.calm * between_blocks(smoothness(x, way)))
 
 
 def network_of(state):
@@ -205,28 +215,42 @@ def rooted_around(blocks):
     return F.avg_pool2d(F.pad(blocks.sqrt(), (1, 1, 1, 1), mode="replicate"), 3, 1).square()
 
 
-def grained(x, way):
-    """How much fine noise each block may get: as the one beside it hides that hides least, so none where it is flat, or
-    beside something flat, as outlines of drawings are; and none that is not smooth."""
-    least = -most_around(-spread_of(x))
-    return (hiding(least, way) - FLAT).clamp_min(0) * smoothness(x)
+def ramp(spread, begin, width):
+    return ((spread - begin) / width).clamp(0, 1)
 
 
-def smoothness(x):
+def grained(x, way=STANDARD):
+    """How much grain each block gets: the same wherever it is smooth, but none where it is flat or only grows lighter, nor
+    beside something flat, as outlines of drawings are."""
+    spread = spread_of(x)
+    return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE) * smoothness(x, way)
+
+
+def smoothness(x, way=STANDARD):
     """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 on what is busy."""
-    return 1 / (1 + (rooted_around(spread_of(x)) / SMOOTH).pow(4))
+    return 1 / (1 + (rooted_around(spread_of(x)) / way.smooth).pow(8))
 
 
-def dithered(x, drawn, fine, way):
-    """What is drawn and fine noise where the picture is smooth, but not where it is flat."""
-    return drawn + way.dither * between_blocks(grained(x, way)) * fine
+def dithered(x, drawn, grain, way):
+    """What is drawn and grain where the picture is smooth, but not where it is flat."""
+    return drawn + way.dither * between_blocks(grained(x, way)) * grain
 
 
-def fine_of(noise):
-    """Noise of -1..1, a pixel more on each side, without what is coarse in it; root mean square 1."""
-    kernel = -torch.tensor([1.0, 2, 1])[:, None] * torch.tensor([1.0, 2, 1]) / 16
-    kernel[1, 1] += 1
-    return F.conv2d(noise, (kernel / (kernel.square().sum() / 3).sqrt())[None, None].to(noise.device))
+def layer_of(layer, hashed):
+    """A layer of grain: low bits of each block's number, [picture, row, column], are its wave, the next its sign."""
+    px, waves = layer
+    place = (torch.arange(px) + 0.5) * (math.pi / px)
+    blocks = torch.stack([2 * torch.cos(down * place)[:, None] * torch.cos(across * place) for down, across in waves])
+    signs = 1.0 - 2 * (hashed // len(waves) % 2)
+    count, rows, columns = hashed.shape
+    laid = blocks[hashed % len(waves)] * signs[..., None, None]
+    return laid.permute(0, 1, 3, 2, 4).reshape(count, 1, rows * px, columns * px)
+
+
+def grain_of(hashes, way=STANDARD):
+    """Grain of root mean square 1; hashes: of each layer, a number for every block."""
+    fine, coarse = (layer_of(layer, hashed) for layer, hashed in zip(GRAIN, hashes))
+    return (fine + way.coarse * coarse) / math.hypot(1, way.coarse)
 
 
 def luma_of(x):
@@ -291,16 +315,17 @@ def seeded_noise(seed, rows, columns):
     return torch.from_numpy((numpy.stack(channels) - 127.5) / 127.5)[None]
 
 
-def fine_noise(seed, rows, columns):
-    """A value of -1..1 a pixel, of as many rows and columns (these in multiples of 8) as the padded picture and one more
-    on each side, repeated: a hash for eight of them."""
-    with numpy.errstate(over="ignore"):
-        y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
-        x = numpy.arange(columns // 8, dtype=numpy.uint64)[None, :]
-        key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3) * numpy.uint64(GOLDEN))
-        hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
-    values = numpy.stack([(hashed >> numpy.uint64(8 * i)) & numpy.uint64(255) for i in range(8)], -1).reshape(rows, columns)
-    return F.pad(torch.from_numpy((values.astype(numpy.float32) - 127.5) / 127.5)[None, None], (1, 1, 1, 1), mode="replicate")
+def seeded_grain(seed, height, width, way=STANDARD):
+    """The grain of a picture of height x width px, by hashes of the places of blocks."""
+    hashes = []
+    for place, (px, _) in enumerate(GRAIN):
+        with numpy.errstate(over="ignore"):
+            y = numpy.arange(height // px, dtype=numpy.uint64)[:, None]
+            x = numpy.arange(width // px, dtype=numpy.uint64)[None, :]
+            key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3 + place) * numpy.uint64(GOLDEN))
+            hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
+        hashes.append(torch.from_numpy((hashed & numpy.uint64(255)).astype(numpy.int64))[None])
+    return grain_of(hashes, way)
 
 
 def grid_offset(seed):
@@ -313,8 +338,8 @@ def grid_offset(seed):
 def perturbation(net, x, seeds, way=STANDARD):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
-    fine = torch.cat([fine_noise(seed, *x.shape[2:]) for seed in seeds])
-    return dithered(x, net(x, noise.to(x.device), way), fine_of(fine).to(x.device), way)
+    grain = torch.cat([seeded_grain(seed, x.shape[2], x.shape[3], way) for seed in seeds])
+    return dithered(x, net(x, noise.to(x.device), way), grain.to(x.device), way)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):

@@ -178,7 +178,7 @@ def unmasking(unit, mask):
 
 def measures(x, y, unit, stroke, mask):
     """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask; stroke:
-    that at the strength, without fine noise."""
+    that at the strength, without grain."""
     cx, cy, ds = planes_of(x), planes_of(y), planes_of(stroke)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     similar = ms_ssim(cx, cy)

@@ -39,12 +39,12 @@ PARTS = ("look", "draw", "coarse")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
     "knee": (0.1, 0.08, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
-    "calm": (0.12, 0.1, 1), "dither": (0.2, 0.03, 1.2),
+    "smooth": (0.08, 0.003, 0.012), "calm": (0.05, 0.1, 0.97), "dither": (0.2, 0.0005, 0.02), "coarse": (0.2, 0.05, 1),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
 ROOM = {  # hundredths that a row keeps; what others keep is 0.5
-    "sd15": -0.45, "sana": 0.9, "crop sana": 0.6, "crop sd15": -0.3, "resize sd15": 0.9, "webp sd15": 0.2, "growth": 0.2,
+    "sd15": -0.45, "sana": 0.9, "crop sana": 0.6, "crop sd15": -0.3, "resize sd15": 1.4, "webp sd15": 0.5, "growth": 0.2,
     "luma": 0.6,
 }
 
@@ -72,7 +72,7 @@ def network_at(point):
 def way_at(point, strength):
     way = WAYS[strength]
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
-               point["calm"], point["dither"])
+               point["smooth"], point["calm"], point["dither"], point["coarse"])
 
 
 def moved(point, change):

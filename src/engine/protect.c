@@ -56,12 +56,19 @@ static const struct {
     int peak;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] = {"low", 40, 11, {NETWORK_FAINT, {0.00005f, 0.165f, 0.0012f}, 0.022f, 1.5f, 0.56f, 0.28f}},
-    [PROTECT_STANDARD] = {"standard",
-                          37,
-                          16,
-                          {NETWORK_FAINT, {0.00008f, 0.164f, 0.001f}, 0.0223f, 1.55f, 0.36f, 0.21f}},
-    [PROTECT_HIGH] = {"high", 34, 22, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f}, 0.055f, 1.36f, 0, 0}},
+    [PROTECT_LOW] = {"low",
+                     40,
+                     11,
+                     {NETWORK_FAINT, {0.00005f, 0.17f, 0.0012f, 0.0065f}, 0.022f, 1.4f, 0.85f, 0.0024f, 0}},
+    [PROTECT_STANDARD] =
+        {"standard",
+         37,
+         16,
+         {NETWORK_FAINT, {0.00007f, 0.157f, 0.001f, 0.0077f}, 0.026f, 1.63f, 0.43f, 0.0004f, 0.2f}},
+    [PROTECT_HIGH] = {"high",
+                      34,
+                      22,
+                      {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, 0.055f, 1.36f, 0, 0, 0}},
 };
 
 double protect_strength_db(enum protect_strength strength)

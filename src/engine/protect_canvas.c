@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/clones.h"
 #include "engine/image.h"
@@ -24,10 +25,29 @@ enum { run_pixels = 64, run_blocks = 64 };
 enum { root_margin = canvas_mask_margin + 1 };
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
+static const double pi = 3.14159265358979323846;
 static const float own_times = 2; /* a block's own spread, at most */
-/* How far luma lies from planes where a block counts as half smooth. */
-static const float half_smooth = 0.008f;
-static const float flat = 0.002f; /* the mask of what gets no fine noise */
+
+/* From how far on a block gets any grain, and how much further all of it. */
+struct ramp {
+    float begin, width;
+};
+static const struct ramp grainy = {0.0011f, 0.0006f};
+static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
+
+/*
+ * Grain is laid in layers, of blocks of 1 << px_bits pixels a side, each one of 1 << wave_bits waves at
+ * random: so many half waves down and across.
+ */
+static const struct grain_layer {
+    unsigned px_bits, wave_bits;
+    struct {
+        uint8_t down, across;
+    } waves[8];
+} grain_layers[canvas_grain_layers] = {
+    {3, 3, {{3, 3}, {3, 3}, {3, 4}, {4, 3}, {2, 4}, {4, 2}, {2, 3}, {3, 2}}},
+    {4, 2, {{2, 2}, {2, 3}, {3, 2}, {3, 3}}},
+};
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 static uint64_t mixed(uint64_t value)
@@ -35,6 +55,17 @@ static uint64_t mixed(uint64_t value)
     value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
     value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
     return value ^ (value >> 31);
+}
+
+static void canvas_grain_init(struct canvas *canvas, uint64_t seed)
+{
+    for (unsigned i = 0; i < canvas_grain_layers; i++) {
+        const unsigned px = 1u << grain_layers[i].px_bits;
+        canvas->grain_keys[i] = mixed(seed + (3 + i) * golden);
+        for (unsigned halves = 0; halves < canvas_grain_waves; halves++)
+            for (unsigned place = 0; place < px; place++)
+                canvas->grain_cosines[i][halves][place] = (float)cos((place + .5) * halves * (pi / px));
+    }
 }
 
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed)
@@ -46,7 +77,7 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
     canvas->columns = (image->width_px + canvas->left_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->rows = (image->height_px + canvas->top_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->noise_key = mixed(seed + golden);
-    canvas->fine_key = mixed(seed + 3 * golden);
+    canvas_grain_init(canvas, seed);
     for (unsigned level = 0; level < 256; level++)
         canvas->levels[level] = (float)level / 255;
 }
@@ -148,48 +179,38 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, floa
     }
 }
 
-/* Hashed bytes of run_pixels pixels from the eight before x on and of the eight after them; x: a multiple
- * of 8. */
-static void bytes_hash(const struct canvas *canvas, int64_t y, int64_t x,
-                       uint8_t bytes[run_pixels + 2 * hash_values])
+/* Adds pixels of a layer: a block's wave, and which way up it is, are bits of a hash of its place. */
+static void grain_add(const struct canvas *canvas, unsigned layer, float strength, uint64_t y, uint64_t x,
+                      size_t count, float *values)
 {
-    const uint64_t row = (uint64_t)(y + canvas_reach_px) << 32;
-    const uint64_t first = (uint64_t)(x + canvas_reach_px) / hash_values - 1;
-    for (unsigned i = 0; i < run_pixels / hash_values + 2; i++) {
-        const uint64_t hash = mixed((row | (first + i)) * golden + canvas->fine_key);
-        for (unsigned byte = 0; byte < hash_values; byte++)
-            bytes[i * hash_values + byte] = (uint8_t)(hash >> (8 * byte));
-    }
-}
-
-/* What is not in the weighted mean of 3x3 around each byte of the middle one of three rows. */
-ENGINE_CLONES static void bytes_fine(uint8_t rows[3][run_pixels + 2 * hash_values], size_t skipped,
-                                     size_t count, float *values)
-{
-    /* A byte stands for -1..1, all as often, so for a mean square of a third; the squares of what each of the
-     * nine counts for sum up to .640625. */
-    static const float unit = 0.00106077f; /* 1 / (16 * 127.5 * sqrt(.640625 / 3)) */
-    int sums[run_pixels + 2 * hash_values];
-    for (size_t i = 0; i < run_pixels + 2 * hash_values; i++)
-        sums[i] = rows[0][i] + 2 * rows[1][i] + rows[2][i];
-    const size_t first = hash_values + skipped;
-    for (size_t i = 0; i < count; i++) {
-        const int around = sums[first + i - 1] + 2 * sums[first + i] + sums[first + i + 1];
-        values[i] = unit * (float)(16 * rows[1][first + i] - around);
-    }
-}
-
-void canvas_fine(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
-{
-    uint8_t rows[3][run_pixels + 2 * hash_values];
-    size_t skipped = (size_t)x_px % hash_values;
+    const struct grain_layer *of = &grain_layers[layer];
+    const unsigned px = 1u << of->px_bits;
+    const float(*cosines)[canvas_grain_px] = canvas->grain_cosines[layer];
+    unsigned skipped = (unsigned)(x % px);
     for (size_t done = 0; done < count; skipped = 0) {
-        const size_t left = count - done, room = run_pixels - skipped, here = left < room ? left : room;
-        for (int i = 0; i < 3; i++)
-            bytes_hash(canvas, y_px + i - 1, x_px + (int64_t)done - (int64_t)skipped, rows[i]);
-        bytes_fine(rows, skipped, here, values + done);
+        const uint64_t place = (y >> of->px_bits) << 32 | (x + done) >> of->px_bits;
+        const uint64_t hash = mixed(place * golden + canvas->grain_keys[layer]);
+        const unsigned wave = (unsigned)hash & ((1u << of->wave_bits) - 1);
+        const float sign = hash >> of->wave_bits & 1 ? -1 : 1;
+        const float height = sign * strength * cosines[of->waves[wave].down][y % px];
+        const float *across = cosines[of->waves[wave].across] + skipped;
+        const size_t left = count - done, room = px - skipped, here = left < room ? left : room;
+        for (size_t i = 0; i < here; i++)
+            values[done + i] += height * across[i];
         done += here;
     }
+}
+
+void canvas_grain(const struct canvas *canvas, float coarse, int64_t y_px, int64_t x_px, size_t count,
+                  float *values)
+{
+    const uint64_t y = (uint64_t)(y_px + canvas_reach_px), x = (uint64_t)(x_px + canvas_reach_px);
+    const float fine =
+        2 / sqrtf(1 + coarse * coarse); /* the root mean square of a cosine of height 2 each way is 1 */
+    memset(values, 0, count * sizeof *values);
+    grain_add(canvas, 0, fine, y, x, count, values);
+    if (coarse > 0)
+        grain_add(canvas, 1, coarse * fine, y, x, count, values);
 }
 
 static inline float block_sum(const float columns[canvas_block_px])
@@ -280,21 +301,25 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
     }
 }
 
-/* How smooth blocks are, with those around them, and what noise they get, by the flattest of 3x3; from three
- * rows of roots. */
-ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
-                                     size_t count, float *smooth, float *grained)
+static inline float ramped(struct ramp ramp, float spread)
 {
-    const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
+    const float share = (spread - ramp.begin) / ramp.width;
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+/* How smooth blocks are, with those around them, and how much grain they get; from three rows of roots. */
+ENGINE_CLONES static void smooth_row(float half_smooth, const float *const roots[3], size_t count,
+                                     float *smooth, float *grained)
+{
     for (size_t i = 0; i < count; i++) {
         float least = roots[1][i];
         for (unsigned row = 0; row < 3; row++)
             for (size_t at = i; at < i + 3; at++)
                 least = roots[row][at] < least ? roots[row][at] : least;
-        const float busy = spread_around(roots, i) / half_smooth;
-        const float granted = hidden(floor, knee, grain, least * least) - flat;
-        smooth[i] = 1 / (1 + busy * busy * (busy * busy));
-        grained[i] = granted > 0 ? granted * smooth[i] : 0;
+        const float spread = spread_around(roots, i), busy = spread / half_smooth;
+        const float square = busy * busy, fourth = square * square;
+        smooth[i] = 1 / (1 + fourth * fourth);
+        grained[i] = ramped(grainy, spread) * ramped(beside, least * least) * smooth[i];
     }
 }
 
@@ -322,7 +347,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
                                        ring + row % 3 * blocks};
         const size_t first = (row - 2) * columns;
         mask_row(hiding, roots, columns, masks->mask + first);
-        smooth_row(hiding, roots, columns, masks->smooth + first, masks->grained + first);
+        smooth_row(hiding->smooth, roots, columns, masks->smooth + first, masks->grained + first);
     }
     free(pixels);
     free(ring);

@@ -51,13 +51,13 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
 }
 
 ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm, float calm_times,
-                                 const float *restrict grain, float grain_times, const float *restrict noise,
-                                 size_t count)
+                                 const float *restrict granted, float grain_times,
+                                 const float *restrict grain, size_t count)
 {
     for (size_t pixel = 0; pixel < count / draw_colors; pixel++) {
         for (unsigned color = 0; color < draw_colors; color++) {
             const size_t i = draw_colors * pixel + color;
-            values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * grain[i] * noise[pixel];
+            values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * granted[i] * grain[pixel];
         }
     }
 }

@@ -21,9 +21,9 @@ struct job {
     struct canvas_masks masks;
     int8_t *units;
     unsigned colors;
-    float *fine, *smooth_line, *grained_line; /* of a row */
-    size_t stored;                            /* units from the first to the last that was stored */
-    int floor_rank;                           /* of what is stored */
+    float *grain, *smooth_line, *grained_line; /* of a row */
+    size_t stored;                             /* units from the first to the last that was stored */
+    int floor_rank;                            /* of what is stored */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -125,13 +125,13 @@ static void job_make_room(struct job *job, int rank)
     job->floor_rank += ranks;
 }
 
-/* On smooth places a share of what is drawn, which is seen there, gives way to fine noise, which is not. */
+/* On smooth places a share of what is drawn, which is seen there, gives way to grain, which is seen less. */
 static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
-    canvas_fine(&job->canvas, y_px, x_px, count, job->fine);
+    canvas_grain(&job->canvas, job->way->coarse, y_px, x_px, count, job->grain);
     canvas_mask_line(&job->canvas, job->masks.smooth, canvas_block_px, y_px, x_px, count, job->smooth_line);
     canvas_mask_line(&job->canvas, job->masks.grained, canvas_block_px, y_px, x_px, count, job->grained_line);
-    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->fine,
+    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->grain,
                   (size_t)count * draw_colors);
 }
 
@@ -191,8 +191,8 @@ static enum iw_error job_masks_new(struct job *job)
     if (arrays == NULL)
         return IW_NO_MEMORY;
     job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks};
-    job->fine = arrays + 3 * blocks;
-    job->smooth_line = job->fine + columns;
+    job->grain = arrays + 3 * blocks;
+    job->smooth_line = job->grain + columns;
     job->grained_line = job->smooth_line + draw_colors * columns;
     if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))
         return IW_OK;

@@ -493,7 +493,7 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f};
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
@@ -548,17 +548,17 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
  * more. */
 static void test_ramps(void)
 {
-    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f};
+    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f};
     const double flat = mask_most(flat_level, &hiding);
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
     CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
 }
 
-/* How smooth a picture is and how much noise it gets, means of its blocks. */
+/* How smooth a picture is and how much grain it gets, means of its blocks. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f};
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.007f};
     struct image image = image_drawn(110, 100, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
@@ -574,7 +574,7 @@ static void smooth_means(level_function level, double *smooth, double *grained)
 }
 
 /* What only grows lighter is as smooth as one colour, and grain of a level or two is; what is busy is not,
- * and outlines do not end what is smooth around them. Of these grain alone gets noise: flat art gets none
+ * and outlines do not end what is smooth around them. Of these grain alone gets more: flat art gets none
  * beside its outlines either, however faint they are. */
 static void test_smooth(void)
 {
@@ -584,40 +584,44 @@ static void test_smooth(void)
     smooth_means(ramp_level, &smooth, &grained);
     CU_ASSERT(smooth > 0.9 && grained <= 0);
     smooth_means(grain_level, &smooth, &grained);
-    CU_ASSERT(smooth > 0.9 && grained > 0.001);
+    CU_ASSERT(smooth > 0.9 && grained > 0.9);
     smooth_means(flat_art_level, &smooth, &grained);
     CU_ASSERT(smooth > 0.9 && grained <= 0);
     smooth_means(recorded_level, &smooth, &grained);
-    CU_ASSERT(smooth < 0.1 && grained < 0.001);
+    CU_ASSERT(smooth < 0.1 && grained < 0.1);
 }
 
-/* Fine noise is of root mean square 1, has less than a fifth of what is coarse in noise, and is the same from
+/* Grain is of root mean square 1, of mean 0 in every block, is as often of either sign, and is the same from
  * wherever it is asked for. */
-static void test_fine(void)
+static void test_grain(void)
 {
-    enum { side = 256, block = 8, first = -24 };
+    enum { side = 512, block = canvas_grain_px, first = -32, blocks = side / block * (side / block) };
     static float whole[side * side];
     struct image image = image_drawn(64, 64, 3, 8, flat_level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
-    double power = 0, coarse = 0;
+    double total = 0;
+    unsigned up = 0;
     for (int64_t y = 0; y < side; y++)
-        canvas_fine(&canvas, y, first, side, whole + y * side);
-    for (unsigned i = 0; i < side * side; i++)
-        power += (double)whole[i] * (double)whole[i] / (side * side);
+        canvas_grain(&canvas, 0.5f, y, first, side, whole + y * side);
     for (unsigned y = 0; y < side; y += block) {
         for (unsigned x = 0; x < side; x += block) {
-            double mean = 0;
-            for (unsigned at = 0; at < block * block; at++)
-                mean += (double)whole[(y + at / block) * side + x + at % block] / (block * block);
-            coarse += mean * mean / (side / block * (side / block));
+            double mean = 0, power = 0;
+            for (unsigned at = 0; at < block * block; at++) {
+                const double value = (double)whole[(y + at / block) * side + x + at % block];
+                mean += value / (block * block);
+                power += value * value / (block * block);
+            }
+            CU_ASSERT(fabs(mean) < 1e-6);
+            total += power / blocks;
+            up += whole[y * side + x] > 0;
         }
     }
-    CU_ASSERT(fabs(power - 1) < 0.03);
-    CU_ASSERT(coarse < power / (block * block) / 5);
+    CU_ASSERT(fabs(total - 1) < 0.03);
+    CU_ASSERT(up > blocks * 0.45 && up < blocks * 0.55);
     for (unsigned begin = 0; begin < 140; begin += 13) {
         float part[101];
-        canvas_fine(&canvas, 77, first + (int64_t)begin, 101, part);
+        canvas_grain(&canvas, 0.5f, 77, first + (int64_t)begin, 101, part);
         CU_ASSERT(memcmp(part, whole + 77 * side + begin, sizeof part) == 0);
     }
     free(image.pixels);
@@ -642,7 +646,7 @@ int main(void)
         {"half of the size is means of 2x2 pixels", test_halved},
         {"what only grows lighter hides nothing", test_ramps},
         {"what is smooth", test_smooth},
-        {"fine noise", test_fine},
+        {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
     };
