@@ -5,8 +5,10 @@ The file, little endian: magic "IWPROTEC", u32 version, u32 networks, u32 layers
 the table of the layers, which have the same shapes in all of them: per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset in a network's bytes, u32
 values); then per network the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
-one, the gains of noise, coarse and fine drawer, and the two shares; and per layer its weights
-[output][input][row][column] and its biases as binary16; at last the SHA-256 of all before.
+one, the gains of noise, coarse and fine drawer, how much the fine one is shown the first time and the second, and how
+much of the second is taken; and per layer its weights
+[output][input][row][column] and its biases as binary16; then the patterns of grain [pattern][row][column] as
+binary16; at last the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
 
@@ -20,15 +22,16 @@ import torch
 from generator import NETWORKS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
-VERSION = 5
+VERSION = 6
 HEADER_BYTES = 24
 SLOPES = 5
-NUMBERS = 2 * SLOPES + 5
+NUMBERS = 2 * SLOPES + 6
 
 
 def numbers_of(net):
     """What the file keeps in 32 bits, as tensors of the network in its order."""
-    return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shares.data]
+    return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shown.data,
+            net.taken.data]
 
 
 def data_of(layer):
@@ -59,7 +62,7 @@ def block_of(net):
 def pack(nets):
     table, size = table_of(nets[0])
     body = MAGIC + struct.pack("<IIII", VERSION, len(nets), len(nets[0].layers()), size) + table
-    body += b"".join(block_of(net) for net in nets)
+    body += b"".join(block_of(net) for net in nets) + nets[0].grain.numpy().astype("<f2").tobytes()
     return body + hashlib.sha256(body).digest()
 
 
@@ -89,7 +92,11 @@ def load(path):
     if struct.unpack_from("<IIII", blob, 8) != (VERSION, len(NETWORKS), len(Generator().layers()), size):
         raise SystemExit("%s is a weights file of another version" % path)
     begin = HEADER_BYTES + len(table)
-    return {name: network_at(blob, begin + i * size) for i, name in enumerate(NETWORKS)}
+    nets = {name: network_at(blob, begin + i * size) for i, name in enumerate(NETWORKS)}
+    grain = torch.from_numpy(numpy.frombuffer(blob[begin + len(nets) * size:-32], "<f2").astype(numpy.float32))
+    for net in nets.values():
+        net.grain.copy_(grain.view_as(net.grain))
+    return nets
 
 
 def state_of(path):
@@ -106,9 +113,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in NETWORKS:
         parser.add_argument("--" + name, nargs="+", required=True, metavar="CHECKPOINT")
+    parser.add_argument("--grain", required=True, help="the patterns that grain.py learned")
     parser.add_argument("--out", required=True, help="the weights file")
     options = parser.parse_args()
-    blob = pack([mean_net(getattr(options, name)) for name in NETWORKS])
+    nets = [mean_net(getattr(options, name)) for name in NETWORKS]
+    nets[0].grain.copy_(torch.load(options.grain)["grain"])
+    blob = pack(nets)
     with open(options.out, "wb") as out:
         out.write(blob)
     print("%d bytes, SHA-256 of the file %s" % (len(blob), hashlib.sha256(blob).hexdigest()))

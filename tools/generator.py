@@ -23,12 +23,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
-# Grain is laid in two layers, fine and coarse: the side of their blocks, and the waves one of which each block is, so many
-# half waves down and across.
-GRAIN = (
-    (8, ((3, 3), (3, 3), (3, 4), (4, 3), (2, 4), (4, 2), (2, 3), (3, 2))),
-    (16, ((2, 2), (2, 3), (3, 2), (3, 3))),
-)
+GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 MARGIN = 256  # of repeated pixels around a picture
 
 
@@ -36,20 +31,19 @@ class Way:
     """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
     drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
-    half as smooth, which share of what is drawn is left out there, how much grain comes instead, and how strong its
-    coarse layer is beside the fine one."""
+    half as smooth, which share of what is drawn is left out there, and how much grain comes instead."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, coarse):
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
-        self.smooth, self.calm, self.dither, self.coarse = smooth, calm, dither, coarse
+        self.smooth, self.calm, self.dither = smooth, calm, dither
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.17, 0.0012, 0.022, 1.4, 0.0065, 0.85, 0.0024, 0),
-    "standard": Way(37, FAINT, 0.00007, 0.157, 0.001, 0.026, 1.63, 0.0077, 0.43, 0.0004, 0.2),
-    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 0),
+    "low": Way(40, FAINT, 0.00005, 0.113, 0.0012, 0.02, 1.7, 0.0075, 0.95, 0.0022),
+    "standard": Way(37, FAINT, 0.00007, 0.113, 0.001, 0.0206, 1.72, 0.00507, 0.62, 0.002),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
 
@@ -131,9 +125,8 @@ class Drawer(Encoder):
         h = self.up2(self.draw4(h) * gates[2]) * gates[1]
         return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
-    def moved(self, x, y):
-        """What it draws on y of how far y moves its answer to x."""
-        _, before = self.look(x)
+    def moved(self, before, y):
+        """What it draws on y of how far y moves its answer from what it was before."""
         gates, after = self.look(y)
         return self.draw(gates, (after - before) * self.gain)
 
@@ -144,7 +137,7 @@ class Generator(nn.Module):
     The coarse drawer sees the picture at half of its size.  First it draws from seeded noise; then
     it looks at the picture with that laid over it, and draws from how far its answer moved.  The
     fine one looks at the whole picture with what the coarse one drew laid over it, and draws from how
-    far that moved its answer.  Both are the result.
+    far that moved its answer; then once more, with what it drew itself.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -152,8 +145,12 @@ class Generator(nn.Module):
         self.coarse, self.fine = Drawer(widths), Drawer(widths)
         # How loud the noise is.
         self.register_buffer("noise_gain", torch.ones(()))
-        # Of what the coarse one drew: how much the fine one looks at, and how much is kept.
-        self.shares = nn.Parameter(torch.full((2,), 0.5))
+        # How much of what was drawn before the fine one looks at, the first time and the second.
+        self.shown = nn.Parameter(torch.tensor([0.5, 0.5]))
+        # How much of what it draws the second time takes the place of the first; 0: it does not look again.
+        self.taken = nn.Parameter(torch.tensor(0.5))
+        # What is laid over places that are smooth, of luma.
+        self.register_buffer("grain", torch.zeros(GRAINS, GRAIN_PX, GRAIN_PX))
 
     def drawers(self):
         return [("coarse", self.coarse), ("fine", self.fine)]
@@ -165,12 +162,16 @@ class Generator(nn.Module):
         """noise: -1..1, a sixteenth of x's size."""
         mask = texture_mask(x, way)
         small, hides = F.avg_pool2d(x, 2), F.avg_pool2d(mask, 2)
-        gates, _ = self.coarse.look(small)
+        gates, before = self.coarse.look(small)
         unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
-        raw = self.coarse.moved(small, small + way.amplitude * unit) * hides
-        wide = soft(doubled(raw))
-        raw = self.fine.moved(x, x + way.amplitude * self.shares[0] * wide * mask)
-        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask) + self.shares[1] * wide, mask, way.blue)
+        raw = self.coarse.moved(before, small + way.amplitude * unit) * hides
+        _, before = self.fine.look(x)
+        raw = self.fine.moved(before, x + way.amplitude * self.shown[0] * soft(doubled(raw)) * mask)
+        if self.taken != 0:
+            unit = bounded(blued(raw, mask, way.blue), mask)
+            again = self.fine.moved(before, x + way.amplitude * self.shown[1] * unit)
+            raw = raw + self.taken * (again - raw)
+        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask), mask, way.blue)
         return drawn * (1 - way.calm * between_blocks(smoothness(x, way)))
 
 
@@ -236,21 +237,19 @@ def dithered(x, drawn, grain, way):
     return drawn + way.dither * between_blocks(grained(x, way)) * grain
 
 
-def layer_of(layer, hashed):
-    """A layer of grain: low bits of each block's number, [picture, row, column], are its wave, the next its sign."""
-    px, waves = layer
-    place = (torch.arange(px) + 0.5) * (math.pi / px)
-    blocks = torch.stack([2 * torch.cos(down * place)[:, None] * torch.cos(across * place) for down, across in waves])
-    signs = 1.0 - 2 * (hashed // len(waves) % 2)
-    count, rows, columns = hashed.shape
-    laid = blocks[hashed % len(waves)] * signs[..., None, None]
-    return laid.permute(0, 1, 3, 2, 4).reshape(count, 1, rows * px, columns * px)
+def grain_of(patterns, hashed):
+    """Grain of root mean square 1: at every step one of the patterns, up or down, laid over its neighbours; low bits of
+    each place's number, [picture, row, column], are its pattern, the next its sign."""
+    count = len(patterns)
+    signs = 1.0 - 2 * (hashed // count % 2)
+    chosen = F.one_hot(hashed % count, count).permute(0, 3, 1, 2) * signs[:, None]
+    laid, beyond = F.conv_transpose2d(chosen, patterns[:, None], stride=GRAIN_STEP), GRAIN_PX - GRAIN_STEP
+    return laid[:, :, beyond:-beyond, beyond:-beyond]
 
 
-def grain_of(hashes, way=STANDARD):
-    """Grain of root mean square 1; hashes: of each layer, a number for every block."""
-    fine, coarse = (layer_of(layer, hashed) for layer, hashed in zip(GRAIN, hashes))
-    return (fine + way.coarse * coarse) / math.hypot(1, way.coarse)
+def grain_places(px):
+    """How many patterns a side of so many px takes."""
+    return px // GRAIN_STEP + GRAIN_PX // GRAIN_STEP - 1
 
 
 def luma_of(x):
@@ -315,17 +314,14 @@ def seeded_noise(seed, rows, columns):
     return torch.from_numpy((numpy.stack(channels) - 127.5) / 127.5)[None]
 
 
-def seeded_grain(seed, height, width, way=STANDARD):
-    """The grain of a picture of height x width px, by hashes of the places of blocks."""
-    hashes = []
-    for place, (px, _) in enumerate(GRAIN):
-        with numpy.errstate(over="ignore"):
-            y = numpy.arange(height // px, dtype=numpy.uint64)[:, None]
-            x = numpy.arange(width // px, dtype=numpy.uint64)[None, :]
-            key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3 + place) * numpy.uint64(GOLDEN))
-            hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
-        hashes.append(torch.from_numpy((hashed & numpy.uint64(255)).astype(numpy.int64))[None])
-    return grain_of(hashes, way)
+def seeded_grain(patterns, seed, height, width):
+    """The grain of a picture of height x width px, by hashes of the places of patterns."""
+    with numpy.errstate(over="ignore"):
+        y = numpy.arange(grain_places(height), dtype=numpy.uint64)[:, None]
+        x = numpy.arange(grain_places(width), dtype=numpy.uint64)[None, :]
+        key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3) * numpy.uint64(GOLDEN))
+        hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
+    return grain_of(patterns, torch.from_numpy((hashed & numpy.uint64(255)).astype(numpy.int64))[None])
 
 
 def grid_offset(seed):
@@ -338,8 +334,8 @@ def grid_offset(seed):
 def perturbation(net, x, seeds, way=STANDARD):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
-    grain = torch.cat([seeded_grain(seed, x.shape[2], x.shape[3], way) for seed in seeds])
-    return dithered(x, net(x, noise.to(x.device), way), grain.to(x.device), way)
+    grain = torch.cat([seeded_grain(net.grain, seed, x.shape[2], x.shape[3]) for seed in seeds])
+    return dithered(x, net(x, noise.to(x.device), way), grain, way)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):

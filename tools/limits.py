@@ -187,7 +187,7 @@ def measures(x, y, unit, stroke, mask):
         "blue": (1 - similar[:, 1]) / power,
         "chroma": (1 - similar[:, 2]) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
-        "flat": ((d.square() * SEEN_FLAT.to(d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
+        "flat": ((ds.square() * SEEN_FLAT.to(d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
         "tint": tint(ds) / power,
         "smooth": smooth(cx, ds),

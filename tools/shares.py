@@ -34,12 +34,12 @@ from pictures import blur  # noqa: E402
 PEAKS = {"low": 11, "standard": 16, "high": 22}  # levels, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
-DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shares", "gain")  # what a drawing layer's name has
+DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has
 PARTS = ("look", "draw", "coarse")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
     "knee": (0.1, 0.08, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
-    "smooth": (0.08, 0.003, 0.012), "calm": (0.05, 0.1, 0.97), "dither": (0.2, 0.0005, 0.02), "coarse": (0.2, 0.05, 1),
+    "smooth": (0.08, 0.003, 0.012), "calm": (0.05, 0.1, 0.97), "dither": (0.2, 0.0005, 0.02),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
@@ -72,7 +72,7 @@ def network_at(point):
 def way_at(point, strength):
     way = WAYS[strength]
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
-               point["smooth"], point["calm"], point["dither"], point["coarse"])
+               point["smooth"], point["calm"], point["dither"])
 
 
 def moved(point, change):

@@ -92,13 +92,14 @@ def measure_gains(net, x):
     small, mask = F.avg_pool2d(x, 2), texture_mask(x)
     hides = F.avg_pool2d(mask, 2)
     noise = torch.rand(x.shape[0], ANSWERS, x.shape[2] // 16, x.shape[3] // 16) * 2 - 1
-    gates, _ = net.coarse.look(small)
+    gates, before = net.coarse.look(small)
     net.noise_gain.copy_(gain_of(LEVELS[0], net.coarse.draw(gates, noise), hides))
     moved = small + STANDARD.amplitude * bounded(net.coarse.draw(gates, noise * net.noise_gain), hides)
-    net.coarse.gain.copy_(gain_of(LEVELS[1], net.coarse.moved(small, moved), hides))
-    wide = soft(doubled(net.coarse.moved(small, moved) * hides)) * mask
-    moved = x + STANDARD.amplitude * net.shares[0] * wide
-    net.fine.gain.copy_(gain_of(LEVELS[2], net.fine.moved(x, moved), mask))
+    net.coarse.gain.copy_(gain_of(LEVELS[1], net.coarse.moved(before, moved), hides))
+    wide = soft(doubled(net.coarse.moved(before, moved) * hides)) * mask
+    moved = x + STANDARD.amplitude * net.shown[0] * wide
+    _, before = net.fine.look(x)
+    net.fine.gain.copy_(gain_of(LEVELS[2], net.fine.moved(before, moved), mask))
 
 
 def turned(follower, x, options):

@@ -59,16 +59,16 @@ static const struct {
     [PROTECT_LOW] = {"low",
                      40,
                      11,
-                     {NETWORK_FAINT, {0.00005f, 0.17f, 0.0012f, 0.0065f}, 0.022f, 1.4f, 0.85f, 0.0024f, 0}},
+                     {NETWORK_FAINT, {0.00005f, 0.113f, 0.0012f, 0.0075f}, 0.02f, 1.7f, 0.95f, 0.0022f}},
     [PROTECT_STANDARD] =
         {"standard",
          37,
          16,
-         {NETWORK_FAINT, {0.00007f, 0.157f, 0.001f, 0.0077f}, 0.026f, 1.63f, 0.43f, 0.0004f, 0.2f}},
+         {NETWORK_FAINT, {0.00007f, 0.113f, 0.001f, 0.00507f}, 0.0206f, 1.72f, 0.62f, 0.002f}},
     [PROTECT_HIGH] = {"high",
                       34,
                       22,
-                      {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, 0.055f, 1.36f, 0, 0, 0}},
+                      {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, 0.055f, 1.36f, 0, 0}},
 };
 
 double protect_strength_db(enum protect_strength strength)

@@ -9,6 +9,7 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 #include "engine/protect_draw.h"
+#include "engine/protect_hash.h"
 
 /* tools/generator.py computes the same; its margin of repeated pixels is canvas_reach_px, so its first place
  * of the noise is ours there. */
@@ -24,8 +25,6 @@ enum { run_pixels = 64, run_blocks = 64 };
 /* The mask of a block takes the roots of its neighbours. */
 enum { root_margin = canvas_mask_margin + 1 };
 
-static const uint64_t golden = 0x9E3779B97F4A7C15u;
-static const double pi = 3.14159265358979323846;
 static const float own_times = 2; /* a block's own spread, at most */
 
 /* From how far on a block gets any grain, and how much further all of it. */
@@ -35,49 +34,17 @@ struct ramp {
 static const struct ramp grainy = {0.0011f, 0.0006f};
 static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
 
-/*
- * Grain is laid in layers, of blocks of 1 << px_bits pixels a side, each one of 1 << wave_bits waves at
- * random: so many half waves down and across.
- */
-static const struct grain_layer {
-    unsigned px_bits, wave_bits;
-    struct {
-        uint8_t down, across;
-    } waves[8];
-} grain_layers[canvas_grain_layers] = {
-    {3, 3, {{3, 3}, {3, 3}, {3, 4}, {4, 3}, {2, 4}, {4, 2}, {2, 3}, {3, 2}}},
-    {4, 2, {{2, 2}, {2, 3}, {3, 2}, {3, 3}}},
-};
-
-/* The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
-static uint64_t mixed(uint64_t value)
-{
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-    return value ^ (value >> 31);
-}
-
-static void canvas_grain_init(struct canvas *canvas, uint64_t seed)
-{
-    for (unsigned i = 0; i < canvas_grain_layers; i++) {
-        const unsigned px = 1u << grain_layers[i].px_bits;
-        canvas->grain_keys[i] = mixed(seed + (3 + i) * golden);
-        for (unsigned halves = 0; halves < canvas_grain_waves; halves++)
-            for (unsigned place = 0; place < px; place++)
-                canvas->grain_cosines[i][halves][place] = (float)cos((place + .5) * halves * (pi / px));
-    }
-}
-
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed)
 {
-    uint64_t place = mixed(seed + 2 * golden);
+    enum { key_noise = 1, key_offset, key_grain };
+    uint64_t place = hash_key(seed, key_offset);
     canvas->image = image;
     canvas->left_px = (place & 1) * canvas_grid_px;
     canvas->top_px = (place >> 1 & 1) * canvas_grid_px;
     canvas->columns = (image->width_px + canvas->left_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
     canvas->rows = (image->height_px + canvas->top_px + canvas_grid_px - 1) / canvas_grid_px * grid_blocks;
-    canvas->noise_key = mixed(seed + golden);
-    canvas_grain_init(canvas, seed);
+    canvas->noise_key = hash_key(seed, key_noise);
+    canvas->grain_key = hash_key(seed, key_grain);
     for (unsigned level = 0; level < 256; level++)
         canvas->levels[level] = (float)level / 255;
 }
@@ -174,43 +141,16 @@ void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, floa
     uint64_t place = (uint64_t)(row + noise_margin) << 32 | (uint64_t)(column + noise_margin);
     for (unsigned i = 0; i < canvas_noise_values; i++) {
         uint64_t number = place * (canvas_noise_values / hash_values) + i / hash_values;
-        uint64_t hash = mixed(number * golden + canvas->noise_key);
+        uint64_t hash = hash_of(number, canvas->noise_key);
         values[i] = ((float)(hash >> (8 * (i % hash_values)) & 255) - 127.5f) / 127.5f;
     }
 }
 
-/* Adds pixels of a layer: a block's wave, and which way up it is, are bits of a hash of its place. */
-static void grain_add(const struct canvas *canvas, unsigned layer, float strength, uint64_t y, uint64_t x,
-                      size_t count, float *values)
+void canvas_grain(const struct canvas *canvas, const struct grain *grain, int64_t y_px, int64_t x_px,
+                  size_t count, float *values)
 {
-    const struct grain_layer *of = &grain_layers[layer];
-    const unsigned px = 1u << of->px_bits;
-    const float(*cosines)[canvas_grain_px] = canvas->grain_cosines[layer];
-    unsigned skipped = (unsigned)(x % px);
-    for (size_t done = 0; done < count; skipped = 0) {
-        const uint64_t place = (y >> of->px_bits) << 32 | (x + done) >> of->px_bits;
-        const uint64_t hash = mixed(place * golden + canvas->grain_keys[layer]);
-        const unsigned wave = (unsigned)hash & ((1u << of->wave_bits) - 1);
-        const float sign = hash >> of->wave_bits & 1 ? -1 : 1;
-        const float height = sign * strength * cosines[of->waves[wave].down][y % px];
-        const float *across = cosines[of->waves[wave].across] + skipped;
-        const size_t left = count - done, room = px - skipped, here = left < room ? left : room;
-        for (size_t i = 0; i < here; i++)
-            values[done + i] += height * across[i];
-        done += here;
-    }
-}
-
-void canvas_grain(const struct canvas *canvas, float coarse, int64_t y_px, int64_t x_px, size_t count,
-                  float *values)
-{
-    const uint64_t y = (uint64_t)(y_px + canvas_reach_px), x = (uint64_t)(x_px + canvas_reach_px);
-    const float fine =
-        2 / sqrtf(1 + coarse * coarse); /* the root mean square of a cosine of height 2 each way is 1 */
-    memset(values, 0, count * sizeof *values);
-    grain_add(canvas, 0, fine, y, x, count, values);
-    if (coarse > 0)
-        grain_add(canvas, 1, coarse * fine, y, x, count, values);
+    grain_line(grain, canvas->grain_key, (uint64_t)(y_px + canvas_reach_px),
+               (uint64_t)(x_px + canvas_reach_px), count, values);
 }
 
 static inline float block_sum(const float columns[canvas_block_px])

@@ -2,8 +2,8 @@
  * A picture laid under the network's grid of 16x16 pixels: moved by a seeded
  * offset, its edge pixels repeated beyond its borders, any depth and number of
  * channels read as RGB 0..1, at its own size or at half of it.  And what goes with places
- * of the grid alone: the seeded noise, one for each of 16x16 px, the grain, waves for
- * each of 8x8 and 16x16, and the texture mask, one for each of 4x4.
+ * of the grid alone: the seeded noise, one for each of 16x16 px, the grain, and the
+ * texture mask, one for each of 4x4.
  */
 #ifndef ENGINE_PROTECT_CANVAS_H
 #define ENGINE_PROTECT_CANVAS_H
@@ -13,25 +13,23 @@
 #include <imgward/error.h>
 #include <imgward/image.h>
 
+#include "engine/protect_grain.h"
+
 enum {
     canvas_grid_px = 16,
     canvas_block_px = 4,
     canvas_colors = 3,
     canvas_noise_values = 32,
-    canvas_grain_layers = 2,
-    canvas_grain_px = 16,   /* of the largest block */
-    canvas_grain_waves = 5, /* half waves along one, and one more */
-    canvas_reach_px = 256,  /* how far left of the picture and above it there is noise */
-    canvas_mask_margin = 2  /* blocks beyond the picture, the outermost of which is as all further out */
+    canvas_reach_px = 256, /* how far left of the picture and above it there is noise */
+    canvas_mask_margin = 2 /* blocks beyond the picture, the outermost of which is as all further out */
 };
 
 struct canvas {
     const struct image *image; /* borrowed */
     unsigned left_px, top_px;  /* 0 or 16: where the picture begins */
     unsigned rows, columns;    /* in blocks; whole places of the grid */
-    uint64_t noise_key, grain_keys[canvas_grain_layers];
+    uint64_t noise_key, grain_key;
     float levels[256]; /* 8-bit samples as 0..1 */
-    float grain_cosines[canvas_grain_layers][canvas_grain_waves][canvas_grain_px];
 };
 
 /* The grid's offset and the noise come from the seed. */
@@ -47,13 +45,10 @@ void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, siz
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
                   float values[canvas_noise_values]);
 
-/*
- * Grain of count pixels of a row from grid place x_px, y_px on, which may lie outside the picture within
- * canvas_reach_px: a layer of blocks of 8x8 px and one of 16x16, each block a wave of its own, the second
- * layer coarse times as strong as the first; its root mean square is 1.
- */
-void canvas_grain(const struct canvas *canvas, float coarse, int64_t y_px, int64_t x_px, size_t count,
-                  float *values);
+/* Grain of count pixels of a row from grid place x_px, y_px on, which may lie outside the picture within
+ * canvas_reach_px. */
+void canvas_grain(const struct canvas *canvas, const struct grain *grain, int64_t y_px, int64_t x_px,
+                  size_t count, float *values);
 
 /* How many blocks a row of the mask and a column of it are. */
 size_t canvas_mask_columns(const struct canvas *canvas);

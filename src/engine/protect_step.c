@@ -11,6 +11,7 @@
 #define NOISE(layer)  STEP_LAYER(PASS_NOISE, layer)
 #define COARSE(layer) STEP_LAYER(PASS_COARSE, layer)
 #define FINE(layer)   STEP_LAYER(PASS_FINE, layer)
+#define AGAIN(layer)  STEP_LAYER(PASS_AGAIN, layer)
 
 /* Their rings. */
 #define OUT(STEP, layer)  STEP_MAIN(STEP(layer))
@@ -62,9 +63,15 @@ const struct step_plan step_plans[step_count] = {
     LOOK(FINE, STEP_LOOKED(PASS_FINE), 1, CONV_SPLIT),
     CHANGE(FINE, PLAIN, 1),
     DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
-    [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1),
-                               STEP_MAIN(STEP_DRAWN(PASS_COARSE)), 1},
-    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
+    [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1), no_ring, 1},
+
+    [STEP_LOOKED(PASS_AGAIN)] = {SHAPE_SAME, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
+    LOOK(AGAIN, STEP_LOOKED(PASS_AGAIN), 1, CONV_SPLIT),
+    CHANGE(AGAIN, PLAIN, 1),
+    DRAW(AGAIN, OUT(AGAIN, LAYER_ANSWER8), 1),
+    [STEP_DRAWN(PASS_AGAIN)] = {SHAPE_UP, CONV_PLAIN, OUT(AGAIN, LAYER_DRAW1),
+                                STEP_MAIN(STEP_DRAWN(PASS_FINE)), 1},
+    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_AGAIN)), no_ring, 1},
 };
 /* clang-format on */
 
@@ -85,12 +92,12 @@ unsigned step_channels(const struct net_weights *weights, int at)
     return at == STEP_NOISE ? net_noise_channels : net_color_channels;
 }
 
-/* What is doubled begins with a whole block of the mask. */
+/* What meets the mask at the size of the picture begins with a whole block of it. */
 const struct step_grid step_grids[] = {
     [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
     [SHAPE_DOWN] = {1, 2, 1, 1},
     [SHAPE_UP] = {2, 1, 2, 2},
-    [SHAPE_SAME] = {1, 1, 1, 1},
+    [SHAPE_SAME] = {1, 1, net_mask_px, net_mask_px},
     [SHAPE_DOUBLED] = {2, 3, net_mask_px, net_mask_px},
     [SHAPE_WINDOWS] = {spectra_step, spectra_side + spectra_step, spectra_step, spectra_step},
     [SHAPE_SOURCE] = {1, 0, 1, 1},

@@ -17,6 +17,7 @@ enum { block_parts = net_block_px / canvas_block_px };
 /* What the ends of the network's run share. */
 struct job {
     struct canvas canvas;
+    const struct grain *patterns;
     const struct unit_way *way;
     struct canvas_masks masks;
     int8_t *units;
@@ -128,7 +129,7 @@ static void job_make_room(struct job *job, int rank)
 /* On smooth places a share of what is drawn, which is seen there, gives way to grain, which is seen less. */
 static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
-    canvas_grain(&job->canvas, job->way->coarse, y_px, x_px, count, job->grain);
+    canvas_grain(&job->canvas, job->patterns, y_px, x_px, count, job->grain);
     canvas_mask_line(&job->canvas, job->masks.smooth, canvas_block_px, y_px, x_px, count, job->smooth_line);
     canvas_mask_line(&job->canvas, job->masks.grained, canvas_block_px, y_px, x_px, count, job->grained_line);
     draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->grain,
@@ -203,7 +204,8 @@ static enum iw_error job_masks_new(struct job *job)
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
                            uint64_t seed, int8_t *units, enum unit_hiding *hiding)
 {
-    struct job job = {.way = way, .units = units, .colors = image_has_color(image) ? 3 : 1};
+    struct job job = {.patterns = &net->grain, .way = way, .units = units};
+    job.colors = image_has_color(image) ? 3 : 1;
     canvas_init(&job.canvas, image, seed);
     enum iw_error error = job_masks_new(&job);
     if (error != IW_OK)

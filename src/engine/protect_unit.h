@@ -67,7 +67,6 @@ struct unit_way {
     float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
     float calm;      /* the share of what is drawn on smooth places that is left out */
     float dither;    /* root mean square of the grain that comes instead, before all is scaled */
-    float coarse;    /* how strong the coarse layer of grain is beside the fine one */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 5,
+    file_version = 6,
     file_header_bytes = 24,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
@@ -30,8 +30,9 @@ enum file_number {
     NUMBER_SLOPES, /* of the coarse drawer's gates and of the fine one's */
     NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
     NUMBER_CHANGE_GAINS, /* of the coarse drawer and of the fine one */
-    NUMBER_SHARE_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
-    NUMBER_SHARE_KEPT,
+    NUMBER_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
+    NUMBER_SHOWN_AGAIN,
+    NUMBER_TAKEN_AGAIN,
     file_numbers
 };
 
@@ -104,7 +105,7 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the table of the layers, then each network's numbers and layers */
+/* ---- the file's layout: the table of the layers, then each network's numbers and layers, then the grain */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -121,7 +122,11 @@ static size_t layer_values(const struct layer_shape *shape)
     return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
 }
 
-enum { table_bytes = file_layers * file_entry_bytes, numbers_bytes = file_numbers * sizeof(float) };
+enum {
+    table_bytes = file_layers * file_entry_bytes,
+    numbers_bytes = file_numbers * sizeof(float),
+    grain_bytes = grain_patterns * grain_px * grain_px * 2
+};
 
 static size_t network_bytes(void)
 {
@@ -145,7 +150,7 @@ static const char *number_why(unsigned number)
 {
     if (number < NUMBER_NOISE_GAIN)
         return "the slope of a gate in the weights file is not a number";
-    if (number < NUMBER_SHARE_SHOWN)
+    if (number < NUMBER_SHOWN)
         return "a gain in the weights file is not a number";
     return "a share in the weights file is not a number";
 }
@@ -198,8 +203,9 @@ static const char *file_check(const uint8_t *bytes, size_t size)
         return "the weights file holds another number of networks";
     if (u32_at(bytes + 16) != file_layers)
         return "the weights file holds another number of layers";
-    if (u32_at(bytes + 20) != network_bytes() ||
-        size != file_header_bytes + table_bytes + net_network_count * network_bytes() + file_digest_bytes)
+    if (u32_at(bytes + 20) != network_bytes() || size != file_header_bytes + table_bytes +
+                                                             net_network_count * network_bytes() +
+                                                             grain_bytes + file_digest_bytes)
         return "the weights file is cut or too long";
     const char *why = table_check(bytes + file_header_bytes);
     for (unsigned network = 0; why == NULL && network < net_network_count; network++)
@@ -320,18 +326,27 @@ static enum iw_error network_read(struct net_weights *weights, const uint8_t *ne
         layer_scale(&weights->layers[drawer][LAYER_ANSWER8],
                     number_at(network, NUMBER_CHANGE_GAINS + drawer));
     weights->noise_gain = number_at(network, NUMBER_NOISE_GAIN);
-    weights->share_shown = number_at(network, NUMBER_SHARE_SHOWN);
-    weights->share_kept = number_at(network, NUMBER_SHARE_KEPT);
+    weights->shown = number_at(network, NUMBER_SHOWN);
+    weights->shown_again = number_at(network, NUMBER_SHOWN_AGAIN);
+    weights->taken_again = number_at(network, NUMBER_TAKEN_AGAIN);
     return IW_OK;
 }
 
-enum iw_error weights_init(struct net_weights networks[net_network_count], const uint8_t *bytes, size_t size,
-                           const char **why)
+static void grain_read(struct grain *grain, const uint8_t *data)
+{
+    float *values = &grain->patterns[0][0][0];
+    for (unsigned i = 0; i < grain_bytes / 2; i++)
+        values[i] = half_at(data + (size_t)i * 2);
+}
+
+enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
+                           const uint8_t *bytes, size_t size, const char **why)
 {
     *why = file_check(bytes, size);
     if (*why != NULL)
         return IW_WEIGHTS_INVALID;
     enum iw_error error = IW_OK;
+    grain_read(grain, network_at(bytes, net_network_count));
     for (unsigned i = 0; i < net_network_count; i++)
         networks[i].memory = NULL;
     for (unsigned i = 0; error == IW_OK && i < net_network_count; i++)

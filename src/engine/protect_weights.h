@@ -11,6 +11,7 @@
 #include <imgward/error.h>
 
 #include "engine/protect_conv.h"
+#include "engine/protect_grain.h"
 
 /* What draws, with layers of the same shapes: one at half of the picture's size, one at all of it. */
 enum net_drawer { DRAWER_COARSE, DRAWER_FINE, net_drawer_count };
@@ -60,17 +61,17 @@ enum net_network {
 struct net_weights {
     struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
     float noise_gain;
-    float share_shown,
-        share_kept; /* of what was drawn coarsely: what the fine one looks at, and what stays */
-    float *memory;  /* of all layers */
+    float shown, shown_again; /* how much of what was drawn before the fine drawer looks at */
+    float taken_again; /* how much of what it draws again takes the place of what it drew; 0: it does not */
+    float *memory;     /* of all layers */
 };
 
 /*
- * Reads all networks of a weights file; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by
- * weights_fini.
+ * Reads all networks of a weights file and its grain; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.
+ * Networks are freed by weights_fini.
  */
-enum iw_error weights_init(struct net_weights networks[net_network_count], const uint8_t *bytes, size_t size,
-                           const char **why) IW_MUST_USE;
+enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
+                           const uint8_t *bytes, size_t size, const char **why) IW_MUST_USE;
 void weights_fini(struct net_weights networks[net_network_count]);
 
 #endif

@@ -591,39 +591,32 @@ static void test_smooth(void)
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
 }
 
-/* Grain is of root mean square 1, of mean 0 in every block, is as often of either sign, and is the same from
- * wherever it is asked for. */
+/* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
+ * is asked for. */
 static void test_grain(void)
 {
-    enum { side = 512, block = canvas_grain_px, first = -32, blocks = side / block * (side / block) };
-    static float whole[side * side];
+    enum { side = 512, first = -32, pixels = side * side };
+    static float whole[pixels], other[side];
     struct image image = image_drawn(64, 64, 3, 8, flat_level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
-    double total = 0;
-    unsigned up = 0;
+    double mean = 0, power = 0;
     for (int64_t y = 0; y < side; y++)
-        canvas_grain(&canvas, 0.5f, y, first, side, whole + y * side);
-    for (unsigned y = 0; y < side; y += block) {
-        for (unsigned x = 0; x < side; x += block) {
-            double mean = 0, power = 0;
-            for (unsigned at = 0; at < block * block; at++) {
-                const double value = (double)whole[(y + at / block) * side + x + at % block];
-                mean += value / (block * block);
-                power += value * value / (block * block);
-            }
-            CU_ASSERT(fabs(mean) < 1e-6);
-            total += power / blocks;
-            up += whole[y * side + x] > 0;
-        }
+        canvas_grain(&canvas, &protect->net.grain, y, first, side, whole + y * side);
+    for (unsigned i = 0; i < pixels; i++) {
+        mean += (double)whole[i] / pixels;
+        power += (double)whole[i] * (double)whole[i] / pixels;
     }
-    CU_ASSERT(fabs(total - 1) < 0.03);
-    CU_ASSERT(up > blocks * 0.45 && up < blocks * 0.55);
+    CU_ASSERT(fabs(mean) < 0.02);
+    CU_ASSERT(fabs(power - 1) < 0.05);
     for (unsigned begin = 0; begin < 140; begin += 13) {
         float part[101];
-        canvas_grain(&canvas, 0.5f, 77, first + (int64_t)begin, 101, part);
+        canvas_grain(&canvas, &protect->net.grain, 77, first + (int64_t)begin, 101, part);
         CU_ASSERT(memcmp(part, whole + 77 * side + begin, sizeof part) == 0);
     }
+    canvas_init(&canvas, &image, 8);
+    canvas_grain(&canvas, &protect->net.grain, 77, first, side, other);
+    CU_ASSERT(memcmp(other, whole + 77 * side, sizeof other) != 0);
     free(image.pixels);
 }
 
