@@ -41,8 +41,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.17, 0.0012, 0.022, 1.35, 0.0065, 0.85, 0.003),
-    "standard": Way(37, FAINT, 0.00007, 0.153, 0.001, 0.026, 1.52, 0.0062, 0.48, 0.001),
+    "low": Way(40, FAINT, 0.00005, 0.17, 0.0012, 0.022, 1.4, 0.0062, 0.82, 0.0027),
+    "standard": Way(37, FAINT, 0.00007, 0.153, 0.001, 0.026, 1.54, 0.0062, 0.45, 0.0008),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
