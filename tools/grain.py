@@ -23,10 +23,10 @@ KINDS = 3  # of processing that a step looks at
 SMOOTH = 0.9  # how smooth a crop is at least, as a mean
 AMPLITUDE = 10 ** (-STANDARD.psnr_db / 20)
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 1.5, "cut": 3.5, "half": 1.5, "blurred": 2.0, "jpeg": 0.3, "webp": 1.0},
-    "sana": {"none": 1.2, "cut": 1.2, "half": 1.5, "blurred": 0.1, "jpeg": 0.1, "webp": 0.1},
+    "sd15": {"none": 1.5, "cut": 1.5, "half": 0.3, "blurred": 0.3, "jpeg": 1.0, "webp": 1.0},
+    "sana": {"none": 1.0, "cut": 1.0, "half": 0.2, "blurred": 0.1, "jpeg": 0.3, "webp": 0.3},
 }
-SSIM, MOMENT, DIRECTION = 0.8, 3.0, 1.0  # what the three limits weigh
+SSIM, MOMENT, DIRECTION = 1.4, 3.0, 2.0  # what the three limits weigh
 NORMAL = 2.9  # of the fourth moment over the squared second
 RINGS, SECTORS, RING = 13, 8, 0.04  # in which power is told apart, and the width of a ring, cycles a pixel
 
@@ -76,7 +76,7 @@ def smooth_crops(pictures, rng):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, steps=400, rate=5e-2, last_rate=1e-3, seed=20261124)
+    add_options(parser, steps=260, rate=5e-2, last_rate=1e-3, seed=20261124)
     options = parser.parse_args()
     options.use, options.sana = "sd15,sana", 1.0
     rng, device, pictures = prepared(options)
