@@ -161,6 +161,7 @@ def options_of():
     add_options(parser, steps=6000, rate=2e-3, last_rate=1e-5, seed=20261122)
     add_encoder_options(parser, sana=1.0)
     parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
+    parser.add_argument("--grain", help="the patterns that grain.py learned; otherwise those of the checkpoint, none after turn.py")
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
                         help="a bound of LIMITS, times this")
     parser.add_argument("--held", nargs=3, action="append", default=[], metavar=("ENCODER", "KIND", "WEIGHT"),
@@ -181,6 +182,8 @@ def main():
     encoders, weights = encoders_of(options, device)
     state, _ = mean_of(options.start)
     net = network_of(state)
+    if options.grain:
+        net.grain.copy_(torch.load(options.grain)["grain"])
     net.to(device, memory_format=torch.channels_last)
     course = Course(net, options, groups_of(net), CLIP, pictures=len(pictures), device=device.type)
     held = {(name, kind): float(weight) for name, kind, weight in options.held}
