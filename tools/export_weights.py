@@ -7,8 +7,8 @@ the table of the layers, which have the same shapes in all of them: per layer 32
 values); then per network the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
 one, the gains of noise, coarse and fine drawer, how much the fine one is shown the first time and the second, and how
 much of the second is taken; and per layer its weights
-[output][input][row][column] and its biases as binary16; then the patterns of grain [pattern][row][column] as
-binary16; at last the SHA-256 of all before.
+[output][input][row][column] and its biases as binary16; then the patterns of grain
+[pattern][row][column][colour] as binary16; at last the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
 
@@ -19,10 +19,10 @@ import struct
 import numpy
 import torch
 
-from generator import NETWORKS, Generator, network_of
+from generator import GRAIN_PX, GRAINS, NETWORKS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
-VERSION = 6
+VERSION = 7
 HEADER_BYTES = 24
 SLOPES = 5
 NUMBERS = 2 * SLOPES + 6
@@ -62,7 +62,7 @@ def block_of(net):
 def pack(nets):
     table, size = table_of(nets[0])
     body = MAGIC + struct.pack("<IIII", VERSION, len(nets), len(nets[0].layers()), size) + table
-    body += b"".join(block_of(net) for net in nets) + nets[0].grain.numpy().astype("<f2").tobytes()
+    body += b"".join(block_of(net) for net in nets) + nets[0].grain.permute(0, 2, 3, 1).contiguous().numpy().astype("<f2").tobytes()
     return body + hashlib.sha256(body).digest()
 
 
@@ -95,7 +95,7 @@ def load(path):
     nets = {name: network_at(blob, begin + i * size) for i, name in enumerate(NETWORKS)}
     grain = torch.from_numpy(numpy.frombuffer(blob[begin + len(nets) * size:-32], "<f2").astype(numpy.float32))
     for net in nets.values():
-        net.grain.copy_(grain.view_as(net.grain))
+        net.grain.copy_(grain.view(GRAINS, GRAIN_PX, GRAIN_PX, 3).permute(0, 3, 1, 2))
     return nets
 
 

@@ -21,6 +21,7 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
+BESIDE_OWN = 8  # how many times a block's own mask that of one beside it may count for
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
@@ -41,8 +42,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.17, 0.0012, 0.022, 1.4, 0.0062, 0.82, 0.0027),
-    "standard": Way(37, FAINT, 0.00007, 0.153, 0.001, 0.026, 1.54, 0.0062, 0.45, 0.0008),
+    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.02, 2.1, 0.0066, 0.79, 0.0018),
+    "standard": Way(37, FAINT, 0.00007, 0.0872, 0.001, 0.0193, 1.93, 0.0057, 0.68, 0.00352),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
@@ -149,8 +150,8 @@ class Generator(nn.Module):
         self.shown = nn.Parameter(torch.tensor([0.5, 0.5]))
         # How much of what it draws the second time takes the place of the first; 0: it does not look again.
         self.taken = nn.Parameter(torch.tensor(0.5))
-        # What is laid over places that are smooth, of luma.
-        self.register_buffer("grain", torch.zeros(GRAINS, GRAIN_PX, GRAIN_PX))
+        # What is laid over places that are smooth.
+        self.register_buffer("grain", torch.zeros(GRAINS, 3, GRAIN_PX, GRAIN_PX))
 
     def drawers(self):
         return [("coarse", self.coarse), ("fine", self.fine)]
@@ -243,7 +244,7 @@ def grain_of(patterns, hashed):
     count = len(patterns)
     signs = 1.0 - 2 * (hashed // count % 2)
     chosen = F.one_hot(hashed % count, count).permute(0, 3, 1, 2) * signs[:, None]
-    laid, beyond = F.conv_transpose2d(chosen, patterns[:, None], stride=GRAIN_STEP), GRAIN_PX - GRAIN_STEP
+    laid, beyond = F.conv_transpose2d(chosen, patterns, stride=GRAIN_STEP), GRAIN_PX - GRAIN_STEP
     return laid[:, :, beyond:-beyond, beyond:-beyond]
 
 
@@ -290,7 +291,16 @@ def between_blocks(blocks):
 
 
 def texture_mask(x, way=STANDARD):
-    return between_blocks(block_mask(x, way))
+    """Between blocks, as between_blocks does it, but that no neighbour of a block counts for more than BESIDE_OWN times the
+    block itself: so that nothing is drawn in one that is flat beside one that is busy."""
+    own = block_mask(x, way)
+    height, width = own.shape[2:]
+    around = F.pad(own, (1, 1, 1, 1), mode="replicate")
+    beside = [torch.minimum(around[:, :, row:row + height, column:column + width], BESIDE_OWN * own)
+            for row in range(3) for column in range(3)]
+    side = own.new_tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
+    weights = torch.einsum("ay,bx->abyx", side, side).reshape(9, 1, 4, 4)
+    return F.conv_transpose2d(torch.cat(beside, 1), weights, stride=4)
 
 
 def mixed(value):

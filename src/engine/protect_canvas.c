@@ -1,6 +1,7 @@
 #include "engine/protect_canvas.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -301,27 +302,48 @@ static const float *mask_at(const struct canvas *canvas, const float *mask, int6
     return mask + (size_t)at * canvas_mask_columns(canvas);
 }
 
-/* Blocks of a row that all have a mask of their own, between this row and the one above or below. */
-ENGINE_CLONES static void line_between(const float *here, const float *there, float weight, size_t count,
-                                       float *line)
+/* Values of count blocks of a row; those further out are as the outermost. */
+static void blocks_of(const struct canvas *canvas, const float *row, int64_t column, size_t count,
+                      float *blocks)
 {
-    for (size_t i = 0; i < count; i++)
-        line[i] = here[i] * weight + there[i] * (1 - weight);
+    const int64_t columns = (int64_t)canvas_mask_columns(canvas), first = column + canvas_mask_margin;
+    if (first >= 0 && first + (int64_t)count <= columns)
+        memcpy(blocks, row + first, count * sizeof *blocks);
+    else
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = row[clamped(first + (int64_t)i, columns)];
 }
 
-/* The masks of count blocks between a row of them and the one above or below. */
-static void blocks_between(const struct canvas *canvas, const float *here, const float *there, float weight,
-                           int64_t column, size_t count, float *line)
+/* Of one row of pixels, what each block comes to in its middle, and what beside it on the left and on the
+ * right. */
+struct between {
+    float middle[run_blocks], left[run_blocks], right[run_blocks];
+};
+
+static inline float at_most(float value, float limit)
 {
-    const int64_t blocks = (int64_t)canvas_mask_columns(canvas);
-    const int64_t first = column + canvas_mask_margin, end = first + (int64_t)count;
-    const int64_t begin = first < 0 ? 0 : first, stop = end < blocks ? end : blocks;
-    if (begin < stop)
-        line_between(here + begin, there + begin, weight, (size_t)(stop - begin), line + (begin - first));
-    for (int64_t at = first; at < end; at++)
-        if (at < 0 || at >= blocks)
-            line_between(here + clamped(at, blocks), there + clamped(at, blocks), weight, 1,
-                         line + (at - first));
+    return value < limit ? value : limit;
+}
+
+/* How much a neighbour of a block may count for, at most: times the block's own value and more. */
+struct bound {
+    float times, more;
+};
+static const struct bound unbounded = {0, FLT_MAX};
+/* So that nothing is drawn where it is flat beside an edge. */
+static const struct bound mask_bound = {8, 0};
+
+/* From a row of blocks, begun one block before the first, and the one above or below; weight: how much of
+ * their own row the pixels take. */
+ENGINE_CLONES static void blocks_between(const float *here, const float *there, float weight,
+                                         struct bound bound, size_t count, struct between *between)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float own = here[i + 1], most = own * bound.times + bound.more, other = 1 - weight;
+        between->middle[i] = own * weight + at_most(there[i + 1], most) * other;
+        between->left[i] = at_most(here[i], most) * weight + at_most(there[i], most) * other;
+        between->right[i] = at_most(here[i + 2], most) * weight + at_most(there[i + 2], most) * other;
+    }
 }
 
 /* How much of its own block's mask a pixel takes, from the block's edge on. */
@@ -332,7 +354,7 @@ static const float own_weights[canvas_block_px] = {.625f, .875f, .875f, .625f},
  * The pixels of a row between blocks, each of which stands between two others.  side is known when this is
  * compiled.
  */
-static inline void pixels_between(const float *restrict blocks, size_t count, const unsigned side,
+static inline void pixels_between(const struct between *restrict between, size_t count, const unsigned side,
                                   const float *weights, float *restrict line)
 {
     enum { values_max = canvas_block_px * canvas_colors };
@@ -345,35 +367,51 @@ static inline void pixels_between(const float *restrict blocks, size_t count, co
     }
     for (size_t block = 0; block < count; block++, line += side * canvas_colors)
         for (unsigned k = 0; k < side * canvas_colors; k++)
-            line[k] = blocks[block + 1] * own[k] + blocks[block] * left[k] + blocks[block + 2] * right[k];
+            line[k] = between->middle[block] * own[k] + between->left[block] * left[k] +
+                      between->right[block] * right[k];
 }
 
-ENGINE_CLONES static void pixels_between_blocks(const float *blocks, size_t count, float *line)
+ENGINE_CLONES static void pixels_between_blocks(const struct between *between, size_t count, float *line)
 {
-    pixels_between(blocks, count, canvas_block_px, own_weights, line);
+    pixels_between(between, count, canvas_block_px, own_weights, line);
 }
 
-ENGINE_CLONES static void pixels_between_halved(const float *blocks, size_t count, float *line)
+ENGINE_CLONES static void pixels_between_halved(const struct between *between, size_t count, float *line)
 {
-    pixels_between(blocks, count, canvas_block_px / 2, own_weights_halved, line);
+    pixels_between(between, count, canvas_block_px / 2, own_weights_halved, line);
 }
 
-void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
-                      size_t count, float *line)
+static void values_line(const struct canvas *canvas, const float *values, struct bound bound, unsigned side,
+                        int64_t y, int64_t x, size_t count, float *line)
 {
     const bool is_halved = side != canvas_block_px;
     const unsigned down = (unsigned)y % side;
     const int64_t row = (y - down) / side, column = x / (int64_t)side;
     const float weight = (is_halved ? own_weights_halved : own_weights)[down];
-    const float *here = mask_at(canvas, mask, row);
-    const float *there = mask_at(canvas, mask, down < side / 2 ? row - 1 : row + 1);
+    const float *here_row = mask_at(canvas, values, row);
+    const float *there_row = mask_at(canvas, values, down < side / 2 ? row - 1 : row + 1);
     const size_t blocks = count / side;
-    float between[run_blocks + 2];
+    float here[run_blocks + 2], there[run_blocks + 2];
+    struct between between;
     assert(x % (int64_t)side == 0 && count % side == 0);
     for (size_t first = 0; first < blocks; first += run_blocks) {
         const size_t some = blocks - first < run_blocks ? blocks - first : run_blocks;
-        blocks_between(canvas, here, there, weight, column + (int64_t)first - 1, some + 2, between);
-        (is_halved ? pixels_between_halved : pixels_between_blocks)(between, some,
+        blocks_of(canvas, here_row, column + (int64_t)first - 1, some + 2, here);
+        blocks_of(canvas, there_row, column + (int64_t)first - 1, some + 2, there);
+        blocks_between(here, there, weight, bound, some, &between);
+        (is_halved ? pixels_between_halved : pixels_between_blocks)(&between, some,
                                                                     line + first * side * canvas_colors);
     }
+}
+
+void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
+                      size_t count, float *line)
+{
+    values_line(canvas, mask, mask_bound, side, y, x, count, line);
+}
+
+void canvas_smooth_line(const struct canvas *canvas, const float *smooth, int64_t y, int64_t x, size_t count,
+                        float *line)
+{
+    values_line(canvas, smooth, unbounded, canvas_block_px, y, x, count, line);
 }

@@ -45,8 +45,8 @@ void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, siz
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column,
                   float values[canvas_noise_values]);
 
-/* Grain of count pixels of a row from grid place x_px, y_px on, which may lie outside the picture within
- * canvas_reach_px. */
+/* Grain of count pixels of a row, three values each, from grid place x_px, y_px on, which may lie outside the
+ * picture within canvas_reach_px. */
 void canvas_grain(const struct canvas *canvas, const struct grain *grain, int64_t y_px, int64_t x_px,
                   size_t count, float *values);
 
@@ -80,11 +80,16 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
                  struct canvas_masks *masks) IW_MUST_USE;
 
 /*
- * How much count pixels of a row hide, three values each, the mask taken between blocks;
- * any of them may lie beyond the picture.  side: how many pixels a block is wide,
- * canvas_block_px or, at half of the size, half as many; x and count are multiples of it.
+ * How much count pixels of a row hide, three values each, the mask taken between blocks, no neighbour of a
+ * block counting for more than eight times the block itself; any of them may lie beyond the picture.  side:
+ * how many pixels a block is wide, canvas_block_px or, at half of the size, half as many; x and count are
+ * multiples of it.
  */
 void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
                       size_t count, float *line);
+
+/* The same of masks.smooth or masks.grained, whose neighbours count for all they are; always whole pixels. */
+void canvas_smooth_line(const struct canvas *canvas, const float *smooth, int64_t y, int64_t x, size_t count,
+                        float *line);
 
 #endif

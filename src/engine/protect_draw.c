@@ -54,12 +54,8 @@ ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict c
                                  const float *restrict granted, float grain_times,
                                  const float *restrict grain, size_t count)
 {
-    for (size_t pixel = 0; pixel < count / draw_colors; pixel++) {
-        for (unsigned color = 0; color < draw_colors; color++) {
-            const size_t i = draw_colors * pixel + color;
-            values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * granted[i] * grain[pixel];
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * granted[i] * grain[i];
 }
 
 ENGINE_CLONES void draw_mixed(float *restrict values, const float *restrict others, float share, size_t count)

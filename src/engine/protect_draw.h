@@ -35,8 +35,7 @@ void draw_recast(float *values, const float *luma, const float *luma_before, siz
  */
 void draw_blued(float *values, const float *mask, float blue, size_t count);
 
-/* values * (1 - calm * its times) + grain * granted * its times; one value of grain a pixel, so luma alone.
- */
+/* values * (1 - calm * its times) + grain * granted * its times. */
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,
                    float grain_times, const float *grain, size_t count);
 

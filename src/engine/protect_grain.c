@@ -14,7 +14,7 @@ void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x,
 {
     const uint64_t top = y / grain_step_px, last = (x + count - 1) / grain_step_px + laid - 1;
     const int64_t begin = (int64_t)x, end = begin + (int64_t)count;
-    memset(values, 0, count * sizeof *values);
+    memset(values, 0, count * grain_colors * sizeof *values);
     for (uint64_t place = x / grain_step_px; place <= last; place++) {
         const int64_t first = (int64_t)place * grain_step_px - beyond_px;
         const int64_t from = first < begin ? begin : first,
@@ -24,8 +24,8 @@ void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x,
             const float sign = hash / grain_patterns & 1 ? -1 : 1;
             const float *pattern =
                 grain->patterns[hash % grain_patterns][(laid - 1 - down) * grain_step_px + y % grain_step_px];
-            for (int64_t i = from; i < to; i++)
-                values[i - begin] += sign * pattern[i - first];
+            for (int64_t i = from * grain_colors; i < to * grain_colors; i++)
+                values[i - begin * grain_colors] += sign * pattern[i - first * grain_colors];
         }
     }
 }

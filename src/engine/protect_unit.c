@@ -130,8 +130,8 @@ static void job_make_room(struct job *job, int rank)
 static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     canvas_grain(&job->canvas, job->patterns, y_px, x_px, count, job->grain);
-    canvas_mask_line(&job->canvas, job->masks.smooth, canvas_block_px, y_px, x_px, count, job->smooth_line);
-    canvas_mask_line(&job->canvas, job->masks.grained, canvas_block_px, y_px, x_px, count, job->grained_line);
+    canvas_smooth_line(&job->canvas, job->masks.smooth, y_px, x_px, count, job->smooth_line);
+    canvas_smooth_line(&job->canvas, job->masks.grained, y_px, x_px, count, job->grained_line);
     draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->grain,
                   (size_t)count * draw_colors);
 }
@@ -188,12 +188,12 @@ static enum iw_error job_masks_new(struct job *job)
 {
     const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);
     const size_t columns = ((size_t)job->canvas.columns + net_band_blocks * block_parts) * canvas_block_px;
-    float *arrays = malloc((3 * blocks + (1 + 2 * draw_colors) * columns) * sizeof *arrays);
+    float *arrays = malloc((3 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
     if (arrays == NULL)
         return IW_NO_MEMORY;
     job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks};
     job->grain = arrays + 3 * blocks;
-    job->smooth_line = job->grain + columns;
+    job->smooth_line = job->grain + draw_colors * columns;
     job->grained_line = job->smooth_line + draw_colors * columns;
     if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))
         return IW_OK;

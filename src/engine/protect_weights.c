@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 6,
+    file_version = 7,
     file_header_bytes = 24,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
@@ -125,7 +125,7 @@ static size_t layer_values(const struct layer_shape *shape)
 enum {
     table_bytes = file_layers * file_entry_bytes,
     numbers_bytes = file_numbers * sizeof(float),
-    grain_bytes = grain_patterns * grain_px * grain_px * 2
+    grain_bytes = grain_patterns * grain_px * grain_px * grain_colors * 2
 };
 
 static size_t network_bytes(void)
