@@ -22,6 +22,7 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 BESIDE_OWN = 8  # how many times a block's own mask that of one beside it may count for
+HALVED = 1.4  # how many times the spread of half of the picture may count for where it is smooth
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
@@ -43,7 +44,7 @@ class Way:
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
     "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.02, 2.1, 0.0066, 0.79, 0.0018),
-    "standard": Way(37, FAINT, 0.00007, 0.0872, 0.001, 0.0193, 1.93, 0.0057, 0.68, 0.00352),
+    "standard": Way(37, FAINT, 0.00007, 0.0846, 0.001, 0.0193, 1.96, 0.0057, 0.645, 0.00342),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
@@ -229,8 +230,11 @@ def grained(x, way=STANDARD):
 
 
 def smoothness(x, way=STANDARD):
-    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 on what is busy."""
-    return 1 / (1 + (rooted_around(spread_of(x)) / way.smooth).pow(8))
+    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 on what is busy; or does
+    so at half of the size, where the grain of a film is weaker and texture is not."""
+    halved = F.interpolate(rooted_around(spread_of(F.avg_pool2d(x, 2))), scale_factor=2, mode="nearest")
+    spread = torch.minimum(rooted_around(spread_of(x)), HALVED * halved)
+    return 1 / (1 + (spread / way.smooth).pow(8))
 
 
 def dithered(x, drawn, grain, way):

@@ -64,7 +64,7 @@ static const struct {
         {"standard",
          37,
          16,
-         {NETWORK_FAINT, {0.00007f, 0.0872f, 0.001f, 0.0057f}, 0.0193f, 1.93f, 0.68f, 0.00352f}},
+         {NETWORK_FAINT, {0.00007f, 0.0846f, 0.001f, 0.0057f}, 0.0193f, 1.96f, 0.645f, 0.00342f}},
     [PROTECT_HIGH] = {"high",
                       34,
                       22,

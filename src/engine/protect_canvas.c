@@ -24,9 +24,10 @@ enum {
 enum { run_pixels = 64, run_blocks = 64 };
 
 /* The mask of a block takes the roots of its neighbours. */
-enum { root_margin = canvas_mask_margin + 1 };
+enum { root_margin = canvas_mask_margin + 1, halved_margin = canvas_mask_margin / 2 + 1 };
 
-static const float own_times = 2; /* a block's own spread, at most */
+static const float own_times = 2;       /* a block's own spread, at most */
+static const float halved_times = 1.4f; /* the spread of half of the picture, at most, where it is smooth */
 
 /* From how far on a block gets any grain, and how much further all of it. */
 struct ramp {
@@ -195,14 +196,18 @@ ENGINE_CLONES static void spreads_root(float *spreads, size_t count)
         spreads[i] = sqrtf(sqrtf(spreads[i] + 1e-8f));
 }
 
-/* Roots of one row of blocks, root_margin beyond the picture on each side; pixels: a row of them and four of
- * luma. */
-static void roots_row(const struct canvas *canvas, int64_t row, float *pixels, float *roots)
+typedef void (*pixels_function)(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
+                                float *values);
+
+/* Roots of a row of blocks from a column on, of the picture or of half of it; pixels: a row of them and four
+ * of luma. */
+static void roots_row(const struct canvas *canvas, pixels_function pixels_of, int64_t row, int64_t column,
+                      size_t blocks, float *pixels, float *roots)
 {
-    size_t blocks = canvas->columns + 2 * root_margin, width_px = blocks * canvas_block_px;
+    const size_t width_px = blocks * canvas_block_px;
     float *luma = pixels + width_px * canvas_colors;
     for (unsigned i = 0; i < canvas_block_px; i++) {
-        canvas_pixels(canvas, row * canvas_block_px + i, -root_margin * canvas_block_px, width_px, pixels);
+        pixels_of(canvas, row * canvas_block_px + i, column * canvas_block_px, width_px, pixels);
         draw_luma(pixels, width_px, luma + i * width_px);
     }
     blocks_spread(luma, width_px, roots);
@@ -248,16 +253,19 @@ static inline float ramped(struct ramp ramp, float spread)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* How smooth blocks are, with those around them, and how much grain they get; from three rows of roots. */
-ENGINE_CLONES static void smooth_row(float half_smooth, const float *const roots[3], size_t count,
-                                     float *smooth, float *grained)
+/* How smooth blocks are, with those around them, and how much grain they get; from three rows of roots, and
+ * three of those of half of the picture, where the grain of a film is weaker and texture is not. */
+ENGINE_CLONES static void smooth_row(float half_smooth, const float *const roots[3],
+                                     const float *const halved[3], size_t count, float *smooth,
+                                     float *grained)
 {
     for (size_t i = 0; i < count; i++) {
         float least = roots[1][i];
         for (unsigned row = 0; row < 3; row++)
             for (size_t at = i; at < i + 3; at++)
                 least = roots[row][at] < least ? roots[row][at] : least;
-        const float spread = spread_around(roots, i), busy = spread / half_smooth;
+        const float spread = spread_around(roots, i), coarse = halved_times * spread_around(halved, i / 2);
+        const float busy = (spread < coarse ? spread : coarse) / half_smooth;
         const float square = busy * busy, fourth = square * square;
         smooth[i] = 1 / (1 + fourth * fourth);
         grained[i] = ramped(grainy, spread) * ramped(beside, least * least) * smooth[i];
@@ -274,24 +282,44 @@ size_t canvas_mask_rows(const struct canvas *canvas)
     return (size_t)canvas->rows + 2 * canvas_mask_margin;
 }
 
+/* The last three rows of roots, each of so many blocks. */
+struct ring {
+    float *roots;
+    size_t blocks, rows; /* rows: how many there were */
+};
+
+/* The next row, and the last three from the top down, which mean something from the third on. */
+static void ring_next(struct ring *ring, const struct canvas *canvas, pixels_function pixels_of,
+                      int64_t margin, float *pixels, const float *lasts[3])
+{
+    roots_row(canvas, pixels_of, (int64_t)ring->rows - margin, -margin, ring->blocks, pixels,
+              ring->roots + ring->rows % 3 * ring->blocks);
+    ring->rows++;
+    for (size_t i = 0; i < 3; i++)
+        lasts[i] = ring->roots + (ring->rows + i) % 3 * ring->blocks;
+}
+
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    float *ring = malloc(sizeof(float) * 3 * blocks);
-    const bool is_memory = pixels != NULL && ring != NULL;
-    for (size_t row = 0; is_memory && row < rows + 2; row++) {
-        roots_row(canvas, (int64_t)row - root_margin, pixels, ring + row % 3 * blocks);
-        if (row < 2)
+    struct ring whole = {malloc(sizeof(float) * 3 * blocks), blocks, 0};
+    struct ring half = {malloc(sizeof(float) * 3 * blocks), columns / 2 + 2, 0};
+    const bool is_memory = pixels != NULL && whole.roots != NULL && half.roots != NULL;
+    const float *roots[3], *halved[3];
+    while (is_memory && whole.rows < rows + 2) {
+        ring_next(&whole, canvas, canvas_pixels, root_margin, pixels, roots);
+        if (whole.rows < 3)
             continue;
-        const float *const roots[3] = {ring + (row - 2) % 3 * blocks, ring + (row - 1) % 3 * blocks,
-                                       ring + row % 3 * blocks};
-        const size_t first = (row - 2) * columns;
+        const size_t row = whole.rows - 3, first = row * columns;
+        while (half.rows < row / 2 + 3)
+            ring_next(&half, canvas, canvas_pixels_halved, halved_margin, pixels, halved);
         mask_row(hiding, roots, columns, masks->mask + first);
-        smooth_row(hiding->smooth, roots, columns, masks->smooth + first, masks->grained + first);
+        smooth_row(hiding->smooth, roots, halved, columns, masks->smooth + first, masks->grained + first);
     }
     free(pixels);
-    free(ring);
+    free(whole.roots);
+    free(half.roots);
     return is_memory;
 }
 

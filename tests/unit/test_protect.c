@@ -11,6 +11,7 @@
 
 #include "runner.h"
 
+#include "engine/protect_hash.h"
 #include "engine/protect_canvas.h"
 #include "engine/protect_net.h"
 
@@ -555,6 +556,18 @@ static void test_ramps(void)
     CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
 }
 
+/* Noise of up to eight levels, a pixel's own: the grain of a film. */
+static unsigned film_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return flat_level(0, 0, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 9);
+}
+
+/* Twice as much, nine pixels' each: hardly further from planes, but texture, at half of the size as well. */
+static unsigned coarse_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return flat_level(0, 0, c) + 2 * (film_level(x / 3, y / 3, c) - flat_level(0, 0, c));
+}
+
 /* How smooth a picture is and how much grain it gets, means of its blocks. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
@@ -587,6 +600,10 @@ static void test_smooth(void)
     CU_ASSERT(smooth > 0.9 && grained > 0.9);
     smooth_means(flat_art_level, &smooth, &grained);
     CU_ASSERT(smooth > 0.9 && grained <= 0);
+    smooth_means(film_level, &smooth, &grained);
+    CU_ASSERT(smooth > 0.5 && grained > 0.5);
+    smooth_means(coarse_level, &smooth, &grained);
+    CU_ASSERT(smooth < 0.5 && grained < 0.5);
     smooth_means(recorded_level, &smooth, &grained);
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
 }
