@@ -24,10 +24,10 @@ KINDS = 3  # of processing that a step looks at
 SMOOTH = 0.9  # how smooth a crop is at least, as a mean
 AMPLITUDE = 10 ** (-STANDARD.psnr_db / 20)
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 5.0, "cut": 13.0, "half": 2.0, "blurred": 9.5, "jpeg": 1.0, "webp": 6.5},
-    "sana": {"none": 0.2, "cut": 0.4, "half": 0.2, "blurred": 0.05, "jpeg": 0.1, "webp": 0.1},
+    "sd15": {"none": 5.0, "cut": 19.0, "half": 1.2, "blurred": 7.5, "jpeg": 1.0, "webp": 15.0},
+    "sana": {"none": 0.05, "cut": 0.1, "half": 0.02, "blurred": 0.02, "jpeg": 0.02, "webp": 0.02},
 }
-SSIM, COLOUR, MOMENT, DIRECTION = 1.1, 0.02, 7.0, 2.5  # what the four limits weigh
+SSIM, COLOUR, MOMENT, DIRECTION = 1.2, 0.01, 7.0, 2.5  # what the four limits weigh
 NORMAL = 2.9  # of the fourth moment over the squared second
 COLOURED = 0.5  # how far colours differ from green to begin with
 PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
