@@ -62,7 +62,8 @@ def block_of(net):
 def pack(nets):
     table, size = table_of(nets[0])
     body = MAGIC + struct.pack("<IIII", VERSION, len(nets), len(nets[0].layers()), size) + table
-    body += b"".join(block_of(net) for net in nets) + nets[0].grain.permute(0, 2, 3, 1).contiguous().numpy().astype("<f2").tobytes()
+    grain = nets[0].grain.permute(0, 2, 3, 1).contiguous()
+    body += b"".join(block_of(net) for net in nets) + grain.numpy().astype("<f2").tobytes()
     return body + hashlib.sha256(body).digest()
 
 

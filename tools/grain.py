@@ -32,8 +32,6 @@ NORMAL = 2.9  # of the fourth moment over the squared second
 COLOURED = 0.5  # how far colours differ from green to begin with
 PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
 RINGS, SECTORS, RING = 13, 8, 0.04  # in which power is told apart, and the width of a ring, cycles a pixel
-
-
 EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
 
 

@@ -11,8 +11,8 @@
 
 #include "runner.h"
 
-#include "engine/protect_hash.h"
 #include "engine/protect_canvas.h"
+#include "engine/protect_hash.h"
 #include "engine/protect_net.h"
 
 static uint8_t weights[1 << 20];

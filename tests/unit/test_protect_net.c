@@ -49,7 +49,7 @@ static void test_weights_refused(void)
     } spoilt[] = {
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
-        {8, {5}, "the weights file is of another version"},
+        {8, {6}, "the weights file is of another version"},
         {12, {1}, "the weights file holds another number of networks"},
         {16, {10}, "the weights file holds another number of layers"},
         {16, {net_layer_count}, "the weights file holds another number of layers"},
@@ -173,7 +173,8 @@ static void bands_compare(enum net_network network, float taken_again)
     net_fini(&net);
 }
 
-/* Of networks that do not look again at what they drew, as those that ship, and of one that does. */
+/* Of networks that look again at what they drew, as that of low and standard does, and of those that do not.
+ */
 static void test_bands_agree(void)
 {
     bands_compare(NETWORK_FAINT, 0);
