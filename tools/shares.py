@@ -2,7 +2,7 @@
 """Searches shares of checkpoints, and the numbers of a strength's way, that leave least to be seen while the bar is met.
 
 A network is where it starts plus shares of the ways from there to others; a share may be less than 0, which leads away
-from one, and is taken of the looking layers, the drawing ones and the coarse drawer apart.  Each round measures what a
+from one, and is taken of the looking layers, the drawing ones, the coarse drawer and the grain apart.  Each round measures what a
 small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
 seen by small changes while all rows keep their room, and goes there if it helped, by half if that helped more, or else
 looks nearer.  Rows are measured on the bench's photographs with less around them and in bfloat16, so give ROOM.
@@ -35,7 +35,7 @@ PEAKS = {"low": 11, "standard": 16, "high": 22}  # levels, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
 DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has
-PARTS = ("look", "draw", "coarse")
+PARTS = ("look", "draw", "coarse", "grain")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
     "knee": (0.1, 0.08, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
@@ -52,9 +52,18 @@ ROOM = {  # hundredths that a row keeps; what others keep is 0.5
 # ---- networks and ways
 
 def part_of(key):
-    if key.startswith("coarse"):
-        return "coarse"
+    if key.startswith("coarse") or key == "grain":
+        return key.partition(".")[0]
     return "draw" if any(name in key for name in DRAWING) else "look"
+
+
+def rms(x):
+    return x.square().mean().sqrt().clamp_min(1e-9)
+
+
+def differs(end, part):
+    """Whether a part of a network is not what it is where the search starts."""
+    return any(part_of(key) == part and not torch.equal(value, ends["start"][key]) for key, value in ends[end].items())
 
 
 def network_at(point):
@@ -66,6 +75,7 @@ def network_at(point):
             for key in state:
                 if part_of(key) == part:
                     state[key] = state[key] + share * (ends[end][key] - ends["start"][key])
+    state["grain"] = state["grain"] / rms(state["grain"]) * rms(ends["start"]["grain"])
     return network_of(state).eval()
 
 
@@ -215,7 +225,7 @@ def shown(point, rows):
 
 def searched(pool, options):
     way = vars(WAYS[options.strength])
-    point = {"%s %s" % (end, part): 0.0 for end in ends if end != "start" for part in PARTS}
+    point = {"%s %s" % (end, part): 0.0 for end in ends for part in PARTS if differs(end, part)}
     steps = {name: SHARE_STEP for name in point}
     point.update({name: way[name] for name in NUMBERS})
     steps.update({name: step for name, (step, _, _) in NUMBERS.items()})
