@@ -2,8 +2,8 @@
 """Searches shares of checkpoints, and the numbers of a strength's way, that leave least to be seen while the bar is met.
 
 A network is where it starts plus shares of the ways from there to others; a share may be less than 0, which leads away
-from one, and is taken of the looking layers, the drawing ones, the coarse drawer and the grain apart.  Each round measures what a
-small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
+from one, and is taken of the looking layers, the drawing ones, the coarse drawer and the grain apart.  Each round measures
+what a small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
 seen by small changes while all rows keep their room, and goes there if it helped, by half if that helped more, or else
 looks nearer.  Rows are measured on the bench's photographs with less around them and in bfloat16, so give ROOM.
 """

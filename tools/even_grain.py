@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Learns patterns of grain whose field has no lattice and no stripes.  What ships was made by grain.py; see README.md here.
+
+As grain.py does, but at the height at which grain is laid, and with power even over the places of a step and over directions,
+band by band.  The field's fourth moment is that of noise in each band, and the power of all its colours over that of luma is
+charged, for else most of it becomes fine blue.
+"""
+
+import argparse
+
+import torch
+
+from coding import planes_of
+from course import Course, add_options, encoders_of, prepared
+from finish import SIDE, passed_on, shifts_of
+from generator import GRAIN_PX, GRAIN_STEP, grain_of, grain_places, luma_of
+from grain import COUNT, KINDS, PLANES, Grain, colour_seen, smooth_crops
+from limits import ms_ssim
+
+LEVELS = 1.2  # root mean square of the luma that is laid, of 255
+WEIGHTS = {  # of the logarithm of a shift
+    "sd15": {"none": 5.0, "cut": 12.0, "half": 1.2, "blurred": 6.0, "jpeg": 2.0, "webp": 20.0},
+    "sana": {"none": 1.5, "cut": 2.5, "half": 0.2, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
+}
+CHARGES = {  # what the limits weigh
+    "ssim": 9.0, "colour": 0.01, "energy": 5.0, "places": 25.0, "directions": 15.0, "moment": 20.0,
+}
+OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
+WINDOW_PX = 128  # of the field in which its fourth moment is taken
+
+
+def bands(side):
+    """Filters of a transform of side px, for each octave and direction, of one half of all frequencies: what they leave is
+    the band's envelope."""
+    along = torch.fft.fftfreq(side)
+    y, x = along[:, None].expand(side, side), along.expand(side, side)
+    height, angle = (y.square() + x.square()).sqrt().clamp_min(1e-6), torch.atan2(y, x)
+    filters = []
+    for octave in OCTAVES:
+        ring = torch.cos(torch.log2(height / octave).clamp(-1, 1) * torch.pi / 2)
+        for i in range(DIRECTIONS):
+            apart = torch.remainder(angle - i * torch.pi / DIRECTIONS + torch.pi, 2 * torch.pi) - torch.pi
+            filters.append(ring * torch.cos((apart * DIRECTIONS / 2).clamp(-torch.pi / 2, torch.pi / 2)))
+    return torch.stack(filters)
+
+
+def power_of(planes, filters):
+    """[picture, plane, band, y, x]"""
+    return torch.fft.ifft2(torch.fft.fft2(planes, s=filters.shape[1:])[:, :, None] * filters).abs().square()
+
+
+def moment_of(field, filters):
+    """How far the fourth moment passes that of noise, of the envelope of each band, which counts for as much as its power."""
+    planes = planes_of(field)[:, :, :WINDOW_PX, :WINDOW_PX] * PLANES
+    power = power_of(planes, filters)
+    second, fourth = power.mean((0, 3, 4)), power.square().mean((0, 3, 4))
+    beyond = (fourth / (second.square() + 1e-12) / 2 - 1).clamp_min(0)
+    return (beyond * second).sum() / second.sum()
+
+
+def unequal(patterns, filters):
+    """How unequally the places of a step share the power of each band, and directions that of each octave: squared deviation
+    over the square.  Signs are random, so the power of a field is the sum of that of its patterns."""
+    power = power_of(planes_of(patterns) * PLANES, filters).mean(0)
+    steps = filters.shape[1] // GRAIN_STEP
+    places = power.view(*power.shape[:2], steps, GRAIN_STEP, steps, GRAIN_STEP).sum((2, 4))
+    mean = places.mean((2, 3), keepdim=True)
+    whole = mean.sum()
+    of_places = (places - mean).square().mean((2, 3), keepdim=True) / (mean + 0.01 * whole).square() * mean / whole
+    directions = mean.view(-1, len(OCTAVES), DIRECTIONS)
+    octave = directions.mean(2, keepdim=True)
+    apart = (directions - octave).square().mean(2, keepdim=True) / (octave + 0.003 * whole).square()
+    return of_places.sum(), (apart * octave * DIRECTIONS / whole).sum()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, steps=300, rate=5e-2, last_rate=1e-3, seed=20261124)
+    parser.add_argument("--start", help="patterns to go on from, as this writes them; otherwise noise")
+    options = parser.parse_args()
+    options.use, options.sana = "sd15,sana", 1.0
+    rng, device, pictures = prepared(options)
+    encoders, _ = encoders_of(options, device)
+    grain, seen = Grain(torch.load(options.start)["grain"] if options.start else None), {}
+    of_field, of_pattern = bands(WINDOW_PX), bands(2 * GRAIN_PX)
+    course = Course(grain, options)
+    while course.goes_on():
+        x, patterns = smooth_crops(pictures, rng), grain.patterns()
+        hashed = torch.randint(256, (COUNT, grain_places(SIDE), grain_places(SIDE)))
+        field = grain_of(patterns, hashed)
+        luma = luma_of(patterns).square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP)
+        y = x + LEVELS / 255 * field / luma
+        planes, drawn = planes_of(x), planes_of(y)
+        lacks, colour = 1 - ms_ssim(planes, drawn)[:, 0].mean(), colour_seen(planes, drawn - planes)
+        y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
+        of_places, directions = unequal(patterns, of_pattern)
+        measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(), "places": of_places,
+                    "directions": directions, "moment": moment_of(field, of_field)}
+        loss = sum(CHARGES[name] * value for name, value in measured.items())
+        for kind in rng.sample(sorted(WEIGHTS["sd15"]), KINDS):
+            for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
+                loss = loss - WEIGHTS[name][kind] * torch.log(shift.mean() + 1e-6)
+                seen.setdefault("%s %s" % (name, kind), []).append(shift.mean().item())
+        course.learn(loss)
+        if course.step % 60 == 0 or course.step == options.steps:
+            course.note_step(shift={key: round(sum(some) / len(some), 3) for key, some in sorted(seen.items())},
+                             **{name: round(value.item(), 4) for name, value in measured.items()})
+            seen = {}
+    torch.save({"grain": course.mean.patterns().detach()}, options.out)
+
+
+if __name__ == "__main__":
+    main()
