@@ -169,11 +169,14 @@ class Stack:
             return int(file.read())
 
     def sql(self, statement):
-        """Rows of a statement, as lists of text; as the database's administrator."""
+        """Rows of a statement, as lists of text; as the database's administrator.
+
+        The client escapes line feeds and tabs of values, but no other end of a line, which a digest may well have.
+        """
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
-             "-e", statement], capture_output=True, text=True, errors="replace", timeout=180, check=True)
-        return [line.split("\t") for line in done.stdout.splitlines()]
+             "-e", statement], capture_output=True, timeout=180, check=True)
+        return [line.split("\t") for line in done.stdout.decode(errors="replace").split("\n")[:-1]]
 
     def connections_kill(self):
         """Ends every connection that the service has to the database; one may be gone by then of itself."""
