@@ -168,6 +168,14 @@ class Stack:
         with open(os.path.join(self.run, name + ".pid"), encoding="ascii") as file:
             return int(file.read())
 
+    def worker_places(self, seconds=120):
+        """How many image processes the worker keeps, as it tells the database soon after its start."""
+        end = time.monotonic() + seconds
+        while not (rows := self.sql(f"SELECT places FROM workers WHERE pid = {self.pid('worker')}")):
+            assert time.monotonic() < end, "the worker does not say that it is there"
+            time.sleep(0.1)
+        return int(rows[0][0])
+
     def sql(self, statement):
         """Rows of a statement, as lists of text; as the database's administrator.
 

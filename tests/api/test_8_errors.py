@@ -202,7 +202,7 @@ def image_processes(stack):
 def test_a_picture_that_takes_too_long_says_so(stack, client):
     """Its process is held still, so that any picture takes too long on any machine."""
     # As many as the worker has places: another one would do the work.
-    places, end = int(stack.sql(f"SELECT places FROM workers WHERE pid = {stack.pid('worker')}")[0][0]), time.monotonic() + 60
+    places, end = stack.worker_places(), time.monotonic() + 60
     while len(held := list(image_processes(stack))) < places:
         assert time.monotonic() < end, held
         time.sleep(0.1)

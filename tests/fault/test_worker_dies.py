@@ -89,7 +89,7 @@ def held(stack):
     The worker's image processes stand still for as long as the block lasts: what is leased meanwhile stays in work, on a
     machine of any speed.
     """
-    places, end = int(stack.sql(f"SELECT places FROM workers WHERE pid = {stack.pid('worker')}")[0][0]), time.monotonic() + 120
+    places, end = stack.worker_places(), time.monotonic() + 120
     while len(pids := image_processes(stack)) < places:
         assert time.monotonic() < end, f"{len(pids)} of {places} image processes"
         time.sleep(0.1)
