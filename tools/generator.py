@@ -21,8 +21,9 @@ LUMA = (0.299, 0.587, 0.114)
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
-BESIDE_OWN = 8  # how many times a block's own mask that of one beside it may count for
-HALVED = 1.4  # how many times the spread of half of the picture may count for where it is smooth
+COARSE = 0.45  # how many times the spread of a quarter of the picture counts
+OWN_GRAIN = 0.55  # how many times a block's own spread counts, at least, beside what is smooth
+BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
@@ -43,8 +44,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.02, 2.1, 0.0066, 0.79, 0.0018),
-    "standard": Way(37, FAINT, 0.00007, 0.0846, 0.001, 0.0193, 1.96, 0.0057, 0.645, 0.00342),
+    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0175, 2.1, 0.0019, 0.97, 0.0045),
+    "standard": Way(37, FAINT, 0.00007, 0.0857, 0.001, 0.0173, 1.84, 0.0014, 0.96, 0.0101),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
@@ -214,8 +215,8 @@ def most_around(blocks):
 
 
 def rooted_around(blocks):
-    """The mean of square roots over 3x3, squared, which one edge or one star lifts little."""
-    return F.avg_pool2d(F.pad(blocks.sqrt(), (1, 1, 1, 1), mode="replicate"), 3, 1).square()
+    """The mean of fourth roots over 3x3, to the fourth, which one edge or one star hardly lifts."""
+    return F.avg_pool2d(F.pad(blocks.sqrt().sqrt(), (1, 1, 1, 1), mode="replicate"), 3, 1).square().square()
 
 
 def ramp(spread, begin, width):
@@ -230,16 +231,25 @@ def grained(x, way=STANDARD):
 
 
 def smoothness(x, way=STANDARD):
-    """How smooth each block of 4x4 is: 1 where luma lies near planes in it and in its neighbours, 0 on what is busy; or does
-    so at half of the size, where the grain of a film is weaker and texture is not."""
-    halved = F.interpolate(rooted_around(spread_of(F.avg_pool2d(x, 2))), scale_factor=2, mode="nearest")
-    spread = torch.minimum(rooted_around(spread_of(x)), HALVED * halved)
+    """How smooth each block of 4x4 is: 1 where luma lies near planes, 0 on what is busy.
+
+    A quarter of the picture tells film grain, which is a quarter as strong there, from texture, which is as strong.  Beside
+    an outline its blocks tell nothing; there the smoothest of those around counts, for as much as the block's own grain allows.
+    """
+    own, coarse = spread_of(x), COARSE * spread_of(F.avg_pool2d(x, 4))
+    beside = -F.max_pool2d(F.pad(-coarse, (1, 1, 1, 1), mode="replicate"), 3, 1)
+    coarse, beside = (F.interpolate(blocks, scale_factor=4, mode="nearest") for blocks in (coarse, beside))
+    least = torch.minimum(torch.minimum(own, coarse), torch.maximum(beside, OWN_GRAIN * own))
+    spread = torch.minimum(rooted_around(least), OWN * least)
     return 1 / (1 + (spread / way.smooth).pow(8))
 
 
-def dithered(x, drawn, grain, way):
-    """What is drawn and grain where the picture is smooth, but not where it is flat."""
-    return drawn + way.dither * between_blocks(grained(x, way)) * grain
+def dithered(x, drawn, grain, way, beyond=0):
+    """What is drawn and grain where the picture is smooth, but not where it is flat; as strong as the share of the picture,
+    without so many px beyond it, that gets any: what is smooth nearly all over takes little else."""
+    granted, blocks = grained(x, way), beyond // 4
+    share = granted[:, :, blocks:granted.shape[2] - blocks, blocks:granted.shape[3] - blocks].mean((1, 2, 3), keepdim=True)
+    return drawn + way.dither * share * between_blocks(granted) * grain
 
 
 def grain_of(patterns, hashed):
@@ -282,7 +292,7 @@ def block_mask(x, way):
     """How much each block of 4x4 hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks around a plane,
     so that what only grows lighter, a sky or what is out of focus, hides no more than one colour does.
 
-    The neighbourhood takes the mean of square roots, squared, so that one edge beside a
+    The neighbourhood takes the mean of fourth roots, to the fourth, so that one edge beside a
     flat area does not lift the mask there; and no block takes more than twice its own
     spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
@@ -345,11 +355,11 @@ def grid_offset(seed):
     return (place & 1) * 16, (place >> 1 & 1) * 16
 
 
-def perturbation(net, x, seeds, way=STANDARD):
-    """The unit perturbation of a batch, one seed each, before it is scaled to a strength."""
+def perturbation(net, x, seeds, way=STANDARD, beyond=0):
+    """The unit perturbation of a batch, one seed each, before it is scaled to a strength; so many px of x are no picture."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
     grain = torch.cat([seeded_grain(net.grain, seed, x.shape[2], x.shape[3]) for seed in seeds])
-    return dithered(x, net(x, noise.to(x.device), way), grain, way)
+    return dithered(x, net(x, noise.to(x.device), way), grain, way, beyond)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):
@@ -359,5 +369,5 @@ def shipped_perturbation(net, x, seed, way=STANDARD):
     height, width = x.shape[2:]
     right, bottom = MARGIN + -(width + left) % 16, MARGIN + -(height + top) % 16
     padded = F.pad(x, (MARGIN + left, right, MARGIN + top, bottom), mode="replicate")
-    unit = perturbation(net, padded, [seed], way)
+    unit = perturbation(net, padded, [seed], way, MARGIN)
     return unit[:, :, MARGIN + top:MARGIN + top + height, MARGIN + left:MARGIN + left + width]

@@ -23,11 +23,18 @@ enum {
 /* Of a row at half of the size, or of blocks: as many are made at once. */
 enum { run_pixels = 64, run_blocks = 64 };
 
-/* The mask of a block takes the roots of its neighbours. */
-enum { root_margin = canvas_mask_margin + 1, halved_margin = canvas_mask_margin / 2 + 1 };
+/* The mask of a block takes the roots of its neighbours.  At a quarter of the size, where a block covers four
+ * by four, the same. */
+enum {
+    root_margin = canvas_mask_margin + 1,
+    coarse_parts = 4,
+    coarse_margin = root_margin / coarse_parts + 2
+};
 
-static const float own_times = 2;       /* a block's own spread, at most */
-static const float halved_times = 1.4f; /* the spread of half of the picture, at most, where it is smooth */
+static const float own_times = 2; /* a block's own spread, at most */
+/* Fourth roots of shares: .45 of what is busy at a quarter of the size counts, and beside what is smooth
+ * there .55 of a block's own at least. */
+static const float coarse_root = 0.819036f, own_grain_root = 0.861174f;
 
 /* From how far on a block gets any grain, and how much further all of it. */
 struct ramp {
@@ -138,6 +145,18 @@ void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, siz
     }
 }
 
+static void canvas_pixels_quartered(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
+                                    float *values)
+{
+    float rows[2][2 * run_pixels * canvas_colors];
+    for (size_t first = 0; first < count; first += run_pixels) {
+        const size_t here = count - first < run_pixels ? count - first : run_pixels;
+        for (unsigned i = 0; i < 2; i++)
+            canvas_pixels_halved(canvas, 2 * y + i, 2 * (x + (int64_t)first), 2 * here, rows[i]);
+        draw_halved(rows[0], rows[1], here * canvas_colors, values + first * canvas_colors);
+    }
+}
+
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[canvas_noise_values])
 {
     uint64_t place = (uint64_t)(row + noise_margin) << 32 | (uint64_t)(column + noise_margin);
@@ -189,18 +208,24 @@ ENGINE_CLONES static void blocks_spread(const float *luma, size_t width_px, floa
     }
 }
 
-/* The square roots of the spreads' square roots. */
+/* The fourth roots of spreads, which come as squares. */
 ENGINE_CLONES static void spreads_root(float *spreads, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        spreads[i] = sqrtf(sqrtf(spreads[i] + 1e-8f));
+        spreads[i] = sqrtf(sqrtf(sqrtf(spreads[i] + 1e-8f)));
+}
+
+/* The spread of a root. */
+static inline float unrooted(float root)
+{
+    return root * root * (root * root);
 }
 
 typedef void (*pixels_function)(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
                                 float *values);
 
-/* Roots of a row of blocks from a column on, of the picture or of half of it; pixels: a row of them and four
- * of luma. */
+/* Roots of a row of blocks from a column on, of the picture or of a smaller one; pixels: a row of them and
+ * four of luma. */
 static void roots_row(const struct canvas *canvas, pixels_function pixels_of, int64_t row, int64_t column,
                       size_t blocks, float *pixels, float *roots)
 {
@@ -225,14 +250,28 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread)
     return hidden(hiding->floor, hiding->knee, hiding->grain, spread);
 }
 
-/* The mean of roots over 3x3 blocks, squared: one edge, or a star, lifts it less than it would a mean of
- * spreads. */
+/* The mean of fourth roots over 3x3 blocks, to the fourth: one edge, or a star, hardly lifts it. */
 static inline float spread_around(const float *const roots[3], size_t first)
 {
     float sum = 0;
     for (unsigned row = 0; row < 3; row++)
         sum += roots[row][first] + roots[row][first + 1] + roots[row][first + 2];
-    return sum / 9 * (sum / 9);
+    return unrooted(sum / 9);
+}
+
+static inline float least_of(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+/* The least of 3x3 blocks. */
+static inline float least_around(const float *const roots[3], size_t first)
+{
+    float least = roots[0][first];
+    for (unsigned row = 0; row < 3; row++)
+        for (size_t at = first; at < first + 3; at++)
+            least = least_of(least, roots[row][at]);
+    return least;
 }
 
 /* No block takes more than twice its own spread allows, so that a flat one beside an edge takes nothing. */
@@ -241,9 +280,8 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
 {
     const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
     for (size_t i = 0; i < count; i++) {
-        float near = spread_around(roots, i), own = roots[1][i + 1] * roots[1][i + 1];
-        near = near < own_times * own ? near : own_times * own;
-        mask[i] = hidden(floor, knee, grain, near);
+        const float near = spread_around(roots, i), own = unrooted(roots[1][i + 1]);
+        mask[i] = hidden(floor, knee, grain, least_of(near, own_times * own));
     }
 }
 
@@ -254,21 +292,18 @@ static inline float ramped(struct ramp ramp, float spread)
 }
 
 /* How smooth blocks are, with those around them, and how much grain they get; from three rows of roots, and
- * three of those of half of the picture, where the grain of a film is weaker and texture is not. */
+ * of what counts of them. */
 ENGINE_CLONES static void smooth_row(float half_smooth, const float *const roots[3],
-                                     const float *const halved[3], size_t count, float *smooth,
+                                     const float *const grainless[3], size_t count, float *smooth,
                                      float *grained)
 {
     for (size_t i = 0; i < count; i++) {
-        float least = roots[1][i];
-        for (unsigned row = 0; row < 3; row++)
-            for (size_t at = i; at < i + 3; at++)
-                least = roots[row][at] < least ? roots[row][at] : least;
-        const float spread = spread_around(roots, i), coarse = halved_times * spread_around(halved, i / 2);
-        const float busy = (spread < coarse ? spread : coarse) / half_smooth;
-        const float square = busy * busy, fourth = square * square;
+        const float around = spread_around(grainless, i), own = own_times * unrooted(grainless[1][i + 1]);
+        const float busy = least_of(around, own) / half_smooth;
+        const float square = busy * busy, fourth = square * square,
+                    flattest = unrooted(least_around(roots, i));
         smooth[i] = 1 / (1 + fourth * fourth);
-        grained[i] = ramped(grainy, spread) * ramped(beside, least * least) * smooth[i];
+        grained[i] = ramped(grainy, spread_around(roots, i)) * ramped(beside, flattest) * smooth[i];
     }
 }
 
@@ -288,39 +323,117 @@ struct ring {
     size_t blocks, rows; /* rows: how many there were */
 };
 
-/* The next row, and the last three from the top down, which mean something from the third on. */
-static void ring_next(struct ring *ring, const struct canvas *canvas, pixels_function pixels_of,
-                      int64_t margin, float *pixels, const float *lasts[3])
+/* Where the next row belongs. */
+static float *ring_next(struct ring *ring)
 {
-    roots_row(canvas, pixels_of, (int64_t)ring->rows - margin, -margin, ring->blocks, pixels,
-              ring->roots + ring->rows % 3 * ring->blocks);
-    ring->rows++;
+    return ring->roots + ring->rows++ % 3 * ring->blocks;
+}
+
+/* The last three from the top down, which mean something from the third on. */
+static void ring_lasts(const struct ring *ring, const float *lasts[3])
+{
     for (size_t i = 0; i < 3; i++)
         lasts[i] = ring->roots + (ring->rows + i) % 3 * ring->blocks;
+}
+
+/* Which block at a quarter of the size covers one of the picture, both counted from their margins on. */
+static inline size_t coarse_at(size_t block)
+{
+    return (block + coarse_margin * coarse_parts - root_margin) / coarse_parts;
+}
+
+/*
+ * What counts of blocks' roots where it is asked how smooth they are.  At a quarter of the size film grain is
+ * a quarter as strong and texture as strong as in the picture, which tells them apart.  Beside an outline the
+ * blocks there tell nothing; the smoothest of those around them counts, for as much as a block's own grain
+ * allows.
+ */
+static void grainless_row(const float *roots, const float *const coarse[3], size_t blocks, float *grainless)
+{
+    for (size_t i = 0; i < blocks; i++) {
+        const size_t at = coarse_at(i);
+        const float near = coarse_root * coarse[1][at],
+                    smoothest = coarse_root * least_around(coarse, at - 1);
+        const float own = own_grain_root * roots[i], limit = smoothest > own ? smoothest : own;
+        grainless[i] = least_of(roots[i], least_of(near, limit));
+    }
+}
+
+/* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
+ * where it is asked how smooth blocks are. */
+struct rings {
+    struct ring whole, coarse, grainless;
+};
+
+/* Fills the next row of the picture's blocks and what belongs to it. */
+static void rings_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
+{
+    const size_t row = rings->whole.rows, blocks = rings->whole.blocks;
+    const float *coarse[3];
+    float *roots = ring_next(&rings->whole);
+    roots_row(canvas, canvas_pixels, (int64_t)row - root_margin, -root_margin, blocks, pixels, roots);
+    while (rings->coarse.rows < coarse_at(row) + 2) {
+        const int64_t next = (int64_t)rings->coarse.rows - coarse_margin;
+        float *coarse_roots = ring_next(&rings->coarse);
+        roots_row(canvas, canvas_pixels_quartered, next, -coarse_margin, rings->coarse.blocks, pixels,
+                  coarse_roots);
+    }
+    ring_lasts(&rings->coarse, coarse);
+    grainless_row(roots, coarse, blocks, ring_next(&rings->grainless));
+}
+
+static struct ring ring_of(size_t blocks)
+{
+    return (struct ring){malloc(sizeof(float) * 3 * blocks), blocks, 0};
 }
 
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    struct ring whole = {malloc(sizeof(float) * 3 * blocks), blocks, 0};
-    struct ring half = {malloc(sizeof(float) * 3 * blocks), columns / 2 + 2, 0};
-    const bool is_memory = pixels != NULL && whole.roots != NULL && half.roots != NULL;
-    const float *roots[3], *halved[3];
-    while (is_memory && whole.rows < rows + 2) {
-        ring_next(&whole, canvas, canvas_pixels, root_margin, pixels, roots);
-        if (whole.rows < 3)
+    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks)};
+    const bool is_memory = pixels != NULL && rings.whole.roots != NULL && rings.coarse.roots != NULL &&
+                           rings.grainless.roots != NULL;
+    const float *roots[3], *grainless[3];
+    while (is_memory && rings.whole.rows < rows + 2) {
+        rings_fill(canvas, &rings, pixels);
+        if (rings.whole.rows < 3)
             continue;
-        const size_t row = whole.rows - 3, first = row * columns;
-        while (half.rows < row / 2 + 3)
-            ring_next(&half, canvas, canvas_pixels_halved, halved_margin, pixels, halved);
+        const size_t first = (rings.whole.rows - 3) * columns;
+        ring_lasts(&rings.whole, roots);
+        ring_lasts(&rings.grainless, grainless);
         mask_row(hiding, roots, columns, masks->mask + first);
-        smooth_row(hiding->smooth, roots, halved, columns, masks->smooth + first, masks->grained + first);
+        smooth_row(hiding->smooth, roots, grainless, columns, masks->smooth + first, masks->grained + first);
     }
     free(pixels);
-    free(whole.roots);
-    free(half.roots);
+    free(rings.whole.roots);
+    free(rings.coarse.roots);
+    free(rings.grainless.roots);
     return is_memory;
+}
+
+/* The blocks of a row that are the picture's. */
+static const float *picture_row(const struct canvas *canvas, const float *values, unsigned row)
+{
+    return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
+}
+
+double canvas_mean(const struct canvas *canvas, const float *values)
+{
+    double sum = 0;
+    for (unsigned row = 0; row < canvas->rows; row++)
+        for (unsigned i = 0; i < canvas->columns; i++)
+            sum += (double)picture_row(canvas, values, row)[i];
+    return sum / ((double)canvas->rows * canvas->columns);
+}
+
+size_t canvas_count_above(const struct canvas *canvas, const float *values, float value)
+{
+    size_t above = 0;
+    for (unsigned row = 0; row < canvas->rows; row++)
+        for (unsigned i = 0; i < canvas->columns; i++)
+            above += picture_row(canvas, values, row)[i] > value;
+    return above;
 }
 
 /* A row of the mask; those further out are as the outermost. */
@@ -348,18 +461,13 @@ struct between {
     float middle[run_blocks], left[run_blocks], right[run_blocks];
 };
 
-static inline float at_most(float value, float limit)
-{
-    return value < limit ? value : limit;
-}
-
 /* How much a neighbour of a block may count for, at most: times the block's own value and more. */
 struct bound {
     float times, more;
 };
 static const struct bound unbounded = {0, FLT_MAX};
 /* So that nothing is drawn where it is flat beside an edge. */
-static const struct bound mask_bound = {8, 0};
+static const struct bound mask_bound = {4, 0};
 
 /* From a row of blocks, begun one block before the first, and the one above or below; weight: how much of
  * their own row the pixels take. */
@@ -368,9 +476,9 @@ ENGINE_CLONES static void blocks_between(const float *here, const float *there, 
 {
     for (size_t i = 0; i < count; i++) {
         const float own = here[i + 1], most = own * bound.times + bound.more, other = 1 - weight;
-        between->middle[i] = own * weight + at_most(there[i + 1], most) * other;
-        between->left[i] = at_most(here[i], most) * weight + at_most(there[i], most) * other;
-        between->right[i] = at_most(here[i + 2], most) * weight + at_most(there[i + 2], most) * other;
+        between->middle[i] = own * weight + least_of(there[i + 1], most) * other;
+        between->left[i] = least_of(here[i], most) * weight + least_of(there[i], most) * other;
+        between->right[i] = least_of(here[i + 2], most) * weight + least_of(there[i + 2], most) * other;
     }
 }
 

@@ -21,7 +21,7 @@ enum {
     canvas_colors = 3,
     canvas_noise_values = 32,
     canvas_reach_px = 256, /* how far left of the picture and above it there is noise */
-    canvas_mask_margin = 2 /* blocks beyond the picture, the outermost of which is as all further out */
+    canvas_mask_margin = 6 /* blocks beyond the picture, the outermost of which is as all further out */
 };
 
 struct canvas {
@@ -79,9 +79,15 @@ struct canvas_masks {
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding,
                  struct canvas_masks *masks) IW_MUST_USE;
 
+/* The mean of one of them over the blocks of the picture. */
+double canvas_mean(const struct canvas *canvas, const float *values);
+
+/* How many of those are more than a value. */
+size_t canvas_count_above(const struct canvas *canvas, const float *values, float value);
+
 /*
  * How much count pixels of a row hide, three values each, the mask taken between blocks, no neighbour of a
- * block counting for more than eight times the block itself; any of them may lie beyond the picture.  side:
+ * block counting for more than four times the block itself; any of them may lie beyond the picture.  side:
  * how many pixels a block is wide, canvas_block_px or, at half of the size, half as many; x and count are
  * multiples of it.
  */

@@ -23,6 +23,7 @@ struct job {
     int8_t *units;
     unsigned colors;
     float *grain, *smooth_line, *grained_line; /* of a row */
+    float dither;                              /* what the way's comes to on this picture */
     size_t stored;                             /* units from the first to the last that was stored */
     int floor_rank;                            /* of what is stored */
 };
@@ -132,7 +133,7 @@ static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsign
     canvas_grain(&job->canvas, job->patterns, y_px, x_px, count, job->grain);
     canvas_smooth_line(&job->canvas, job->masks.smooth, y_px, x_px, count, job->smooth_line);
     canvas_smooth_line(&job->canvas, job->masks.grained, y_px, x_px, count, job->grained_line);
-    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->way->dither, job->grain,
+    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->dither, job->grain,
                   (size_t)count * draw_colors);
 }
 
@@ -162,25 +163,20 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
  * True when all but one in two hundred blocks, and their neighbours, lie within about half a
  * level of planes: a picture of one colour, or of nothing but a gradient.
  */
-static bool mask_is_bare(const float *mask, size_t count, const struct canvas_hiding *hiding)
+static bool mask_is_bare(const struct canvas *canvas, const float *mask, const struct canvas_hiding *hiding)
 {
     static const float bare_spread = 0.0017f;
-    const float bare = canvas_hidden(hiding, bare_spread);
-    size_t textured = 0;
-    for (size_t i = 0; i < count; i++)
-        textured += mask[i] > bare;
-    return textured * 200 < count;
+    const size_t blocks = (size_t)canvas->rows * canvas->columns;
+    return canvas_count_above(canvas, mask, canvas_hidden(hiding, bare_spread)) * 200 < blocks;
 }
 
-static enum unit_hiding mask_hiding(const float *mask, size_t count, const struct canvas_hiding *hiding)
+static enum unit_hiding mask_hiding(const struct canvas *canvas, const float *mask,
+                                    const struct canvas_hiding *hiding)
 {
     static const double little = 0.05;
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (double)mask[i];
-    if (mask_is_bare(mask, count, hiding))
+    if (mask_is_bare(canvas, mask, hiding))
         return UNIT_HIDES_NOTHING;
-    return sum < little * (double)count ? UNIT_HIDES_LITTLE : UNIT_HIDES;
+    return canvas_mean(canvas, mask) < little ? UNIT_HIDES_LITTLE : UNIT_HIDES;
 }
 
 /* The job's arrays, all in one piece of memory from its mask on, which free takes. */
@@ -210,8 +206,8 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
     enum iw_error error = job_masks_new(&job);
     if (error != IW_OK)
         return error;
-    *hiding = mask_hiding(job.masks.mask, canvas_mask_rows(&job.canvas) * canvas_mask_columns(&job.canvas),
-                          &way->hiding);
+    *hiding = mask_hiding(&job.canvas, job.masks.mask, &way->hiding);
+    job.dither = way->dither * (float)canvas_mean(&job.canvas, job.masks.grained);
     const struct net_ends ends = {job_pixels, job_mask,     job_noise,      job_sink,
                                   &job,       way->network, way->amplitude, way->blue};
     error = net_run(net, job.canvas.rows / block_parts, job.canvas.columns / block_parts, &ends);

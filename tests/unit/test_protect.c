@@ -562,26 +562,29 @@ static unsigned film_level(uint32_t x, uint32_t y, uint32_t c)
     return flat_level(0, 0, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 9);
 }
 
-/* Twice as much, nine pixels' each: hardly further from planes, but texture, at half of the size as well. */
+/* Twice as much, nine pixels' each: hardly further from planes, but texture, at a quarter of the size as
+ * well. */
 static unsigned coarse_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return flat_level(0, 0, c) + 2 * (film_level(x / 3, y / 3, c) - flat_level(0, 0, c));
 }
 
-/* How smooth a picture is and how much grain it gets, means of its blocks. */
+/* Discs with grain of one level, as photographs are: outlines with something smooth beside them. */
+static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return flat_art_level(x, y, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 2);
+}
+
+/* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.007f};
-    struct image image = image_drawn(110, 100, 3, 8, level);
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f};
+    struct image image = image_drawn(112, 96, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
     const struct canvas_masks masks = masks_of(&canvas, &hiding);
-    const size_t blocks = canvas_mask_rows(&canvas) * canvas_mask_columns(&canvas);
-    *smooth = *grained = 0;
-    for (size_t i = 0; i < blocks; i++) {
-        *smooth += (double)masks.smooth[i] / (double)blocks;
-        *grained += (double)masks.grained[i] / (double)blocks;
-    }
+    *smooth = canvas_mean(&canvas, masks.smooth);
+    *grained = canvas_mean(&canvas, masks.grained);
     free(masks.mask);
     free(image.pixels);
 }
@@ -601,9 +604,11 @@ static void test_smooth(void)
     smooth_means(flat_art_level, &smooth, &grained);
     CU_ASSERT(smooth > 0.9 && grained <= 0);
     smooth_means(film_level, &smooth, &grained);
-    CU_ASSERT(smooth > 0.5 && grained > 0.5);
+    CU_ASSERT(smooth > 0.9 && grained > 0.9);
+    smooth_means(grainy_art_level, &smooth, &grained);
+    CU_ASSERT(smooth > 0.6 && grained > 0.6);
     smooth_means(coarse_level, &smooth, &grained);
-    CU_ASSERT(smooth < 0.5 && grained < 0.5);
+    CU_ASSERT(smooth < 0.1 && grained < 0.1);
     smooth_means(recorded_level, &smooth, &grained);
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
 }
