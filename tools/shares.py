@@ -38,14 +38,14 @@ DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "
 PARTS = ("look", "draw", "coarse", "grain")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
-    "knee": (0.1, 0.08, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
-    "smooth": (0.08, 0.003, 0.012), "calm": (0.05, 0.1, 0.97), "dither": (0.2, 0.0005, 0.02),
+    "knee": (0.1, 0.06, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
+    "smooth": (0.08, 0.001, 0.012), "calm": (0.03, 0.1, 0.97), "dither": (0.12, 0.0005, 0.03),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
 ROOM = {  # hundredths that a row keeps; what others keep is 0.5
-    "sd15": -0.45, "sana": 0.9, "crop sana": 0.6, "crop sd15": -0.3, "resize sd15": 1.4, "webp sd15": 0.5, "growth": 0.2,
-    "luma": 0.6,
+    "sd15": -0.45, "sana": 0.15, "crop sana": 0.2, "crop sd15": 0.45, "webp sd15": 0.35, "blur sd15": 0.25, "blur sana": 0.3,
+    "resize sd15": -0.2, "resize sana": -0.2, "jpeg sd15": 0.3, "growth": 0.1, "luma": -0.6,
 }
 
 

@@ -606,7 +606,7 @@ static void test_smooth(void)
     smooth_means(film_level, &smooth, &grained);
     CU_ASSERT(smooth > 0.9 && grained > 0.9);
     smooth_means(grainy_art_level, &smooth, &grained);
-    CU_ASSERT(smooth > 0.6 && grained > 0.6);
+    CU_ASSERT(smooth > 0.6 && grained > 0.5);
     smooth_means(coarse_level, &smooth, &grained);
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
     smooth_means(recorded_level, &smooth, &grained);
