@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Learns patterns of grain whose field has no lattice and no stripes.  What ships was made by grain.py; see README.md here.
+"""Learns the grain that is laid over smooth places: patterns whose field has no lattice and no stripes; see README.md here.
 
 As grain.py does, but at the height at which grain is laid, and with power even over the places of a step and over directions,
 band by band.  The field's fourth moment is that of noise in each band, and the power of all its colours over that of luma is
@@ -19,11 +19,11 @@ from limits import ms_ssim
 
 LEVELS = 1.2  # root mean square of the luma that is laid, of 255
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 5.0, "cut": 12.0, "half": 1.2, "blurred": 6.0, "jpeg": 2.0, "webp": 20.0},
-    "sana": {"none": 1.5, "cut": 2.5, "half": 0.2, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
+    "sd15": {"none": 5.0, "cut": 12.0, "half": 3.0, "blurred": 6.0, "jpeg": 2.0, "webp": 20.0},
+    "sana": {"none": 6.0, "cut": 8.0, "half": 0.2, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
 }
 CHARGES = {  # what the limits weigh
-    "ssim": 9.0, "colour": 0.01, "energy": 5.0, "places": 25.0, "directions": 15.0, "moment": 20.0,
+    "ssim": 6.5, "colour": 0.01, "energy": 12.0, "places": 25.0, "directions": 15.0, "moment": 20.0,
 }
 OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
 WINDOW_PX = 128  # of the field in which its fourth moment is taken

@@ -22,7 +22,7 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OWN_GRAIN = 0.7  # how many times a block's own spread counts, at least, beside what is smooth
+OWN_GRAIN = 0.71  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
@@ -44,8 +44,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0185, 1.65, 0.0025, 0.97, 0.007),
-    "standard": Way(37, FAINT, 0.00007, 0.0688, 0.001, 0.0206, 1.735, 0.00125, 0.96, 0.0149),
+    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0185, 1.65, 0.0025, 0.985, 0.007),
+    "standard": Way(37, FAINT, 0.00007, 0.0688, 0.001, 0.0206, 1.728, 0.00125, 0.995, 0.0149),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
 }
 STANDARD = WAYS["standard"]
