@@ -67,7 +67,7 @@ struct unit_way {
     float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
     float calm;      /* the share of what is drawn on smooth places that is left out */
     float dither;    /* root mean square of the grain that comes instead, before all is scaled, where all of a
-                        picture    gets grain; else as much less as its share that does */
+                        picture gets any; else as much less as the share that does */
 };
 
 /*

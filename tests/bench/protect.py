@@ -183,7 +183,7 @@ def bench_strength(options, encoders, photos, strength, folder):
     noisy_ones = [noise_at(photo, db) for _, photo in photos]
     psnrs = [psnr_of(photo, after) for (_, photo), after in zip(photos, protected)]
     less = [value for value, no_more in zip(psnrs, hides_no_more) if no_more]
-    worst = max(abs(value - db) for value, no_more in zip(psnrs, hides_no_more) if not no_more)
+    worst = max((abs(value - db) for value, no_more in zip(psnrs, hides_no_more) if not no_more), default=0)
     print("\n%s: PSNR mean %.2f dB, at most %.2f dB from %d (bar 0.3: %s)%s"
           % (strength, sum(psnrs) / len(psnrs), worst, db, "ok" if worst <= 0.3 else "missed",
              "".join("; %.2f dB of one that hides no more, as imgwardctl says" % value for value in less)))
