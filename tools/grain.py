@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Learns the patterns of grain: what is laid over smooth places instead of strokes.  See README.md here.
 
-Patterns are laid at random, as the engine does, all over crops of training pictures that are smooth, at 37 dB, and learn to
-move both encoders, as they are and after what others do to the result.  What is seen is limited four ways: by MS-SSIM of
-luma; by how far its colour passes what is just seen; by how far the field's fourth moment passes that of a normal
-distribution, so that no pattern stands out; and by how unequally each pattern's power is shared by directions, so that none
-is a stroke.
+Patterns are laid at random, as the engine does, all over crops of training pictures that are smooth, as high as they are laid
+there, and learn to move both encoders, as they are and after what others do to the result.  What is seen is limited by MS-SSIM
+of luma, by how far its colour passes what is just seen, by how much power all colours have over luma's, for else most of it
+becomes fine blue, and by what keeps the field without a lattice, stripes or creases: power is even over the places of a step
+and over directions, band by band, and the fourth moment of each band is that of noise.
 """
 
 import argparse
@@ -15,23 +15,25 @@ import torch
 from coding import planes_of
 from course import Course, add_options, encoders_of, prepared
 from finish import SIDE, passed_on, shifts_of
-from generator import GRAIN_PX, GRAIN_STEP, GRAINS, STANDARD, grain_of, grain_places, smoothness
+from generator import GRAIN_PX, GRAIN_STEP, GRAINS, grain_of, grain_places, luma_of, smoothness
 from limits import GRAIN_SEEN, bands_of, ms_ssim, seen_in_light
 from pictures import batch_of
 
 COUNT = 3  # crops a step
 KINDS = 3  # of processing that a step looks at
 SMOOTH = 0.9  # how smooth a crop is at least, as a mean
-AMPLITUDE = 10 ** (-STANDARD.psnr_db / 20)
+LEVELS = 1.2  # root mean square of the luma that is laid, of 255
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 5.0, "cut": 19.0, "half": 1.2, "blurred": 7.5, "jpeg": 1.0, "webp": 15.0},
-    "sana": {"none": 0.05, "cut": 0.1, "half": 0.02, "blurred": 0.02, "jpeg": 0.02, "webp": 0.02},
+    "sd15": {"none": 5.0, "cut": 12.0, "half": 3.0, "blurred": 6.0, "jpeg": 2.0, "webp": 20.0},
+    "sana": {"none": 6.0, "cut": 8.0, "half": 0.2, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
 }
-SSIM, COLOUR, MOMENT, DIRECTION = 1.2, 0.01, 7.0, 2.5  # what the four limits weigh
-NORMAL = 2.9  # of the fourth moment over the squared second
+CHARGES = {  # what the limits weigh
+    "ssim": 6.5, "colour": 0.01, "energy": 12.0, "places": 25.0, "directions": 15.0, "moment": 20.0,
+}
+OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
+WINDOW_PX = 128  # of the field in which its fourth moment is taken
 COLOURED = 0.5  # how far colours differ from green to begin with
 PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
-RINGS, SECTORS, RING = 13, 8, 0.04  # in which power is told apart, and the width of a ring, cycles a pixel
 EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
 
 
@@ -55,12 +57,48 @@ class Grain(torch.nn.Module):
         return patterns / (patterns.square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP))
 
 
-def cells():
-    """Of each frequency of a pattern, padded to twice its size: which ring and sector it lies in."""
-    y, x = torch.fft.fftfreq(2 * GRAIN_PX)[:, None], torch.fft.rfftfreq(2 * GRAIN_PX)[None]
-    ring = ((y.square() + x.square()).sqrt() / RING).long().clamp_max(RINGS - 1)
-    sector = ((torch.atan2(y.expand_as(ring), x.expand_as(ring)) / torch.pi + 0.5) * SECTORS).long().clamp(0, SECTORS - 1)
-    return (ring * SECTORS + sector).flatten()
+def bands(side):
+    """Filters of a transform of side px, for each octave and direction, of one half of all frequencies: what they leave is
+    the band's envelope."""
+    along = torch.fft.fftfreq(side)
+    y, x = along[:, None].expand(side, side), along.expand(side, side)
+    height, angle = (y.square() + x.square()).sqrt().clamp_min(1e-6), torch.atan2(y, x)
+    filters = []
+    for octave in OCTAVES:
+        ring = torch.cos(torch.log2(height / octave).clamp(-1, 1) * torch.pi / 2)
+        for i in range(DIRECTIONS):
+            apart = torch.remainder(angle - i * torch.pi / DIRECTIONS + torch.pi, 2 * torch.pi) - torch.pi
+            filters.append(ring * torch.cos((apart * DIRECTIONS / 2).clamp(-torch.pi / 2, torch.pi / 2)))
+    return torch.stack(filters)
+
+
+def power_of(planes, filters):
+    """[picture, plane, band, y, x]"""
+    return torch.fft.ifft2(torch.fft.fft2(planes, s=filters.shape[1:])[:, :, None] * filters).abs().square()
+
+
+def moment_of(field, filters):
+    """How far the fourth moment passes that of noise, of the envelope of each band, which counts for as much as its power."""
+    planes = planes_of(field)[:, :, :WINDOW_PX, :WINDOW_PX] * PLANES
+    power = power_of(planes, filters)
+    second, fourth = power.mean((0, 3, 4)), power.square().mean((0, 3, 4))
+    beyond = (fourth / (second.square() + 1e-12) / 2 - 1).clamp_min(0)
+    return (beyond * second).sum() / second.sum()
+
+
+def unequal(patterns, filters):
+    """How unequally the places of a step share the power of each band, and directions that of each octave: squared deviation
+    over the square.  Signs are random, so the power of a field is the sum of that of its patterns."""
+    power = power_of(planes_of(patterns) * PLANES, filters).mean(0)
+    steps = filters.shape[1] // GRAIN_STEP
+    places = power.view(*power.shape[:2], steps, GRAIN_STEP, steps, GRAIN_STEP).sum((2, 4))
+    mean = places.mean((2, 3), keepdim=True)
+    whole = mean.sum()
+    of_places = (places - mean).square().mean((2, 3), keepdim=True) / (mean + 0.01 * whole).square() * mean / whole
+    directions = mean.view(-1, len(OCTAVES), DIRECTIONS)
+    octave = directions.mean(2, keepdim=True)
+    apart = (directions - octave).square().mean(2, keepdim=True) / (octave + 0.003 * whole).square()
+    return of_places.sum(), (apart * octave * DIRECTIONS / whole).sum()
 
 
 def colour_seen(x, d):
@@ -70,24 +108,6 @@ def colour_seen(x, d):
         total = total + (band / (seen.view(1, 3, 1, 1) * light))[:, 1:].square().mean((0, 2, 3)).sum()
         light = torch.nn.functional.avg_pool2d(light, 2)
     return total
-
-
-def moment_of(field):
-    """The fourth moment over the squared second, of each plane, and of all as much as is seen of them."""
-    planes = planes_of(field) * PLANES
-    second = planes.square().mean((0, 2, 3))
-    return (planes.pow(4).mean((0, 2, 3)) / (second + 1e-9)).sum() / (second.sum() + 1e-9)
-
-
-def direction(patterns, cell):
-    """How unequally sectors share the power of a ring, of each plane of patterns: the squared deviation over the square."""
-    planes = (planes_of(patterns) * PLANES).flatten(0, 1)
-    power = torch.fft.rfft2(planes, s=(2 * GRAIN_PX,) * 2).abs().square().flatten(1)
-    sums = torch.zeros(len(planes), RINGS * SECTORS).index_add(1, cell, power)
-    counts = torch.zeros(RINGS * SECTORS).index_add(0, cell, torch.ones(power.shape[1]))
-    mean, counts = (sums / counts.clamp_min(1)).view(-1, RINGS, SECTORS), counts.view(RINGS, SECTORS)
-    ring = mean.mean(2, keepdim=True)
-    return ((mean - ring).square() * counts).sum() / (ring.square() * counts).sum()
 
 
 def smooth_crops(pictures, rng):
@@ -102,25 +122,28 @@ def smooth_crops(pictures, rng):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, steps=400, rate=5e-2, last_rate=1e-3, seed=20261124)
+    add_options(parser, steps=300, rate=5e-2, last_rate=1e-3, seed=20261124)
     parser.add_argument("--start", help="patterns to go on from, as this writes them; otherwise noise")
     options = parser.parse_args()
     options.use, options.sana = "sd15,sana", 1.0
     rng, device, pictures = prepared(options)
     encoders, _ = encoders_of(options, device)
-    grain, cell, seen = Grain(torch.load(options.start)["grain"] if options.start else None), cells(), {}
+    grain, seen = Grain(torch.load(options.start)["grain"] if options.start else None), {}
+    of_field, of_pattern = bands(WINDOW_PX), bands(2 * GRAIN_PX)
     course = Course(grain, options)
     while course.goes_on():
         x, patterns = smooth_crops(pictures, rng), grain.patterns()
         hashed = torch.randint(256, (COUNT, grain_places(SIDE), grain_places(SIDE)))
         field = grain_of(patterns, hashed)
-        field = field * torch.rsqrt(field.square().mean((1, 2, 3), keepdim=True))
-        y = x + AMPLITUDE * field
-        similar, colour = ms_ssim(planes_of(x), planes_of(y))[:, 0], colour_seen(planes_of(x), planes_of(y - x))
+        luma = luma_of(patterns).square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP)
+        y = x + LEVELS / 255 * field / luma
+        planes, drawn = planes_of(x), planes_of(y)
+        lacks, colour = 1 - ms_ssim(planes, drawn)[:, 0].mean(), colour_seen(planes, drawn - planes)
         y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
-        moment, unequal = moment_of(field), direction(patterns, cell)
-        loss = SSIM * torch.log(1 - similar.mean()) + COLOUR * torch.log(1 + colour)
-        loss = loss + MOMENT * (moment - NORMAL).clamp_min(0) + DIRECTION * unequal
+        of_places, directions = unequal(patterns, of_pattern)
+        measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(), "places": of_places,
+                    "directions": directions, "moment": moment_of(field, of_field)}
+        loss = sum(CHARGES[name] * value for name, value in measured.items())
         for kind in rng.sample(sorted(WEIGHTS["sd15"]), KINDS):
             for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
                 loss = loss - WEIGHTS[name][kind] * torch.log(shift.mean() + 1e-6)
@@ -128,8 +151,7 @@ def main():
         course.learn(loss)
         if course.step % 60 == 0 or course.step == options.steps:
             course.note_step(shift={key: round(sum(some) / len(some), 3) for key, some in sorted(seen.items())},
-                             similar=round(similar.mean().item(), 4), colour=round(colour.item(), 3),
-                             moment=round(moment.item(), 2), unequal=round(unequal.item(), 3))
+                             **{name: round(value.item(), 4) for name, value in measured.items()})
             seen = {}
     torch.save({"grain": course.mean.patterns().detach()}, options.out)
 

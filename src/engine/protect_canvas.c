@@ -134,27 +134,30 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
         pixels_inside(canvas, row, (size_t)(width - 1), 1, values + i * canvas_colors);
 }
 
-void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, size_t count, float *values)
+typedef void (*pixels_function)(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
+                                float *values);
+
+/* Means of 2x2 of a function's pixels. */
+static void pixels_halved(const struct canvas *canvas, pixels_function pixels_of, int64_t y, int64_t x,
+                          size_t count, float *values)
 {
     float rows[2][2 * run_pixels * canvas_colors];
     for (size_t first = 0; first < count; first += run_pixels) {
         const size_t here = count - first < run_pixels ? count - first : run_pixels;
         for (unsigned i = 0; i < 2; i++)
-            canvas_pixels(canvas, 2 * y + i, 2 * (x + (int64_t)first), 2 * here, rows[i]);
+            pixels_of(canvas, 2 * y + i, 2 * (x + (int64_t)first), 2 * here, rows[i]);
         draw_halved(rows[0], rows[1], here * canvas_colors, values + first * canvas_colors);
     }
 }
 
-static void canvas_pixels_quartered(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
-                                    float *values)
+void canvas_pixels_halved(const struct canvas *canvas, int64_t y, int64_t x, size_t count, float *values)
 {
-    float rows[2][2 * run_pixels * canvas_colors];
-    for (size_t first = 0; first < count; first += run_pixels) {
-        const size_t here = count - first < run_pixels ? count - first : run_pixels;
-        for (unsigned i = 0; i < 2; i++)
-            canvas_pixels_halved(canvas, 2 * y + i, 2 * (x + (int64_t)first), 2 * here, rows[i]);
-        draw_halved(rows[0], rows[1], here * canvas_colors, values + first * canvas_colors);
-    }
+    pixels_halved(canvas, canvas_pixels, y, x, count, values);
+}
+
+static void pixels_quartered(const struct canvas *canvas, int64_t y, int64_t x, size_t count, float *values)
+{
+    pixels_halved(canvas, canvas_pixels_halved, y, x, count, values);
 }
 
 void canvas_noise(const struct canvas *canvas, int64_t row, int64_t column, float values[canvas_noise_values])
@@ -220,9 +223,6 @@ static inline float unrooted(float root)
 {
     return root * root * (root * root);
 }
-
-typedef void (*pixels_function)(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
-                                float *values);
 
 /* Roots of a row of blocks from a column on, of the picture or of a smaller one; pixels: a row of them and
  * four of luma. */
@@ -375,8 +375,7 @@ static void rings_fill(const struct canvas *canvas, struct rings *rings, float *
     while (rings->coarse.rows < coarse_at(row) + 2) {
         const int64_t next = (int64_t)rings->coarse.rows - coarse_margin;
         float *coarse_roots = ring_next(&rings->coarse);
-        roots_row(canvas, canvas_pixels_quartered, next, -coarse_margin, rings->coarse.blocks, pixels,
-                  coarse_roots);
+        roots_row(canvas, pixels_quartered, next, -coarse_margin, rings->coarse.blocks, pixels, coarse_roots);
     }
     ring_lasts(&rings->coarse, coarse);
     grainless_row(roots, coarse, blocks, ring_next(&rings->grainless));
