@@ -22,8 +22,9 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OWN_GRAIN = 0.71  # how many times a block's own spread counts, at least, beside what is smooth
+OUTSTANDING = 1.3  # how many times the spread usual in a block of 16 px stands out from its grain
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
+PALED_PX, PALE = 8, 0.9  # side of blocks whose mean colour is left out, and how much of it
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
@@ -204,10 +205,18 @@ def blued(drawn, mask, blue):
     return drawn + torch.cat([0 * more, GREEN_OF_BLUE * more, more], 1)
 
 
+def paled(drawn, mask):
+    """Without PALE of its coarse colour, what blocks of 8x8 have on the average, where the mask is low: bands of violet and
+    green are seen on dark cloth."""
+    coarse = F.avg_pool2d(drawn - luma_of(drawn), PALED_PX)
+    between = F.interpolate(coarse, scale_factor=PALED_PX, mode="bilinear", align_corners=False)
+    return drawn - PALE * (1 - mask).square() * between
+
+
 def hidden(x, drawn, mask, blue):
-    """What is drawn, its luma companded to what the picture hides of each frequency, under the mask."""
+    """What is drawn, its luma companded to what the picture hides of each frequency, its colour paled, under the mask."""
     luma = luma_of(drawn)
-    return blued(drawn + (companded(luma, luma_of(x)) - luma), mask, blue) * mask
+    return blued(paled(drawn, mask) + (companded(luma, luma_of(x)) - luma), mask, blue) * mask
 
 
 def most_around(blocks):
@@ -234,12 +243,18 @@ def smoothness(x, way=STANDARD):
     """How smooth each block of 4x4 is: 1 where luma lies near planes, 0 on what is busy.
 
     A quarter of the picture tells film grain, which is a quarter as strong there, from texture, which is as strong.  Beside
-    an outline its blocks tell nothing; there the smoothest of those around counts, for as much as the block's own grain allows.
+    an outline its blocks tell nothing; so each of the nine around tells for the spread that is usual in it, and of what
+    stands out from that the square of how far.  The least counts.
     """
     own, coarse = spread_of(x), COARSE * spread_of(F.avg_pool2d(x, 4))
-    beside = -F.max_pool2d(F.pad(-coarse, (1, 1, 1, 1), mode="replicate"), 3, 1)
-    coarse, beside = (F.interpolate(blocks, scale_factor=4, mode="nearest") for blocks in (coarse, beside))
-    least = torch.minimum(torch.minimum(own, coarse), torch.maximum(beside, OWN_GRAIN * own))
+    usual = OUTSTANDING * F.avg_pool2d(own.sqrt().sqrt(), 4).square().square()
+    height, width = coarse.shape[2:]
+    around = F.pad(torch.cat([coarse, usual], 1), (1, 1, 1, 1), mode="replicate")
+    least = own
+    for row in range(3):
+        for column in range(3):
+            told = F.interpolate(around[:, :, row:row + height, column:column + width], scale_factor=4, mode="nearest")
+            least = torch.minimum(least, told[:, :1] * (own / told[:, 1:]).square().clamp_min(1))
     spread = torch.minimum(rooted_around(least), OWN * least)
     return 1 / (1 + (spread / way.smooth).pow(8))
 

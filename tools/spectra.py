@@ -13,6 +13,7 @@ SIDE, BINS = 16, 8  # px of a window, every half of which another begins; freque
 JUST_SEEN = 0.008  # of a window's coefficients, where it holds nothing else: some half a level of 255
 FINER = 36  # cycles a window, squared, at which twice as much is just seen
 KEPT = 15 / 16  # to what power amplitudes are taken
+LEVEL = 0.4  # how much is left of what is level: of the lowest frequency across and of any but the lowest down
 NOTHING = 1e-7  # power that is not told apart from none
 
 
@@ -30,7 +31,14 @@ def just_seen():
     return JUST_SEEN * (1 + (cycles[:, None].square() + cycles.square()) / FINER)
 
 
-BASIS, SEEN = basis_of(), just_seen()
+def left_of():
+    """How much of each frequency is left: level lines are seen before all else."""
+    left = torch.ones(BINS, BINS)
+    left[1:, 0] = LEVEL
+    return left
+
+
+BASIS, SEEN, LEFT = basis_of(), just_seen(), left_of()
 
 
 def spectra(plane):
@@ -66,9 +74,9 @@ def hiding(luma):
 
 
 def companded(drawn, luma):
-    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it."""
+    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines less."""
     with torch.no_grad():
         hides = hiding(luma)
     coefficients = spectra(drawn)
-    gain = (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
+    gain = LEFT.to(luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
     return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2))

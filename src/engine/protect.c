@@ -24,18 +24,19 @@ enum {
 static const double bare_psnr_db = 40;
 
 /*
- * Of a picture that hides little no more than this share of the error is in samples that move by as much as
- * the strength lets any.  Skies stay below; in flat art, where outlines alone hide something, more would be
- * flecks.
+ * How much of what is drawn, counted as roots of its size, may be in samples that move by as much as the strength
+ * lets any: a share of where nothing hides anything, and so many times as much more as the picture hides.
+ * Photographs stay far below; in flat art, where outlines alone hide something, more would be flecks.  Bare
+ * pictures have no outlines.
  */
-static const double peak_share_max = 0.5;
+static const double peak_share_bare = 0.1, peak_share_hidden = 2;
 
 struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
     int peak; /* what no sample moves by more than, in levels of 255 */
-    enum unit_hiding hiding;
+    struct unit_hiding hiding;
     double scale; /* of the last protect_render; 0: none */
     /* How many samples of every eighth row at histogram_place; once all are counted, with that room or
      * more. */
@@ -277,42 +278,48 @@ static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room
     }
 }
 
-/* Sums of squared errors: of all samples, and of those that would move by the peak if they had room. */
-struct squares {
-    double all, at_peak;
-};
-
-/* Of every eighth row. */
-static struct squares rows_squares(const struct protect_plan *plan, uint32_t first_row, double scale)
+/* The sum of squared errors of every eighth row. */
+static double rows_squares(const struct protect_plan *plan, uint32_t first_row, double scale)
 {
-    struct squares squares = {0};
-    double deltas[unit_peak + 1], fitting[room_count];
+    double squares = 0, deltas[unit_peak + 1], fitting[room_count];
     for (int unit = 0; unit <= unit_peak; unit++)
         deltas[unit] = delta_of(plan, unit, unit_odd(first_row), scale);
     fitting_fill(deltas, fitting);
     for (int unit = 1; unit <= unit_peak; unit++) {
-        double sum = 0, before = 0;
+        double before = 0;
         for (int room = 0; room < room_count && before < deltas[unit]; room++) {
             double moved = fmin(deltas[unit], fitting[room]);
             double more = moved * moved - before * before;
-            sum += (double)plan->histogram[first_row][histogram_place(room, unit)] * more;
+            squares += (double)plan->histogram[first_row][histogram_place(room, unit)] * more;
             before = moved;
         }
-        squares.all += sum;
-        squares.at_peak += deltas[unit] >= plan->peak ? sum : 0;
     }
     return squares;
 }
 
-static struct squares plan_squares(const struct protect_plan *plan, double scale)
+static double plan_squares(const struct protect_plan *plan, double scale)
 {
-    struct squares squares = {0};
-    for (uint32_t first_row = 0; first_row < unit_rows; first_row++) {
-        const struct squares rows = rows_squares(plan, first_row, scale);
-        squares.all += rows.all;
-        squares.at_peak += rows.at_peak;
-    }
+    double squares = 0;
+    for (uint32_t first_row = 0; first_row < unit_rows; first_row++)
+        squares += rows_squares(plan, first_row, scale);
     return squares;
+}
+
+/* The share that is bounded, of samples that would move so far if they had room; it rises with the
+ * scale. */
+static double plan_share_at_peak(const struct protect_plan *plan, double scale)
+{
+    double all = 0, at_peak = 0;
+    for (uint32_t row = 0; row < unit_rows; row++) {
+        for (int unit = 1; unit <= unit_peak; unit++) {
+            const int odd = unit_odd(row);
+            const double roots = (double)plan->histogram[row][histogram_place(0, unit)] *
+                                 sqrt(unit_mantissa(unit, odd) << unit_octave(unit));
+            all += roots;
+            at_peak += delta_of(plan, unit, odd, scale) >= plan->peak ? roots : 0;
+        }
+    }
+    return all > 0 ? at_peak / all : 0;
 }
 
 /* How many samples are counted, those that cannot move as well. */
@@ -324,14 +331,14 @@ static double plan_samples(const struct protect_plan *plan)
 /* Mean square error in levels of 255. */
 static double plan_error(const struct protect_plan *plan, double scale)
 {
-    return plan_squares(plan, scale).all / plan_samples(plan);
+    return plan_squares(plan, scale) / plan_samples(plan);
 }
 
 static bool scale_is_too_much(const struct protect_plan *plan, double scale, double wanted)
 {
-    const struct squares squares = plan_squares(plan, scale);
-    return squares.all > wanted * plan_samples(plan) ||
-           (plan->hiding == UNIT_HIDES_LITTLE && squares.at_peak > squares.all * peak_share_max);
+    const double share_max = peak_share_bare + peak_share_hidden * plan->hiding.mean;
+    return plan_squares(plan, scale) > wanted * plan_samples(plan) ||
+           (!plan->hiding.is_bare && plan_share_at_peak(plan, scale) > share_max);
 }
 
 double protect_plan_psnr(const struct protect_plan *plan, double scale)
@@ -341,7 +348,7 @@ double protect_plan_psnr(const struct protect_plan *plan, double scale)
 
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited)
 {
-    double given_db = plan->hiding == UNIT_HIDES_NOTHING ? fmax(psnr_db, bare_psnr_db) : psnr_db;
+    double given_db = plan->hiding.is_bare ? fmax(psnr_db, bare_psnr_db) : psnr_db;
     double wanted = 255.0 * 255.0 / pow(10, given_db / 10);
     double low = 0, high = scale_peak;
     for (unsigned step = 0; step < scale_halvings; step++) {

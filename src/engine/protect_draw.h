@@ -35,6 +35,19 @@ void draw_recast(float *values, const float *luma, const float *luma_before, siz
  */
 void draw_blued(float *values, const float *mask, float blue, size_t count);
 
+enum { draw_paled_px = 8 };
+
+/* The mean colour, what is not luma, of blocks of draw_paled_px rows and as many columns each. */
+void draw_colors_mean(const float *const rows[draw_paled_px], size_t blocks, float *means);
+
+/*
+ * A row of pixels without nine tenths of its coarse colour where the mask is low: what blocks have on the
+ * average, taken between them, own of the row's and beside of the one above or below, whose share is given.  Both
+ * begin with the block before the first and end with the one after the last.  count: of values.
+ */
+void draw_paled(float *values, const float *mask, const float *own, const float *beside, float beside_share,
+                size_t count);
+
 /* values * (1 - calm * its times) + grain * granted * its times. */
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,
                    float grain_times, const float *grain, size_t count);

@@ -52,6 +52,7 @@ struct run {
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     struct spectra_rows windows;
+    float *coarse_colors[3]; /* of the blocks above the rows of the result, of theirs and of those below */
     int64_t first_px;
 };
 
@@ -313,6 +314,29 @@ static void lumas_take(struct run *run, int at, const float *drawn, int64_t row,
     draw_luma(drawn, columns, spectra_row(&run->windows, run->windows.drawn, place));
 }
 
+_Static_assert((int)draw_paled_px == (int)spectra_step, "blocks lie in rows of windows as the result's rows do");
+
+/* The coarse colours of the rows that windows have come to; of all of them when these are the first. */
+static void colors_take(struct run *run, int at, const struct conv_rows *rows, bool is_first)
+{
+    const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
+    float *above = run->coarse_colors[0];
+    run->coarse_colors[0] = run->coarse_colors[1];
+    run->coarse_colors[1] = run->coarse_colors[2];
+    run->coarse_colors[2] = above;
+    for (unsigned i = is_first ? 0 : 2; i < 3; i++)
+        draw_colors_mean((const float *const *)rows->inputs + (size_t)i * draw_paled_px, blocks,
+                         run->coarse_colors[i]);
+}
+
+/* A row of what was drawn without its coarse colour; which: of the rows of the result. */
+static void colors_pale(struct run *run, int at, unsigned which, float *values)
+{
+    const float place = ((float)which + .5f) / draw_paled_px, share = place < .5f ? .5f - place : place - .5f;
+    draw_paled(values, run->mask, run->coarse_colors[1], run->coarse_colors[place < .5f ? 0 : 2], share,
+               step_values(run, at));
+}
+
 /* The result, rows of pixels that lie in two rows of windows. */
 static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
@@ -323,6 +347,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
     for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
         lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
     spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, is_first);
+    colors_take(run, at, rows, is_first);
     for (unsigned i = 0; i < spectra_step; i++) {
         const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
         const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
@@ -330,6 +355,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
         mask_take(run, at, row + i);
         memcpy(rows->outputs[i], drawn, step_values(run, at) * sizeof *drawn);
         draw_recast(rows->outputs[i], luma, before, step_values(run, at));
+        colors_pale(run, at, i, rows->outputs[i]);
         draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
@@ -476,6 +502,9 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->windows.drawn = piece_take(memory, &size, plane_bytes);
     run->windows.picture = piece_take(memory, &size, plane_bytes);
     run->windows.companded = piece_take(memory, &size, plane_bytes);
+    const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
+    for (unsigned i = 0; i < 3; i++)
+        run->coarse_colors[i] = piece_take(memory, &size, color_bytes);
     return size;
 }
 

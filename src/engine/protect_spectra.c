@@ -8,6 +8,7 @@
 /* tools/spectra.py has the same. */
 static const double just_seen = 0.008, finer = 36;
 static const float nothing = 1e-7f;
+static const float level = 0.4f; /* how much is left of level lines */
 
 static const double pi = 3.14159265358979323846;
 
@@ -171,7 +172,9 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
     }
 }
 
-/* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers. */
+/* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers.  What
+ * is of the lowest frequency across and any but the lowest down is level lines, which are seen before all
+ * else. */
 SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct window *drawn)
 {
     enum { roots = 5 };
@@ -181,6 +184,7 @@ SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct w
         half_line gain = hides[bin] * hides[bin] / (power[bin] + nothing);
         for (unsigned root = 0; root < roots; root++)
             line_root(&gain);
+        gain[0] *= bin > 0 ? level : 1;
         drawn->left[bin] *= gain;
         drawn->right[bin] *= gain;
         drawn->left[spectra_bins + bin] *= gain;

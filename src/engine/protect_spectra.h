@@ -4,7 +4,7 @@
  * strokes.  So in windows of 16x16 pixels, every half of which another begins, luma is taken
  * apart into 8x8 frequencies, and of what was drawn every amplitude is taken to the
  * power of fifteen sixteenths; the rest is given by how much of that frequency the picture
- * has, and by what is just seen where it has none.
+ * has, and by what is just seen where it has none.  Of level lines less is left.
  */
 #ifndef ENGINE_PROTECT_SPECTRA_H
 #define ENGINE_PROTECT_SPECTRA_H

@@ -170,15 +170,6 @@ static bool mask_is_bare(const struct canvas *canvas, const float *mask, const s
     return canvas_count_above(canvas, mask, canvas_hidden(hiding, bare_spread)) * 200 < blocks;
 }
 
-static enum unit_hiding mask_hiding(const struct canvas *canvas, const float *mask,
-                                    const struct canvas_hiding *hiding)
-{
-    static const double little = 0.05;
-    if (mask_is_bare(canvas, mask, hiding))
-        return UNIT_HIDES_NOTHING;
-    return canvas_mean(canvas, mask) < little ? UNIT_HIDES_LITTLE : UNIT_HIDES;
-}
-
 /* The job's arrays, all in one piece of memory from its mask on, which free takes. */
 static enum iw_error job_masks_new(struct job *job)
 {
@@ -198,7 +189,7 @@ static enum iw_error job_masks_new(struct job *job)
 }
 
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, enum unit_hiding *hiding)
+                           uint64_t seed, int8_t *units, struct unit_hiding *hiding)
 {
     struct job job = {.patterns = &net->grain, .way = way, .units = units};
     job.colors = image_has_color(image) ? 3 : 1;
@@ -206,7 +197,8 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
     enum iw_error error = job_masks_new(&job);
     if (error != IW_OK)
         return error;
-    *hiding = mask_hiding(&job.canvas, job.masks.mask, &way->hiding);
+    hiding->mean = canvas_mean(&job.canvas, job.masks.mask);
+    hiding->is_bare = mask_is_bare(&job.canvas, job.masks.mask, &way->hiding);
     job.dither = way->dither * (float)canvas_mean(&job.canvas, job.masks.grained);
     const struct net_ends ends = {job_pixels, job_mask,     job_noise,      job_sink,
                                   &job,       way->network, way->amplitude, way->blue};

@@ -53,10 +53,9 @@ static inline int unit_octave(int size)
 }
 
 /* How much a picture hides. */
-enum unit_hiding {
-    UNIT_HIDES,        /* as photographs do */
-    UNIT_HIDES_LITTLE, /* only in a small part of it, as flat art does along its outlines */
-    UNIT_HIDES_NOTHING /* it has nowhere any texture: one colour, or a gradient that was drawn */
+struct unit_hiding {
+    double mean;  /* of the texture mask, 0..1 */
+    bool is_bare; /* it has nowhere any texture: one colour, or a gradient that was drawn */
 };
 
 /* What a strength asks of the unit perturbation. */
@@ -88,6 +87,6 @@ void units_lower(int8_t *units, size_t count, int ranks);
  * one of RGB; the largest is in the last octave.  NO_MEMORY.
  */
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, enum unit_hiding *hiding) IW_MUST_USE;
+                           uint64_t seed, int8_t *units, struct unit_hiding *hiding) IW_MUST_USE;
 
 #endif
