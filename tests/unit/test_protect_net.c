@@ -201,6 +201,36 @@ static void test_blue_is_drawn_where_the_mask_is_low(void)
     }
 }
 
+/* Of one colour all over a tenth is left where nothing hides it and all where the mask is 1; luma and what is finer
+ * than blocks stay. */
+static void test_coarse_colour_is_paled(void)
+{
+    enum { blocks = 3, values = draw_paled_px * draw_colors };
+    static const float color[draw_colors] = {.3f, -.1f, .6f};
+    float rows[draw_paled_px][blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma, left_luma;
+    const float *row_of[draw_paled_px];
+    for (unsigned row = 0; row < draw_paled_px; row++) {
+        row_of[row] = rows[row];
+        for (unsigned i = 0; i < blocks * values; i++) {
+            const bool is_even = (row + i / draw_colors) % 2 == 0;
+            rows[row][i] = color[i % draw_colors] + (i % draw_colors == 2 ? is_even ? .2f : -.2f : 0);
+        }
+    }
+    for (unsigned i = values / 2; i < values; i++)
+        mask[i] = 1;
+    draw_colors_mean(row_of, blocks, means);
+    draw_luma(color, 1, &luma);
+    draw_paled(rows[1] + values, mask, means, means, .25f, values);
+    for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
+        const float *drawn = rows[1] + values + pixel * draw_colors;
+        const float kept = pixel < draw_paled_px / 2 ? .1f : 1, fine = pixel % 2 == 0 ? -.2f : .2f;
+        draw_luma(drawn, 1, &left_luma);
+        CU_ASSERT_DOUBLE_EQUAL(drawn[0] - luma, kept * (color[0] - luma), 1e-5);
+        CU_ASSERT_DOUBLE_EQUAL(drawn[2] - fine - luma, kept * (color[2] - luma), 1e-5);
+        CU_ASSERT_DOUBLE_EQUAL(left_luma, luma + .114f * fine, 1e-5);
+    }
+}
+
 /* The suite's kernels and the plain ones agree. */
 static void test_kernels_agree(void)
 {
@@ -235,6 +265,7 @@ int main(void)
         {"a wrong or cut weights file is refused", test_weights_refused},
         {"bands agree bit for bit", test_bands_agree},
         {"blue is drawn where the mask is low, and luma stays", test_blue_is_drawn_where_the_mask_is_low},
+        {"coarse colour is paled where the mask is low", test_coarse_colour_is_paled},
         {"kernels agree", test_kernels_agree},
         CU_TEST_INFO_NULL,
     };

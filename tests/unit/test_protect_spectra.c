@@ -86,6 +86,8 @@ static void test_power_of_fifteen_sixteenths(void)
 /* What a pattern becomes beside noise of the same power, over a picture. */
 static double strokes_for_noise(plane picture)
 {
+    /* Noise has as much power in all frequencies; of seven of 64, which are level, .4 of the amplitude is left. */
+    static const double noise_left = 1 - 7. / 64 * (1 - .4 * .4);
     static plane strokes, noise, strokes_sums, noise_sums;
     memset(strokes, 0, sizeof strokes);
     memset(noise, 0, sizeof noise);
@@ -93,7 +95,7 @@ static double strokes_for_noise(plane picture)
     noise_add(noise, .01f * sqrtf(3), 3);
     companded_fill(strokes, picture, strokes_sums);
     companded_fill(noise, picture, noise_sums);
-    return power_of(strokes_sums) / power_of(noise_sums) * power_of(noise) / power_of(strokes);
+    return power_of(strokes_sums) / power_of(noise_sums) * noise_left * power_of(noise) / power_of(strokes);
 }
 
 /* Grain hides noise better than strokes, strokes hide strokes better than grain does. */
@@ -124,12 +126,36 @@ static void test_brightness_hides_nothing(void)
     CU_ASSERT(worst < 1e-5 * sqrt(power_of(sums)));
 }
 
+/* The same picture and perturbation, turned: what lies level becomes upright. */
+static void transpose(plane values)
+{
+    static plane before;
+    memcpy(before, values, sizeof before);
+    for (unsigned y = 0; y < height; y++)
+        for (unsigned x = 0; x < width; x++)
+            values[y][x] = before[x % height][y];
+}
+
+/* Of level strokes little more than a sixth of the power is left that upright ones keep. */
+static void test_level_lines(void)
+{
+    static plane drawn, picture, upright, level;
+    noise_add(picture, .05f, 1);
+    strokes_add(drawn, .01f, 8);
+    companded_fill(drawn, picture, upright);
+    transpose(drawn);
+    companded_fill(drawn, picture, level);
+    const double left = power_of(level) / power_of(upright);
+    CU_ASSERT(left > 0.1 && left < 0.3);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"of nothing comes nothing", test_nothing_stays_nothing},
         {"amplitudes are taken to the power of fifteen sixteenths", test_power_of_fifteen_sixteenths},
         {"like hides like", test_like_hides_like},
+        {"of level lines less is left", test_level_lines},
         {"brightness hides nothing", test_brightness_hides_nothing},
         CU_TEST_INFO_NULL,
     };
