@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, network_of, texture_mask
+from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, network_of, peaks, texture_mask
 from limits import dear_measures, measures
 from pictures import batch_of, blur, patched
 
@@ -116,6 +116,14 @@ def passed_on(kind, x, y, rng):
     return coded(x, *how), coded_through(y, *how)
 
 
+def made_up(moved, most, amplitude):
+    """How many times as strong all has to be where what moves furthest is cut off."""
+    times = 1.0
+    for _ in range(3):
+        times *= (amplitude / ((times * moved).clamp(-most, most).square().mean().sqrt() + 1e-6)).clamp_max(2).item()
+    return min(times, 4)
+
+
 def protected(net, x, strength, rng, is_dear):
     """Pictures at a strength, rounded with gradients straight through; what is seen of it; and on which of
     them anything was drawn."""
@@ -126,8 +134,10 @@ def protected(net, x, strength, rng, is_dear):
     whole = dithered(x, unit, grain_of(net.grain, hashed), way)
     power = whole.square().mean((1, 2, 3), keepdim=True)
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
+    most = F.interpolate(peaks(x, way), scale_factor=4, mode="nearest") / 255
     scale = (amplitude * torch.rsqrt(power.mean() + 1e-9)).clamp_max(40)
-    y = x + scale * whole
+    scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude)
+    y = x + (scale * whole).clamp(-most, most)
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
     measured = measures(x, y, unit, scale * unit, texture_mask(x, way))
     if is_dear:

@@ -35,19 +35,21 @@ class Way:
     """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
     drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
-    half as smooth, which share of what is drawn is left out there, and how much grain comes instead."""
+    half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
+    samples may move, in levels of 255: in a flat block, how many times its spread further, and at most."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither):
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
+        self.least, self.times, self.most = least, times, most
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0185, 1.65, 0.0025, 0.985, 0.007),
-    "standard": Way(37, FAINT, 0.00007, 0.0688, 0.001, 0.0206, 1.728, 0.00125, 0.995, 0.0149),
-    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0),
+    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0185, 1.65, 0.0025, 0.985, 0.007, 11, 0, 11),
+    "standard": Way(37, FAINT, 0.00007, 0.0688, 0.001, 0.0206, 1.728, 0.00125, 0.995, 0.0149, 3, 3, 16),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 22, 0, 22),
 }
 STANDARD = WAYS["standard"]
 
@@ -311,8 +313,17 @@ def block_mask(x, way):
     flat area does not lift the mask there; and no block takes more than twice its own
     spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
     """
+    return hiding(spread_near(x), way)
+
+
+def spread_near(x):
     spread = spread_of(x)
-    return hiding(torch.minimum(rooted_around(spread), OWN * spread), way)
+    return torch.minimum(rooted_around(spread), OWN * spread)
+
+
+def peaks(x, way):
+    """How far samples of each block may move, in whole levels of 255."""
+    return (way.least + way.times * 255 * spread_near(x)).clamp_max(way.most).add(0.5).floor()
 
 
 def between_blocks(blocks):

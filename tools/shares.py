@@ -31,7 +31,7 @@ from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_per
 from limits import lines, pattern  # noqa: E402
 from pictures import blur  # noqa: E402
 
-PEAKS = {"low": 11, "standard": 16, "high": 22}  # levels, as in protect.c
+AT_PEAK = 0.4, 2  # the share of what is drawn that may move as far as it may, and times what a picture hides, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
 DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has
@@ -39,7 +39,8 @@ PARTS = ("look", "draw", "coarse", "grain")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
     "knee": (0.1, 0.06, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
-    "smooth": (0.08, 0.001, 0.012), "calm": (0.03, 0.1, 0.97), "dither": (0.12, 0.0005, 0.03),
+    "smooth": (0.08, 0.0005, 0.012), "calm": (0.03, 0.1, 0.997), "dither": (0.12, 0.0005, 0.03),
+    "least": (0.1, 2, 8), "times": (0.1, 1, 4),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
@@ -82,7 +83,7 @@ def network_at(point):
 def way_at(point, strength):
     way = WAYS[strength]
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
-               point["smooth"], point["calm"], point["dither"])
+               point["smooth"], point["calm"], point["dither"], point["least"], point["times"], way.most)
 
 
 def moved(point, change):
@@ -99,15 +100,27 @@ def moved(point, change):
 
 # ---- what one picture gives
 
-def scaled(photo, unit, psnr_db, peak):
-    """What is drawn at the strength, rounded, no sample by more than the peak."""
+def peaks_of(x, way):
+    """How far each sample may move, rows of pixels, and how much the picture hides."""
+    height, width = x.shape[2:]
+    padded = F.pad(x, (16, 16 + -width % 16, 16, 16 + -height % 16), mode="replicate")
+    most = F.interpolate(generator.peaks(padded, way), scale_factor=4, mode="nearest")[0, 0, 16:16 + height, 16:16 + width]
+    return most.numpy()[:, :, None], generator.block_mask(padded, way)[:, :, 4:-4, 4:-4].mean().item()
+
+
+def scaled(photo, unit, way):
+    """What is drawn at the way's strength, rounded, no sample by more than the picture hides there, nor too much by as much."""
     x = bench.numpy.asarray(photo, dtype="float32")
     unit, low, high = unit[0].permute(1, 2, 0).numpy(), 0.0, SCALE_MOST
+    most, hides = peaks_of(bench.tensor(photo), way)
+    roots = bench.numpy.sqrt(abs(unit))
     for _ in range(30):
         middle = (low + high) / 2
-        y = (x + (unit * middle).clip(-peak, peak)).round().clip(0, 255)
-        low, high = (low, middle) if bench.psnr_of(x, y) < psnr_db else (middle, high)
-    return bench.Image.fromarray((x + (unit * low).clip(-peak, peak)).round().clip(0, 255).astype("uint8"))
+        y = (x + (unit * middle).clip(-most, most)).round().clip(0, 255)
+        at_peak = roots[abs(unit) * middle > most - 0.5].sum() / roots.sum()
+        is_too_much = bench.psnr_of(x, y) < way.psnr_db or at_peak > AT_PEAK[0] + AT_PEAK[1] * hides
+        low, high = (low, middle) if is_too_much else (middle, high)
+    return bench.Image.fromarray((x + (unit * low).clip(-most, most)).round().clip(0, 255).astype("uint8"))
 
 
 def spread(x):
@@ -148,9 +161,10 @@ def attacks_of(strength):
 def figures_of(point, strength, i):
     photo = photos[i]
     x = bench.tensor(photo)
+    way = way_at(point, strength)
     with torch.no_grad():
-        unit = shipped_perturbation(network_at(point), x, i, way_at(point, strength))
-    result = scaled(photo, unit, bench.BAR[strength][0], PEAKS[strength])
+        unit = shipped_perturbation(network_at(point), x, i, way)
+    result = scaled(photo, unit, way)
     similar = [bench.ms_ssim(a, b) for a, b in zip(bench.planes(photo), bench.planes(result))]
     row = {"seen": seen(x, 255 * (bench.tensor(result) - x)), "luma": similar[0], "chroma": sum(similar[1:]) / 2}
     for picture, name in ((photo, "size"), (result, "result size")):

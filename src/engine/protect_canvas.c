@@ -26,7 +26,8 @@ enum { run_pixels = 64, run_blocks = 64 };
 /* A block at a quarter of the size covers four by four; so many of them beyond the picture are told from. */
 enum { coarse_parts = 4, coarse_margin = 3, root_margin = coarse_margin * coarse_parts };
 
-_Static_assert(canvas_mask_margin + 1 <= root_margin - coarse_parts, "neighbours of the mask's blocks are told of");
+_Static_assert(canvas_mask_margin + 1 <= root_margin - coarse_parts,
+               "neighbours of the mask's blocks are told of");
 
 static const float own_times = 2; /* a block's own spread, at most */
 /* Fourth roots: .45 of what is busy at a quarter of the size counts; 1.3 times the spread usual in a block
@@ -273,12 +274,13 @@ static inline float least_around(const float *const roots[3], size_t first)
 
 /* No block takes more than twice its own spread allows, so that a flat one beside an edge takes nothing. */
 ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const float *const roots[3],
-                                   size_t count, float *mask)
+                                   size_t count, float *mask, float *spread)
 {
     const float floor = hiding->floor, knee = hiding->knee, grain = hiding->grain;
     for (size_t i = 0; i < count; i++) {
         const float near = spread_around(roots, i), own = unrooted(roots[1][i + 1]);
-        mask[i] = hidden(floor, knee, grain, least_of(near, own_times * own));
+        spread[i] = least_of(near, own_times * own);
+        mask[i] = hidden(floor, knee, grain, spread[i]);
     }
 }
 
@@ -418,7 +420,7 @@ static void masks_fill(const struct canvas *canvas, const struct canvas_hiding *
     const size_t first = (row - outer) * columns;
     ring_around(&rings->whole, row, outer - 1, roots);
     ring_around(&rings->grainless, row, outer - 1, grainless);
-    mask_row(hiding, roots, columns, masks->mask + first);
+    mask_row(hiding, roots, columns, masks->mask + first, masks->spread + first);
     smooth_row(hiding->smooth, roots, grainless, columns, masks->smooth + first, masks->grained + first);
 }
 
@@ -464,6 +466,19 @@ double canvas_mean(const struct canvas *canvas, const float *values)
         for (unsigned i = 0; i < canvas->columns; i++)
             sum += (double)picture_row(canvas, values, row)[i];
     return sum / ((double)canvas->rows * canvas->columns);
+}
+
+void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks, const float *spread,
+                  uint8_t *levels)
+{
+    const size_t columns = canvas_picture_blocks(canvas->image->width_px);
+    const size_t rows = canvas_picture_blocks(canvas->image->height_px);
+    const unsigned left = canvas->left_px / canvas_block_px, top = canvas->top_px / canvas_block_px;
+    for (size_t row = 0; row < rows; row++) {
+        const float *here = picture_row(canvas, spread, top + (unsigned)row) + left;
+        for (size_t i = 0; i < columns; i++)
+            *levels++ = (uint8_t)(least_of(peaks->least + peaks->times * 255 * here[i], peaks->most) + .5f);
+    }
 }
 
 size_t canvas_count_above(const struct canvas *canvas, const float *values, float value)

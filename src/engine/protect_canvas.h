@@ -68,9 +68,11 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 
 /* A value for every block and for canvas_mask_margin more on each side, row by row; the caller's memory. */
 struct canvas_masks {
-    float *mask;    /* the texture mask */
-    float *smooth;  /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 where
-                       it is busy */
+    float *mask;   /* the texture mask */
+    float *smooth; /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 where
+                      it is busy */
+    float *
+        spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
     float *grained; /* how much grain a smooth block gets, 0..1: none where it is flat or beside something
                        flat */
 };
@@ -81,6 +83,22 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
 
 /* The mean of one of them over the blocks of the picture. */
 double canvas_mean(const struct canvas *canvas, const float *values);
+
+/* How far samples may move, in levels of 255: so far where a block is flat, so many times its spread further,
+ * and so far at most. */
+struct canvas_peaks {
+    float least, times, most;
+};
+
+/* How many blocks, each way, have something of a picture of so many pixels. */
+static inline size_t canvas_picture_blocks(uint32_t px)
+{
+    return ((size_t)px + canvas_block_px - 1) / canvas_block_px;
+}
+
+/* That in whole levels of every block of the picture, row by row, from masks.spread. */
+void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks, const float *spread,
+                  uint8_t *levels);
 
 /* How many of those are more than a value. */
 size_t canvas_count_above(const struct canvas *canvas, const float *values, float value);

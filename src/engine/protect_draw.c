@@ -76,7 +76,8 @@ ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask
         const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
         shares[i] = place < .5f ? .5f - place : place - .5f;
     }
-    for (size_t block = 0; block < count / block_values; block++, values += block_values, mask += block_values) {
+    for (size_t block = 0; block < count / block_values;
+         block++, values += block_values, mask += block_values) {
         float means[3][draw_colors]; /* before, here, after */
         for (unsigned i = 0; i < 3 * draw_colors; i++) {
             const size_t at = block * draw_colors + i;

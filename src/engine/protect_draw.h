@@ -42,8 +42,8 @@ void draw_colors_mean(const float *const rows[draw_paled_px], size_t blocks, flo
 
 /*
  * A row of pixels without nine tenths of its coarse colour where the mask is low: what blocks have on the
- * average, taken between them, own of the row's and beside of the one above or below, whose share is given.  Both
- * begin with the block before the first and end with the one after the last.  count: of values.
+ * average, taken between them, own of the row's and beside of the one above or below, whose share is given.
+ * Both begin with the block before the first and end with the one after the last.  count: of values.
  */
 void draw_paled(float *values, const float *mask, const float *own, const float *beside, float beside_share,
                 size_t count);

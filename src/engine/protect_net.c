@@ -314,7 +314,8 @@ static void lumas_take(struct run *run, int at, const float *drawn, int64_t row,
     draw_luma(drawn, columns, spectra_row(&run->windows, run->windows.drawn, place));
 }
 
-_Static_assert((int)draw_paled_px == (int)spectra_step, "blocks lie in rows of windows as the result's rows do");
+_Static_assert((int)draw_paled_px == (int)spectra_step,
+               "blocks lie in rows of windows as the result's rows do");
 
 /* The coarse colours of the rows that windows have come to; of all of them when these are the first. */
 static void colors_take(struct run *run, int at, const struct conv_rows *rows, bool is_first)

@@ -175,11 +175,11 @@ static enum iw_error job_masks_new(struct job *job)
 {
     const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);
     const size_t columns = ((size_t)job->canvas.columns + net_band_blocks * block_parts) * canvas_block_px;
-    float *arrays = malloc((3 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
+    float *arrays = malloc((4 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
     if (arrays == NULL)
         return IW_NO_MEMORY;
-    job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks};
-    job->grain = arrays + 3 * blocks;
+    job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks, arrays + 3 * blocks};
+    job->grain = arrays + 4 * blocks;
     job->smooth_line = job->grain + draw_colors * columns;
     job->grained_line = job->smooth_line + draw_colors * columns;
     if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))
@@ -189,7 +189,7 @@ static enum iw_error job_masks_new(struct job *job)
 }
 
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, struct unit_hiding *hiding)
+                           uint64_t seed, int8_t *units, uint8_t *peaks, struct unit_hiding *hiding)
 {
     struct job job = {.patterns = &net->grain, .way = way, .units = units};
     job.colors = image_has_color(image) ? 3 : 1;
@@ -199,6 +199,7 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
         return error;
     hiding->mean = canvas_mean(&job.canvas, job.masks.mask);
     hiding->is_bare = mask_is_bare(&job.canvas, job.masks.mask, &way->hiding);
+    canvas_peaks(&job.canvas, &way->peaks, job.masks.spread, peaks);
     job.dither = way->dither * (float)canvas_mean(&job.canvas, job.masks.grained);
     const struct net_ends ends = {job_pixels, job_mask,     job_noise,      job_sink,
                                   &job,       way->network, way->amplitude, way->blue};

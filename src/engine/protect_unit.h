@@ -62,6 +62,7 @@ struct unit_hiding {
 struct unit_way {
     enum net_network network;
     struct canvas_hiding hiding;
+    struct canvas_peaks peaks;
     float amplitude; /* how far what is drawn moves what the next pass looks at, where the mask is 1 */
     float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
     float calm;      /* the share of what is drawn on smooth places that is left out */
@@ -84,9 +85,10 @@ void units_lower(int8_t *units, size_t count, int ranks);
 
 /*
  * Fills units, all 0 before, row by row, one value a pixel for a grey picture and three for
- * one of RGB; the largest is in the last octave.  NO_MEMORY.
+ * one of RGB; the largest is in the last octave.  Fills peaks, one for every block of the picture. NO_MEMORY.
  */
 enum iw_error unit_compute(const struct net *net, const struct image *image, const struct unit_way *way,
-                           uint64_t seed, int8_t *units, struct unit_hiding *hiding) IW_MUST_USE;
+                           uint64_t seed, int8_t *units, uint8_t *peaks,
+                           struct unit_hiding *hiding) IW_MUST_USE;
 
 #endif

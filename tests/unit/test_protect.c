@@ -14,6 +14,7 @@
 #include "engine/protect_canvas.h"
 #include "engine/protect_hash.h"
 #include "engine/protect_net.h"
+#include "engine/protect_plan.h"
 
 static uint8_t weights[1 << 20];
 static size_t weights_size;
@@ -192,7 +193,7 @@ static double recorded_power_of_two(const float *recorded)
 static void recorded_compare(const float *recorded, enum protect_strength strength)
 {
     enum { width = recorded_width, height = recorded_height, seed = 7, samples = recorded_samples };
-    static const double scale = 0.12;
+    static const double scale = 0.04; /* the largest unit moves by less than what any block may */
     struct image image = image_drawn(width, height, 3, 16, recorded_half_level);
     struct image grey = image_made(width, height, 3, 16);
     struct protect_plan *plan;
@@ -322,6 +323,63 @@ static void test_peaks(void)
     free(image.pixels);
 }
 
+/* Flat on the left, busy on the right. */
+static unsigned half_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return x < 96 ? flat_level(x, y, c) : recorded_level(x, y, c);
+}
+
+/* Noise of up to eight levels, a pixel's own: the grain of a film. */
+static unsigned film_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return flat_level(0, 0, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 9);
+}
+
+/* No sample moves further than its block lets any, and some do so far. */
+static void peaks_check(level_function level, uint32_t width, uint32_t height)
+{
+    struct image image = image_drawn(width, height, 3, 8, level), after = image_copy(&image);
+    struct protect_plan *plan;
+    unsigned at_peak = 0;
+    CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, PROTECT_STANDARD, 5), IW_OK);
+    protect_render(plan, &after, 10);
+    for (uint32_t y = 0; y < height; y++) {
+        for (uint32_t i = 0; i < 3 * width; i++) {
+            const uint32_t x = i / 3, c = i % 3;
+            const int moved = abs((int)sample_get(&after, x, y, c) - (int)sample_get(&image, x, y, c));
+            const int peak = plan->peaks[y / 4 * ((width + 3) / 4) + x / 4];
+            CU_ASSERT(moved <= peak);
+            at_peak += moved == peak;
+        }
+    }
+    CU_ASSERT(at_peak > width);
+    protect_plan_free(plan);
+    free(after.pixels);
+    free(image.pixels);
+}
+
+/* The peaks of blocks lie between that of a flat one and that of the strength; and a larger scale brings more
+ * to them. */
+static void test_block_peaks(void)
+{
+    peaks_check(film_level, 101, 67);
+    peaks_check(half_level, 192, 96);
+    struct image image = image_drawn(192, 96, 3, 8, half_level);
+    struct protect_plan *plan;
+    CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, PROTECT_STANDARD, 5), IW_OK);
+    CU_ASSERT_EQUAL(plan->peaks[0], 3);
+    CU_ASSERT_EQUAL(plan->peaks[48 * 12 + 40], 16);
+    double before = 0;
+    for (double scale = 0.01; scale < 60; scale *= 1.2) {
+        const double share = plan_share_at_peak(plan, scale);
+        CU_ASSERT(share >= before && share <= 1);
+        before = share;
+    }
+    CU_ASSERT(before > 0.5);
+    protect_plan_free(plan);
+    free(image.pixels);
+}
+
 static void test_undo(void)
 {
     for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -430,12 +488,6 @@ static void test_seed(void)
     free(other.pixels);
 }
 
-/* Flat on the left, busy on the right. */
-static unsigned half_level(uint32_t x, uint32_t y, uint32_t c)
-{
-    return x < 96 ? flat_level(x, y, c) : recorded_level(x, y, c);
-}
-
 /* The share of the squared error that lies where half_level is flat. */
 static double flat_share(enum protect_strength strength)
 {
@@ -483,9 +535,9 @@ static double mean_of(const float *upper, const float *lower, unsigned at)
 static struct canvas_masks masks_of(const struct canvas *canvas, const struct canvas_hiding *hiding)
 {
     const size_t blocks = canvas_mask_rows(canvas) * canvas_mask_columns(canvas);
-    float *values = malloc(3 * blocks * sizeof *values);
+    float *values = malloc(4 * blocks * sizeof *values);
     CU_ASSERT_PTR_NOT_NULL_FATAL(values);
-    struct canvas_masks masks = {values, values + blocks, values + 2 * blocks};
+    struct canvas_masks masks = {values, values + blocks, values + 2 * blocks, values + 3 * blocks};
     CU_ASSERT_FATAL(canvas_mask(canvas, hiding, &masks));
     return masks;
 }
@@ -554,12 +606,6 @@ static void test_ramps(void)
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
     CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
-}
-
-/* Noise of up to eight levels, a pixel's own: the grain of a film. */
-static unsigned film_level(uint32_t x, uint32_t y, uint32_t c)
-{
-    return flat_level(0, 0, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 9);
 }
 
 /* Twice as much, nine pixels' each: hardly further from planes, but texture, at a quarter of the size as
@@ -661,6 +707,7 @@ int main(void)
         {"recorded output on the recorded input", test_recorded_output},
         {"strengths are reached on every shape", test_strengths},
         {"no sample moves by more than the peak of the strength", test_peaks},
+        {"none moves by more than its block lets any", test_block_peaks},
         {"undo is exact", test_undo},
         {"vectors of samples agree with samples", test_vectors_agree},
         {"a preview is what will be rendered", test_preview},

@@ -201,13 +201,14 @@ static void test_blue_is_drawn_where_the_mask_is_low(void)
     }
 }
 
-/* Of one colour all over a tenth is left where nothing hides it and all where the mask is 1; luma and what is finer
- * than blocks stay. */
+/* Of one colour all over a tenth is left where nothing hides it and all where the mask is 1; luma and what is
+ * finer than blocks stay. */
 static void test_coarse_colour_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
     static const float color[draw_colors] = {.3f, -.1f, .6f};
-    float rows[draw_paled_px][blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma, left_luma;
+    float rows[draw_paled_px][blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma,
+                                                                             left_luma;
     const float *row_of[draw_paled_px];
     for (unsigned row = 0; row < draw_paled_px; row++) {
         row_of[row] = rows[row];

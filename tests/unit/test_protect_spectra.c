@@ -86,7 +86,8 @@ static void test_power_of_fifteen_sixteenths(void)
 /* What a pattern becomes beside noise of the same power, over a picture. */
 static double strokes_for_noise(plane picture)
 {
-    /* Noise has as much power in all frequencies; of seven of 64, which are level, .4 of the amplitude is left. */
+    /* Noise has as much power in all frequencies; of seven of 64, which are level, .4 of the amplitude is
+     * left. */
     static const double noise_left = 1 - 7. / 64 * (1 - .4 * .4);
     static plane strokes, noise, strokes_sums, noise_sums;
     memset(strokes, 0, sizeof strokes);
