@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/large_pages.h"
+
 #define ALIGNMENT_BYTES 64u
 
 /*
@@ -36,6 +38,7 @@ static bool block_next(struct workspace *workspace, size_t size)
         free(block->memory);
         *block = (struct workspace_block){.size = size > BLOCK_LEAST_BYTES ? size : BLOCK_LEAST_BYTES};
         block->memory = aligned_alloc(ALIGNMENT_BYTES, block->size);
+        large_pages_ask(block->memory, block->size);
         if (block->memory == NULL) {
             block->size = 0;
             return false;
