@@ -139,9 +139,10 @@ def protected(net, x, strength, rng, is_dear):
     scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude)
     y = x + (scale * whole).clamp(-most, most)
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
-    measured = measures(x, y, unit, scale * unit, texture_mask(x, way))
+    drawn = (scale * unit).clamp(-most, most)
+    measured = measures(x, y, unit, drawn, texture_mask(x, way))
     if is_dear:
-        measured.update(dear_measures(x, y, unit, scale * unit, net(x[:1], noise[1:2], way)))
+        measured.update(dear_measures(x, y, unit, drawn, net(x[:1], noise[1:2], way)))
     return y, {name: value / ease.get(name, 1) for name, value in measured.items()}, (power.flatten() > 1e-6).float()
 
 

@@ -22,9 +22,9 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OUTSTANDING = 1.3  # how many times the spread usual in a block of 16 px stands out from its grain
+OUTSTANDING = 1.1  # how many times the spread usual in a block of 16 px stands out from its grain
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
-PALED_PX, PALE = 8, 0.9  # side of blocks whose mean colour is left out, and how much of it
+PALED_PX = 8  # side of blocks whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
@@ -36,20 +36,23 @@ class Way:
     drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
-    samples may move, in levels of 255: in a flat block, how many times its spread further, and at most."""
+    samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
+    left of level lines, and left out of coarse colour where the mask is low."""
 
-    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most):
+    def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
+                 pale):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
         self.least, self.times, self.most = least, times, most
+        self.level, self.pale = level, pale
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.12, 0.0012, 0.0185, 1.65, 0.0025, 0.985, 0.007, 11, 0, 11),
-    "standard": Way(37, FAINT, 0.00007, 0.0688, 0.001, 0.0206, 1.728, 0.00125, 0.995, 0.0149, 3, 3, 16),
-    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 22, 0, 22),
+    "low": Way(40, FAINT, 0.00005, 0.105, 0.0012, 0.0185, 1.6, 0.0019, 0.985, 0.007, 6, 1.5, 11, 0.47, 0.65),
+    "standard": Way(37, FAINT, 0.00007, 0.0583, 0.001, 0.0206, 1.765, 0.00063, 0.985, 0.024, 6.3, 2.3, 16, 0.47, 0.65),
+    "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 22, 0, 22, 1, 0),
 }
 STANDARD = WAYS["standard"]
 
@@ -177,7 +180,7 @@ class Generator(nn.Module):
             unit = bounded(blued(raw, mask, way.blue), mask)
             again = self.fine.moved(before, x + way.amplitude * self.shown[1] * unit)
             raw = raw + self.taken * (again - raw)
-        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask), mask, way.blue)
+        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask), mask, way)
         return drawn * (1 - way.calm * between_blocks(smoothness(x, way)))
 
 
@@ -207,18 +210,18 @@ def blued(drawn, mask, blue):
     return drawn + torch.cat([0 * more, GREEN_OF_BLUE * more, more], 1)
 
 
-def paled(drawn, mask):
-    """Without PALE of its coarse colour, what blocks of 8x8 have on the average, where the mask is low: bands of violet and
+def paled(drawn, mask, pale):
+    """Without a share of its coarse colour, what blocks of 8x8 have on the average, where the mask is low: bands of violet and
     green are seen on dark cloth."""
     coarse = F.avg_pool2d(drawn - luma_of(drawn), PALED_PX)
     between = F.interpolate(coarse, scale_factor=PALED_PX, mode="bilinear", align_corners=False)
-    return drawn - PALE * (1 - mask).square() * between
+    return drawn - pale * (1 - mask).square() * between
 
 
-def hidden(x, drawn, mask, blue):
+def hidden(x, drawn, mask, way):
     """What is drawn, its luma companded to what the picture hides of each frequency, its colour paled, under the mask."""
     luma = luma_of(drawn)
-    return blued(paled(drawn, mask) + (companded(luma, luma_of(x)) - luma), mask, blue) * mask
+    return blued(paled(drawn, mask, way.pale) + (companded(luma, luma_of(x), way.level) - luma), mask, way.blue) * mask
 
 
 def most_around(blocks):

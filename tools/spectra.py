@@ -13,7 +13,6 @@ SIDE, BINS = 16, 8  # px of a window, every half of which another begins; freque
 JUST_SEEN = 0.008  # of a window's coefficients, where it holds nothing else: some half a level of 255
 FINER = 36  # cycles a window, squared, at which twice as much is just seen
 KEPT = 15 / 16  # to what power amplitudes are taken
-LEVEL = 0.4  # how much is left of what is level: of the lowest frequency across and of any but the lowest down
 NOTHING = 1e-7  # power that is not told apart from none
 
 
@@ -31,14 +30,14 @@ def just_seen():
     return JUST_SEEN * (1 + (cycles[:, None].square() + cycles.square()) / FINER)
 
 
-def left_of():
-    """How much of each frequency is left: level lines are seen before all else."""
+def left_of(level):
+    """How much of each frequency is left: of what is level, of the lowest across and any but the lowest down, level."""
     left = torch.ones(BINS, BINS)
-    left[1:, 0] = LEVEL
+    left[1:, 0] = level
     return left
 
 
-BASIS, SEEN, LEFT = basis_of(), just_seen(), left_of()
+BASIS, SEEN = basis_of(), just_seen()
 
 
 def spectra(plane):
@@ -73,10 +72,10 @@ def hiding(luma):
     return near.view(own.shape).sqrt() + SEEN.to(luma.device)
 
 
-def companded(drawn, luma):
-    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines less."""
+def companded(drawn, luma, level=1):
+    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines level."""
     with torch.no_grad():
         hides = hiding(luma)
     coefficients = spectra(drawn)
-    gain = LEFT.to(luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
+    gain = left_of(level).to(luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
     return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2))

@@ -34,21 +34,32 @@ static const struct {
     double psnr_db;
     struct unit_way way;
 } strengths[protect_strength_count] = {
-    [PROTECT_LOW] =
-        {"low",
-         40,
-         {NETWORK_FAINT, {0.00005f, 0.12f, 0.0012f, 0.0025f}, {11, 0, 11}, 0.0185f, 1.65f, 0.985f, 0.007f}},
+    [PROTECT_LOW] = {"low",
+                     40,
+                     {NETWORK_FAINT,
+                      {0.00005f, 0.105f, 0.0012f, 0.0019f},
+                      {6, 1.5f, 11},
+                      0.0185f,
+                      1.6f,
+                      0.47f,
+                      0.65f,
+                      0.985f,
+                      0.007f}},
     [PROTECT_STANDARD] = {"standard",
                           37,
                           {NETWORK_FAINT,
-                           {0.00007f, 0.0688f, 0.001f, 0.00125f},
-                           {3, 3, 16},
+                           {0.00007f, 0.0583f, 0.001f, 0.00063f},
+                           {6.3f, 2.3f, 16},
                            0.0206f,
-                           1.728f,
-                           0.995f,
-                           0.0149f}},
+                           1.765f,
+                           0.47f,
+                           0.65f,
+                           0.985f,
+                           0.024f}},
     [PROTECT_HIGH] =
-        {"high", 34, {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, {22, 0, 22}, 0.055f, 1.36f, 0, 0}},
+        {"high",
+         34,
+         {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, {22, 0, 22}, 0.055f, 1.36f, 1, 0, 0, 0}},
 };
 
 double protect_strength_db(enum protect_strength strength)

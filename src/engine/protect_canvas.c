@@ -32,7 +32,7 @@ _Static_assert(canvas_mask_margin + 1 <= root_margin - coarse_parts,
 static const float own_times = 2; /* a block's own spread, at most */
 /* Fourth roots: .45 of what is busy at a quarter of the size counts; 1.3 times the spread usual in a block
  * there stands out from its grain. */
-static const float coarse_root = 0.819036f, outstanding_root = 1.067790f;
+static const float coarse_root = 0.819036f, outstanding_root = 1.024114f;
 
 /* From how far on a block gets any grain, and how much further all of it. */
 struct ramp {

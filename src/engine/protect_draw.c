@@ -66,11 +66,11 @@ ENGINE_CLONES void draw_colors_mean(const float *const rows[draw_paled_px], size
     }
 }
 
-ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, const float *restrict own,
-                              const float *restrict beside, float beside_share, size_t count)
+ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, float pale,
+                              const float *restrict own, const float *restrict beside, float beside_share,
+                              size_t count)
 {
     enum { block_values = draw_paled_px * draw_colors };
-    static const float pale = 0.9f;
     float shares[block_values]; /* of the block before or after */
     for (unsigned i = 0; i < block_values; i++) {
         const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;

@@ -41,12 +41,12 @@ enum { draw_paled_px = 8 };
 void draw_colors_mean(const float *const rows[draw_paled_px], size_t blocks, float *means);
 
 /*
- * A row of pixels without nine tenths of its coarse colour where the mask is low: what blocks have on the
+ * A row of pixels without so much of its coarse colour where the mask is low: what blocks have on the
  * average, taken between them, own of the row's and beside of the one above or below, whose share is given.
  * Both begin with the block before the first and end with the one after the last.  count: of values.
  */
-void draw_paled(float *values, const float *mask, const float *own, const float *beside, float beside_share,
-                size_t count);
+void draw_paled(float *values, const float *mask, float pale, const float *own, const float *beside,
+                float beside_share, size_t count);
 
 /* values * (1 - calm * its times) + grain * granted * its times. */
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,

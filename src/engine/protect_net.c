@@ -335,8 +335,8 @@ static void colors_take(struct run *run, int at, const struct conv_rows *rows, b
 static void colors_pale(struct run *run, int at, unsigned which, float *values)
 {
     const float place = ((float)which + .5f) / draw_paled_px, share = place < .5f ? .5f - place : place - .5f;
-    draw_paled(values, run->mask, run->coarse_colors[1], run->coarse_colors[place < .5f ? 0 : 2], share,
-               step_values(run, at));
+    draw_paled(values, run->mask, run->ends->pale, run->coarse_colors[1],
+               run->coarse_colors[place < .5f ? 0 : 2], share, step_values(run, at));
 }
 
 /* The result, rows of pixels that lie in two rows of windows. */
@@ -348,7 +348,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
     spectra_rows_advance(windows);
     for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
         lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
-    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, is_first);
+    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, run->ends->level, is_first);
     colors_take(run, at, rows, is_first);
     for (unsigned i = 0; i < spectra_step; i++) {
         const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;

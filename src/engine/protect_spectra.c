@@ -8,7 +8,6 @@
 /* tools/spectra.py has the same. */
 static const double just_seen = 0.008, finer = 36;
 static const float nothing = 1e-7f;
-static const float level = 0.4f; /* how much is left of level lines */
 
 static const double pi = 3.14159265358979323846;
 
@@ -175,7 +174,7 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
 /* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers.  What
  * is of the lowest frequency across and any but the lowest down is level lines, which are seen before all
  * else. */
-SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct window *drawn)
+SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], float level, struct window *drawn)
 {
     enum { roots = 5 };
     half_line power[spectra_bins];
@@ -193,7 +192,7 @@ SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], struct w
 }
 
 ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture,
-                                   size_t stride, size_t windows, float *sums)
+                                   size_t stride, size_t windows, float level, float *sums)
 {
     half_line waves[spectra_side], hides[spectra_bins];
     for (unsigned place = 0; place < spectra_step; place++) {
@@ -208,7 +207,7 @@ ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *d
         window_take(spectra, waves, picture + first, stride, &window);
         window_hides(spectra, &window, hides);
         window_take(spectra, waves, drawn + first, stride, &window);
-        window_compand(hides, &window);
+        window_compand(hides, level, &window);
         lines_across(spectra, &window);
         lines_down(spectra, &window, stride, sums + first);
     }
@@ -228,20 +227,20 @@ void spectra_rows_advance(struct spectra_rows *rows)
 
 /* Windows that begin at a row of those at hand. */
 static void windows_add(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
-                        unsigned place)
+                        unsigned place, float level)
 {
     spectra_compand(spectra, spectra_row(rows, rows->drawn, place), spectra_row(rows, rows->picture, place),
-                    rows->stride, windows, spectra_row(rows, rows->companded, place));
+                    rows->stride, windows, level, spectra_row(rows, rows->companded, place));
 }
 
 void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
-                          bool is_first)
+                          float level, bool is_first)
 {
     const size_t row_bytes = rows->stride * sizeof *rows->companded;
     memset(spectra_row(rows, rows->companded, spectra_side), 0, spectra_step * row_bytes);
     if (is_first) {
         memset(rows->companded, 0, spectra_side * row_bytes);
-        windows_add(spectra, rows, windows, 0);
+        windows_add(spectra, rows, windows, 0, level);
     }
-    windows_add(spectra, rows, windows, spectra_step);
+    windows_add(spectra, rows, windows, spectra_step, level);
 }

@@ -33,10 +33,10 @@ void spectra_init(struct spectra *spectra);
 /*
  * Adds to sums what a row of windows makes of drawn over the luma of picture, 0..1.  All are
  * of spectra_side rows, stride values apart.  Where windows lie over one another on all
- * sides, the sum is whole.
+ * sides, the sum is whole.  level: how much is left of level lines.
  */
 void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture, size_t stride,
-                     size_t windows, float *sums);
+                     size_t windows, float level, float *sums);
 
 /*
  * The rows of pixels that two rows of windows lie over, planes of luma: what was drawn, the
@@ -62,6 +62,6 @@ void spectra_rows_advance(struct spectra_rows *rows);
  * sum from the rows above.  The spectra_step rows in the middle are whole after it.
  */
 void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
-                          bool is_first);
+                          float level, bool is_first);
 
 #endif

@@ -367,7 +367,7 @@ static void test_block_peaks(void)
     struct image image = image_drawn(192, 96, 3, 8, half_level);
     struct protect_plan *plan;
     CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, PROTECT_STANDARD, 5), IW_OK);
-    CU_ASSERT_EQUAL(plan->peaks[0], 3);
+    CU_ASSERT_EQUAL(plan->peaks[0], 6);
     CU_ASSERT_EQUAL(plan->peaks[48 * 12 + 40], 16);
     double before = 0;
     for (double scale = 0.01; scale < 60; scale *= 1.2) {

@@ -135,7 +135,8 @@ static void sums_fill(const struct net *net, enum net_network network, unsigned 
                       float *values)
 {
     struct sums sums = {values, (size_t)columns * net_block_px * 3};
-    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums, network, 0.05f, 3};
+    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums,
+                                  network,     0.05f,     3,          .5f,       .8f};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
@@ -221,7 +222,7 @@ static void test_coarse_colour_is_paled(void)
         mask[i] = 1;
     draw_colors_mean(row_of, blocks, means);
     draw_luma(color, 1, &luma);
-    draw_paled(rows[1] + values, mask, means, means, .25f, values);
+    draw_paled(rows[1] + values, mask, .9f, means, means, .25f, values);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float *drawn = rows[1] + values + pixel * draw_colors;
         const float kept = pixel < draw_paled_px / 2 ? .1f : 1, fine = pixel % 2 == 0 ? -.2f : .2f;

@@ -15,13 +15,13 @@ typedef float plane[height][width];
 
 static struct spectra spectra;
 
-static void companded_fill(plane drawn, plane picture, plane sums)
+static void companded_fill(plane drawn, plane picture, float level, plane sums)
 {
     spectra_init(&spectra);
     memset(sums, 0, sizeof(plane));
     for (unsigned row = 0; row < rows; row++) {
         const unsigned y = row * spectra_step;
-        spectra_compand(&spectra, drawn[y], picture[y], width, windows, sums[y]);
+        spectra_compand(&spectra, drawn[y], picture[y], width, windows, level, sums[y]);
     }
 }
 
@@ -58,7 +58,7 @@ static void test_nothing_stays_nothing(void)
 {
     static plane drawn, picture, sums;
     noise_add(picture, .3f, 1);
-    companded_fill(drawn, picture, sums);
+    companded_fill(drawn, picture, 1, sums);
     CU_ASSERT(power_of(sums) == 0);
 }
 
@@ -74,8 +74,8 @@ static void test_power_of_fifteen_sixteenths(void)
     for (unsigned y = 0; y < height; y++)
         for (unsigned x = 0; x < width; x++)
             louder[y][x] = 256 * drawn[y][x];
-    companded_fill(drawn, picture, sums);
-    companded_fill(louder, picture, louder_sums);
+    companded_fill(drawn, picture, 1, sums);
+    companded_fill(louder, picture, 1, louder_sums);
     for (unsigned y = spectra_step; y < height - spectra_step; y++)
         for (unsigned x = spectra_step; x < width - spectra_step; x++)
             worst = fmax(worst, fabs((double)louder_sums[y][x] - times * (double)sums[y][x]));
@@ -86,17 +86,14 @@ static void test_power_of_fifteen_sixteenths(void)
 /* What a pattern becomes beside noise of the same power, over a picture. */
 static double strokes_for_noise(plane picture)
 {
-    /* Noise has as much power in all frequencies; of seven of 64, which are level, .4 of the amplitude is
-     * left. */
-    static const double noise_left = 1 - 7. / 64 * (1 - .4 * .4);
     static plane strokes, noise, strokes_sums, noise_sums;
     memset(strokes, 0, sizeof strokes);
     memset(noise, 0, sizeof noise);
     strokes_add(strokes, .01f, 8);
     noise_add(noise, .01f * sqrtf(3), 3);
-    companded_fill(strokes, picture, strokes_sums);
-    companded_fill(noise, picture, noise_sums);
-    return power_of(strokes_sums) / power_of(noise_sums) * noise_left * power_of(noise) / power_of(strokes);
+    companded_fill(strokes, picture, 1, strokes_sums);
+    companded_fill(noise, picture, 1, noise_sums);
+    return power_of(strokes_sums) / power_of(noise_sums) * power_of(noise) / power_of(strokes);
 }
 
 /* Grain hides noise better than strokes, strokes hide strokes better than grain does. */
@@ -119,8 +116,8 @@ static void test_brightness_hides_nothing(void)
     for (unsigned y = 0; y < height; y++)
         for (unsigned x = 0; x < width; x++)
             bright[y][x] = .9f;
-    companded_fill(drawn, dark, sums);
-    companded_fill(drawn, bright, bright_sums);
+    companded_fill(drawn, dark, 1, sums);
+    companded_fill(drawn, bright, 1, bright_sums);
     for (unsigned y = spectra_step; y < height - spectra_step; y++)
         for (unsigned x = spectra_step; x < width - spectra_step; x++)
             worst = fmax(worst, fabs((double)bright_sums[y][x] - (double)sums[y][x]));
@@ -137,17 +134,19 @@ static void transpose(plane values)
             values[y][x] = before[x % height][y];
 }
 
-/* Of level strokes little more than a sixth of the power is left that upright ones keep. */
+/* Of level strokes a quarter of the power is left where half of the amplitude is; of upright ones all. */
 static void test_level_lines(void)
 {
-    static plane drawn, picture, upright, level;
+    static plane drawn, picture, all, left;
     noise_add(picture, .05f, 1);
     strokes_add(drawn, .01f, 8);
-    companded_fill(drawn, picture, upright);
+    companded_fill(drawn, picture, 1, all);
+    companded_fill(drawn, picture, .5f, left);
+    CU_ASSERT(power_of(left) > .99 * power_of(all));
     transpose(drawn);
-    companded_fill(drawn, picture, level);
-    const double left = power_of(level) / power_of(upright);
-    CU_ASSERT(left > 0.1 && left < 0.3);
+    companded_fill(drawn, picture, 1, all);
+    companded_fill(drawn, picture, .5f, left);
+    CU_ASSERT(power_of(left) < .27 * power_of(all) && power_of(left) > .23 * power_of(all));
 }
 
 int main(void)
