@@ -31,7 +31,8 @@ from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_per
 from limits import lines, pattern  # noqa: E402
 from pictures import blur  # noqa: E402
 
-AT_PEAK = 0.4, 2  # the share of what is drawn that may move as far as it may, and times what a picture hides, as in protect.c
+AT_PEAK = {"low": 0.4, "standard": 0.4, "high": 0.1}  # the share of what is drawn that may move as far as it may,
+HIDDEN = 2  # and times what a picture hides, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
 DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has
@@ -109,7 +110,7 @@ def peaks_of(x, way):
     return most.numpy()[:, :, None], generator.block_mask(padded, way)[:, :, 4:-4, 4:-4].mean().item()
 
 
-def scaled(photo, unit, way):
+def scaled(photo, unit, way, share):
     """What is drawn at the way's strength, rounded, no sample by more than the picture hides there, nor too much by as much."""
     x = bench.numpy.asarray(photo, dtype="float32")
     unit, low, high = unit[0].permute(1, 2, 0).numpy(), 0.0, SCALE_MOST
@@ -119,7 +120,7 @@ def scaled(photo, unit, way):
         middle = (low + high) / 2
         y = (x + (unit * middle).clip(-most, most)).round().clip(0, 255)
         at_peak = roots[abs(unit) * middle > most - 0.5].sum() / roots.sum()
-        is_too_much = bench.psnr_of(x, y) < way.psnr_db or at_peak > AT_PEAK[0] + AT_PEAK[1] * hides
+        is_too_much = bench.psnr_of(x, y) < way.psnr_db or at_peak > share + HIDDEN * hides
         low, high = (low, middle) if is_too_much else (middle, high)
     return bench.Image.fromarray((x + (unit * low).clip(-most, most)).round().clip(0, 255).astype("uint8"))
 
@@ -165,7 +166,7 @@ def figures_of(point, strength, i):
     way = way_at(point, strength)
     with torch.no_grad():
         unit = shipped_perturbation(network_at(point), x, i, way)
-    result = scaled(photo, unit, way)
+    result = scaled(photo, unit, way, AT_PEAK[strength])
     similar = [bench.ms_ssim(a, b) for a, b in zip(bench.planes(photo), bench.planes(result))]
     row = {"seen": seen(x, 255 * (bench.tensor(result) - x)), "luma": similar[0], "chroma": sum(similar[1:]) / 2}
     for picture, name in ((photo, "size"), (result, "result size")):

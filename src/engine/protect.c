@@ -14,13 +14,9 @@ enum { scale_halvings = 40 /* of the bisection */ };
 /* Where nothing hides anything, no more than the strength low. */
 static const double bare_psnr_db = 40;
 
-/*
- * How much of what is drawn, counted as roots of its size, may be in samples that move by as much as the
- * strength lets any: a share of where nothing hides anything, and so many times as much more as the picture
- * hides. Photographs stay far below; in flat art, where outlines alone hide something, more would be flecks.
- * Bare pictures have no outlines.
- */
-static const double peak_share_bare = 0.4, peak_share_hidden = 2;
+/* How many times what a picture hides, a mean of 0..1, more of what is drawn may be at its peak than where it
+ * hides nothing. */
+static const double peak_share_hidden = 2;
 
 /* ---- strengths */
 
@@ -32,10 +28,17 @@ static const double peak_share_bare = 0.4, peak_share_hidden = 2;
 static const struct {
     const char *name;
     double psnr_db;
+    /*
+     * How much of what is drawn, counted as roots of its size, may be in samples that move by as much as they
+     * may where a picture hides nothing.  Photographs stay far below; in flat art, where outlines alone hide
+     * something, more would be flecks.
+     */
+    double peak_share;
     struct unit_way way;
 } strengths[protect_strength_count] = {
     [PROTECT_LOW] = {"low",
                      40,
+                     0.4,
                      {NETWORK_FAINT,
                       {0.00005f, 0.105f, 0.0012f, 0.0019f},
                       {6, 1.5f, 11},
@@ -47,6 +50,7 @@ static const struct {
                       0.007f}},
     [PROTECT_STANDARD] = {"standard",
                           37,
+                          0.4,
                           {NETWORK_FAINT,
                            {0.00007f, 0.0583f, 0.001f, 0.00063f},
                            {6.3f, 2.3f, 16},
@@ -59,6 +63,7 @@ static const struct {
     [PROTECT_HIGH] =
         {"high",
          34,
+         0.1,
          {NETWORK_STRONG, {0.00008f, 0.12f, 0.0014f, 0.0035f}, {22, 0, 22}, 0.055f, 1.36f, 1, 0, 0, 0}},
 };
 
@@ -125,6 +130,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->height_px = image->height_px;
     new->colors = colors;
     new->depth_bits = image->depth_bits;
+    new->peak_share = strengths[strength].peak_share;
     enum iw_error error = unit_compute(&protect->net, image, &strengths[strength].way, seed, new->units,
                                        new->peaks, &new->hiding);
     if (error != IW_OK) {
@@ -157,7 +163,7 @@ static double plan_error(const struct protect_plan *plan, double scale)
 
 static bool scale_is_too_much(const struct protect_plan *plan, double scale, double wanted)
 {
-    const double share_max = peak_share_bare + peak_share_hidden * plan->hiding.mean;
+    const double share_max = plan->peak_share + peak_share_hidden * plan->hiding.mean;
     return plan_squares(plan, scale) > wanted * plan_samples(plan) ||
            (!plan->hiding.is_bare && plan_share_at_peak(plan, scale) > share_max);
 }

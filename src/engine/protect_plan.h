@@ -23,6 +23,7 @@ struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
+    double peak_share; /* of what is drawn, at its peak where nothing hides it */
     struct unit_hiding hiding;
     double scale; /* of the last protect_render; 0: none */
     /* How many samples of every eighth row at histogram_place; once all are counted, with that room or
