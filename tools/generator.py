@@ -22,7 +22,7 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OUTSTANDING = 1.1  # how many times the spread usual in a block of 16 px stands out from its grain
+OWN_GRAIN = 0.71  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
 PALED_PX = 8  # side of blocks whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
@@ -50,8 +50,8 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00005, 0.105, 0.0012, 0.0185, 1.6, 0.0019, 0.985, 0.007, 6, 1.5, 11, 0.47, 0.65),
-    "standard": Way(37, FAINT, 0.00007, 0.0583, 0.001, 0.0206, 1.765, 0.00063, 0.985, 0.024, 6.3, 2.3, 16, 0.47, 0.65),
+    "low": Way(40, FAINT, 0.00005, 0.11, 0.0012, 0.0185, 1.6, 0.0023, 0.985, 0.007, 6, 1.5, 11, 0.6, 0.5),
+    "standard": Way(37, FAINT, 0.00007, 0.061, 0.001, 0.0206, 1.74, 0.00107, 0.993, 0.0193, 10, 2.5, 16, 0.74, 0.32),
     "high": Way(34, STRONG, 0.00008, 0.12, 0.0014, 0.055, 1.36, 0.0035, 0, 0, 22, 0, 22, 1, 0),
 }
 STANDARD = WAYS["standard"]
@@ -248,18 +248,12 @@ def smoothness(x, way=STANDARD):
     """How smooth each block of 4x4 is: 1 where luma lies near planes, 0 on what is busy.
 
     A quarter of the picture tells film grain, which is a quarter as strong there, from texture, which is as strong.  Beside
-    an outline its blocks tell nothing; so each of the nine around tells for the spread that is usual in it, and of what
-    stands out from that the square of how far.  The least counts.
+    an outline its blocks tell nothing; there the smoothest of those around counts, for as much as the block's own grain allows.
     """
     own, coarse = spread_of(x), COARSE * spread_of(F.avg_pool2d(x, 4))
-    usual = OUTSTANDING * F.avg_pool2d(own.sqrt().sqrt(), 4).square().square()
-    height, width = coarse.shape[2:]
-    around = F.pad(torch.cat([coarse, usual], 1), (1, 1, 1, 1), mode="replicate")
-    least = own
-    for row in range(3):
-        for column in range(3):
-            told = F.interpolate(around[:, :, row:row + height, column:column + width], scale_factor=4, mode="nearest")
-            least = torch.minimum(least, told[:, :1] * (own / told[:, 1:]).square().clamp_min(1))
+    beside = -F.max_pool2d(F.pad(-coarse, (1, 1, 1, 1), mode="replicate"), 3, 1)
+    coarse, beside = (F.interpolate(blocks, scale_factor=4, mode="nearest") for blocks in (coarse, beside))
+    least = torch.minimum(torch.minimum(own, coarse), torch.maximum(beside, OWN_GRAIN * own))
     spread = torch.minimum(rooted_around(least), OWN * least)
     return 1 / (1 + (spread / way.smooth).pow(8))
 

@@ -23,16 +23,18 @@ enum {
 /* Of a row at half of the size, or of blocks: as many are made at once. */
 enum { run_pixels = 64, run_blocks = 64 };
 
-/* A block at a quarter of the size covers four by four; so many of them beyond the picture are told from. */
-enum { coarse_parts = 4, coarse_margin = 3, root_margin = coarse_margin * coarse_parts };
-
-_Static_assert(canvas_mask_margin + 1 <= root_margin - coarse_parts,
-               "neighbours of the mask's blocks are told of");
+/* The mask of a block takes the roots of its neighbours.  At a quarter of the size, where a block covers four
+ * by four, the same. */
+enum {
+    root_margin = canvas_mask_margin + 1,
+    coarse_parts = 4,
+    coarse_margin = root_margin / coarse_parts + 2
+};
 
 static const float own_times = 2; /* a block's own spread, at most */
-/* Fourth roots: .45 of what is busy at a quarter of the size counts; 1.3 times the spread usual in a block
- * there stands out from its grain. */
-static const float coarse_root = 0.819036f, outstanding_root = 1.024114f;
+/* Fourth roots of shares: .45 of what is busy at a quarter of the size counts, and beside what is smooth
+ * there .71 of a block's own at least. */
+static const float coarse_root = 0.819036f, own_grain_root = 0.917941f;
 
 /* From how far on a block gets any grain, and how much further all of it. */
 struct ramp {
@@ -316,140 +318,97 @@ size_t canvas_mask_rows(const struct canvas *canvas)
     return (size_t)canvas->rows + 2 * canvas_mask_margin;
 }
 
-/* The last rows, each of so many values. */
+/* The last three rows of roots, each of so many blocks. */
 struct ring {
-    float *values;
-    size_t count, kept, rows; /* of values a row, of rows at hand, of rows that there were */
+    float *roots;
+    size_t blocks, rows; /* rows: how many there were */
 };
 
-static float *ring_row(const struct ring *ring, size_t row)
-{
-    return ring->values + row % ring->kept * ring->count;
-}
-
+/* Where the next row belongs. */
 static float *ring_next(struct ring *ring)
 {
-    return ring_row(ring, ring->rows++);
+    return ring->roots + ring->rows++ % 3 * ring->blocks;
 }
 
-/* A row, the one above and the one below, from a place on. */
-static void ring_around(const struct ring *ring, size_t row, size_t first, const float *rows[3])
+/* The last three from the top down, which mean something from the third on. */
+static void ring_lasts(const struct ring *ring, const float *lasts[3])
 {
     for (size_t i = 0; i < 3; i++)
-        rows[i] = ring_row(ring, row + i - 1) + first;
+        lasts[i] = ring->roots + (ring->rows + i) % 3 * ring->blocks;
 }
 
-/*
- * What the mask is made of, all from root_margin blocks beyond the picture on: roots of the picture; of a
- * quarter of its size, shares of roots and what those are over the square of the root usual there; and what
- * counts of the roots where it is asked how smooth blocks are.
- */
-struct rings {
-    struct ring whole, coarse, usual, grainless;
-};
-
-/* Of the coarse row that was told last, from its own roots and four rows of the picture's. */
-static void usual_row(const struct rings *rings, float *coarse, float *usual)
+/* Which block at a quarter of the size covers one of the picture, both counted from their margins on. */
+static inline size_t coarse_at(size_t block)
 {
-    for (size_t i = 0; i < rings->coarse.count; i++) {
-        float sum = 0;
-        for (size_t row = rings->whole.rows - coarse_parts; row < rings->whole.rows; row++)
-            sum += block_sum(ring_row(&rings->whole, row) + i * coarse_parts);
-        const float usual_root = outstanding_root * sum / (coarse_parts * coarse_parts);
-        coarse[i] *= coarse_root;
-        usual[i] = coarse[i] / (usual_root * usual_root);
-    }
+    return (block + coarse_margin * coarse_parts - root_margin) / coarse_parts;
 }
 
 /*
  * What counts of blocks' roots where it is asked how smooth they are.  At a quarter of the size film grain is
  * a quarter as strong and texture as strong as in the picture, which tells them apart.  Beside an outline the
- * blocks there tell nothing; so each of the nine around tells for the spread usual in it, and of what stands
- * out from that the square of how far.  The least counts.
+ * blocks there tell nothing; the smoothest of those around them counts, for as much as a block's own grain
+ * allows.
  */
-static void grainless_row(const float *roots, const float *const coarse[3], const float *const usual[3],
-                          size_t count, float *grainless)
+static void grainless_row(const float *roots, const float *const coarse[3], size_t blocks, float *grainless)
 {
-    for (size_t i = coarse_parts; i < (count - 1) * coarse_parts; i++) {
-        const float square = roots[i] * roots[i];
-        float least = roots[i];
-        for (unsigned row = 0; row < 3; row++) {
-            for (size_t at = i / coarse_parts - 1; at <= i / coarse_parts + 1; at++) {
-                const float share = coarse[row][at], standing_out = usual[row][at] * square;
-                least = least_of(least, share > standing_out ? share : standing_out);
-            }
-        }
-        grainless[i] = least;
+    for (size_t i = 0; i < blocks; i++) {
+        const size_t at = coarse_at(i);
+        const float near = coarse_root * coarse[1][at],
+                    smoothest = coarse_root * least_around(coarse, at - 1);
+        const float own = own_grain_root * roots[i], limit = smoothest > own ? smoothest : own;
+        grainless[i] = least_of(roots[i], least_of(near, limit));
     }
 }
 
-/* Fills the next row at a quarter of the size and those of the picture that it covers. */
+/* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
+ * where it is asked how smooth blocks are. */
+struct rings {
+    struct ring whole, coarse, grainless;
+};
+
+/* Fills the next row of the picture's blocks and what belongs to it. */
 static void rings_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
 {
-    const int64_t row = (int64_t)rings->coarse.rows - coarse_margin;
-    float *coarse = ring_next(&rings->coarse), *usual = ring_next(&rings->usual);
-    for (int64_t i = 0; i < coarse_parts; i++)
-        roots_row(canvas, canvas_pixels, row * coarse_parts + i, -root_margin, rings->whole.count, pixels,
-                  ring_next(&rings->whole));
-    roots_row(canvas, pixels_quartered, row, -coarse_margin, rings->coarse.count, pixels, coarse);
-    usual_row(rings, coarse, usual);
+    const size_t row = rings->whole.rows, blocks = rings->whole.blocks;
+    const float *coarse[3];
+    float *roots = ring_next(&rings->whole);
+    roots_row(canvas, canvas_pixels, (int64_t)row - root_margin, -root_margin, blocks, pixels, roots);
+    while (rings->coarse.rows < coarse_at(row) + 2) {
+        const int64_t next = (int64_t)rings->coarse.rows - coarse_margin;
+        float *coarse_roots = ring_next(&rings->coarse);
+        roots_row(canvas, pixels_quartered, next, -coarse_margin, rings->coarse.blocks, pixels, coarse_roots);
+    }
+    ring_lasts(&rings->coarse, coarse);
+    grainless_row(roots, coarse, blocks, ring_next(&rings->grainless));
 }
 
-/* The next row of what counts of roots, which needs the coarse row below its own. */
-static void grainless_fill(struct rings *rings)
+static struct ring ring_of(size_t blocks)
 {
-    const size_t row = rings->grainless.rows, own = row / coarse_parts;
-    const float *coarse[3], *usual[3];
-    float *grainless = ring_next(&rings->grainless);
-    if (own == 0)
-        return;
-    ring_around(&rings->coarse, own, 0, coarse);
-    ring_around(&rings->usual, own, 0, usual);
-    grainless_row(ring_row(&rings->whole, row), coarse, usual, rings->coarse.count, grainless);
-}
-
-/* The masks' row in the middle of the last three of what counts of roots, if it is one of theirs. */
-static void masks_fill(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                       const struct rings *rings, struct canvas_masks *masks)
-{
-    enum { outer = root_margin - canvas_mask_margin };
-    const size_t columns = canvas_mask_columns(canvas), row = rings->grainless.rows - 2;
-    const float *roots[3], *grainless[3];
-    if (rings->grainless.rows < outer + 2 || row >= outer + canvas_mask_rows(canvas))
-        return;
-    const size_t first = (row - outer) * columns;
-    ring_around(&rings->whole, row, outer - 1, roots);
-    ring_around(&rings->grainless, row, outer - 1, grainless);
-    mask_row(hiding, roots, columns, masks->mask + first, masks->spread + first);
-    smooth_row(hiding->smooth, roots, grainless, columns, masks->smooth + first, masks->grained + first);
-}
-
-static struct ring ring_of(size_t count, size_t kept)
-{
-    return (struct ring){calloc(count * kept, sizeof(float)), count, kept, 0};
+    return (struct ring){malloc(sizeof(float) * 3 * blocks), blocks, 0};
 }
 
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
-    const size_t blocks = canvas->columns + 2 * root_margin, coarse_blocks = blocks / coarse_parts;
-    const size_t coarse_rows = (canvas->rows + 2 * root_margin) / coarse_parts;
+    const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    struct rings rings = {ring_of(blocks, 3 * coarse_parts), ring_of(coarse_blocks, 3),
-                          ring_of(coarse_blocks, 3), ring_of(blocks, 3)};
-    const bool is_memory = pixels != NULL && rings.whole.values != NULL && rings.coarse.values != NULL &&
-                           rings.usual.values != NULL && rings.grainless.values != NULL;
-    while (is_memory && rings.coarse.rows < coarse_rows) {
+    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks)};
+    const bool is_memory = pixels != NULL && rings.whole.roots != NULL && rings.coarse.roots != NULL &&
+                           rings.grainless.roots != NULL;
+    const float *roots[3], *grainless[3];
+    while (is_memory && rings.whole.rows < rows + 2) {
         rings_fill(canvas, &rings, pixels);
-        while (rings.grainless.rows + coarse_parts < rings.whole.rows) {
-            grainless_fill(&rings);
-            masks_fill(canvas, hiding, &rings, masks);
-        }
+        if (rings.whole.rows < 3)
+            continue;
+        const size_t first = (rings.whole.rows - 3) * columns;
+        ring_lasts(&rings.whole, roots);
+        ring_lasts(&rings.grainless, grainless);
+        mask_row(hiding, roots, columns, masks->mask + first, masks->spread + first);
+        smooth_row(hiding->smooth, roots, grainless, columns, masks->smooth + first, masks->grained + first);
     }
     free(pixels);
-    free(rings.whole.values);
-    free(rings.coarse.values);
-    free(rings.usual.values);
-    free(rings.grainless.values);
+    free(rings.whole.roots);
+    free(rings.coarse.roots);
+    free(rings.grainless.roots);
     return is_memory;
 }
 
