@@ -64,8 +64,8 @@ void protect_plan_free(struct protect_plan *plan);
  * 8-bit samples: worked out from the joint histogram of perturbation and room
  * to the ends of the range.  is_limited (may be NULL) becomes true when the
  * picture hides nothing (one flat colour: 40 dB is the most it gets), hides so
- * little that the most of it would be in samples that move as far as the strength
- * lets any (flat art, along its outlines), or has no room for it, and a smaller
+ * little that too much of it would be in samples that move as far as the strength
+ * lets them (flat art, along its outlines), or has no room for it, and a smaller
  * scale is given.
  */
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited);
