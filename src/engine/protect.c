@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/image.h"
-#include "engine/large_pages.h"
 #include "engine/protect_measure.h"
 #include "engine/protect_plan.h"
 
@@ -122,7 +121,6 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     struct protect_plan *new = calloc(1, sizeof *new + units + blocks + columns *canvas_block_px *colors);
     if (new == NULL)
         return IW_NO_MEMORY;
-    large_pages_ask(new, sizeof *new + units + blocks);
     new->units = (int8_t *)(new + 1);
     new->peaks = (uint8_t *)new->units + units;
     new->line = new->peaks + blocks;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/large_pages.h"
 #include "engine/protect_draw.h"
 #include "engine/protect_step.h"
 
@@ -519,7 +518,6 @@ static void *run_memory(struct run *run, unsigned band_blocks)
     unsigned char *memory = aligned_alloc(64, size);
     if (memory == NULL)
         return NULL;
-    large_pages_ask(memory, size);
     memset(memory, 0, size);
     memory_lay(run, columns, memory);
     return memory;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/large_pages.h"
-
 enum {
     file_version = 7,
     file_header_bytes = 24,
@@ -320,7 +318,6 @@ static enum iw_error network_read(struct net_weights *weights, const uint8_t *ne
         }
     }
     weights->memory = aligned_alloc(64, values * sizeof(float));
-    large_pages_ask(weights->memory, values * sizeof(float));
     if (weights->memory == NULL)
         return IW_NO_MEMORY;
     memset(weights->memory, 0, values * sizeof(float));

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/large_pages.h"
-
 #define ALIGNMENT_BYTES 64u
 
 /*
@@ -38,7 +36,6 @@ static bool block_next(struct workspace *workspace, size_t size)
         free(block->memory);
         *block = (struct workspace_block){.size = size > BLOCK_LEAST_BYTES ? size : BLOCK_LEAST_BYTES};
         block->memory = aligned_alloc(ALIGNMENT_BYTES, block->size);
-        large_pages_ask(block->memory, block->size);
         if (block->memory == NULL) {
             block->size = 0;
             return false;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/large_pages.h"
 #include "service/sniff.h"
 #include "worker/codec_keep.h"
 
@@ -92,7 +91,6 @@ enum iw_error codec_picture_make(struct context *context, struct codec_picture *
     image->depth_bits = header->depth_bits;
     image->stride_bytes = (size_t)header->width_px * header->channels * (header->depth_bits / 8);
     image->pixels = calloc(header->height_px, image->stride_bytes);
-    large_pages_ask(image->pixels, header->height_px * image->stride_bytes);
     if (image->pixels == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
     picture->keep = keep_new();

@@ -74,9 +74,11 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
 /* The child: nothing but async-signal-safe calls.  Does not return. */
 static void spawn_child(const struct spawn_plan *plan, int socket)
 {
-    /* One thread, whatever a numeric library would like. */
-    const char *const environment[] = {"LC_ALL=C", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin",
-                                       fault_environment(), NULL};
+    /* One thread, whatever a numeric library would like, and large pages for memory of a picture's size. */
+    const char *const environment[] = {
+        "LC_ALL=C",           "OMP_NUM_THREADS=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+        "PATH=/usr/bin:/bin", fault_environment(), NULL,
+    };
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/large_pages.h"
-
 /*
  * Strips lie on the 16-row grid of chroma blocks, as the encoder sees them in the
  * picture.  Their outer rows take colour from strips that are not their
@@ -119,7 +117,6 @@ enum iw_error sample_take(struct context *context, const struct codec_picture *p
     struct image *image = &sample->picture.image;
     image->height_px = sample->picture.header.height_px = sample->strips * strip_rows;
     image->pixels = malloc(image->height_px * image->stride_bytes);
-    large_pages_ask(image->pixels, image->height_px * image->stride_bytes);
     sample->plain = malloc(image->height_px * image->stride_bytes);
     if (image->pixels == NULL || sample->plain == NULL) {
         sample_free(sample);
