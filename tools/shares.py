@@ -31,7 +31,7 @@ from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_per
 from limits import lines, pattern  # noqa: E402
 from pictures import blur  # noqa: E402
 
-AT_PEAK = {"low": 0.4, "standard": 0.23, "high": 0.1}  # the share of what is drawn that may move as far as it may,
+AT_PEAK = {"low": 0.4, "standard": 0.25, "high": 0.1}  # the share of what is drawn that may move as far as it may,
 HIDDEN = 2  # and times what a picture hides, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
