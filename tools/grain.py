@@ -24,11 +24,11 @@ KINDS = 3  # of processing that a step looks at
 SMOOTH = 0.9  # how smooth a crop is at least, as a mean
 LEVELS = 1.2  # root mean square of the luma that is laid, of 255
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 5.0, "cut": 12.0, "half": 3.0, "blurred": 6.0, "jpeg": 2.0, "webp": 20.0},
-    "sana": {"none": 6.0, "cut": 8.0, "half": 0.2, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
+    "sd15": {"none": 9.0, "cut": 14.0, "half": 8.0, "blurred": 20.0, "jpeg": 1.0, "webp": 6.0},
+    "sana": {"none": 11.0, "cut": 12.0, "half": 3.0, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
 }
 CHARGES = {  # what the limits weigh
-    "ssim": 6.5, "colour": 0.01, "energy": 12.0, "places": 25.0, "directions": 15.0, "moment": 20.0,
+    "ssim": 5.5, "colour": 0.01, "energy": 8.0, "places": 25.0, "directions": 25.0, "moment": 30.0,
 }
 OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
 WINDOW_PX = 128  # of the field in which its fourth moment is taken
