@@ -39,9 +39,9 @@ DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "
 PARTS = ("look", "draw", "coarse", "grain")
 SHARE_STEP = 0.25
 NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
-    "knee": (0.1, 0.06, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
+    "knee": (0.1, 0.05, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
     "smooth": (0.08, 0.0005, 0.012), "calm": (0.03, 0.1, 0.997), "dither": (0.12, 0.0005, 0.03),
-    "least": (0.1, 2, 8), "times": (0.1, 1, 4), "level": (0.1, 0.3, 1), "pale": (0.1, 0.3, 1),
+    "least": (0.1, 2, 14), "times": (0.1, 1, 4), "level": (0.1, 0.3, 1), "pale": (0.1, 0.2, 1),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
