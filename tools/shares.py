@@ -31,8 +31,8 @@ from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_per
 from limits import lines, pattern  # noqa: E402
 from pictures import blur  # noqa: E402
 
-AT_PEAK = {"low": 0.4, "standard": 0.25, "high": 0.1}  # the share of what is drawn that may move as far as it may,
-HIDDEN = 2  # and times what a picture hides, as in protect.c
+AT_PEAK = {"low": 0.03, "standard": 0.01, "high": 0.1}  # the share of what is drawn that may move as far as it may,
+BUSY = 5  # and more by what a picture hides, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
 DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has
@@ -120,7 +120,7 @@ def scaled(photo, unit, way, share):
         middle = (low + high) / 2
         y = (x + (unit * middle).clip(-most, most)).round().clip(0, 255)
         at_peak = roots[abs(unit) * middle > most - 0.5].sum() / roots.sum()
-        is_too_much = bench.psnr_of(x, y) < way.psnr_db or at_peak > share + HIDDEN * hides
+        is_too_much = bench.psnr_of(x, y) < way.psnr_db or at_peak > share + hides * (1 + BUSY * hides)
         low, high = (low, middle) if is_too_much else (middle, high)
     return bench.Image.fromarray((x + (unit * low).clip(-most, most)).round().clip(0, 255).astype("uint8"))
 

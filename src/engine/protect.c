@@ -13,9 +13,9 @@ enum { scale_halvings = 40 /* of the bisection */ };
 /* Where nothing hides anything, no more than the strength low. */
 static const double bare_psnr_db = 40;
 
-/* How many times what a picture hides, a mean of 0..1, more of what is drawn may be at its peak than where it
- * hides nothing. */
-static const double peak_share_hidden = 2;
+/* How much more of what is drawn may be at its peak by what a picture hides, a mean of 0..1: so much times,
+ * the more so the more that is. */
+static const double peak_share_hidden = 1, peak_share_busy = 5;
 
 /* ---- strengths */
 
@@ -29,15 +29,15 @@ static const struct {
     double psnr_db;
     /*
      * How much of what is drawn, counted as roots of its size, may be in samples that move by as much as they
-     * may where a picture hides nothing.  Photographs stay far below; in flat art, where outlines alone hide
-     * something, more would be flecks.
+     * may where a picture hides nothing.  Photographs stay below; in flat art, where outlines alone hide
+     * something, more would be teeth along them.
      */
     double peak_share;
     struct unit_way way;
 } strengths[protect_strength_count] = {
     [PROTECT_LOW] = {.name = "low",
                      .psnr_db = 40,
-                     .peak_share = 0.4,
+                     .peak_share = 0.03,
                      .way =
                          {
                              .network = NETWORK_FAINT,
@@ -52,7 +52,7 @@ static const struct {
                          }},
     [PROTECT_STANDARD] = {.name = "standard",
                           .psnr_db = 37,
-                          .peak_share = 0.25,
+                          .peak_share = 0.01,
                           .way =
                               {
                                   .network = NETWORK_FAINT,
@@ -177,7 +177,8 @@ static double plan_error(const struct protect_plan *plan, double scale)
 
 static bool scale_is_too_much(const struct protect_plan *plan, double scale, double wanted)
 {
-    const double share_max = plan->peak_share + peak_share_hidden * plan->hiding.mean;
+    const double hides = plan->hiding.mean;
+    const double share_max = plan->peak_share + hides * (peak_share_hidden + peak_share_busy * hides);
     return plan_squares(plan, scale) > wanted * plan_samples(plan) ||
            (!plan->hiding.is_bare && plan_share_at_peak(plan, scale) > share_max);
 }
