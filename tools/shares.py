@@ -31,8 +31,8 @@ from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_per
 from limits import lines, pattern  # noqa: E402
 from pictures import blur  # noqa: E402
 
-AT_PEAK = {"low": 0.03, "standard": 0.01, "high": 0.1}  # the share of what is drawn that may move as far as it may,
-BUSY = 5  # and more by what a picture hides, as in protect.c
+AT_PEAK = {"low": 0.05, "standard": 0.04, "high": 0.1}  # the share of what is drawn that may move as far as it may,
+BUSY = 8  # and more by what a picture hides, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
 DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "taken", "gain")  # what a drawing layer's name has

@@ -15,7 +15,7 @@ static const double bare_psnr_db = 40;
 
 /* How much more of what is drawn may be at its peak by what a picture hides, a mean of 0..1: so much times,
  * the more so the more that is. */
-static const double peak_share_hidden = 1, peak_share_busy = 5;
+static const double peak_share_hidden = 1, peak_share_busy = 8;
 
 /* ---- strengths */
 
@@ -37,33 +37,33 @@ static const struct {
 } strengths[protect_strength_count] = {
     [PROTECT_LOW] = {.name = "low",
                      .psnr_db = 40,
-                     .peak_share = 0.03,
+                     .peak_share = 0.05,
                      .way =
                          {
                              .network = NETWORK_FAINT,
-                             .hiding = {0.00007f, 0.11f, 0.0012f, 0.0022f},
+                             .hiding = {0.00015f, 0.12f, 0.0012f, 0.0025f},
                              .peaks = {6, 1.5f, 11},
                              .amplitude = 0.0185f,
-                             .blue = 1.6f,
-                             .level = 0.5f,
-                             .pale = 0.45f,
+                             .blue = 1.5f,
+                             .level = 0.35f,
+                             .pale = 0.65f,
                              .calm = 0.985f,
                              .dither = 0.0095f,
                          }},
     [PROTECT_STANDARD] = {.name = "standard",
                           .psnr_db = 37,
-                          .peak_share = 0.01,
+                          .peak_share = 0.04,
                           .way =
                               {
                                   .network = NETWORK_FAINT,
-                                  .hiding = {0.00007f, 0.059f, 0.001f, 0.00125f},
+                                  .hiding = {0.00009f, 0.0744f, 0.001f, 0.00115f},
                                   .peaks = {10, 2.75f, 16},
                                   .amplitude = 0.0206f,
-                                  .blue = 1.67f,
+                                  .blue = 1.785f,
                                   .level = 0.62f,
-                                  .pale = 0.29f,
+                                  .pale = 0.3f,
                                   .calm = 0.97f,
-                                  .dither = 0.0265f,
+                                  .dither = 0.0194f,
                               }},
     [PROTECT_HIGH] = {.name = "high",
                       .psnr_db = 34,
@@ -71,10 +71,10 @@ static const struct {
                       .way =
                           {
                               .network = NETWORK_STRONG,
-                              .hiding = {0.00008f, 0.12f, 0.0014f, 0.0035f},
+                              .hiding = {0.00008f, 0.17f, 0.0014f, 0.0035f},
                               .peaks = {22, 0, 22},
                               .amplitude = 0.055f,
-                              .blue = 1.36f,
+                              .blue = 1.5f,
                               .level = 1,
                               .pale = 0,
                               .calm = 0,

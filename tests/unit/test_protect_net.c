@@ -233,9 +233,12 @@ static void test_coarse_colour_is_paled(void)
     }
 }
 
-/* The suite's kernels and the plain ones agree. */
+/* The suite's kernels and the plain ones agree, within a thousandth of what is drawn or what 32 bits can tell
+ * beside a sample of 1: where a mask lets next to nothing be drawn, the next pass looks at no more than that.
+ */
 static void test_kernels_agree(void)
 {
+    static const double told_beside_one = 0x1p-24;
     enum { rows = 5, columns = 40, values = rows * columns * values_of_block };
     static float fast[values], plain[values];
     struct net net;
@@ -252,7 +255,7 @@ static void test_kernels_agree(void)
         power += (double)plain[i] * (double)plain[i];
     }
     CU_ASSERT(power > 0);
-    CU_ASSERT(worst < 1e-3 * sqrt(power / values));
+    CU_ASSERT(worst < fmax(1e-3 * sqrt(power / values), told_beside_one));
     net_fini(&net);
 }
 
