@@ -4,7 +4,7 @@
 Patterns are laid at random, as the engine does, all over crops of training pictures that are smooth, as high as they are laid
 there, and learn to move both encoders, as they are and after what others do to the result.  What is seen is limited by MS-SSIM
 of luma, by how far its colour passes what is just seen, by how much power all colours have over luma's, for else most of it
-becomes fine blue, and by what keeps the field without a lattice, stripes or creases: power is even over the places of a step
+becomes fine blue, by what a JPEG grows by, and by what keeps the field without a lattice, stripes or creases: power is even over the places of a step
 and over directions, band by band, and the fourth moment of each band is that of noise.
 """
 
@@ -12,7 +12,7 @@ import argparse
 
 import torch
 
-from coding import planes_of
+from coding import file_size, planes_of
 from course import Course, add_options, encoders_of, prepared
 from finish import SIDE, passed_on, shifts_of
 from generator import GRAIN_PX, GRAIN_STEP, GRAINS, grain_of, grain_places, luma_of, smoothness
@@ -24,11 +24,11 @@ KINDS = 3  # of processing that a step looks at
 SMOOTH = 0.9  # how smooth a crop is at least, as a mean
 LEVELS = 1.2  # root mean square of the luma that is laid, of 255
 WEIGHTS = {  # of the logarithm of a shift
-    "sd15": {"none": 9.0, "cut": 14.0, "half": 8.0, "blurred": 20.0, "jpeg": 1.0, "webp": 6.0},
-    "sana": {"none": 11.0, "cut": 12.0, "half": 3.0, "blurred": 0.2, "jpeg": 0.2, "webp": 0.2},
+    "sd15": {"none": 11.0, "cut": 14.0, "half": 12.0, "blurred": 28.0, "jpeg": 8.0, "webp": 24.0},
+    "sana": {"none": 8.0, "cut": 11.0, "half": 14.0, "blurred": 0.2, "jpeg": 2.0, "webp": 0.2},
 }
 CHARGES = {  # what the limits weigh
-    "ssim": 5.5, "colour": 0.01, "energy": 8.0, "places": 25.0, "directions": 25.0, "moment": 30.0,
+    "ssim": 4.0, "colour": 0.01, "energy": 14.0, "growth": 2.0, "places": 25.0, "directions": 25.0, "moment": 30.0,
 }
 OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
 WINDOW_PX = 128  # of the field in which its fourth moment is taken
@@ -141,7 +141,8 @@ def main():
         lacks, colour = 1 - ms_ssim(planes, drawn)[:, 0].mean(), colour_seen(planes, drawn - planes)
         y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
         of_places, directions = unequal(patterns, of_pattern)
-        measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(), "places": of_places,
+        measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(),
+                    "growth": (file_size(drawn) - file_size(planes)).mean(), "places": of_places,
                     "directions": directions, "moment": moment_of(field, of_field)}
         loss = sum(CHARGES[name] * value for name, value in measured.items())
         for kind in rng.sample(sorted(WEIGHTS["sd15"]), KINDS):

@@ -25,7 +25,7 @@ BAR = {  # strength: PSNR, MS-SSIM luma and chroma, shift at least, aim, times n
 SURVIVES = {"jpeg 75": .95, "jpeg 50": .90, "webp 75": .90, "resize 0.5": .75, "blur 1": .80}
 CROP3 = {"sana": .50, "sd15": .35}
 ILLUSTRATIONS = ("clip_", "own-", "tenniel-")  # what names tell to be no photographs
-DRAWN = .5  # of a drawing more blocks than that have one colour; of the photographs here an eighth at most, where a sky is white
+DRAWN = .5  # of a drawing more blocks than that have one colour; of the photographs here three tenths at most, on black ground
 
 
 def skip(word):
