@@ -4,8 +4,8 @@
 Patterns are laid at random, as the engine does, all over crops of training pictures that are smooth, as high as they are laid
 there, and learn to move both encoders, as they are and after what others do to the result.  What is seen is limited by MS-SSIM
 of luma, by how far its colour passes what is just seen, by how much power all colours have over luma's, for else most of it
-becomes fine blue, by what a JPEG grows by, and by what keeps the field without a lattice, stripes or creases: power is even over the places of a step
-and over directions, band by band, and the fourth moment of each band is that of noise.
+becomes fine blue, by what a JPEG grows by, and by what keeps the field without a lattice, stripes or creases: power is even
+over the places of a step and over directions, band by band, and the fourth moment of each band is that of noise.
 """
 
 import argparse

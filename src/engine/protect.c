@@ -13,9 +13,9 @@ enum { scale_halvings = 40 /* of the bisection */ };
 /* Where nothing hides anything, no more than the strength low. */
 static const double bare_psnr_db = 40;
 
-/* How much more of what is drawn may be at its peak by what a picture hides, a mean of 0..1: so much times,
- * the more so the more that is. */
-static const double peak_share_hidden = 1, peak_share_busy = 8;
+/* What a picture hides, a mean of 0..1, and so many times its square more of what is drawn may be at its peak
+ * than where it hides nothing. */
+static const double peak_share_busy = 8;
 
 /* ---- strengths */
 
@@ -178,7 +178,7 @@ static double plan_error(const struct protect_plan *plan, double scale)
 static bool scale_is_too_much(const struct protect_plan *plan, double scale, double wanted)
 {
     const double hides = plan->hiding.mean;
-    const double share_max = plan->peak_share + hides * (peak_share_hidden + peak_share_busy * hides);
+    const double share_max = plan->peak_share + hides * (1 + peak_share_busy * hides);
     return plan_squares(plan, scale) > wanted * plan_samples(plan) ||
            (!plan->hiding.is_bare && plan_share_at_peak(plan, scale) > share_max);
 }
