@@ -41,6 +41,8 @@ def encoders_of(options, device):
 def prepared(options):
     """The seeds set; the source of chance, the device and the pictures to learn from."""
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # answers are compared that differ by a hundredth
+    torch.backends.cudnn.benchmark = True
     torch.manual_seed(options.seed)
     train, _ = split_pictures(list_pictures(options.images), 20261121)
     pictures = [load_picture("%s/%s" % (options.images, name)) for name in train]
@@ -56,13 +58,14 @@ def mean_of(names):
 class Course:
     """Adam with a cosine over steps or processor time; the running mean of the weights; a log."""
 
-    def __init__(self, net, options, groups=None, clip=1.0, **figures):
+    def __init__(self, net, options, groups=None, clip=1.0, kept=lambda net: net.state_dict(), clock=time.process_time, **figures):
         """groups: what learns and, as scale, how much faster than the rate; all of the net at the rate by default.
-        clip: the longest a gradient is left."""
+        clip: the longest a gradient is left.  kept: what of a network is saved.  clock: which --minutes are meant."""
+        self.kept, self.clock = kept, clock
         self.net, self.mean, self.options, self.clip = net, copy.deepcopy(net), options, clip
         self.optimiser = torch.optim.Adam(groups or [dict(params=net.parameters(), scale=1)], lr=options.rate, betas=(0.9, 0.99))
         self.log = open(options.out + ".jsonl", "a")
-        self.began, self.step, self.rate = time.process_time(), 0, options.rate
+        self.began, self.step, self.rate = clock(), 0, options.rate
         self.note(event="start", options=vars(options), **figures)
 
     def note(self, **figures):
@@ -71,7 +74,7 @@ class Course:
 
     def goes_on(self):
         """Sets the rate of the next step; False when it was the last."""
-        options, seconds = self.options, time.process_time() - self.began
+        options, seconds = self.options, self.clock() - self.began
         if self.step > 0 and (seconds >= options.minutes * 60 if options.minutes else self.step >= options.steps):
             return False
         done = seconds / 60 / options.minutes if options.minutes else (self.step + 1) / options.steps
@@ -94,8 +97,9 @@ class Course:
         return self.step % NOTED == 0
 
     def note_step(self, **figures):
-        self.note(event="step", step=self.step, seconds=round(time.process_time() - self.began, 1),
+        self.note(event="step", step=self.step, seconds=round(self.clock() - self.began, 1),
                   rate=round(self.rate, 6), **figures)
 
     def save(self, **more):
-        torch.save({"net": self.net.state_dict(), "mean": self.mean.state_dict(), "step": self.step, **more}, self.options.out)
+        here = {name: {key: value.cpu() for key, value in self.kept(net).items()} for name, net in (("net", self.net), ("mean", self.mean))}
+        torch.save({**here, "step": self.step, **more}, self.options.out)

@@ -5,8 +5,8 @@ The file, little endian: magic "IWPROTEC", u32 version, u32 networks, u32 layers
 the table of the layers, which have the same shapes in all of them: per layer 32 bytes
 (name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset in a network's bytes, u32
 values); then per network the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
-one, the gains of noise, coarse and fine drawer, how much the fine one is shown the first time and the second, and how
-much of the second is taken; and per layer its weights
+one, the gains of noise, coarse and fine drawer, and how
+much the fine one is shown; and per layer its weights
 [output][input][row][column] and its biases as binary16; then the patterns of grain
 [pattern][row][column][colour] as binary16; at last the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
@@ -22,16 +22,15 @@ import torch
 from generator import GRAIN_PX, GRAINS, NETWORKS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
-VERSION = 7
+VERSION = 8
 HEADER_BYTES = 24
 SLOPES = 5
-NUMBERS = 2 * SLOPES + 6
+NUMBERS = 2 * SLOPES + 4
 
 
 def numbers_of(net):
     """What the file keeps in 32 bits, as tensors of the network in its order."""
-    return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shown.data,
-            net.taken.data]
+    return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shown.data]
 
 
 def data_of(layer):

@@ -7,6 +7,7 @@ passed and falls while it is not.  Without them this training draws few and stro
 
 import argparse
 import math
+import time
 
 import torch
 import torch.nn.functional as F
@@ -14,15 +15,18 @@ import torch.nn.functional as F
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
 from encoders import latent_shift
-from generator import ANSWERS, FAINT, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, network_of, peaks, texture_mask
+from generator import (ANSWERS, FAINT, GRAIN_PX, GRAIN_STEP, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, luma_of,
+                       network_of, peaks, texture_mask)
 from limits import dear_measures, measures
-from pictures import batch_of, blur, patched
+from patterns import WINDOW_PX, Grain, bands, moment_of, unequal
+from pictures import batches, blur, is_drawing, patched
 
-SIDE = 160
-COUNT = 3  # crops a step
+WHOLE_PX = 320  # crops that make up a picture of this side are scaled together, as if they were one
 CLIP = 20.0  # against gradients that are wild; at 1 nearly all are clipped, and what a shift weighs no longer counts
 DEAR = 4  # in every so many steps what costs most is measured, too
-SEEN = 128  # px of a crop that is left when a picture was cut
+CUT_PX = 32  # what is left of a crop that was cut is so much less
+AHEAD = 8  # batches cut out ahead
+GRAIN_RATE = 10  # how much faster grain learns
 PROCESSING = ("none",) * 6 + ("cut",) * 7 + ("half",) * 6 + ("blurred",) * 5 + ("jpeg",) * 3 + ("webp",) * 6
 STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high",)}  # a step takes one of them
 CODECS = {"jpeg": (("JPEG", 50), ("JPEG", 50), ("JPEG", 75)), "webp": (("WEBP", 70), ("WEBP", 75), ("WEBP", 75))}
@@ -40,6 +44,13 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "pattern": (28, 0.1, 0.01),
     "smooth": (0.4, 0.02, 0.04),
     "lines": (0.105, 0.06, 0.02),
+    "shapes": (60, 0.02, 0.02),
+    "strokes": (0.05, 0.02, 0.02),
+    "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
+    "directions": (0.01, 0.05, 0.02),
+    "each": (0.15, 0.05, 0.02),
+    "moment": (0.01, 0.02, 0.02),
+    "energy": (1.3, 0.1, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757},
@@ -53,7 +64,15 @@ FIRST = {  # what a shift weighs to begin with
     "sd15": {"none": 1.0, "cut": 2.6, "half": 2.6, "blurred": 2.6, "jpeg": 0.05, "webp": 0.9},
     "sana": {"none": 1.8, "cut": 2.2, "half": 0.5, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
 }
+KEEP = {  # where aims are so many times what the start gives, what is left after processing may fall behind a bit
+    ("sd15", "jpeg"): 0.97, ("sana", "jpeg"): 0.97, ("sd15", "half"): 0.985, ("sana", "half"): 0.985, ("sana", "blurred"): 0.94,
+    ("sana", "webp"): 0.95,
+}
+SHARES = {"webp": 0.25, "jpeg": 0.125, "cut": 0.25, "half": 0.1875, "blurred": 0.1875}  # of many pictures
 CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
+
+
+OF_FIELDS = ("places", "directions", "each", "moment")  # whose bounds do not depend on where grain begins
 
 
 class Aims:
@@ -61,89 +80,145 @@ class Aims:
 
     def __init__(self, weights, held):
         self.held = held
-        self.weights = {(name, kind): weights[name] * FIRST[name][kind] for name in weights for kind in AIMS[name]}
+        self.aims = {(name, kind): aim for name in weights for kind, aim in AIMS[name].items()}
+        self.weights = {(name, kind): weights[name] * FIRST[name][kind] for name, kind in self.aims}
 
-    def weigh(self, name, kind, shift):
-        seldom = len(PROCESSING) / PROCESSING.count(kind)
-        behind = min(1, max(-1, math.log(AIMS[name][kind] / max(shift, 1e-3))))
-        self.weights[name, kind] *= math.exp(CATCH_UP * seldom * behind)
+    def of(self, key):
+        return self.held.get(key, self.weights[key])
+
+    def weigh(self, shifts):
+        """shifts: those of a step, by encoder and kind."""
+        for (name, kind), shift in shifts.items():
+            seldom = len(PROCESSING) / PROCESSING.count(kind) if len(shifts) < len(self.weights) else len(set(PROCESSING)) / 2
+            behind = min(1, max(-1, math.log(self.aims[name, kind] / max(shift, 1e-3))))
+            self.weights[name, kind] *= math.exp(CATCH_UP * seldom * behind)
         mean = sum(self.weights.values()) / len(self.weights)
         self.weights = {key: max(0.02, value / mean) for key, value in self.weights.items()}
-        return self.held.get((name, kind), self.weights[name, kind])
 
     def figures(self):
         return {"%s %s" % key: round(value, 3) for key, value in self.weights.items()}
 
 
 class Limits:
-    """Lagrange multipliers in logarithms: what is charged for each measure, as a share of its bound."""
+    """Lagrange multipliers in logarithms, for each strength: what is charged for each measure, as a share of its bound."""
 
-    def __init__(self, scales):
-        self.bounds = {name: bound * scales.get(name, 1) for name, (bound, _, _) in LIMITS.items()}
-        self.multipliers = {name: first for name, (_, first, _) in LIMITS.items()}
-        self.shares = {name: [] for name in LIMITS}
+    def __init__(self, scales, strengths):
+        self.scales = scales
+        self.bounds = {(strength, name): bound * self.scale(strength, name) * EASE.get(strength, {}).get(name, 1)
+                       for name, (bound, _, _) in LIMITS.items() for strength in strengths}
+        self.multipliers = {key: LIMITS[key[1]][1] for key in self.bounds}
+        self.shares = {key: [] for key in self.bounds}
 
-    def charge(self, values, drawn):
-        """drawn: 1 for pictures that anything could be drawn on, else 0."""
-        total = 0
+    def scale(self, strength, name):
+        return self.scales.get("%s:%s" % (strength, name), self.scales.get(name, 1))
+
+    def charge(self, strength, values):
+        return sum(self.multipliers[strength, name] / self.bounds[strength, name] * value for name, value in values.items())
+
+    def settle(self, strength, values):
+        """What is charged from here on, by the values of a step."""
         for name, value in values.items():
-            share = (value * drawn).mean() / self.bounds[name]
-            total = total + self.multipliers[name] * share
-            self.shares[name].append(share.item())
-            moved = self.multipliers[name] * math.exp(LIMITS[name][2] * (min(10, share.item()) - 1))
-            self.multipliers[name] = min(30, max(0.001, moved))
-        return total
+            key, share = (strength, name), value / self.bounds[strength, name]
+            self.shares[key].append(share)
+            moved = self.multipliers[key] * math.exp(LIMITS[name][2] * (min(10, share) - 1))
+            self.multipliers[key] = min(30, max(0.001, moved))
 
     def figures(self):
-        shares = {name: round(sum(some) / max(1, len(some)), 3) for name, some in self.shares.items()}
-        self.shares = {name: [] for name in LIMITS}
-        return dict(shares=shares, multipliers={name: round(value, 4) for name, value in self.multipliers.items()})
+        shares = {"%s %s" % key: round(sum(some) / max(1, len(some)), 3) for key, some in self.shares.items()}
+        self.shares = {key: [] for key in self.shares}
+        return dict(shares=shares, multipliers={"%s %s" % key: round(value, 4) for key, value in self.multipliers.items()})
+
+
+class Begun:
+    """What the start gives, a mean over steps before any is learned from: bounds and aims are so many times that."""
+
+    def __init__(self, steps, aim):
+        self.steps, self.aim, self.seen = steps, aim, {}
+
+    def note(self, strength, measured, shifts):
+        for key, value in list(((strength, name), value) for name, value in measured.items()) + list(shifts.items()):
+            self.seen.setdefault(key, []).append(value)
+
+    def set(self, aims, limits):
+        means = {key: sum(some) / len(some) for key, some in self.seen.items()}
+        limits.bounds.update({key: max(1e-6, means[key]) * limits.scale(*key)
+                              for key in limits.bounds if key in means and key[1] not in OF_FIELDS})
+        aims.aims.update({key: means[key] * self.aim * KEEP.get(key, 1) for key in aims.aims if key in means})
 
 
 def passed_on(kind, x, y, rng):
-    """Both pictures as somebody may hand them on."""
+    """Both pictures as somebody may hand them on: a function that gives them, for codecs are at work meanwhile."""
+    side = x.shape[2]
     if kind == "none":
-        return x, y
+        return lambda: (x, y)
     if kind == "cut":  # from where an encoder's grid of 8 px fits least
         top, left = rng.randrange(3, 6), rng.randrange(3, 6)
-        return x[:, :, top:top + SEEN, left:left + SEEN], y[:, :, top:top + SEEN, left:left + SEEN]
+        return lambda: tuple(z[:, :, top:top + side - CUT_PX, left:left + side - CUT_PX] for z in (x, y))
     if kind == "half":
-        whole = (x[:, :, :SEEN, :SEEN], y[:, :, :SEEN, :SEEN])  # sana takes multiples of 32 px
-        return tuple(F.interpolate(z, scale_factor=0.5, mode="bicubic", antialias=True) for z in whole)
+        whole = side // 64 * 64  # sana takes multiples of 32 px
+        return lambda: tuple(F.interpolate(z[:, :, :whole, :whole], scale_factor=0.5, mode="bicubic", antialias=True) for z in (x, y))
     if kind == "blurred":
-        return blur(x, 1.0), blur(y, 1.0)
+        return lambda: (blur(x, 1.0), blur(y, 1.0))
     how = rng.choice(CODECS[kind])
-    return coded(x, *how), coded_through(y, *how)
+    before, after = coded(x, *how), coded_through(y, *how)
+    return lambda: (before(), after())
 
 
-def made_up(moved, most, amplitude):
+def kinds_of(count, rng):
+    """Which pictures of a step are passed on in which way: few all in one, many all as they are and parts of them in each."""
+    if count < len(PROCESSING) // 4:
+        return [(rng.choice(PROCESSING), slice(0, count))]
+    parts, first = [("none", slice(0, count))], 0
+    for kind, share in SHARES.items():
+        parts.append((kind, slice(first, first + max(1, round(share * count)))))
+        first = parts[-1][1].stop
+    return sorted(parts, key=lambda part: part[0] not in CODECS)  # codecs are at work while the others are looked at
+
+
+def together(values, count):
+    """The mean over every so many pictures, for each of them."""
+    return values.view(-1, count).mean(1).repeat_interleave(count).view(-1, 1, 1, 1)
+
+
+def made_up(moved, most, amplitude, count):
     """How many times as strong all has to be where what moves furthest is cut off."""
     times = 1.0
     for _ in range(3):
-        times *= (amplitude / ((times * moved).clamp(-most, most).square().mean().sqrt() + 1e-6)).clamp_max(2).item()
-    return min(times, 4)
+        left = together((times * moved).clamp(-most, most).square().mean((1, 2, 3)), count)
+        times = times * (amplitude / (left.sqrt() + 1e-6)).clamp_max(2)
+    return times.clamp_max(4)
 
 
-def protected(net, x, strength, rng, is_dear):
-    """Pictures at a strength, rounded with gradients straight through; what is seen of it; and on which of
+def protected(net, patterns, x, strength, rng, is_dear):
+    """Pictures at a strength, rounded with gradients straight through; what is seen of it, means; and on which of
     them anything was drawn."""
-    way, ease = WAYS[strength], EASE.get(strength, {})
-    noise = torch.rand(x.shape[0], ANSWERS, SIDE // 16, SIDE // 16, device=x.device) * 2 - 1
+    way, (count, _, side, _) = WAYS[strength], x.shape
+    noise = torch.rand(count, ANSWERS, side // 16, side // 16, device=x.device) * 2 - 1
     unit = net(x, noise, way)
-    hashed = torch.randint(256, (x.shape[0], grain_places(SIDE), grain_places(SIDE)), device=x.device)
-    whole = dithered(x, unit, grain_of(net.grain, hashed), way)
-    power = whole.square().mean((1, 2, 3), keepdim=True)
+    hashed = torch.randint(256, (count, grain_places(side), grain_places(side)), device=x.device)
+    field = grain_of(patterns, hashed)
+    whole = dithered(x, unit, field, way)
+    alike = min(count, max(1, round((WHOLE_PX / side) ** 2)))
+    power = whole.square().mean((1, 2, 3))
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
     most = F.interpolate(peaks(x, way), scale_factor=4, mode="nearest") / 255
-    scale = (amplitude * torch.rsqrt(power.mean() + 1e-9)).clamp_max(40)
-    scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude)
+    scale = (amplitude * torch.rsqrt(together(power, alike) + 1e-9)).clamp_max(40)
+    scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude, alike)
     y = x + (scale * whole).clamp(-most, most)
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
     drawn = (scale * unit).clamp(-most, most)
     measured = measures(x, y, unit, drawn, texture_mask(x, way))
     if is_dear:
         measured.update(dear_measures(x, y, unit, drawn, net(x[:1], noise[1:2], way)))
-    return y, {name: value / ease.get(name, 1) for name, value in measured.items()}, (power.flatten() > 1e-6).float()
+    is_drawn = (power > 1e-6).float()
+    return y, {name: (value * is_drawn).mean() for name, value in measured.items()}, is_drawn, field
+
+
+def of_grain(patterns, field, filters):
+    """What limits grain: how unequal places and directions are, creases, and the energy of all colours over luma's."""
+    places, directions, each = unequal(patterns, filters[0])
+    luma = luma_of(patterns).square().mean() * (GRAIN_PX / GRAIN_STEP) ** 2
+    return {"places": places, "directions": directions, "each": each, "moment": moment_of(field[:8], filters[1]), "energy": 1 / luma}
 
 
 def shifts_of(encoders, x, y):
@@ -158,23 +233,43 @@ def shifts_of(encoders, x, y):
     return shifts
 
 
-def groups_of(net):
-    """Each layer learns at a rate that goes with its size.  What draws has no biases: they would be stamps."""
-    for _, drawer in net.drawers():
-        for name in DRAWS:
-            getattr(drawer, name).bias.requires_grad_(False)
-    return [dict(params=[one], scale=max(1e-3, one.detach().square().mean().sqrt().item()))
-            for one in net.parameters() if one.requires_grad]
+class Whole(torch.nn.Module):
+    """A network and, where it is learned as well, its grain."""
+
+    def __init__(self, net, learns_grain):
+        super().__init__()
+        self.net, self.grain = net, Grain(net.grain.detach().clone()) if learns_grain else None
+
+    def patterns(self):
+        return self.net.grain if self.grain is None else self.grain.patterns()
+
+    def kept(self):
+        return {**self.net.state_dict(), "grain": self.patterns().detach()}
+
+    def groups(self):
+        """Each layer learns at a rate that goes with its size.  What draws has no biases: they would be stamps."""
+        for _, drawer in self.net.drawers():
+            for name in DRAWS:
+                getattr(drawer, name).bias.requires_grad_(False)
+        groups = [dict(params=[one], scale=max(1e-3, one.detach().square().mean().sqrt().item()))
+                  for one in self.net.parameters() if one.requires_grad]
+        return groups + [dict(params=[one], scale=GRAIN_RATE) for one in (self.grain.parameters() if self.grain else ())]
 
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=6000, rate=2e-3, last_rate=1e-5, seed=20261122)
     add_encoder_options(parser, sana=1.0)
+    parser.add_argument("--count", type=int, default=3, help="crops a step")
+    parser.add_argument("--side", type=int, default=160, help="px of a crop, multiples of 32")
+    parser.add_argument("--begun", type=int, default=0, metavar="STEPS",
+                        help="first measure so many steps without learning: bounds are what was found, times --limit, aims times --aim")
+    parser.add_argument("--aim", type=float, default=1.1, help="how far aims lie above what was found so")
+    parser.add_argument("--learn-grain", action="store_true", help="the patterns of grain learn, too")
     parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
     parser.add_argument("--grain", help="the patterns that grain.py learned; otherwise those of the checkpoint, none after turn.py")
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
-                        help="a bound of LIMITS, times this")
+                        help="a bound of LIMITS, times this; low:NAME is that of one strength")
     parser.add_argument("--held", nargs=3, action="append", default=[], metavar=("ENCODER", "KIND", "WEIGHT"),
                         help="a weight of FIRST that stays as it is; less than 0, and of what was moved the others keep more")
     options = parser.parse_args()
@@ -182,40 +277,92 @@ def options_of():
         if kind not in FIRST.get(name, {}):
             parser.error("--held: there is no %s %s" % (name, kind))
     for name, _ in options.limit:
-        if name not in LIMITS:
+        if name.split(":")[-1] not in LIMITS:
             parser.error("--limit: there is no %s; there are %s" % (name, ", ".join(LIMITS)))
     return options
 
 
-def main():
-    options = options_of()
-    rng, device, pictures = prepared(options)
-    encoders, weights = encoders_of(options, device)
-    state, _ = mean_of(options.start)
-    net = network_of(state)
-    if options.grain:
-        net.grain.copy_(torch.load(options.grain)["grain"])
-    net.to(device, memory_format=torch.channels_last)
-    course = Course(net, options, groups_of(net), CLIP, pictures=len(pictures), device=device.type)
-    held = {(name, kind): float(weight) for name, kind, weight in options.held}
-    aims = Aims({name: weights[name] for name in encoders}, held)
-    limits, seen = Limits({name: float(times) for name, times in options.limit}), {}
-    while course.goes_on():
-        x = patched(batch_of(pictures, COUNT, SIDE, rng).to(device), rng).contiguous(memory_format=torch.channels_last)
-        y, measured, drawn = protected(net, x, rng.choice(STRENGTHS[options.network]), rng, course.step % DEAR == 0)
-        kind = rng.choice(PROCESSING)
-        loss = limits.charge(measured, drawn)
-        for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)).items():
-            loss = loss - aims.weigh(name, kind, shift.mean().item()) * torch.log((shift * drawn).mean() + 1e-6)
-            seen.setdefault("%s %s" % (name, kind), []).append(shift.mean().item())
-        course.learn(loss)
-        if course.is_noted():
-            shift = {key: round(sum(some) / len(some), 3) for key, some in sorted(seen.items())}
-            course.note_step(shift=shift, weights=aims.figures(), **limits.figures())
-            course.save()
-            seen = {}
-    course.save()
+class Training:
+    """One run: what learns, from what, under what."""
+
+    def __init__(self, options):
+        self.options = options
+        self.rng, self.device, pictures = prepared(options)
+        self.encoders, weights = encoders_of(options, self.device)
+        net = network_of(mean_of(options.start)[0])
+        if options.grain:
+            net.grain.copy_(torch.load(options.grain)["grain"])
+        self.whole = Whole(net, options.learn_grain).to(self.device, memory_format=torch.channels_last)
+        self.filters = [bands(2 * GRAIN_PX).to(self.device), bands(WINDOW_PX).to(self.device)]
+        self.batches = batches([one for one in pictures if not is_drawing(one)], options.count, options.side, options.seed,
+                               self.device, AHEAD)
+        held = {(name, kind): float(weight) for name, kind, weight in options.held}
+        self.aims = Aims({name: weights[name] for name in self.encoders}, held)
+        self.limits = Limits({name: float(times) for name, times in options.limit}, sorted(set(STRENGTHS[options.network])))
+        self.begun, self.seen = Begun(options.begun, options.aim), {}
+        clock = time.monotonic if self.device.type == "cuda" else time.process_time
+        self.course = Course(self.whole, options, self.whole.groups(), CLIP, Whole.kept, clock, pictures=len(pictures),
+                             device=self.device.type)
+
+    def looked(self, step):
+        """The loss of a step, its strength, and what was measured and moved, tensors."""
+        whole, count, rng = self.whole, self.options.count, self.rng
+        x = patched(next(self.batches), rng).contiguous(memory_format=torch.channels_last)
+        strength, patterns = rng.choice(STRENGTHS[self.options.network]), whole.patterns()
+        y, measured, drawn, field = protected(whole.net, patterns, x, strength, rng, step % DEAR == 0)
+        if whole.grain is not None:
+            measured.update(of_grain(patterns, field, self.filters))
+        loss, shifts, parts = self.limits.charge(strength, measured), {}, kinds_of(count, rng)
+        ahead = [(kind, part, passed_on(kind, x[part], y[part], rng)) for kind, part in parts]
+        for kind, part, handed in sorted(ahead, key=lambda one: one[0] in CODECS):
+            often = 1 if len(parts) == 1 else PROCESSING.count(kind) / len(PROCESSING)
+            for name, shift in shifts_of(self.encoders, *handed()).items():
+                shifts[name, kind] = (shift * drawn[part]).mean()
+                loss = loss - often * self.aims.of((name, kind)) * torch.log(shifts[name, kind] + 1e-6)
+        return loss, strength, measured, shifts
+
+    def settle(self, strength, measured, shifts):
+        """Prices and weights for the next step; the device is waited for here alone."""
+        values = torch.stack([one.detach().float() for one in (*measured.values(), *shifts.values())]).tolist()
+        measured, shifts = dict(zip(measured, values)), dict(zip(shifts, values[len(measured):]))
+        for key, shift in shifts.items():
+            self.seen.setdefault("%s %s %s" % (strength, *key), []).append(shift)
+        if self.begun.steps > 0:
+            self.begun.note(strength, measured, shifts)
+            return
+        self.limits.settle(strength, measured)
+        self.aims.weigh(shifts)
+
+    def begin(self):
+        """What the start gives."""
+        with torch.no_grad():
+            for step in range(self.begun.steps):
+                self.settle(*self.looked(step * DEAR)[1:])
+        self.begun.set(self.aims, self.limits)
+        self.begun.steps = 0
+        self.course.note(event="begun", bounds={"%s %s" % key: round(bound, 5) for key, bound in self.limits.bounds.items()},
+                         aims={"%s %s" % key: round(aim, 4) for key, aim in self.aims.aims.items()})
+        self.note()
+
+    def note(self):
+        shift = {key: round(sum(some) / len(some), 4) for key, some in sorted(self.seen.items())}
+        self.course.note_step(shift=shift, weights=self.aims.figures(), **self.limits.figures())
+        self.seen = {}
+
+    def run(self):
+        if self.begun.steps:
+            self.begin()
+        self.course.began = self.course.clock()
+        while self.course.goes_on():
+            loss, *looked = self.looked(self.course.step)
+            self.course.learn(loss)
+            self.settle(*looked)
+            if self.course.is_noted():
+                self.note()
+                self.course.save()
+        self.note()
+        self.course.save()
 
 
 if __name__ == "__main__":
-    main()
+    Training(options_of()).run()

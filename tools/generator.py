@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from devices import placed
 from spectra import companded
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
@@ -22,12 +23,14 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OWN_GRAIN = 0.42  # how many times a block's own spread counts, at least, beside what is smooth
+OWN_GRAIN = 0.18  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
 PALED_PX = 8  # side of blocks whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
+SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
+BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
 MARGIN = 256  # of repeated pixels around a picture
 
 
@@ -50,9 +53,9 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.12, 0.0012, 0.0185, 1.5, 0.0025, 0.985, 0.0095, 6, 1.5, 11, 0.35, 0.65),
-    "standard": Way(37, FAINT, 0.00009, 0.0744, 0.001, 0.0206, 1.785, 0.00115, 0.97, 0.0194, 10, 2.75, 16, 0.62, 0.3),
-    "high": Way(34, STRONG, 0.00008, 0.17, 0.0014, 0.055, 1.5, 0.0035, 0, 0, 22, 0, 22, 1, 0),
+    "low": Way(40, FAINT, 0.00015, 0.12, 0.0012, 0.0185, 1.5, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.35, 0.65),
+    "standard": Way(37, FAINT, 0.00009, 0.0979, 0.001, 0.0189, 1.6, 0.00083, 0.985, 0.0224, 10, 2.46, 16, 0.5, 0.45),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.69, 0.0007, 0.97, 0.0164, 22, 0, 22, 0.64, 0.19),
 }
 STANDARD = WAYS["standard"]
 
@@ -76,7 +79,8 @@ class Up(nn.Conv2d):
         super().__init__(inputs, outputs * 4, 1)
 
     def forward(self, x):
-        return F.pixel_shuffle(F.conv2d(x, F.pad(self.weight, (1, 1, 1, 1)), self.bias, padding=1), 2)
+        wide = F.conv2d(x, self.weight, self.bias) if x.is_cuda else F.conv2d(x, F.pad(self.weight, (1, 1, 1, 1)), self.bias, padding=1)
+        return F.pixel_shuffle(wide, 2)
 
 
 class Encoder(nn.Module):
@@ -146,7 +150,7 @@ class Generator(nn.Module):
     The coarse drawer sees the picture at half of its size.  First it draws from seeded noise; then
     it looks at the picture with that laid over it, and draws from how far its answer moved.  The
     fine one looks at the whole picture with what the coarse one drew laid over it, and draws from how
-    far that moved its answer; then once more, with what it drew itself.
+    far that moved its answer.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -154,10 +158,8 @@ class Generator(nn.Module):
         self.coarse, self.fine = Drawer(widths), Drawer(widths)
         # How loud the noise is.
         self.register_buffer("noise_gain", torch.ones(()))
-        # How much of what was drawn before the fine one looks at, the first time and the second.
-        self.shown = nn.Parameter(torch.tensor([0.5, 0.5]))
-        # How much of what it draws the second time takes the place of the first; 0: it does not look again.
-        self.taken = nn.Parameter(torch.tensor(0.5))
+        # How much of what was drawn before the fine one looks at.
+        self.shown = nn.Parameter(torch.tensor(0.5))
         # What is laid over places that are smooth.
         self.register_buffer("grain", torch.zeros(GRAINS, 3, GRAIN_PX, GRAIN_PX))
 
@@ -175,11 +177,7 @@ class Generator(nn.Module):
         unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
         raw = self.coarse.moved(before, small + way.amplitude * unit) * hides
         _, before = self.fine.look(x)
-        raw = self.fine.moved(before, x + way.amplitude * self.shown[0] * soft(doubled(raw)) * mask)
-        if self.taken != 0:
-            unit = bounded(blued(raw, mask, way.blue), mask)
-            again = self.fine.moved(before, x + way.amplitude * self.shown[1] * unit)
-            raw = raw + self.taken * (again - raw)
+        raw = self.fine.moved(before, x + way.amplitude * self.shown * soft(doubled(raw)) * mask)
         drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask), mask, way)
         return drawn * (1 - way.calm * between_blocks(smoothness(x, way)))
 
@@ -335,9 +333,7 @@ def texture_mask(x, way=STANDARD):
     around = F.pad(own, (1, 1, 1, 1), mode="replicate")
     beside = [torch.minimum(around[:, :, row:row + height, column:column + width], BESIDE_OWN * own)
             for row in range(3) for column in range(3)]
-    side = own.new_tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
-    weights = torch.einsum("ay,bx->abyx", side, side).reshape(9, 1, 4, 4)
-    return F.conv_transpose2d(torch.cat(beside, 1), weights, stride=4)
+    return F.conv_transpose2d(torch.cat(beside, 1), placed(BETWEEN, own.device), stride=4)
 
 
 def mixed(value):

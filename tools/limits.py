@@ -8,10 +8,13 @@ import torch
 import torch.nn.functional as F
 
 from coding import file_size, planes_of
+from devices import placed
+from generator import luma_of, rooted_around, spread_of
 from pictures import blur
 
 SCALES = (0.0448, 0.2856, 0.3001, 0.3696)  # of MS-SSIM; the last has the weight of the two that a crop is too small for
 WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
+WINDOW /= WINDOW.sum()
 C2 = 0.03 ** 2
 JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
     [0.008, 0.050, 0.020], [0.004, 0.020, 0.010], [0.003, 0.006, 0.005], [0.003, 0.0035, 0.003]])
@@ -19,16 +22,20 @@ GRAIN_SEEN = torch.tensor([  # spread of Y, Cb and Cr that is seen where nothing
     [0.0035, 0.020, 0.008], [0.0016, 0.010, 0.004], [0.0008, 0.0035, 0.002], [0.0006, 0.0020, 0.0015]])
 UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
 SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
+HIDDEN = torch.tensor([0.006, 0.024, 0.009]).view(1, 3, 1, 1)  # of Y, Cb and Cr, where nothing hides them
+TINTED = torch.tensor([0.2, 1])  # what coarse Cb and Cr count for
 WINDOW_PX = 32  # where power is looked at by frequency
 LINED = 0.04  # where what hides is as much, lines count for half
 SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # what power of Y, Cb and Cr counts for on flat places
+SHAPED = 6  # how many times as much may hide where shapes still count
+STROKED = 3.5 / 255  # the spread of luma around planes where strokes count for half
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
 def windowed(*maps):
     """Each map under the window; all at once, for planes cost little beside others."""
     x = torch.cat(maps, 1)
-    kernel, planes = (WINDOW / WINDOW.sum()).to(x.device), x.shape[1]
+    kernel, planes = placed(WINDOW, x.device), x.shape[1]
     x = F.conv2d(x, kernel.view(1, 1, -1, 1).repeat(planes, 1, 1, 1), groups=planes)
     x = F.conv2d(x, kernel.view(1, 1, 1, -1).repeat(planes, 1, 1, 1), groups=planes)
     return x.split([one.shape[1] for one in maps], 1)
@@ -71,7 +78,7 @@ def seen_in_light(planes):
 def visibility(x, d):
     """Contrast of what is drawn over the contrast that the picture hides in the same band, the fourth power's mean."""
     total, light = 0, seen_in_light(x)
-    for seen, band in zip(JUST_SEEN.to(x.device), bands_of(torch.cat([x, d], 1))):
+    for seen, band in zip(placed(JUST_SEEN, x.device), bands_of(torch.cat([x, d], 1))):
         ground, drawn = band.split(3, 1)
         hides = rooted_mean(ground.detach(), 7)
         hides = torch.cat([hides[:, :1], 0.5 * hides[:, 1:] + 0.15 * hides[:, :1]], 1)
@@ -81,7 +88,7 @@ def visibility(x, d):
 
 
 def over_what_hides(d, hides):
-    return d / (torch.tensor([0.006, 0.024, 0.009], device=d.device).view(1, 3, 1, 1) + hides)
+    return d / (placed(HIDDEN, d.device) + hides)
 
 
 def hidden_by(x):
@@ -96,7 +103,7 @@ def smooth(x, d):
     37 dB find no other place is no excuse.  What is fine is seen least.
     """
     hides, light, total = hidden_by(x), seen_in_light(x), 0
-    for seen, band in zip(GRAIN_SEEN.to(d.device), bands_of(d)):
+    for seen, band in zip(placed(GRAIN_SEEN, d.device), bands_of(d)):
         drawn = F.avg_pool2d(band.square(), 7, 1, 3).add(1e-10).sqrt()
         over = (drawn / (seen.view(1, 3, 1, 1) * light + hides / 2) - UNSEEN).clamp_min(0)
         total = total + (over.square().sum(1, keepdim=True) / (1 + (hides / SMOOTH).pow(4))).mean((1, 2, 3))
@@ -131,9 +138,9 @@ RING_SEEN = 1 / (1 + (torch.arange(1.0, WINDOW_PX // 2 + 2) / 8).square())  # th
 
 def uneven(plane):
     """How unequally the power of a plane is shared by the frequencies of each ring: power that noise would not have."""
-    windows = plane.unfold(2, WINDOW_PX, 16).unfold(3, WINDOW_PX, 16) * HANN.to(plane.device)
+    windows = plane.unfold(2, WINDOW_PX, 16).unfold(3, WINDOW_PX, 16) * placed(HANN, plane.device)
     power = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(-1).mean((1, 2, 3)).flatten(1) / WINDOW_PX ** 2
-    ring, seen = RINGS.to(plane.device), RING_SEEN.to(plane.device)
+    ring, seen = placed(RINGS, plane.device), placed(RING_SEEN, plane.device)
     whole, squares = power @ ring.t(), power.square() @ ring.t()
     return ((squares * ring.sum(1) / (whole + 1e-9) - whole) * seen).sum(1)
 
@@ -145,6 +152,21 @@ def pattern(x, d):
     is_smooth = 1 / (1 + (hides / (2 * SMOOTH)).pow(4))
     luma, blue = over_what_hides(d, hides)[:, :2].split(1, 1)
     return uneven(luma * is_smooth) + uneven(blue * is_smooth)
+
+
+def shapes(x, d):
+    """The same of luma, where much more hides as well: sand, petals and dark metal are neither smooth nor busy."""
+    hides = hidden_by(x)
+    return uneven(over_what_hides(d, hides)[:, :1] / (1 + (hides / (SHAPED * SMOOTH)).pow(4)))
+
+
+def strokes(x, d):
+    """How far luma that is drawn passes what planes leave of the picture around it, RGB: ticks beside an outline, too, which
+    lifts no neighbourhood."""
+    texture = rooted_around(spread_of(x))
+    drawn = F.avg_pool2d(F.avg_pool2d(blur(luma_of(d), 1.2).square(), 4), 3, 1, 1).add(1e-10).sqrt()
+    over = (drawn / (0.45 / 255 + 0.6 * texture) - 0.6).clamp_min(0).square()
+    return (over / (1 + (texture / STROKED).pow(4))).mean((1, 2, 3))
 
 
 def lines(x, d):
@@ -160,7 +182,7 @@ def lines(x, d):
 def tint(d):
     """What means over 16x16 px keep of the colour that is drawn, of blue a fifth: paper that turns green."""
     means = F.avg_pool2d(d[:, 1:], 16).square().mean((2, 3))
-    return (means * torch.tensor([0.2, 1], device=d.device)).mean(1)
+    return (means * placed(TINTED, d.device)).mean(1)
 
 
 @torch.no_grad()
@@ -187,12 +209,14 @@ def measures(x, y, unit, stroke, mask):
         "blue": (1 - similar[:, 1]) / power,
         "chroma": (1 - similar[:, 2]) / power,
         "growth": (file_size(cy) - file_size(cx)) / power.sqrt(),
-        "flat": ((ds.square() * SEEN_FLAT.to(d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
+        "flat": ((ds.square() * placed(SEEN_FLAT, d.device)).sum(1, keepdim=True) * flat_places(cx)).mean((1, 2, 3)) / power,
         "unmasking": unmasking(unit, mask),
         "tint": tint(ds) / power,
         "smooth": smooth(cx, ds),
         "lines": lines(cx, ds),
         "pattern": pattern(cx, ds),
+        "shapes": shapes(cx, ds),
+        "strokes": strokes(x, stroke),
     }
 
 

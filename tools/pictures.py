@@ -1,8 +1,11 @@
 """Pictures for training and measuring: which, crops of them, and a blur."""
 
+import collections
+import itertools
 import math
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import torch
@@ -43,7 +46,31 @@ def random_crop(picture, side, rng):
 def batch_of(pictures, count, side, rng):
     """count crops, each of any picture."""
     crops = [random_crop(rng.choice(pictures), side, rng) for _ in range(count)]
-    return torch.from_numpy(numpy.ascontiguousarray(numpy.stack(crops))).permute(0, 3, 1, 2).float() / 255
+    return levels_of(numpy.ascontiguousarray(numpy.stack(crops)))
+
+
+def levels_of(crops, device="cpu"):
+    return torch.from_numpy(crops).to(device).permute(0, 3, 1, 2).float() / 255
+
+
+def batches(pictures, count, side, seed, device, ahead):
+    """Batches without end, so many of them cut out ahead by threads."""
+    def cut(i):
+        rng = random.Random(seed * 1000003 + i)
+        return numpy.ascontiguousarray(numpy.stack([random_crop(rng.choice(pictures), side, rng) for _ in range(count)]))
+
+    with ThreadPoolExecutor(max(1, ahead // 2)) as workers:
+        waiting = collections.deque(workers.submit(cut, i) for i in range(ahead))
+        for i in itertools.count(ahead):
+            yield levels_of(waiting.popleft().result(), device)
+            waiting.append(workers.submit(cut, i))
+
+
+def is_drawing(picture):
+    """Whether most blocks of 4x4 px have one colour."""
+    height, width = (side // 4 for side in picture.shape[:2])
+    blocks = picture[:height * 4, :width * 4].reshape(height, 4, width, 4, 3)
+    return (numpy.ptp(blocks, axis=(1, 3)).max(2) == 0).mean() > 0.5
 
 
 def patched(x, rng, share=0.25):

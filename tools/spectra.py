@@ -4,10 +4,13 @@ A picture hides what is of the size and height of its own texture: grain hides g
 network of small kernels can't tell them apart.  src/engine/protect_spectra.c computes the same; change both together.
 """
 
+import functools
 import math
 
 import torch
 import torch.nn.functional as F
+
+from devices import placed
 
 SIDE, BINS = 16, 8  # px of a window, every half of which another begins; frequencies it is taken apart into, each way
 JUST_SEEN = 0.008  # of a window's coefficients, where it holds nothing else: some half a level of 255
@@ -30,6 +33,7 @@ def just_seen():
     return JUST_SEEN * (1 + (cycles[:, None].square() + cycles.square()) / FINER)
 
 
+@functools.lru_cache(maxsize=None)
 def left_of(level):
     """How much of each frequency is left: of what is level, of the lowest across and any but the lowest down, level."""
     left = torch.ones(BINS, BINS)
@@ -43,13 +47,13 @@ BASIS, SEEN = basis_of(), just_seen()
 def spectra(plane):
     """Of windows: 16x16 coefficients, cosines before sines."""
     around = F.pad(plane, (SIDE // 2,) * 4, mode="replicate")
-    basis = BASIS.to(plane.device)
+    basis = placed(BASIS, plane.device)
     return basis @ around.unfold(2, SIDE, SIDE // 2).unfold(3, SIDE, SIDE // 2) @ basis.t()
 
 
 def plane_of(coefficients):
     """The plane of which these are the spectra."""
-    basis = BASIS.to(coefficients.device)
+    basis = placed(BASIS, coefficients.device)
     windows = basis.t() @ coefficients @ basis
     _, _, rows, columns = windows.shape[:4]
     size, edge = ((rows + 1) * SIDE // 2, (columns + 1) * SIDE // 2), SIDE // 2
@@ -69,7 +73,7 @@ def hiding(luma):
     own = power(spectra(luma))
     own[..., 0, 0] = 0  # how bright a window is hides nothing
     near = F.avg_pool2d(F.pad(own.flatten(0, 3)[:, None], (1,) * 4, mode="replicate"), 3, 1)
-    return near.view(own.shape).sqrt() + SEEN.to(luma.device)
+    return near.view(own.shape).sqrt() + placed(SEEN, luma.device)
 
 
 def companded(drawn, luma, level=1):
@@ -77,5 +81,5 @@ def companded(drawn, luma, level=1):
     with torch.no_grad():
         hides = hiding(luma)
     coefficients = spectra(drawn)
-    gain = left_of(level).to(luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
+    gain = placed(left_of(level), luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
     return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2))

@@ -97,7 +97,7 @@ def measure_gains(net, x):
     moved = small + STANDARD.amplitude * bounded(net.coarse.draw(gates, noise * net.noise_gain), hides)
     net.coarse.gain.copy_(gain_of(LEVELS[1], net.coarse.moved(before, moved), hides))
     wide = soft(doubled(net.coarse.moved(before, moved) * hides)) * mask
-    moved = x + STANDARD.amplitude * net.shown[0] * wide
+    moved = x + STANDARD.amplitude * net.shown * wide
     _, before = net.fine.look(x)
     net.fine.gain.copy_(gain_of(LEVELS[2], net.fine.moved(before, moved), mask))
 

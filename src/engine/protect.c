@@ -41,7 +41,7 @@ static const struct {
                      .way =
                          {
                              .network = NETWORK_FAINT,
-                             .hiding = {0.00015f, 0.12f, 0.0012f, 0.0025f},
+                             .hiding = {0.00015f, 0.12f, 0.0012f, 0.0022f},
                              .peaks = {6, 1.5f, 11},
                              .amplitude = 0.0185f,
                              .blue = 1.5f,
@@ -56,14 +56,14 @@ static const struct {
                           .way =
                               {
                                   .network = NETWORK_FAINT,
-                                  .hiding = {0.00009f, 0.0744f, 0.001f, 0.00115f},
-                                  .peaks = {10, 2.75f, 16},
-                                  .amplitude = 0.0206f,
-                                  .blue = 1.785f,
-                                  .level = 0.62f,
-                                  .pale = 0.3f,
-                                  .calm = 0.97f,
-                                  .dither = 0.0194f,
+                                  .hiding = {0.00009f, 0.0979f, 0.001f, 0.00083f},
+                                  .peaks = {10, 2.46f, 16},
+                                  .amplitude = 0.0189f,
+                                  .blue = 1.6f,
+                                  .level = 0.5f,
+                                  .pale = 0.45f,
+                                  .calm = 0.985f,
+                                  .dither = 0.0224f,
                               }},
     [PROTECT_HIGH] = {.name = "high",
                       .psnr_db = 34,
@@ -71,14 +71,14 @@ static const struct {
                       .way =
                           {
                               .network = NETWORK_STRONG,
-                              .hiding = {0.00008f, 0.17f, 0.0014f, 0.0035f},
+                              .hiding = {0.00008f, 0.1796f, 0.0014f, 0.0007f},
                               .peaks = {22, 0, 22},
                               .amplitude = 0.055f,
-                              .blue = 1.5f,
-                              .level = 1,
-                              .pale = 0,
-                              .calm = 0,
-                              .dither = 0,
+                              .blue = 1.69f,
+                              .level = 0.64f,
+                              .pale = 0.19f,
+                              .calm = 0.97f,
+                              .dither = 0.0164f,
                           }},
 };
 

@@ -100,12 +100,6 @@ ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict c
         values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * granted[i] * grain[i];
 }
 
-ENGINE_CLONES void draw_mixed(float *restrict values, const float *restrict others, float share, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] += share * (others[i] - values[i]);
-}
-
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)
 {
     for (size_t i = 0; i < count; i++)

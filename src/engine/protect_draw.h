@@ -52,9 +52,6 @@ void draw_paled(float *values, const float *mask, float pale, const float *own, 
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,
                    float grain_times, const float *grain, size_t count);
 
-/* A share of other values in place of as much of these. */
-void draw_mixed(float *values, const float *others, float share, size_t count);
-
 /* values + times * added */
 void draw_added(float *values, const float *added, float times, size_t count);
 

@@ -141,18 +141,6 @@ static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
     }
 }
 
-static bool looks_again(const struct run *run)
-{
-    return run->weights->taken_again > 0;
-}
-
-/* The ring that a step reads; none, and so nothing before it is computed, where nothing of it is taken. */
-static int step_reads_from(const struct run *run, int at)
-{
-    const bool is_idle = at == STEP_DRAWN(PASS_AGAIN) && !looks_again(run);
-    return is_idle ? no_ring : step_plans[at].input;
-}
-
 static void ring_ensure(struct run *run, int ring, int64_t row);
 
 /* Everything that a step reads and writes to compute the rows from one on. */
@@ -164,11 +152,10 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     const enum step_shape met_shape = step_met_shape(at);
     const struct stretch met = step_input(met_shape, own), met_beside = step_input(met_shape, columns);
     struct conv_rows rows = {0};
-    const int input = step_reads_from(run, at);
-    ring_ensure(run, input, above.first + above.count - 1);
+    ring_ensure(run, plan->input, above.first + above.count - 1);
     ring_ensure(run, plan->met, met.first + met.count - 1);
     for (unsigned i = 0; i < step_grids[plan->shape].inputs; i++)
-        rows.inputs[i] = row_read(run, input, above.first + i, beside.first);
+        rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
     for (unsigned i = 0; i < met.count; i++) {
         void *there = row_read(run, plan->met, met.first + i, met_beside.first);
         rows.before[i] = plan->end == CONV_FACTOR ? NULL : there;
@@ -266,42 +253,14 @@ static void make_looked_fine(struct run *run, int at, const struct conv_rows *ro
     }
 }
 
-/* Not bounded yet: what is drawn again may take its place. */
+/* Bounded under the mask. */
 static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    (void)row;
-    for (unsigned i = 0; i < 2; i++)
-        draw_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, rows->outputs[i]);
-}
-
-/* What the fine drawer drew, bounded under the mask, which is that of the row. */
-static void fine_bound(struct run *run, int at, int64_t row, float *values)
-{
-    mask_take(run, at, row);
-    draw_blued(values, run->mask, run->ends->blue, step_values(run, at));
-    draw_hidden(values, run->mask, step_values(run, at));
-    draw_softened(values, step_values(run, at));
-}
-
-static void make_looked_again(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
-    memcpy(run->wide, rows->inputs[0], step_values(run, at) * sizeof *run->wide);
-    fine_bound(run, at, row, run->wide);
-    draw_hidden(run->wide, run->mask, step_values(run, at));
-    pixels_take(run, at, row, rows->outputs[0]);
-    draw_added(rows->outputs[0], run->wide, run->ends->amplitude * run->weights->shown_again,
-               step_values(run, at));
-}
-
-static void make_drawn_again(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
     for (unsigned i = 0; i < 2; i++) {
-        memcpy(rows->outputs[i], rows->before[i], step_values(run, at) * sizeof *rows->outputs[i]);
-        if (looks_again(run)) {
-            draw_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, run->wide);
-            draw_mixed(rows->outputs[i], run->wide, run->weights->taken_again, step_values(run, at));
-        }
-        fine_bound(run, at, row + i, rows->outputs[i]);
+        drawn_take(run, at, rows, row, i);
+        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], step_values(run, at));
     }
 }
 
@@ -374,8 +333,6 @@ static make_function *const makers[step_count] = {
     [STEP_DRAWN(PASS_COARSE)] = make_drawn_coarse,
     [STEP_LOOKED(PASS_FINE)] = make_looked_fine,
     [STEP_DRAWN(PASS_FINE)] = make_drawn_fine,
-    [STEP_LOOKED(PASS_AGAIN)] = make_looked_again,
-    [STEP_DRAWN(PASS_AGAIN)] = make_drawn_again,
     [STEP_HIDDEN] = make_hidden,
 };
 

@@ -11,7 +11,6 @@
 #define NOISE(layer)  STEP_LAYER(PASS_NOISE, layer)
 #define COARSE(layer) STEP_LAYER(PASS_COARSE, layer)
 #define FINE(layer)   STEP_LAYER(PASS_FINE, layer)
-#define AGAIN(layer)  STEP_LAYER(PASS_AGAIN, layer)
 
 /* Their rings. */
 #define OUT(STEP, layer)  STEP_MAIN(STEP(layer))
@@ -64,14 +63,7 @@ const struct step_plan step_plans[step_count] = {
     CHANGE(FINE, PLAIN, 1),
     DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
     [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1), no_ring, 1},
-
-    [STEP_LOOKED(PASS_AGAIN)] = {SHAPE_SAME, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
-    LOOK(AGAIN, STEP_LOOKED(PASS_AGAIN), 1, CONV_SPLIT),
-    CHANGE(AGAIN, PLAIN, 1),
-    DRAW(AGAIN, OUT(AGAIN, LAYER_ANSWER8), 1),
-    [STEP_DRAWN(PASS_AGAIN)] = {SHAPE_UP, CONV_PLAIN, OUT(AGAIN, LAYER_DRAW1),
-                                STEP_MAIN(STEP_DRAWN(PASS_FINE)), 1},
-    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_AGAIN)), no_ring, 1},
+    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
 };
 /* clang-format on */
 

@@ -11,9 +11,8 @@
 
 #include "engine/protect_weights.h"
 
-/* What draws: the coarse drawer from noise, the same from how its answer moved, the fine one from that, and
- * again. */
-enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, PASS_AGAIN, net_pass_count };
+/* What draws: the coarse drawer from noise, the same from how its answer moved, the fine one from that. */
+enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
 
 /*
  * The steps: the noise; the picture, and the layers with which the fine drawer looks at
@@ -29,7 +28,7 @@ enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
 enum {
     STEP_SMALL = STEP_LOOKED(PASS_NOISE),
-    STEP_HIDDEN = STEP_DRAWN(PASS_AGAIN) + 1,
+    STEP_HIDDEN = STEP_DRAWN(PASS_FINE) + 1,
     last_step = STEP_HIDDEN,
     step_count
 };

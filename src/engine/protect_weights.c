@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 7,
+    file_version = 8,
     file_header_bytes = 24,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
@@ -31,8 +31,6 @@ enum file_number {
     NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
     NUMBER_CHANGE_GAINS, /* of the coarse drawer and of the fine one */
     NUMBER_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
-    NUMBER_SHOWN_AGAIN,
-    NUMBER_TAKEN_AGAIN,
     file_numbers
 };
 
@@ -327,8 +325,6 @@ static enum iw_error network_read(struct net_weights *weights, const uint8_t *ne
                     number_at(network, NUMBER_CHANGE_GAINS + drawer));
     weights->noise_gain = number_at(network, NUMBER_NOISE_GAIN);
     weights->shown = number_at(network, NUMBER_SHOWN);
-    weights->shown_again = number_at(network, NUMBER_SHOWN_AGAIN);
-    weights->taken_again = number_at(network, NUMBER_TAKEN_AGAIN);
     return IW_OK;
 }
 

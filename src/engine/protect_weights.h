@@ -61,9 +61,8 @@ enum net_network {
 struct net_weights {
     struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
     float noise_gain;
-    float shown, shown_again; /* how much of what was drawn before the fine drawer looks at */
-    float taken_again; /* how much of what it draws again takes the place of what it drew; 0: it does not */
-    float *memory;     /* of all layers */
+    float shown;   /* how much of what was drawn before the fine drawer looks at */
+    float *memory; /* of all layers */
 };
 
 /*

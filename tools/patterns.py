@@ -1,0 +1,86 @@
+"""Patterns of grain as they are learned, by themselves (grain.py) or with a network (finish.py), and what keeps a field of
+them shapeless."""
+
+import torch
+
+from coding import planes_of
+from devices import placed
+from generator import GRAIN_PX, GRAIN_STEP, GRAINS
+
+OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
+WINDOW_PX = 128  # of the field in which its fourth moment is taken
+COLOURED = 0.5  # how far colours differ from green to begin with
+PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
+EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
+
+
+class Grain(torch.nn.Module):
+    """The patterns, from noise or from others."""
+
+    def __init__(self, start=None):
+        super().__init__()
+        drawn = self.noise() if start is None else start / (EDGE[:, None] * EDGE)
+        self.drawn = torch.nn.Parameter(drawn / drawn.square().mean().sqrt())
+
+    def noise(self):
+        noise = torch.fft.rfft2(torch.randn(GRAINS, 3, 4 * GRAIN_PX, 4 * GRAIN_PX))
+        cycles = (torch.fft.fftfreq(4 * GRAIN_PX)[:, None].square() + torch.fft.rfftfreq(4 * GRAIN_PX).square()).sqrt()
+        drawn = torch.fft.irfft2(noise * ((cycles > 0.06) & (cycles < 0.16)))[..., :GRAIN_PX, :GRAIN_PX]
+        return drawn[:, 1:2] + COLOURED * (drawn - drawn[:, 1:2])
+
+    def patterns(self):
+        """Those that are laid; the field's root mean square is 1."""
+        edge = placed(EDGE, self.drawn.device)
+        patterns = self.drawn * edge[:, None] * edge
+        return patterns / (patterns.square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP))
+
+
+def bands(side):
+    """Filters of a transform of side px, for each octave and direction, of one half of all frequencies: what they leave is
+    the band's envelope."""
+    along = torch.fft.fftfreq(side)
+    y, x = along[:, None].expand(side, side), along.expand(side, side)
+    height, angle = (y.square() + x.square()).sqrt().clamp_min(1e-6), torch.atan2(y, x)
+    filters = []
+    for octave in OCTAVES:
+        ring = torch.cos(torch.log2(height / octave).clamp(-1, 1) * torch.pi / 2)
+        for i in range(DIRECTIONS):
+            apart = torch.remainder(angle - i * torch.pi / DIRECTIONS + torch.pi, 2 * torch.pi) - torch.pi
+            filters.append(ring * torch.cos((apart * DIRECTIONS / 2).clamp(-torch.pi / 2, torch.pi / 2)))
+    return torch.stack(filters)
+
+
+def power_of(planes, filters):
+    """[picture, plane, band, y, x]"""
+    return torch.fft.ifft2(torch.fft.fft2(planes, s=filters.shape[1:])[:, :, None] * filters).abs().square()
+
+
+def moment_of(field, filters):
+    """How far the fourth moment passes that of noise, of the envelope of each band, which counts for as much as its power."""
+    planes = planes_of(field)[:, :, :WINDOW_PX, :WINDOW_PX] * placed(PLANES, field.device)
+    power = power_of(planes, filters)
+    second, fourth = power.mean((0, 3, 4)), power.square().mean((0, 3, 4))
+    beyond = (fourth / (second.square() + 1e-12) / 2 - 1).clamp_min(0)
+    return (beyond * second).sum() / second.sum()
+
+
+def unequal(patterns, filters):
+    """How unequally power is shared: by the places of a step, band by band; by the directions of an octave, of all patterns
+    together; and of each by itself, a mean, for strips that run one way each are a parquet.  Squared deviation over the
+    square.  Signs are random, so the power of a field is the sum of that of its patterns."""
+    each = power_of(planes_of(patterns) * placed(PLANES, patterns.device), filters)
+    power = each.mean(0)
+    steps = filters.shape[1] // GRAIN_STEP
+    places = power.view(*power.shape[:2], steps, GRAIN_STEP, steps, GRAIN_STEP).sum((2, 4))
+    mean = places.mean((2, 3), keepdim=True)
+    whole = mean.sum()
+    of_places = (places - mean).square().mean((2, 3), keepdim=True) / (mean + 0.01 * whole).square() * mean / whole
+    return of_places.sum(), directed(mean.view(1, -1, len(filters))), directed(each.mean((3, 4)))
+
+
+def directed(power):
+    """How unequally directions share the power of [field, plane, band], a mean over fields."""
+    directions = power.view(*power.shape[:2], len(OCTAVES), DIRECTIONS)
+    octave, whole = directions.mean(3, keepdim=True), power.sum((1, 2)).view(-1, 1, 1, 1)
+    apart = (directions - octave).square().mean(3, keepdim=True) / (octave + 0.003 * whole).square()
+    return (apart * octave * DIRECTIONS / whole).sum((1, 2, 3)).mean()
