@@ -23,7 +23,7 @@ GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.45  # how many times the spread of a quarter of the picture counts
-OWN_GRAIN = 0.18  # how many times a block's own spread counts, at least, beside what is smooth
+OWN_GRAIN = 0.42  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
 PALED_PX = 8  # side of blocks whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
@@ -53,9 +53,9 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.12, 0.0012, 0.0185, 1.5, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.35, 0.65),
-    "standard": Way(37, FAINT, 0.00009, 0.0979, 0.001, 0.0189, 1.6, 0.00083, 0.985, 0.0224, 10, 2.46, 16, 0.5, 0.45),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.69, 0.0007, 0.97, 0.0164, 22, 0, 22, 0.64, 0.19),
+    "low": Way(40, FAINT, 0.00015, 0.122, 0.0012, 0.0185, 1.3, 0.003, 0.985, 0.0095, 6, 1.5, 11, 0.3, 0.85),
+    "standard": Way(37, FAINT, 0.00009, 0.095, 0.001, 0.0189, 1.62, 0.0011, 0.985, 0.0224, 10, 2.46, 16, 0.5, 0.45),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.6, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.19),
 }
 STANDARD = WAYS["standard"]
 

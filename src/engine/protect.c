@@ -41,12 +41,12 @@ static const struct {
                      .way =
                          {
                              .network = NETWORK_FAINT,
-                             .hiding = {0.00015f, 0.12f, 0.0012f, 0.0022f},
+                             .hiding = {0.00015f, 0.122f, 0.0012f, 0.003f},
                              .peaks = {6, 1.5f, 11},
                              .amplitude = 0.0185f,
-                             .blue = 1.5f,
-                             .level = 0.35f,
-                             .pale = 0.65f,
+                             .blue = 1.3f,
+                             .level = 0.3f,
+                             .pale = 0.85f,
                              .calm = 0.985f,
                              .dither = 0.0095f,
                          }},
@@ -56,10 +56,10 @@ static const struct {
                           .way =
                               {
                                   .network = NETWORK_FAINT,
-                                  .hiding = {0.00009f, 0.0979f, 0.001f, 0.00083f},
+                                  .hiding = {0.00009f, 0.095f, 0.001f, 0.0011f},
                                   .peaks = {10, 2.46f, 16},
                                   .amplitude = 0.0189f,
-                                  .blue = 1.6f,
+                                  .blue = 1.62f,
                                   .level = 0.5f,
                                   .pale = 0.45f,
                                   .calm = 0.985f,
@@ -71,11 +71,11 @@ static const struct {
                       .way =
                           {
                               .network = NETWORK_STRONG,
-                              .hiding = {0.00008f, 0.1796f, 0.0014f, 0.0007f},
+                              .hiding = {0.00008f, 0.1796f, 0.0014f, 0.00085f},
                               .peaks = {22, 0, 22},
                               .amplitude = 0.055f,
-                              .blue = 1.69f,
-                              .level = 0.64f,
+                              .blue = 1.6f,
+                              .level = 0.66f,
                               .pale = 0.19f,
                               .calm = 0.97f,
                               .dither = 0.0164f,
