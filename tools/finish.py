@@ -35,7 +35,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "ssim": (76, 0.2, 0.03),
     "chroma": (22, 0.015, 0.02),
     "blue": (100, 0.002, 0.02),
-    "growth": (245, 0.05, 0.04),
+    "growth": (400, 0.05, 0.04),
     "visibility": (85, 0.02, 0.04),
     "flat": (0.48, 0.001, 0.04),
     "unmasking": (1.95, 0.002, 0.03),
@@ -44,8 +44,8 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "pattern": (28, 0.1, 0.01),
     "smooth": (0.4, 0.02, 0.04),
     "lines": (0.105, 0.06, 0.02),
-    "shapes": (60, 0.02, 0.02),
-    "strokes": (0.05, 0.02, 0.02),
+    "shapes": (64, 0.02, 0.02),
+    "strokes": (0.31, 0.02, 0.02),
     "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
     "directions": (0.01, 0.05, 0.02),
     "each": (0.15, 0.05, 0.02),
@@ -53,7 +53,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "energy": (1.3, 0.1, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
-    "low": {"ssim": 0.757},
+    "low": {"ssim": 0.757, "growth": 1.75},
     "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
@@ -70,8 +70,6 @@ KEEP = {  # where aims are so many times what the start gives, what is left afte
 }
 SHARES = {"webp": 0.25, "jpeg": 0.125, "cut": 0.25, "half": 0.1875, "blurred": 0.1875}  # of many pictures
 CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
-
-
 OF_FIELDS = ("places", "directions", "each", "moment")  # whose bounds do not depend on where grain begins
 
 
