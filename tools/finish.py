@@ -173,6 +173,11 @@ def kinds_of(count, rng):
     return sorted(parts, key=lambda part: part[0] not in CODECS)  # codecs are at work while the others are looked at
 
 
+def alike(count, side):
+    """How many crops of a step are scaled together."""
+    return min(count, max(1, round((WHOLE_PX / side) ** 2)))
+
+
 def together(values, count):
     """The mean over every so many pictures, for each of them."""
     return values.view(-1, count).mean(1).repeat_interleave(count).view(-1, 1, 1, 1)
@@ -196,12 +201,12 @@ def protected(net, patterns, x, strength, rng, is_dear):
     hashed = torch.randint(256, (count, grain_places(side), grain_places(side)), device=x.device)
     field = grain_of(patterns, hashed)
     whole = dithered(x, unit, field, way)
-    alike = min(count, max(1, round((WHOLE_PX / side) ** 2)))
+    as_one = alike(count, side)
     power = whole.square().mean((1, 2, 3))
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)
     most = F.interpolate(peaks(x, way), scale_factor=4, mode="nearest") / 255
-    scale = (amplitude * torch.rsqrt(together(power, alike) + 1e-9)).clamp_max(40)
-    scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude, alike)
+    scale = (amplitude * torch.rsqrt(together(power, as_one) + 1e-9)).clamp_max(40)
+    scale = scale * made_up(scale.detach() * whole.detach(), most, amplitude, as_one)
     y = x + (scale * whole).clamp(-most, most)
     y = y + ((y.clamp(0, 1) * 255).round() / 255 - y).detach()
     drawn = (scale * unit).clamp(-most, most)
@@ -271,6 +276,10 @@ def options_of():
     parser.add_argument("--held", nargs=3, action="append", default=[], metavar=("ENCODER", "KIND", "WEIGHT"),
                         help="a weight of FIRST that stays as it is; less than 0, and of what was moved the others keep more")
     options = parser.parse_args()
+    if options.side % 32 != 0 or options.side < 96:
+        parser.error("--side: multiples of 32 px, from 96 on")
+    if options.count < 1 or options.count % alike(options.count, options.side) != 0:
+        parser.error("--count: crops of %d px are scaled %d together" % (options.side, alike(max(1, options.count), options.side)))
     for name, kind, _ in options.held:
         if kind not in FIRST.get(name, {}):
             parser.error("--held: there is no %s %s" % (name, kind))

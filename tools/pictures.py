@@ -13,6 +13,9 @@ import torch.nn.functional as F
 from PIL import Image
 
 
+DRAWN = 0.5  # of a drawing more blocks than that have one colour; of the bench's photographs three tenths at most, on black ground
+
+
 def list_pictures(folder):
     return sorted(name for name in os.listdir(folder) if name.lower().endswith((".jpg", ".png", ".webp")))
 
@@ -43,21 +46,23 @@ def random_crop(picture, side, rng):
     return numpy.rot90(crop, rng.choice((0, 0, 0, 0, 1, 2, 3)))
 
 
-def batch_of(pictures, count, side, rng):
-    """count crops, each of any picture."""
-    crops = [random_crop(rng.choice(pictures), side, rng) for _ in range(count)]
-    return levels_of(numpy.ascontiguousarray(numpy.stack(crops)))
+def crops_of(pictures, count, side, rng):
+    """count crops, each of any picture, as bytes."""
+    return numpy.ascontiguousarray(numpy.stack([random_crop(rng.choice(pictures), side, rng) for _ in range(count)]))
 
 
 def levels_of(crops, device="cpu"):
     return torch.from_numpy(crops).to(device).permute(0, 3, 1, 2).float() / 255
 
 
+def batch_of(pictures, count, side, rng):
+    return levels_of(crops_of(pictures, count, side, rng))
+
+
 def batches(pictures, count, side, seed, device, ahead):
     """Batches without end, so many of them cut out ahead by threads."""
     def cut(i):
-        rng = random.Random(seed * 1000003 + i)
-        return numpy.ascontiguousarray(numpy.stack([random_crop(rng.choice(pictures), side, rng) for _ in range(count)]))
+        return crops_of(pictures, count, side, random.Random(seed * 1000003 + i))
 
     with ThreadPoolExecutor(max(1, ahead // 2)) as workers:
         waiting = collections.deque(workers.submit(cut, i) for i in range(ahead))
@@ -67,10 +72,10 @@ def batches(pictures, count, side, seed, device, ahead):
 
 
 def is_drawing(picture):
-    """Whether most blocks of 4x4 px have one colour."""
+    """Whether most blocks of 4x4 px have one colour: it hides next to nothing, and gets less than a strength asks for."""
     height, width = (side // 4 for side in picture.shape[:2])
     blocks = picture[:height * 4, :width * 4].reshape(height, 4, width, 4, 3)
-    return (numpy.ptp(blocks, axis=(1, 3)).max(2) == 0).mean() > 0.5
+    return (numpy.ptp(blocks, axis=(1, 3)).max(2) == 0).mean() > DRAWN
 
 
 def patched(x, rng, share=0.25):

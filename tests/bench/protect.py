@@ -25,7 +25,6 @@ BAR = {  # strength: PSNR, MS-SSIM luma and chroma, shift at least, aim, times n
 SURVIVES = {"jpeg 75": .95, "jpeg 50": .90, "webp 75": .90, "resize 0.5": .75, "blur 1": .80}
 CROP3 = {"sana": .50, "sd15": .35}
 ILLUSTRATIONS = ("clip_", "own-", "tenniel-")  # what names tell to be no photographs
-DRAWN = .5  # of a drawing more blocks than that have one colour; of the photographs here three tenths at most, on black ground
 
 
 def skip(word):
@@ -43,16 +42,10 @@ except ImportError as missing:
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 from encoders import FILES, latent_shift, load_encoder  # noqa: E402
-from pictures import list_pictures, split_pictures  # noqa: E402
+from pictures import is_drawing, list_pictures, split_pictures  # noqa: E402
 
 
 # ---- pictures
-
-def is_drawn(picture):
-    """Whether most blocks of 4x4 have one colour: a drawing hides next to nothing, and gets less than a strength asks for."""
-    blocks = numpy.asarray(picture).reshape(SIDE // 4, 4, SIDE // 4, 4, 3)
-    return (numpy.ptp(blocks, axis=(1, 3)).max(2) == 0).mean() > DRAWN
-
 
 def crops_of(folder, names):
     """One 512-px crop from the middle of each photograph that is large enough."""
@@ -63,7 +56,7 @@ def crops_of(folder, names):
         if min(picture.size) >= SIDE:
             left, top = (picture.width - SIDE) // 2, (picture.height - SIDE) // 2
             crop = picture.crop((left, top, left + SIDE, top + SIDE))
-            if not is_drawn(crop):
+            if not is_drawing(numpy.asarray(crop)):
                 yield name, crop
 
 
