@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-
 DRAWN = 0.5  # of a drawing more blocks than that have one colour; of the bench's photographs three tenths at most, on black ground
 
 
