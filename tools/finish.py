@@ -18,7 +18,7 @@ from encoders import latent_shift
 from generator import (ANSWERS, FAINT, GRAIN_PX, GRAIN_STEP, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, luma_of,
                        network_of, peaks, texture_mask)
 from limits import dear_measures, measures
-from patterns import WINDOW_PX, Grain, bands, moment_of, unequal
+from patterns import WINDOW_PX, Grain, bands, coherent, moment_of, unequal
 from pictures import batches, blur, is_drawing, patched
 
 WHOLE_PX = 320  # crops that make up a picture of this side are scaled together, as if they were one
@@ -50,6 +50,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "directions": (0.01, 0.05, 0.02),
     "each": (0.15, 0.05, 0.02),
     "moment": (0.01, 0.02, 0.02),
+    "coherent": (1.1, 0.05, 0.02),
     "energy": (1.3, 0.1, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
@@ -70,7 +71,7 @@ KEEP = {  # where aims are so many times what the start gives, what is left afte
 }
 SHARES = {"webp": 0.25, "jpeg": 0.125, "cut": 0.25, "half": 0.1875, "blurred": 0.1875}  # of many pictures
 CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
-OF_FIELDS = ("places", "directions", "each", "moment")  # whose bounds do not depend on where grain begins
+OF_FIELDS = ("places", "directions", "each", "moment", "coherent")  # whose bounds do not depend on where grain begins
 
 
 class Aims:
@@ -218,10 +219,11 @@ def protected(net, patterns, x, strength, rng, is_dear):
 
 
 def of_grain(patterns, field, filters):
-    """What limits grain: how unequal places and directions are, creases, and the energy of all colours over luma's."""
+    """What limits grain: how unequal places and directions are, creases, strips, and the energy of all colours over luma's."""
     places, directions, each = unequal(patterns, filters[0])
     luma = luma_of(patterns).square().mean() * (GRAIN_PX / GRAIN_STEP) ** 2
-    return {"places": places, "directions": directions, "each": each, "moment": moment_of(field[:8], filters[1]), "energy": 1 / luma}
+    return {"places": places, "directions": directions, "each": each, "moment": moment_of(field[:8], filters[1]),
+            "coherent": coherent(field[:8]), "energy": 1 / luma}
 
 
 def shifts_of(encoders, x, y):

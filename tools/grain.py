@@ -5,7 +5,8 @@ Patterns are laid at random, as the engine does, all over crops of training pict
 there, and learn to move both encoders, as they are and after what others do to the result.  What is seen is limited by MS-SSIM
 of luma, by how far its colour passes what is just seen, by how much power all colours have over luma's, for else most of it
 becomes fine blue, by what a JPEG grows by, and by what keeps the field without a lattice, stripes or creases: power is even
-over the places of a step and over directions, band by band, and the fourth moment of each band is that of noise.
+over the places of a step and over directions, band by band, gradients around a place run one way no more than in noise of
+the same spectrum, and the fourth moment of each band is that of noise.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from devices import placed
 from finish import passed_on, shifts_of
 from generator import GRAIN_PX, GRAIN_STEP, grain_of, grain_places, luma_of, smoothness
 from limits import GRAIN_SEEN, bands_of, ms_ssim, seen_in_light
-from patterns import WINDOW_PX, Grain, bands, moment_of, unequal
+from patterns import WINDOW_PX, Grain, bands, coherent, moment_of, unequal
 from pictures import batch_of
 
 SIDE, COUNT = 160, 3  # px of a crop, and crops a step
@@ -30,8 +31,10 @@ WEIGHTS = {  # of the logarithm of a shift
     "sana": {"none": 8.0, "cut": 11.0, "half": 14.0, "blurred": 0.2, "jpeg": 2.0, "webp": 0.2},
 }
 EACH = 0.13  # how unequal directions of a pattern by itself may be; noise has .11
+COHERENT = 1.1  # how coherent the field may be, times noise of its spectrum
 CHARGES = {  # what the limits weigh
     "ssim": 4.0, "colour": 0.01, "energy": 14.0, "growth": 2.0, "places": 25.0, "directions": 25.0, "each": 80.0, "moment": 30.0,
+    "coherent": 60.0,
 }
 
 
@@ -77,7 +80,8 @@ def main():
         of_places, directions, each = unequal(patterns, of_pattern)
         measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(),
                     "growth": (file_size(drawn) - file_size(planes)).mean(), "places": of_places,
-                    "directions": directions, "each": (each - EACH).clamp_min(0), "moment": moment_of(field, of_field)}
+                    "directions": directions, "each": (each - EACH).clamp_min(0), "moment": moment_of(field, of_field),
+                    "coherent": (coherent(field) - COHERENT).clamp_min(0)}
         loss = sum(CHARGES[name] * value for name, value in measured.items())
         for kind in rng.sample(sorted(WEIGHTS["sd15"]), KINDS):
             for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)()).items():

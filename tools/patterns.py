@@ -5,10 +5,12 @@ import torch
 
 from coding import planes_of
 from devices import placed
-from generator import GRAIN_PX, GRAIN_STEP, GRAINS
+from generator import GRAIN_PX, GRAIN_STEP, GRAINS, luma_of
+from pictures import blur
 
 OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
 WINDOW_PX = 128  # of the field in which its fourth moment is taken
+AROUND_PX = 3.0  # sigma of the places that gradients are looked at in together
 COLOURED = 0.5  # how far colours differ from green to begin with
 PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
 EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
@@ -84,3 +86,22 @@ def directed(power):
     octave, whole = directions.mean(3, keepdim=True), power.sum((1, 2)).view(-1, 1, 1, 1)
     apart = (directions - octave).square().mean(3, keepdim=True) / (octave + 0.003 * whole).square()
     return (apart * octave * DIRECTIONS / whole).sum((1, 2, 3)).mean()
+
+
+def coherence(plane):
+    """How far gradients run one way around each place, the mean of the square of the structure tensor's: 0 to 1."""
+    across = plane[..., 1:-1, 2:] - plane[..., 1:-1, :-2]
+    down = plane[..., 2:, 1:-1] - plane[..., :-2, 1:-1]
+    xx, yy, xy = blur(torch.cat([across * across, down * down, across * down], 1), AROUND_PX).split(1, 1)
+    return (((xx - yy).square() + 4 * xy * xy) / ((xx + yy).square() + 1e-12)).mean()
+
+
+def coherent(field):
+    """The coherence of a field's luma over that of noise of the same spectrum: strips and mazes have more than 1, even where
+    the power of all patterns together is the same in all directions."""
+    luma = luma_of(field)
+    with torch.no_grad():
+        amplitude = torch.fft.fft2(luma).abs().square().mean((0, 1)).sqrt()
+        noise = torch.fft.ifft2(torch.fft.fft2(torch.randn_like(luma)) * amplitude).real
+        of_noise = coherence(noise)
+    return coherence(luma) / of_noise

@@ -50,16 +50,12 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
     }
 }
 
-ENGINE_CLONES void draw_colors_mean(const float *const rows[draw_paled_px], size_t blocks, float *means)
+ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *means)
 {
-    enum { values = draw_paled_px * draw_colors, pixels = draw_paled_px * draw_paled_px };
     for (size_t block = 0; block < blocks; block++) {
-        float sums[values] = {0}, colors[draw_colors] = {0};
-        for (unsigned row = 0; row < draw_paled_px; row++)
-            for (unsigned i = 0; i < values; i++)
-                sums[i] += rows[row][block * values + i];
-        for (unsigned i = 0; i < values; i++)
-            colors[i % draw_colors] += sums[i] * (1.f / pixels);
+        float colors[draw_colors] = {0};
+        for (unsigned i = 0; i < draw_paled_px * draw_colors; i++)
+            colors[i % draw_colors] += *values++ * (1.f / draw_paled_px);
         const float luma = 0.299f * colors[0] + 0.587f * colors[1] + 0.114f * colors[2];
         for (unsigned color = 0; color < draw_colors; color++)
             means[block * draw_colors + color] = colors[color] - luma;
@@ -67,29 +63,23 @@ ENGINE_CLONES void draw_colors_mean(const float *const rows[draw_paled_px], size
 }
 
 ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, float pale,
-                              const float *restrict own, const float *restrict beside, float beside_share,
-                              size_t count)
+                              const float *restrict means, size_t count)
 {
     enum { block_values = draw_paled_px * draw_colors };
-    float shares[block_values]; /* of the block before or after */
+    float before[block_values], here[block_values], after[block_values]; /* shares of blocks */
     for (unsigned i = 0; i < block_values; i++) {
         const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
-        shares[i] = place < .5f ? .5f - place : place - .5f;
+        before[i] = pale * .5f * (1 - place) * (1 - place);
+        here[i] = pale * (.5f + place * (1 - place));
+        after[i] = pale * .5f * place * place;
     }
     for (size_t block = 0; block < count / block_values;
-         block++, values += block_values, mask += block_values) {
-        float means[3][draw_colors]; /* before, here, after */
-        for (unsigned i = 0; i < 3 * draw_colors; i++) {
-            const size_t at = block * draw_colors + i;
-            means[i / draw_colors][i % draw_colors] = own[at] + beside_share * (beside[at] - own[at]);
-        }
+         block++, values += block_values, mask += block_values, means += draw_colors)
         for (unsigned i = 0; i < block_values; i++) {
-            const float here = means[1][i % draw_colors];
-            const float other = means[i < block_values / 2 ? 0 : 2][i % draw_colors];
-            const float busy = 1 - mask[i];
-            values[i] -= pale * busy * busy * (here + shares[i] * (other - here));
+            const float *color = means + i % draw_colors;
+            values[i] -= (1 - mask[i]) * (before[i] * color[0] + here[i] * color[draw_colors] +
+                                          after[i] * color[2 * draw_colors]);
         }
-    }
 }
 
 ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm, float calm_times,

@@ -37,16 +37,15 @@ void draw_blued(float *values, const float *mask, float blue, size_t count);
 
 enum { draw_paled_px = 8 };
 
-/* The mean colour, what is not luma, of blocks of draw_paled_px rows and as many columns each. */
-void draw_colors_mean(const float *const rows[draw_paled_px], size_t blocks, float *means);
+/* The mean colour, what is not luma, of blocks of draw_paled_px pixels of a row. */
+void draw_colors_mean(const float *values, size_t blocks, float *means);
 
 /*
- * A row of pixels without so much of its coarse colour where the mask is low: what blocks have on the
- * average, taken between them, own of the row's and beside of the one above or below, whose share is given.
- * Both begin with the block before the first and end with the one after the last.  count: of values.
+ * A row of pixels without so much of the colour that runs along it where the mask is low: what blocks have on
+ * the average, between them a quadratic spline.  means: of blocks, from the one before the first to the one
+ * after the last.  count: of values.
  */
-void draw_paled(float *values, const float *mask, float pale, const float *own, const float *beside,
-                float beside_share, size_t count);
+void draw_paled(float *values, const float *mask, float pale, const float *means, size_t count);
 
 /* values * (1 - calm * its times) + grain * granted * its times. */
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,

@@ -52,7 +52,7 @@ struct run {
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     struct spectra_rows windows;
-    float *coarse_colors[3]; /* of the blocks above the rows of the result, of theirs and of those below */
+    float *coarse_colors; /* of what was drawn along a row */
     int64_t first_px;
 };
 
@@ -274,27 +274,13 @@ static void lumas_take(struct run *run, int at, const float *drawn, int64_t row,
 }
 
 _Static_assert((int)draw_paled_px == (int)spectra_step,
-               "blocks lie in rows of windows as the result's rows do");
+               "before a row of the result lies one block of what was drawn, as half a window does");
 
-/* The coarse colours of the rows that windows have come to; of all of them when these are the first. */
-static void colors_take(struct run *run, int at, const struct conv_rows *rows, bool is_first)
+/* A row of what was drawn without the colour that runs along it; from where windows begin. */
+static void colors_pale(struct run *run, int at, const float *drawn, float *values)
 {
-    const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
-    float *above = run->coarse_colors[0];
-    run->coarse_colors[0] = run->coarse_colors[1];
-    run->coarse_colors[1] = run->coarse_colors[2];
-    run->coarse_colors[2] = above;
-    for (unsigned i = is_first ? 0 : 2; i < 3; i++)
-        draw_colors_mean((const float *const *)rows->inputs + (size_t)i * draw_paled_px, blocks,
-                         run->coarse_colors[i]);
-}
-
-/* A row of what was drawn without its coarse colour; which: of the rows of the result. */
-static void colors_pale(struct run *run, int at, unsigned which, float *values)
-{
-    const float place = ((float)which + .5f) / draw_paled_px, share = place < .5f ? .5f - place : place - .5f;
-    draw_paled(values, run->mask, run->ends->pale, run->coarse_colors[1],
-               run->coarse_colors[place < .5f ? 0 : 2], share, step_values(run, at));
+    draw_colors_mean(drawn, run->steps[at].columns.count / draw_paled_px + 2, run->coarse_colors);
+    draw_paled(values, run->mask, run->ends->pale, run->coarse_colors, step_values(run, at));
 }
 
 /* The result, rows of pixels that lie in two rows of windows. */
@@ -307,7 +293,6 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
     for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
         lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
     spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, run->ends->level, is_first);
-    colors_take(run, at, rows, is_first);
     for (unsigned i = 0; i < spectra_step; i++) {
         const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
         const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
@@ -315,7 +300,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
         mask_take(run, at, row + i);
         memcpy(rows->outputs[i], drawn, step_values(run, at) * sizeof *drawn);
         draw_recast(rows->outputs[i], luma, before, step_values(run, at));
-        colors_pale(run, at, i, rows->outputs[i]);
+        colors_pale(run, at, rows->inputs[spectra_step + i], rows->outputs[i]);
         draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
@@ -461,8 +446,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->windows.picture = piece_take(memory, &size, plane_bytes);
     run->windows.companded = piece_take(memory, &size, plane_bytes);
     const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
-    for (unsigned i = 0; i < 3; i++)
-        run->coarse_colors[i] = piece_take(memory, &size, color_bytes);
+    run->coarse_colors = piece_take(memory, &size, color_bytes);
     return size;
 }
 

@@ -197,34 +197,42 @@ static void test_blue_is_drawn_where_the_mask_is_low(void)
     }
 }
 
-/* Of one colour all over a tenth is left where nothing hides it and all where the mask is 1; luma and what is
- * finer than blocks stay. */
-static void test_coarse_colour_is_paled(void)
+/* Of one colour all along a row a tenth is left where nothing hides it and all where the mask is 1; luma and
+ * what is finer stay. */
+static void test_colour_along_rows_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
     static const float color[draw_colors] = {.3f, -.1f, .6f};
-    float rows[draw_paled_px][blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma,
-                                                                             left_luma;
-    const float *row_of[draw_paled_px];
-    for (unsigned row = 0; row < draw_paled_px; row++) {
-        row_of[row] = rows[row];
-        for (unsigned i = 0; i < blocks * values; i++) {
-            const bool is_even = (row + i / draw_colors) % 2 == 0;
-            rows[row][i] = color[i % draw_colors] + (i % draw_colors == 2 ? is_even ? .2f : -.2f : 0);
-        }
+    float row[blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma, left_luma;
+    for (unsigned i = 0; i < blocks * values; i++) {
+        const bool is_even = i / draw_colors % 2 == 0;
+        row[i] = color[i % draw_colors] + (i % draw_colors == 2 ? is_even ? .2f : -.2f : 0);
     }
     for (unsigned i = values / 2; i < values; i++)
         mask[i] = 1;
-    draw_colors_mean(row_of, blocks, means);
+    draw_colors_mean(row, blocks, means);
     draw_luma(color, 1, &luma);
-    draw_paled(rows[1] + values, mask, .9f, means, means, .25f, values);
+    draw_paled(row + values, mask, .9f, means, values);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
-        const float *drawn = rows[1] + values + pixel * draw_colors;
-        const float kept = pixel < draw_paled_px / 2 ? .1f : 1, fine = pixel % 2 == 0 ? -.2f : .2f;
+        const float *drawn = row + values + pixel * draw_colors;
+        const float kept = pixel < draw_paled_px / 2 ? .1f : 1, fine = pixel % 2 == 0 ? .2f : -.2f;
         draw_luma(drawn, 1, &left_luma);
         CU_ASSERT_DOUBLE_EQUAL(drawn[0] - luma, kept * (color[0] - luma), 1e-5);
         CU_ASSERT_DOUBLE_EQUAL(drawn[2] - fine - luma, kept * (color[2] - luma), 1e-5);
         CU_ASSERT_DOUBLE_EQUAL(left_luma, luma + .114f * fine, 1e-5);
+    }
+}
+
+/* Between blocks that differ it changes as a spline does: from the mean of both at the border to three
+ * quarters of a block's own colour in its middle. */
+static void test_colour_between_blocks_is_a_spline(void)
+{
+    static const float means[3 * draw_colors] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
+    float row[draw_paled_px * draw_colors] = {0}, mask[draw_paled_px * draw_colors] = {0};
+    draw_paled(row, mask, 1, means, draw_paled_px * draw_colors);
+    for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
+        const float place = (pixel + .5f) / draw_paled_px;
+        CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors + 1], -(.75f - (place - .5f) * (place - .5f)), 1e-6);
     }
 }
 
@@ -265,7 +273,8 @@ int main(void)
         {"a wrong or cut weights file is refused", test_weights_refused},
         {"bands agree bit for bit", test_bands_agree},
         {"blue is drawn where the mask is low, and luma stays", test_blue_is_drawn_where_the_mask_is_low},
-        {"coarse colour is paled where the mask is low", test_coarse_colour_is_paled},
+        {"colour along rows is paled where the mask is low", test_colour_along_rows_is_paled},
+        {"colour between blocks is a spline", test_colour_between_blocks_is_a_spline},
         {"kernels agree", test_kernels_agree},
         CU_TEST_INFO_NULL,
     };
