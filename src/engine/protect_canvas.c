@@ -32,7 +32,7 @@ enum {
 };
 
 static const float own_times = 2; /* a block's own spread, at most */
-/* Fourth roots of shares: .45 of what is busy at a quarter of the size counts, and beside what is smooth
+/* Fourth roots of shares: .42 of what is busy at a quarter of the size counts, and beside what is smooth
  * there .42 of a block's own at least. */
 static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 
