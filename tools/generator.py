@@ -42,7 +42,7 @@ class Way:
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
-    left of level lines, and left out of coarse colour where the mask is low."""
+    left of level lines, and left out of colour along rows where the mask is low."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
                  pale):

@@ -52,7 +52,7 @@ struct run {
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     struct spectra_rows windows;
-    float *coarse_colors; /* of what was drawn along a row */
+    float *row_colors; /* of blocks along a row of what was drawn */
     int64_t first_px;
 };
 
@@ -279,8 +279,8 @@ _Static_assert((int)draw_paled_px == (int)spectra_step,
 /* A row of what was drawn without the colour that runs along it; from where windows begin. */
 static void colors_pale(struct run *run, int at, const float *drawn, float *values)
 {
-    draw_colors_mean(drawn, run->steps[at].columns.count / draw_paled_px + 2, run->coarse_colors);
-    draw_paled(values, run->mask, run->ends->pale, run->coarse_colors, step_values(run, at));
+    draw_colors_mean(drawn, run->steps[at].columns.count / draw_paled_px + 2, run->row_colors);
+    draw_paled(values, run->mask, run->ends->pale, run->row_colors, step_values(run, at));
 }
 
 /* The result, rows of pixels that lie in two rows of windows. */
@@ -446,7 +446,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->windows.picture = piece_take(memory, &size, plane_bytes);
     run->windows.companded = piece_take(memory, &size, plane_bytes);
     const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
-    run->coarse_colors = piece_take(memory, &size, color_bytes);
+    run->row_colors = piece_take(memory, &size, color_bytes);
     return size;
 }
 
