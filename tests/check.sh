@@ -61,6 +61,12 @@ unit_count() {
         }'
 }
 
+# With many jobs the compiler's own words can lie far above make's last ones.
+unit_why() {
+    grep -m 10 -A 4 -E '(error|warning): ' "$1" || :
+    tail -n 60 "$1"
+}
+
 unit_run() {
     local tree=$1 numbers code=0
     rm -f "$tree"/test_*.log "$tree"/test_*.trs
@@ -68,7 +74,7 @@ unit_run() {
     read -r -a numbers <<<"$(unit_count "$tree")"
     # A make that fails without a failing test did not compile them.
     [ $code -eq 0 ] || [ "${numbers[1]}" -gt 0 ] || numbers[1]=1
-    [ "${numbers[1]}" -eq 0 ] || tail -n 60 "$out/$part.log"
+    [ "${numbers[1]}" -eq 0 ] || unit_why "$out/$part.log"
     count "${numbers[@]}"
 }
 

@@ -231,7 +231,7 @@ static void test_colour_between_blocks_is_a_spline(void)
     float row[draw_paled_px * draw_colors] = {0}, mask[draw_paled_px * draw_colors] = {0};
     draw_paled(row, mask, 1, means, draw_paled_px * draw_colors);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
-        const float place = (pixel + .5f) / draw_paled_px;
+        const float place = ((float)pixel + .5f) / draw_paled_px;
         CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors + 1], -(.75f - (place - .5f) * (place - .5f)), 1e-6);
     }
 }
