@@ -6,6 +6,7 @@ passed and falls while it is not.  Without them this training draws few and stro
 """
 
 import argparse
+import json
 import math
 import time
 
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 
 from coding import coded, coded_through
 from course import Course, add_encoder_options, add_options, encoders_of, mean_of, prepared
+from devices import shortened
 from encoders import latent_shift
 from generator import (ANSWERS, FAINT, GRAIN_PX, GRAIN_STEP, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, luma_of,
                        network_of, peaks, texture_mask)
@@ -145,6 +147,18 @@ class Begun:
         aims.aims.update({key: means[key] * self.aim * KEEP.get(key, 1) for key in aims.aims if key in means})
 
 
+def take_over(log, aims, limits):
+    """Bounds, aims, weights and prices of another run, as its log has them last; bounds times what --limit says."""
+    last = {}
+    with open(log) as file:
+        for line in file:
+            last.update(json.loads(line))
+    for theirs, ours in ((last["aims"], aims.aims), (last.get("weights", {}), aims.weights),
+                         (last["bounds"], limits.bounds), (last.get("multipliers", {}), limits.multipliers)):
+        scale = limits.scale if ours is limits.bounds else lambda *key: 1
+        ours.update({key: theirs["%s %s" % key] * scale(*key) for key in ours if "%s %s" % key in theirs})
+
+
 def passed_on(kind, x, y, rng):
     """Both pictures as somebody may hand them on: a function that gives them, for codecs are at work meanwhile."""
     side = x.shape[2]
@@ -227,10 +241,9 @@ def of_grain(patterns, field, filters):
 
 
 def shifts_of(encoders, x, y):
-    """In bfloat16, which takes half the time and is fine enough for shifts of this size."""
     shifts = {}
     for name, encoder in encoders.items():
-        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        with shortened(x.device):
             with torch.no_grad():
                 before = encoder(x)
             after = encoder(y)
@@ -269,6 +282,7 @@ def options_of():
     parser.add_argument("--side", type=int, default=160, help="px of a crop, multiples of 32")
     parser.add_argument("--begun", type=int, default=0, metavar="STEPS",
                         help="first measure so many steps without learning: bounds are what was found, times --limit, aims times --aim")
+    parser.add_argument("--like", metavar="LOG", help="bounds, aims, weights and prices are those that the log of a run has last")
     parser.add_argument("--aim", type=float, default=1.1, help="how far aims lie above what was found so")
     parser.add_argument("--learn-grain", action="store_true", help="the patterns of grain learn, too")
     parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
@@ -308,6 +322,8 @@ class Training:
         held = {(name, kind): float(weight) for name, kind, weight in options.held}
         self.aims = Aims({name: weights[name] for name in self.encoders}, held)
         self.limits = Limits({name: float(times) for name, times in options.limit}, sorted(set(STRENGTHS[options.network])))
+        if options.like:
+            take_over(options.like, self.aims, self.limits)
         self.begun, self.seen = Begun(options.begun, options.aim), {}
         clock = time.monotonic if self.device.type == "cuda" else time.process_time
         self.course = Course(self.whole, options, self.whole.groups(), CLIP, Whole.kept, clock, pictures=len(pictures),
@@ -349,8 +365,6 @@ class Training:
                 self.settle(*self.looked(step * DEAR)[1:])
         self.begun.set(self.aims, self.limits)
         self.begun.steps = 0
-        self.course.note(event="begun", bounds={"%s %s" % key: round(bound, 5) for key, bound in self.limits.bounds.items()},
-                         aims={"%s %s" % key: round(aim, 4) for key, aim in self.aims.aims.items()})
         self.note()
 
     def note(self):
@@ -361,6 +375,8 @@ class Training:
     def run(self):
         if self.begun.steps:
             self.begin()
+        self.course.note(event="bounds", aims={"%s %s" % key: round(aim, 4) for key, aim in self.aims.aims.items()},
+                         bounds={"%s %s" % key: round(bound, 5) for key, bound in self.limits.bounds.items()})
         self.course.began = self.course.clock()
         while self.course.goes_on():
             loss, *looked = self.looked(self.course.step)

@@ -5,7 +5,8 @@ A network is where it starts plus shares of the ways from there to others; a sha
 from one, and is taken of the looking layers, the drawing ones, the coarse drawer and the grain apart.  Each round measures
 what a small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
 seen by small changes while all rows keep their room, and goes there if it helped, by half if that helped more, or else
-looks nearer.  Rows are measured on the bench's photographs with less around them and in bfloat16, so give ROOM.
+looks nearer.  Rows are measured on the bench's photographs with less around them and, where that is faster, in bfloat16,
+so give ROOM.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import protect as bench  # noqa: E402
 
 import generator  # noqa: E402
 from coding import planes_of  # noqa: E402
+from devices import shortened  # noqa: E402
 from export_weights import state_of  # noqa: E402
 from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_perturbation, spread_of  # noqa: E402
 from limits import lines, pattern  # noqa: E402
@@ -146,7 +148,7 @@ def seen(x, d):
 
 
 def latents(picture):
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.no_grad(), shortened(torch.device("cpu")):
         return {name: encoder(bench.tensor(picture)).float() for name, encoder in encoders.items()}
 
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course import NOTED, Course, add_options, mean_of, prepared
+from devices import shortened
 from encoders import FILES, load_encoder
 from generator import ANSWERS, LEAK, WIDTHS, Encoder, luma_of, texture_mask
 from pictures import batch_of, blur
@@ -66,7 +67,7 @@ class Teachers:
 
     @torch.no_grad()
     def __call__(self, x):
-        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        with shortened(x.device):
             deep = self.sana(x)
         return torch.cat([self.sd15(x) * self.scales[0], F.conv2d(deep.float(), self.directions) * self.scales[1]], 1)
 
