@@ -45,19 +45,19 @@ class Way:
     left of level lines, and left out of colour along rows where the mask is low."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
-                 pale):
+                 pale, ceiling):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
         self.least, self.times, self.most = least, times, most
-        self.level, self.pale = level, pale
+        self.level, self.pale, self.ceiling = level, pale, ceiling
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.85, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.82),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.23, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.68),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25),
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0.15),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.23, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.68, 9),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25, 9),
 }
 STANDARD = WAYS["standard"]
 
@@ -221,7 +221,8 @@ def paled(drawn, mask, pale):
 def hidden(x, drawn, mask, way):
     """What is drawn, its luma companded to what the picture hides of each frequency, its colour paled, under the mask."""
     luma = luma_of(drawn)
-    return blued(paled(drawn, mask, way.pale) + (companded(luma, luma_of(x), way.level) - luma), mask, way.blue) * mask
+    left, gain = companded(luma, luma_of(x), way.level, way.ceiling)
+    return blued(paled(drawn, mask, way.pale) + (left - luma), mask, way.blue) * gain * mask
 
 
 def most_around(blocks):

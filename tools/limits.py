@@ -185,6 +185,32 @@ def tint(d):
     return (means * placed(TINTED, d.device)).mean(1)
 
 
+def seen_around(x, d):
+    """How far what is drawn on a picture, RGB both, passes what is seen of it around each place of 32 px: coarse luma, over the
+    picture's texture and the grain that is drawn; coarse colour, sooner in the dark; and level lines of either, which are what a
+    mean along 33 px keeps.  Squares of how many times what is seen."""
+    texture, planes = 255 * rooted_around(spread_of(x)), 255 * planes_of(d)
+    luma, light = planes[:, :1], ((F.avg_pool2d(luma_of(x), 4) + 0.1) / 0.6).clamp(0.4, 1.2)
+    grain = spread_around(luma - blur(luma, 1.0)).detach()
+
+    def over(plane, least, hides, share):
+        return (spread_around(plane) / (least + hides) - share).clamp_min(0).square()
+
+    strokes = over(blur(luma, 1.2), 0.45, 0.6 * texture + 0.25 * grain, 0.6) / (1 + (texture / (255 * STROKED)).pow(4))
+    level = F.avg_pool2d(planes, (1, 33), 1, (0, 16), count_include_pad=False)
+    level = level - F.avg_pool2d(level, (15, 1), 1, (7, 0), count_include_pad=False)
+    rows = over(level[:, :1], 0.35, 0.25 * texture + 0.5 * grain, 0.4)
+    for plane, coarse, thin in ((1, 2.0, 0.7), (2, 1.5, 0.5)):
+        strokes = strokes + over(blur(planes[:, plane:plane + 1], 1.5), coarse * light, 0.4 * texture, 0.5) / 2
+        rows = rows + over(level[:, plane:plane + 1], thin * light, 0.25 * texture + 0.25 * grain, 0.4)
+    return F.avg_pool2d(strokes + rows, 16, 8)
+
+
+def spread_around(plane):
+    """Root mean square around each block of 4x4, levels."""
+    return (F.avg_pool2d(F.avg_pool2d(plane.square(), 4), 3, 1, 1) + 1e-4).sqrt()
+
+
 @torch.no_grad()
 def flat_places(x):
     spread = F.avg_pool2d((x[:, :1] - F.avg_pool2d(x[:, :1], 7, 1, 3)).square(), 7, 1, 3).sqrt()
@@ -217,6 +243,7 @@ def measures(x, y, unit, stroke, mask):
         "pattern": pattern(cx, ds),
         "shapes": shapes(cx, ds),
         "strokes": strokes(x, stroke),
+        "worst": seen_around(x, y - x).square().mean((1, 2, 3)),
     }
 
 

@@ -2,7 +2,7 @@
 """Records what the framework makes of the shipped weights, for tests/unit/test_protect.c.
 
 Writes little-endian float32: the unit perturbations (before 8-bit rounding) of a drawn
-picture at the strengths standard and high, so of each network, row by row, RGB.
+picture at each strength, row by row, RGB.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from export_weights import load
 from generator import WAYS, shipped_perturbation
 
 WIDTH, HEIGHT, SEED = 75, 58, 7
-STRENGTHS = ("standard", "high")
+STRENGTHS = ("low", "standard", "high")
 
 
 SMOOTH = 40  # columns, of a few levels: a sky's grain

@@ -26,12 +26,10 @@ sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
 import protect as bench  # noqa: E402
 
 import generator  # noqa: E402
-from coding import planes_of  # noqa: E402
 from devices import shortened  # noqa: E402
 from export_weights import state_of  # noqa: E402
-from generator import WAYS, Way, luma_of, network_of, rooted_around, shipped_perturbation, spread_of  # noqa: E402
-from limits import lines, pattern  # noqa: E402
-from pictures import blur  # noqa: E402
+from generator import WAYS, Way, network_of, shipped_perturbation  # noqa: E402
+from limits import seen_around  # noqa: E402
 
 AT_PEAK = {"low": 0.05, "standard": 0.04, "high": 0.1}  # the share of what is drawn that may move as far as it may,
 BUSY = 8  # and more by what a picture hides, as in protect.c
@@ -44,6 +42,7 @@ NUMBERS = {  # of a way: a small change of its logarithm, and between what it st
     "knee": (0.1, 0.05, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
     "smooth": (0.08, 0.0005, 0.012), "calm": (0.03, 0.1, 0.997), "dither": (0.12, 0.0005, 0.03),
     "least": (0.1, 2, 14), "times": (0.1, 1, 4), "level": (0.1, 0.3, 1), "pale": (0.1, 0.2, 1),
+    "ceiling": (0.2, 0.01, 1),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
@@ -87,7 +86,7 @@ def way_at(point, strength):
     way = WAYS[strength]
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
                point["smooth"], point["calm"], point["dither"], point["least"], point["times"], way.most,
-               point["level"], point["pale"])
+               point["level"], point["pale"], point["ceiling"])
 
 
 def moved(point, change):
@@ -127,24 +126,9 @@ def scaled(photo, unit, way, share):
     return bench.Image.fromarray((x + (unit * low).clip(-most, most)).round().clip(0, 255).astype("uint8"))
 
 
-def spread(x):
-    """Root mean square around each block of 4x4."""
-    return F.avg_pool2d(F.avg_pool2d(x.square(), 4), 3, 1, 1).sqrt()
-
-
 def seen(x, d):
-    """What is seen of d, levels: coarse luma where a picture is smooth, over its texture and over the grain that is drawn;
-    coarse colour everywhere; what is no grain, and level lines."""
-    texture, luma = 255 * rooted_around(spread_of(x)), luma_of(d)
-    grain = spread(luma - blur(luma, 1.0))
-    strokes = (spread(blur(luma, 1.2)) / (0.45 + 0.6 * texture + 0.25 * grain) - 0.6).clamp_min(0).square() * (texture < 2.6)
-    colour = 0
-    for plane, factor, least in ((2, 0.564, 2.5), (0, 0.713, 1.8)):
-        drawn = spread(blur(factor * (d[:, plane:plane + 1] - luma), 1.5))
-        colour = colour + (drawn / (least + 0.5 * texture) - 0.5).clamp_min(0).square()
-    planes, drawn = planes_of(x), planes_of(d / 255)
-    rows = pattern(planes, drawn).mean() / 700 + lines(planes, drawn).mean() * 0.76
-    return 100 * (strokes.mean() + colour.mean() / 2 + rows).item()
+    """What is seen of d, where most of it is: the cube's mean, for the worst places are what is looked at."""
+    return seen_around(x, d).pow(3).mean().item()
 
 
 def latents(picture):
@@ -170,7 +154,7 @@ def figures_of(point, strength, i):
         unit = shipped_perturbation(network_at(point), x, i, way)
     result = scaled(photo, unit, way, AT_PEAK[strength])
     similar = [bench.ms_ssim(a, b) for a, b in zip(bench.planes(photo), bench.planes(result))]
-    row = {"seen": seen(x, 255 * (bench.tensor(result) - x)), "luma": similar[0], "chroma": sum(similar[1:]) / 2}
+    row = {"seen": seen(x, bench.tensor(result) - x), "luma": similar[0], "chroma": sum(similar[1:]) / 2}
     for picture, name in ((photo, "size"), (result, "result size")):
         row[name] = len(bench.encoded(picture, "JPEG", quality=85).getvalue())
     for attack in attacks_of(strength):
@@ -186,7 +170,7 @@ def rows_of(strength, figures):
     """How far each row is above the bar, in hundredths, and what is seen."""
     mean = bench.mean_of(figures)
     _, luma, chroma, least, _, _ = bench.BAR[strength]
-    rows = {"seen": mean["seen"], "growth": 10 - 100 * (mean["result size"] / mean["size"] - 1),
+    rows = {"seen": 20 * mean["seen"] ** (1 / 3), "growth": 10 - 100 * (mean["result size"] / mean["size"] - 1),
             "luma": 100 * ((1 - luma) / (1 - mean["luma"]) - 1), "chroma": 100 * ((1 - chroma) / (1 - mean["chroma"]) - 1)}
     for name in encoders:
         plain = mean["none", name]

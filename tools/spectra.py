@@ -42,6 +42,7 @@ def left_of(level):
 
 
 BASIS, SEEN = basis_of(), just_seen()
+BELL = (math.pi * (torch.arange(SIDE) + 0.5) / SIDE).sin().square()  # of a window, as what overlaps adds up to 1
 
 
 def spectra(plane):
@@ -76,10 +77,22 @@ def hiding(luma):
     return near.view(own.shape).sqrt() + placed(SEEN, luma.device)
 
 
-def companded(drawn, luma, level=1):
-    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines level."""
+def between_windows(values):
+    """A plane of what windows have, [picture, 1, row, column], one going over into the next as they overlap."""
+    bell = placed(BELL, values.device)
+    size = [(windows + 1) * SIDE // 2 for windows in values.shape[2:]]
+    laid = values.flatten(1)[:, None] * (bell[:, None] * bell).flatten()[:, None]
+    edge = SIDE // 2
+    return F.fold(laid, size, SIDE, stride=edge)[:, :, edge:-edge, edge:-edge]
+
+
+def companded(drawn, luma, level=1, ceiling=math.inf):
+    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines level.  And what
+    all of it has to be multiplied by, so that nowhere much more than the ceiling is left of its root mean square."""
     with torch.no_grad():
         hides = hiding(luma)
     coefficients = spectra(drawn)
-    gain = placed(left_of(level), luma.device) * (hides.square() / (power(coefficients) + NOTHING)) ** ((1 - KEPT) / 2)
-    return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2))
+    of_drawn = power(coefficients)
+    gain = placed(left_of(level), luma.device) * (hides.square() / (of_drawn + NOTHING)) ** ((1 - KEPT) / 2)
+    mean = of_drawn.sum((4, 5)) / (SIDE // 2) ** 2
+    return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2)), between_windows((1 + mean / ceiling ** 2).rsqrt())

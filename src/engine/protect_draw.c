@@ -19,6 +19,13 @@ ENGINE_CLONES void draw_hidden(float *restrict values, const float *restrict mas
         values[i] *= mask[i];
 }
 
+ENGINE_CLONES void draw_gained(float *restrict values, const float *restrict gains, size_t count)
+{
+    for (size_t i = 0; i < count / draw_colors; i++)
+        for (unsigned color = 0; color < draw_colors; color++)
+            values[i * draw_colors + color] *= gains[i];
+}
+
 ENGINE_CLONES void draw_softened(float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)

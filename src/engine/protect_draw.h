@@ -19,6 +19,9 @@ void draw_unpacked(const float *raw, size_t places, float *values);
 /* values * mask */
 void draw_hidden(float *values, const float *mask, size_t count);
 
+/* values * the gain of their pixel */
+void draw_gained(float *values, const float *gains, size_t count);
+
 /* Values of any size to -1..1: v / sqrt(1 + v²). */
 void draw_softened(float *values, size_t count);
 

@@ -292,7 +292,8 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
     spectra_rows_advance(windows);
     for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
         lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
-    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, run->ends->level, is_first);
+    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, &run->ends->spectra,
+                         is_first);
     for (unsigned i = 0; i < spectra_step; i++) {
         const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
         const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
@@ -302,6 +303,8 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
         draw_recast(rows->outputs[i], luma, before, step_values(run, at));
         colors_pale(run, at, rows->inputs[spectra_step + i], rows->outputs[i]);
         draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
+        spectra_rows_gains(&run->net->spectra, windows, count / spectra_step + 1, i, run->between);
+        draw_gained(rows->outputs[i], run->between, step_values(run, at));
         draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
     }
 }
@@ -445,6 +448,9 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->windows.drawn = piece_take(memory, &size, plane_bytes);
     run->windows.picture = piece_take(memory, &size, plane_bytes);
     run->windows.companded = piece_take(memory, &size, plane_bytes);
+    const size_t gain_bytes = run->windows.stride / spectra_step * sizeof(float);
+    run->windows.upper = piece_take(memory, &size, gain_bytes);
+    run->windows.lower = piece_take(memory, &size, gain_bytes);
     const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
     run->row_colors = piece_take(memory, &size, color_bytes);
     return size;

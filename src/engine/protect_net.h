@@ -74,9 +74,9 @@ struct net_ends {
     void *data;
     enum net_network network; /* which one is run */
     float amplitude;          /* how far what is drawn moves what is looked at next, where the mask is 1 */
-    float blue;  /* how many times as much is drawn of blue against yellow where the mask is low */
-    float level; /* how much is left of level lines */
-    float pale;  /* how much of colour along rows is left out where the mask is low */
+    float blue; /* how many times as much is drawn of blue against yellow where the mask is low */
+    float pale; /* how much of colour along rows is left out where the mask is low */
+    struct spectra_way spectra;
 };
 
 /* Runs a network over rows x columns blocks.  NO_MEMORY. */

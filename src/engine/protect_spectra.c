@@ -25,6 +25,8 @@ void spectra_init(struct spectra *spectra)
             spectra->just_seen[bin][across] = (float)(just_seen * (1 + cycles / finer));
         }
     }
+    for (unsigned place = 0; place < spectra_step; place++)
+        spectra->shares[place] = (float)pow(sin(pi * (place + .5) / spectra_side), 2);
 }
 
 /* Half of a window's line, and a place of memory where one lies. */
@@ -174,11 +176,10 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
 /* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers.  What
  * is of the lowest frequency across and any but the lowest down is level lines, which are seen before all
  * else. */
-SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], float level, struct window *drawn)
+SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], const half_line power[spectra_bins],
+                                   float level, struct window *drawn)
 {
     enum { roots = 5 };
-    half_line power[spectra_bins];
-    window_power(drawn, power);
     for (unsigned bin = 0; bin < spectra_bins; bin++) {
         half_line gain = hides[bin] * hides[bin] / (power[bin] + nothing);
         for (unsigned root = 0; root < roots; root++)
@@ -191,10 +192,23 @@ SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], float le
     }
 }
 
-ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture,
-                                   size_t stride, size_t windows, float level, float *sums)
+/* What leaves a root mean square of no more than the ceiling; where there is much less it is 1. */
+SPECTRA_INLINE float window_gain(const half_line power[spectra_bins], float ceiling)
 {
-    half_line waves[spectra_side], hides[spectra_bins];
+    half_line sums = {0};
+    float sum = 0;
+    for (unsigned bin = 0; bin < spectra_bins; bin++)
+        sums += power[bin];
+    for (unsigned bin = 0; bin < spectra_bins; bin++)
+        sum += sums[bin];
+    return 1 / sqrtf(1 + sum / (spectra_step * spectra_step * ceiling * ceiling));
+}
+
+ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture,
+                                   size_t stride, size_t windows, const struct spectra_way *way, float *sums,
+                                   float *gains)
+{
+    half_line waves[spectra_side], hides[spectra_bins], power[spectra_bins];
     for (unsigned place = 0; place < spectra_step; place++) {
         for (unsigned bin = 0; bin < spectra_bins; bin++) {
             waves[place][bin] = spectra->waves[bin][place];
@@ -207,7 +221,9 @@ ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *d
         window_take(spectra, waves, picture + first, stride, &window);
         window_hides(spectra, &window, hides);
         window_take(spectra, waves, drawn + first, stride, &window);
-        window_compand(hides, level, &window);
+        window_power(&window, power);
+        gains[i] = window_gain(power, way->ceiling);
+        window_compand(hides, power, way->level, &window);
         lines_across(spectra, &window);
         lines_down(spectra, &window, stride, sums + first);
     }
@@ -223,24 +239,40 @@ void spectra_rows_advance(struct spectra_rows *rows)
     plane_advance(rows, rows->drawn);
     plane_advance(rows, rows->picture);
     plane_advance(rows, rows->companded);
+    float *above = rows->upper;
+    rows->upper = rows->lower;
+    rows->lower = above;
 }
 
 /* Windows that begin at a row of those at hand. */
 static void windows_add(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
-                        unsigned place, float level)
+                        unsigned place, const struct spectra_way *way, float *gains)
 {
     spectra_compand(spectra, spectra_row(rows, rows->drawn, place), spectra_row(rows, rows->picture, place),
-                    rows->stride, windows, level, spectra_row(rows, rows->companded, place));
+                    rows->stride, windows, way, spectra_row(rows, rows->companded, place), gains);
 }
 
 void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
-                          float level, bool is_first)
+                          const struct spectra_way *way, bool is_first)
 {
     const size_t row_bytes = rows->stride * sizeof *rows->companded;
     memset(spectra_row(rows, rows->companded, spectra_side), 0, spectra_step * row_bytes);
     if (is_first) {
         memset(rows->companded, 0, spectra_side * row_bytes);
-        windows_add(spectra, rows, windows, 0, level);
+        windows_add(spectra, rows, windows, 0, way, rows->upper);
     }
-    windows_add(spectra, rows, windows, spectra_step, level);
+    windows_add(spectra, rows, windows, spectra_step, way, rows->lower);
+}
+
+ENGINE_CLONES void spectra_rows_gains(const struct spectra *spectra, const struct spectra_rows *rows,
+                                      size_t windows, unsigned row, float *gains)
+{
+    const float share = spectra->shares[row];
+    for (size_t window = 0; window + 1 < windows; window++, gains += spectra_step) {
+        const float *upper = rows->upper + window, *lower = rows->lower + window;
+        const float here = upper[0] + share * (lower[0] - upper[0]);
+        const float next = upper[1] + share * (lower[1] - upper[1]);
+        for (unsigned place = 0; place < spectra_step; place++)
+            gains[place] = here + spectra->shares[place] * (next - here);
+    }
 }

@@ -4,7 +4,8 @@
  * strokes.  So in windows of 16x16 pixels, every half of which another begins, luma is taken
  * apart into 8x8 frequencies, and of what was drawn every amplitude is taken to the
  * power of fifteen sixteenths; the rest is given by how much of that frequency the picture
- * has, and by what is just seen where it has none.  Of level lines less is left.
+ * has, and by what is just seen where it has none.  Of level lines less is left, and nowhere is
+ * left much more than a strength's ceiling.
  */
 #ifndef ENGINE_PROTECT_SPECTRA_H
 #define ENGINE_PROTECT_SPECTRA_H
@@ -26,6 +27,15 @@ enum {
 struct spectra {
     float waves[spectra_waves][spectra_step];
     float just_seen[spectra_bins][spectra_bins];
+    float shares[spectra_step]; /* of the second of two windows in each pixel of where they lie over one
+                                   another */
+};
+
+/* What a strength asks for. */
+struct spectra_way {
+    float level;   /* how much is left of level lines */
+    float ceiling; /* of the root mean square of what was drawn in a window, which is left with no more than
+                      that */
 };
 
 void spectra_init(struct spectra *spectra);
@@ -33,10 +43,10 @@ void spectra_init(struct spectra *spectra);
 /*
  * Adds to sums what a row of windows makes of drawn over the luma of picture, 0..1.  All are
  * of spectra_side rows, stride values apart.  Where windows lie over one another on all
- * sides, the sum is whole.  level: how much is left of level lines.
+ * sides, the sum is whole.  gains: what each window has to be multiplied by to stay under the ceiling.
  */
 void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture, size_t stride,
-                     size_t windows, float level, float *sums);
+                     size_t windows, const struct spectra_way *way, float *sums, float *gains);
 
 /*
  * The rows of pixels that two rows of windows lie over, planes of luma: what was drawn, the
@@ -46,7 +56,8 @@ enum { spectra_rows_count = spectra_side + spectra_step };
 
 struct spectra_rows {
     float *drawn, *picture, *companded;
-    size_t stride; /* of the rows, in values */
+    float *upper, *lower; /* gains of the two rows of windows */
+    size_t stride;        /* of the rows, in values */
 };
 
 static inline float *spectra_row(const struct spectra_rows *rows, float *plane, unsigned place)
@@ -62,6 +73,14 @@ void spectra_rows_advance(struct spectra_rows *rows);
  * sum from the rows above.  The spectra_step rows in the middle are whole after it.
  */
 void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
-                          float level, bool is_first);
+                          const struct spectra_way *way, bool is_first);
+
+/*
+ * What the pixels of one of the spectra_step rows in the middle have to be multiplied by: the gains of
+ * windows, one going over into the next.  From where the second window begins on, spectra_step gains a window
+ * but the last.
+ */
+void spectra_rows_gains(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
+                        unsigned row, float *gains);
 
 #endif

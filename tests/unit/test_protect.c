@@ -175,7 +175,7 @@ static double unit_half_step(double value, double read)
 }
 
 /*
- * The unit perturbation of the recorded picture is the framework's, for either network, within 2e-5,
+ * The unit perturbation of the recorded picture is the framework's, at each strength, within 2e-5,
  * but for its rounding to small floats.  Read off a grey 16-bit picture, at a scale that moves none by more
  * than a sample may be moved; rounding there counts, too.  Of the power the rounding changes little.
  */
@@ -218,11 +218,12 @@ static void recorded_compare(const float *recorded, enum protect_strength streng
 
 static void test_recorded_output(void)
 {
-    static float recorded[2][recorded_samples];
+    static float recorded[protect_strength_count][recorded_samples];
     CU_ASSERT_EQUAL_FATAL(file_read("tests/unit/protect_recorded.f32", recorded, sizeof recorded),
                           sizeof recorded);
-    recorded_compare(recorded[0], PROTECT_STANDARD);
-    recorded_compare(recorded[1], PROTECT_HIGH);
+    recorded_compare(recorded[0], PROTECT_LOW);
+    recorded_compare(recorded[1], PROTECT_STANDARD);
+    recorded_compare(recorded[2], PROTECT_HIGH);
 }
 
 /* ---- strengths */

@@ -136,7 +136,7 @@ static void sums_fill(const struct net *net, enum net_network network, unsigned 
 {
     struct sums sums = {values, (size_t)columns * net_block_px * 3};
     const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums,
-                                  network,     0.05f,     3,          .5f,       .8f};
+                                  network,     0.05f,     3,          .8f,       {.5f, .3f}};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 

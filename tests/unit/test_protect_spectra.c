@@ -17,11 +17,13 @@ static struct spectra spectra;
 
 static void companded_fill(plane drawn, plane picture, float level, plane sums)
 {
+    const struct spectra_way way = {level, INFINITY};
+    float gains[windows];
     spectra_init(&spectra);
     memset(sums, 0, sizeof(plane));
     for (unsigned row = 0; row < rows; row++) {
         const unsigned y = row * spectra_step;
-        spectra_compand(&spectra, drawn[y], picture[y], width, windows, level, sums[y]);
+        spectra_compand(&spectra, drawn[y], picture[y], width, windows, &way, sums[y], gains);
     }
 }
 
@@ -149,6 +151,30 @@ static void test_level_lines(void)
     CU_ASSERT(power_of(left) < .27 * power_of(all) && power_of(left) > .23 * power_of(all));
 }
 
+/* Where little is drawn nearly all of it stays; where much is no more than the ceiling, and from one to the
+ * other what is left of the pixels goes over without a step. */
+static void test_ceiling(void)
+{
+    enum { spectra_rows = spectra_rows_count };
+    static const struct spectra_way way = {1, .02f};
+    static float drawn[spectra_rows][width], picture[spectra_rows][width], companded[spectra_rows][width];
+    float upper[windows], lower[windows], gains[width];
+    struct spectra_rows planes = {drawn[0], picture[0], companded[0], upper, lower, width};
+    for (unsigned y = 0; y < spectra_rows; y++)
+        for (unsigned x = 0; x < width; x++)
+            drawn[y][x] = (x < width / 2 ? .001f : .5f) * (x / 4 % 2 == 0 ? 1 : -1);
+    spectra_init(&spectra);
+    spectra_rows_compand(&spectra, &planes, windows, &way, true);
+    for (unsigned row = 0; row < spectra_step; row++) {
+        spectra_rows_gains(&spectra, &planes, windows, row, gains);
+        const unsigned last = (windows - 1) * spectra_step - 1;
+        CU_ASSERT(gains[0] > .99f && gains[0] <= 1);
+        CU_ASSERT(gains[last] * .5f > .9f * .02f && gains[last] * .5f <= .02f * 1.1f);
+        for (unsigned x = 1; x <= last; x++)
+            CU_ASSERT(gains[x] <= gains[x - 1] + 1e-3f && gains[x - 1] - gains[x] < .25f);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -156,6 +182,7 @@ int main(void)
         {"amplitudes are taken to the power of fifteen sixteenths", test_power_of_fifteen_sixteenths},
         {"like hides like", test_like_hides_like},
         {"of level lines less is left", test_level_lines},
+        {"nowhere is left much more than the ceiling", test_ceiling},
         {"brightness hides nothing", test_brightness_hides_nothing},
         CU_TEST_INFO_NULL,
     };
