@@ -42,7 +42,8 @@ class Way:
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
-    left of level lines, and left out of colour along rows where the mask is low."""
+    left of level lines, and left out of colour along rows where the mask is low.  And the ceiling of a window's root mean
+    square before the mask; 9 is as good as none, for what is drawn is bounded by 1."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
                  pale, ceiling):
