@@ -6,8 +6,9 @@
  * and pixels of alpha 0 are left alone).  Knows nothing of files, formats or
  * metadata.  Deterministic: the same picture, seed, weights and kind of
  * processor give the same bits.  One thread; all memory is taken by malloc
- * when a plan is made, in proportion to the picture (3 bytes a pixel, a working set of some 8 MiB, and 4.5 KiB
- * a row, or 8 KiB a column where it is four times as high as wide).  Nothing is compiled at run time.
+ * when a plan is made, in proportion to the picture (3 bytes a pixel, a working set of
+ * some 8 MiB, and 4.5 KiB a row, or 8 KiB a column where it is four times as high as
+ * wide).  Nothing is compiled at run time.
  *
  * doc/protection.md says what the engine does and what it may claim to do.
  */

@@ -35,7 +35,7 @@ struct spectra {
 struct spectra_way {
     float level;   /* how much is left of level lines */
     float ceiling; /* of the root mean square of what was drawn in a window, which is left with no more than
-                      that */
+                      that; 9 is as good as none, for what is drawn is bounded by 1 */
 };
 
 void spectra_init(struct spectra *spectra);
