@@ -3,7 +3,6 @@
 src/engine/protect_*.c computes the same; change both together.
 """
 
-
 import numpy
 import torch
 import torch.nn.functional as F
