@@ -58,7 +58,8 @@ LIMITS = {  # bound, multiplier to begin with, its pace
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757, "growth": 1.75},
-    "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3},
+    "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3,
+             "worst": 5},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
     "sd15": {"none": 0.338, "cut": 0.276, "half": 0.240, "blurred": 0.262, "jpeg": 0.290, "webp": 0.276},
