@@ -96,7 +96,7 @@ static enum init_verdict secret_say(struct init *init, const char *path, enum iw
 static enum init_verdict step_signing_keys(struct init *init)
 {
     const char *path = init->config.store_signing_keys_file, *id;
-    return secret_say(init, path, presign_keys_generate(init->ctl->context, path, false, &id));
+    return secret_say(init, path, presign_keys_generate(init->ctl->context, path, &id));
 }
 
 static enum init_verdict step_sealing_key(struct init *init)

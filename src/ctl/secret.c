@@ -3,23 +3,52 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "service/presign.h"
 #include "service/sealing.h"
 
-static enum ctl_exit signing_run(struct ctl *ctl)
+enum { after_usual_s = 60, after_most_s = 86400 };
+
+static enum ctl_exit signing_made(struct ctl *ctl)
 {
     const char *id;
-    bool is_rotation = ctl_option(ctl, "--rotate") != NULL;
-    enum iw_error error = presign_keys_generate(ctl->context, ctl->arguments[0], is_rotation, &id);
+    enum iw_error error = presign_keys_generate(ctl->context, ctl->arguments[0], &id);
     if (error == IW_TWIN_EXISTS) {
         fprintf(stderr, "imgwardctl: %s is there already; --rotate adds a key to it.\n", ctl->arguments[0]);
         return CTL_FAILED;
     }
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("%s: key %s signs from the next start or reload on%s\n", ctl->arguments[0], id,
-           is_rotation ? "; the one before it is still accepted" : "");
+    printf("%s: key %s signs from the next start or reload on\n", ctl->arguments[0], id);
     return CTL_DONE;
+}
+
+static enum ctl_exit signing_rotated(struct ctl *ctl, int64_t from_s)
+{
+    const char *id;
+    char from[clock_iso_size];
+    if (presign_keys_rotate(ctl->context, ctl->arguments[0], from_s, &id) != IW_OK)
+        return ctl_failed(ctl);
+    clock_iso(from_s * 1000, from);
+    printf("%s: key %s is accepted from the next start or reload on and signs from %s on; the one that signs "
+           "now is "
+           "still accepted\n",
+           ctl->arguments[0], id, from);
+    return CTL_DONE;
+}
+
+static enum ctl_exit signing_run(struct ctl *ctl)
+{
+    int64_t after_s;
+    bool is_rotation = ctl_option(ctl, "--rotate") != NULL;
+    if (!ctl_option_integer(ctl, "--after", 0, after_most_s, after_usual_s, &after_s))
+        return CTL_FAILED;
+    if (is_rotation)
+        return signing_rotated(ctl, clock_now_ms() / 1000 + after_s);
+    if (ctl_option(ctl, "--after") == NULL)
+        return signing_made(ctl);
+    fprintf(stderr, "imgwardctl: --after goes with --rotate: a first key signs at once.\n");
+    return CTL_FAILED;
 }
 
 static enum ctl_exit sealing_run(struct ctl *ctl)
@@ -41,8 +70,11 @@ const struct ctl_command ctl_commands_secret[] = {
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--rotate", NULL,
-                  "Adds a new first key to the file and keeps the one that signed so far."}},
+     .options =
+         {{"--rotate", NULL, "Adds a key to the file that will sign, and keeps the one that signs now."},
+          {"--after", "SECONDS",
+           "When the new key begins to sign (60): by then every process, on every host, must have been "
+           "reloaded with the file, for others refuse what it signs."}},
      .help = "Makes the file of the keys that sign upload and download URLs (store.signing_keys_file).",
      .run = signing_run},
     {.words = {"secret", "sealing"},

@@ -22,27 +22,48 @@ enum {
     signed_size = 256
 };
 
-struct signing_key {
-    char id[key_id_max + 1];
-    uint8_t secret[key_bytes];
+/* Which keys there are, in the order of the file, and since when (seconds since 1970) each may sign. */
+struct key_list {
+    struct {
+        char id[key_id_max + 1];
+        int64_t from_s;
+    } keys[presign_keys_max];
+    unsigned count;
 };
 
 struct key_file {
-    struct signing_key keys[presign_keys_max];
-    unsigned count;
+    struct key_list list;
+    uint8_t secrets[presign_keys_max][key_bytes];
 };
 
 struct presign {
-    struct {
-        char id[key_id_max + 1];
-        struct crypto_mac *mac;
-    } keys[presign_keys_max];
-    unsigned count;
+    struct key_list list;
+    struct crypto_mac *macs[presign_keys_max];
     char *public_url;
     int64_t upload_url_s;
     int64_t download_url_s;
     int64_t upload_max_bytes;
 };
+
+/* ---- Lists of keys ---- */
+
+/* The place of the key of this id, or the count. */
+static unsigned key_find(const struct key_list *list, const char *id)
+{
+    unsigned i = 0;
+    while (i < list->count && strcmp(list->keys[i].id, id) != 0)
+        i++;
+    return i;
+}
+
+/* The one that signs now: the first whose time has come, or else the last. */
+static unsigned key_signing(const struct key_list *list)
+{
+    unsigned i = 0;
+    while (i + 1 < list->count && list->keys[i].from_s * 1000 > clock_now_ms())
+        i++;
+    return i;
+}
 
 /* ---- The file of keys ---- */
 
@@ -56,30 +77,25 @@ static bool id_is_good(const char *id, size_t length)
     return true;
 }
 
-static const struct signing_key *key_find(const struct key_file *file, const char *id)
+/* Takes one line, which is cut at its colons, into the list; NULL, or why not. */
+static const char *line_take(struct key_file *file, char *line)
 {
-    for (unsigned i = 0; i < file->count; i++)
-        if (strcmp(file->keys[i].id, id) == 0)
-            return &file->keys[i];
-    return NULL;
-}
-
-/* Takes one line into the list; NULL, or why not. */
-static const char *line_take(struct key_file *file, const char *line)
-{
-    struct signing_key key = {.id = ""};
-    const char *colon = strchr(line, ':');
-    if (colon == NULL || !id_is_good(line, (size_t)(colon - line)))
+    struct key_list *list = &file->list;
+    char *secret = strchr(line, ':'), *from = secret != NULL ? strchr(secret + 1, ':') : NULL;
+    if (secret == NULL || !id_is_good(line, (size_t)(secret - line)))
         return "must be an id of 1 to 16 letters and digits, a colon, and 64 hexadecimal digits";
-    memcpy(key.id, line, (size_t)(colon - line));
-    if (strlen(colon + 1) != 2 * key_bytes || !crypto_hex_read(colon + 1, key.secret, key_bytes))
-        return "must hold 64 hexadecimal digits behind the colon";
-    if (key_find(file, key.id) != NULL)
+    *secret++ = '\0';
+    if (from != NULL)
+        *from++ = '\0';
+    if (key_find(list, line) < list->count)
         return "has an id that stands there already";
-    if (file->count == presign_keys_max)
+    if (list->count == presign_keys_max)
         return "is one key too many";
-    file->keys[file->count++] = key;
-    crypto_wipe(&key, sizeof key);
+    if (strlen(secret) != 2 * key_bytes || !crypto_hex_read(secret, file->secrets[list->count], key_bytes))
+        return "must hold 64 hexadecimal digits behind the colon";
+    if (from != NULL && !text_integer(from, 0, INT64_MAX / 1000, &list->keys[list->count].from_s))
+        return "must end with the key, or with a colon and the seconds since 1970 from which it signs";
+    memcpy(list->keys[list->count++].id, line, strlen(line) + 1);
     return NULL;
 }
 
@@ -107,7 +123,7 @@ static enum iw_error file_load(struct context *context, const char *path, char *
 static enum iw_error text_parse(struct context *context, const char *path, char *text, struct key_file *file)
 {
     int number = 0;
-    file->count = 0;
+    *file = (struct key_file){.list = {.count = 0}};
     for (char *line = text, *next; line != NULL; line = next) {
         next = strchr(line, '\n');
         if (next != NULL)
@@ -119,7 +135,7 @@ static enum iw_error text_parse(struct context *context, const char *path, char 
         if (why != NULL)
             return context_fail(context, IW_CONFIG_INVALID, "%s:%d: the line %s.", path, number, why);
     }
-    if (file->count == 0)
+    if (file->list.count == 0)
         return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s hold no key.", path);
     return IW_OK;
 }
@@ -134,6 +150,18 @@ static enum iw_error key_file_read(struct context *context, const char *path, st
     return error;
 }
 
+/* One line; what signs from the beginning needs no time. */
+static bool key_write(struct arena *arena, int descriptor, const struct key_file *file, unsigned i)
+{
+    const char *id = file->list.keys[i].id;
+    int64_t from_s = file->list.keys[i].from_s;
+    char *hex = crypto_hex(arena, file->secrets[i], key_bytes);
+    int length = from_s == 0 ? dprintf(descriptor, "%s:%s\n", id, hex)
+                             : dprintf(descriptor, "%s:%s:%" PRId64 "\n", id, hex, from_s);
+    crypto_wipe(hex, 2 * key_bytes);
+    return length > 0;
+}
+
 /* Writes a new file whole: a file beside it, then a link (must not exist) or a rename. */
 static enum iw_error key_file_write(struct context *context, const char *path, const struct key_file *file,
                                     bool is_replacing)
@@ -144,11 +172,8 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
     if (descriptor < 0)
         return context_fail(context, IW_IO_FAILED, "%s: %s.", fresh, strerror(errno));
     bool is_written = true;
-    for (unsigned i = 0; i < file->count; i++) {
-        char *hex = crypto_hex(context->arena, file->keys[i].secret, key_bytes);
-        is_written = dprintf(descriptor, "%s:%s\n", file->keys[i].id, hex) > 0 && is_written;
-        crypto_wipe(hex, 2 * key_bytes);
-    }
+    for (unsigned i = 0; i < file->list.count; i++)
+        is_written = key_write(context->arena, descriptor, file, i) && is_written;
     /* The service's user must still be able to read what root has rotated. */
     if (is_replacing && stat(path, &before) == 0)
         is_written = fchown(descriptor, before.st_uid, before.st_gid) == 0 &&
@@ -164,22 +189,41 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
                         strerror(why));
 }
 
-enum iw_error presign_keys_generate(struct context *context, const char *path, bool is_rotation,
-                                    const char **new_id)
+/* A file of a new key and of the old list's that signs now, if there is one. */
+static enum iw_error key_add(struct context *context, const char *path, const struct key_file *old,
+                             int64_t from_s, const char **new_id)
 {
-    struct key_file old = {.count = 0}, fresh = {.count = 1};
-    if (is_rotation && key_file_read(context, path, &old) != IW_OK)
-        return context->error;
+    struct key_file fresh = {.list = {.count = 1, .keys = {{.from_s = from_s}}}};
+    char *id = fresh.list.keys[0].id;
     do {
-        snprintf(fresh.keys[0].id, sizeof fresh.keys[0].id, "%08" PRIx32, (uint32_t)crypto_random_u64());
-    } while (key_find(&old, fresh.keys[0].id) != NULL);
-    crypto_random(fresh.keys[0].secret, key_bytes);
-    if (old.count > 0)
-        fresh.keys[fresh.count++] = old.keys[0];
-    *new_id = arena_text(context->arena, fresh.keys[0].id);
-    enum iw_error error = key_file_write(context, path, &fresh, is_rotation);
-    crypto_wipe(&old, sizeof old);
+        snprintf(id, key_id_max + 1, "%08" PRIx32, (uint32_t)crypto_random_u64());
+    } while (key_find(&old->list, id) < old->list.count);
+    crypto_random(fresh.secrets[0], key_bytes);
+    if (old->list.count > 0) {
+        unsigned signing = key_signing(&old->list);
+        fresh.list.keys[fresh.list.count] = old->list.keys[signing];
+        memcpy(fresh.secrets[fresh.list.count++], old->secrets[signing], key_bytes);
+    }
+    *new_id = arena_text(context->arena, id);
+    enum iw_error error = key_file_write(context, path, &fresh, old->list.count > 0);
     crypto_wipe(&fresh, sizeof fresh);
+    return error;
+}
+
+enum iw_error presign_keys_generate(struct context *context, const char *path, const char **new_id)
+{
+    const struct key_file none = {.list = {.count = 0}};
+    return key_add(context, path, &none, 0, new_id);
+}
+
+enum iw_error presign_keys_rotate(struct context *context, const char *path, int64_t from_s,
+                                  const char **new_id)
+{
+    struct key_file old;
+    enum iw_error error = key_file_read(context, path, &old);
+    if (error == IW_OK)
+        error = key_add(context, path, &old, from_s, new_id);
+    crypto_wipe(&old, sizeof old);
     return error;
 }
 
@@ -187,7 +231,7 @@ enum iw_error presign_keys_generate(struct context *context, const char *path, b
 
 enum iw_error presign_new(struct context *context, const struct config *config, struct presign **presign)
 {
-    struct key_file file = {.count = 0};
+    struct key_file file;
     enum iw_error error = key_file_read(context, config->store_signing_keys_file, &file);
     if (error != IW_OK)
         return error;
@@ -199,11 +243,9 @@ enum iw_error presign_new(struct context *context, const struct config *config, 
     made->upload_url_s = config->store_upload_url_s;
     made->download_url_s = config->store_download_url_s;
     made->upload_max_bytes = config->store_upload_max_bytes;
-    made->count = file.count;
-    for (unsigned i = 0; i < file.count; i++) {
-        memcpy(made->keys[i].id, file.keys[i].id, sizeof made->keys[i].id);
-        made->keys[i].mac = crypto_mac_new(file.keys[i].secret, key_bytes);
-    }
+    made->list = file.list;
+    for (unsigned i = 0; i < file.list.count; i++)
+        made->macs[i] = crypto_mac_new(file.secrets[i], key_bytes);
     crypto_wipe(&file, sizeof file);
     *presign = made;
     return IW_OK;
@@ -213,8 +255,8 @@ void presign_free(struct presign *presign)
 {
     if (presign == NULL)
         return;
-    for (unsigned i = 0; i < presign->count; i++)
-        crypto_mac_free(presign->keys[i].mac);
+    for (unsigned i = 0; i < presign->list.count; i++)
+        crypto_mac_free(presign->macs[i]);
     free(presign->public_url);
     free(presign);
 }
@@ -240,10 +282,10 @@ static const char *signature_make(const struct presign *presign, struct arena *a
     uint8_t digest[sha256_bytes];
     int length = snprintf(text, sizeof text, "imgward-url-1\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%s",
                           method == PRESIGN_PUT ? "PUT" : "GET", key_text, expires_s, max_bytes,
-                          presign->keys[key].id);
+                          presign->list.keys[key].id);
     if (length < 0 || (size_t)length >= sizeof text)
         abort(); /* The pieces are bounded; a cut text must never be signed. */
-    crypto_mac_sign(presign->keys[key].mac, text, (size_t)length, digest);
+    crypto_mac_sign(presign->macs[key], text, (size_t)length, digest);
     return crypto_base64url(arena, digest, sizeof digest);
 }
 
@@ -251,20 +293,22 @@ const char *presign_upload_url(const struct presign *presign, struct arena *aren
                                int64_t expires_s, int64_t max_bytes)
 {
     char text[filekey_size];
+    unsigned signing = key_signing(&presign->list);
     filekey_print(key, text);
     return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&m=%" PRId64 "&k=%s&s=%s", presign->public_url, text,
-                        expires_s, max_bytes, presign->keys[0].id,
-                        signature_make(presign, arena, 0, PRESIGN_PUT, text, expires_s, max_bytes));
+                        expires_s, max_bytes, presign->list.keys[signing].id,
+                        signature_make(presign, arena, signing, PRESIGN_PUT, text, expires_s, max_bytes));
 }
 
 const char *presign_download_url(const struct presign *presign, struct arena *arena,
                                  const struct filekey *key, int64_t expires_s)
 {
     char text[filekey_size];
+    unsigned signing = key_signing(&presign->list);
     filekey_print(key, text);
     return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&k=%s&s=%s", presign->public_url, text, expires_s,
-                        presign->keys[0].id,
-                        signature_make(presign, arena, 0, PRESIGN_GET, text, expires_s, 0));
+                        presign->list.keys[signing].id,
+                        signature_make(presign, arena, signing, PRESIGN_GET, text, expires_s, 0));
 }
 
 /* ---- Checking ---- */
@@ -321,15 +365,13 @@ static bool signature_matches(const struct presign *presign, struct arena *arena
                               const char *key_text, const struct parameters *parameters,
                               const struct presign_grant *grant)
 {
-    for (unsigned i = 0; i < presign->count; i++) {
-        if (strcmp(presign->keys[i].id, parameters->values[2]) != 0)
-            continue;
-        const char *wanted =
-            signature_make(presign, arena, i, method, key_text, grant->expires_s, grant->max_bytes);
-        return strlen(parameters->values[3]) == signature_length &&
-               crypto_equal(wanted, parameters->values[3], signature_length);
-    }
-    return false;
+    unsigned key = key_find(&presign->list, parameters->values[2]);
+    if (key == presign->list.count)
+        return false;
+    const char *wanted =
+        signature_make(presign, arena, key, method, key_text, grant->expires_s, grant->max_bytes);
+    return strlen(parameters->values[3]) == signature_length &&
+           crypto_equal(wanted, parameters->values[3], signature_length);
 }
 
 static bool key_is_upload(const struct filekey *key)

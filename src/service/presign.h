@@ -10,9 +10,11 @@
  * exactly once, and nothing else beside them.
  *
  * The keys come from the configuration's store.signing_keys_file, one
- * `id:64 hex digits` a line: the first signs, all are accepted, which is how a
- * key is rotated without breaking the URLs that are out.  Knows neither the
- * database nor the files; a full URL must never be logged.
+ * `id:64 hex digits` a line, or `id:64 hex digits:FROM` with seconds since 1970.
+ * The first whose time has come signs, all are accepted.  So a key is rotated
+ * without breaking the URLs that are out, and whoever signs with a new one does
+ * so when every process has it.  Knows neither the database nor the files; a
+ * full URL must never be logged.
  */
 #ifndef SERVICE_PRESIGN_H
 #define SERVICE_PRESIGN_H
@@ -75,12 +77,17 @@ enum iw_error presign_verify(const struct presign *presign, struct context *cont
                              int64_t at_ms, struct presign_grant *grant) IW_MUST_USE;
 
 /*
- * Writes a file of keys, mode 0600, whole or not at all.  Without rotation the
- * file must not exist (TWIN_EXISTS); with it a fresh key becomes the first, the
- * one that signed until now stays accepted, older ones are dropped.  new_id is
- * the arena's.
+ * Writes a file of one new key, mode 0600, whole or not at all.  TWIN_EXISTS
+ * when there is such a file.  new_id is the arena's.
  */
-enum iw_error presign_keys_generate(struct context *context, const char *path, bool is_rotation,
+enum iw_error presign_keys_generate(struct context *context, const char *path,
                                     const char **new_id) IW_MUST_USE;
+
+/*
+ * Replaces a file of keys, whole or not at all: a new one that signs from from_s
+ * on comes first, the one that signs now stays, others are dropped.
+ */
+enum iw_error presign_keys_rotate(struct context *context, const char *path, int64_t from_s,
+                                  const char **new_id) IW_MUST_USE;
 
 #endif

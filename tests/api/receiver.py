@@ -89,9 +89,11 @@ class Receiver:
             if answer == "hang":
                 with self.changed:
                     self.changed.wait_for(lambda: self.released.is_set() or delivery.path in self.let_gone, 300)
+                self.shut(delivery)
                 return
             status, headers, body, *pause = answer
             time.sleep(*pause or (0,))
+            self.shut(delivery)
             handler.send_response(status)
             for name, value in headers.items():
                 handler.send_header(name, value)
@@ -101,10 +103,12 @@ class Receiver:
             handler.wfile.write(body)
         except OSError:
             pass
-        finally:
-            with self.changed:
-                self.open[delivery.path] -= 1
-                self.changed.notify_all()
+
+    def shut(self, delivery):
+        """It waits no longer; before the answer goes out, for the sender may come with the next one as soon as it has it."""
+        with self.changed:
+            self.open[delivery.path] -= 1
+            self.changed.notify_all()
 
     def let_go(self, path):
         """What hangs there ends without an answer."""

@@ -272,7 +272,7 @@ def test_nobody_reaches_the_store_by_its_internal_path(client, stack):
 def test_two_signing_keys_live_side_by_side(client, stack, slot, jpeg):
     """After a rotation a URL of the old key still works and new URLs are of the new one."""
     path = re.search(r"signing_keys_file = (.*)", open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read())[1]
-    stack.ctl("secret", "signing", "--rotate", path)
+    stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
     stack.reload()
     assert client.upload(slot[1], jpeg).status == 201
     fresh = client.create().data["files"][0]["uploadUrl"]

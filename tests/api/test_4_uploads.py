@@ -38,7 +38,7 @@ def signing_key(stack):
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         path = re.search(r"signing_keys_file = (.*)", file.read())[1]
     with open(path, encoding="utf-8") as file:
-        name, secret = file.readline().strip().split(":")
+        name, secret = file.readline().strip().split(":")[:2]
     return name, bytes.fromhex(secret)
 
 
@@ -830,7 +830,7 @@ def test_the_command_that_makes_signing_keys(stack, tmp_path):
         assert os.stat(path).st_mode & 0o777 == 0o600
         with open(path, encoding="ascii") as file:
             lines = file.read().splitlines()
-        assert all(re.fullmatch(r"[0-9a-f]{8}:[0-9a-f]{64}", line) for line in lines), lines
+        assert all(re.fullmatch(r"[0-9a-f]{8}:[0-9a-f]{64}(:[0-9]{10})?", line) for line in lines), lines
         return lines
 
     told = stack.ctl("secret", "signing", path)
@@ -839,11 +839,17 @@ def test_the_command_that_makes_signing_keys(stack, tmp_path):
     with pytest.raises(RuntimeError, match="--rotate"):
         stack.ctl("secret", "signing", path)
     assert keys() == first
+    with pytest.raises(RuntimeError, match="--after"):
+        stack.ctl("secret", "signing", "--after", "5", str(tmp_path / "other"))
     for _ in range(2):
         before = keys()
-        stack.ctl("secret", "signing", "--rotate", path)
+        stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
         after = keys()
         assert len(after) == 2 and after[1] == before[0] and after[0] not in before
+    told = stack.ctl("secret", "signing", "--rotate", path)
+    waiting = keys()
+    assert waiting[1] == after[0] and 50 < int(waiting[0].split(":")[2]) - time.time() < 61, "a minute to reload all"
+    assert time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(waiting[0].split(":")[2]))) in told
     with pytest.raises(RuntimeError):
         stack.ctl("secret", "signing", "--rotate", str(tmp_path / "none"))
 
@@ -853,7 +859,7 @@ def test_a_rotated_out_key_is_no_longer_accepted(stack, signer, nobody, order, j
         path = re.search(r"signing_keys_file = (.*)", file.read())[1]
     url = signer.put(order.key())
     for expected in (201, 403):
-        stack.ctl("secret", "signing", "--rotate", path)
+        stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
         stack.reload()
         answer = nobody.upload(url, jpeg)
         assert answer.status == expected, answer

@@ -344,13 +344,13 @@ static void test_keys_rotate(void)
     struct presign_grant grant;
     const char *id, *again;
     test_begin();
-    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), true, &id), IW_CONFIG_INVALID);
+    CU_ASSERT_EQUAL(presign_keys_rotate(&context, keys_path(), 0, &id), IW_CONFIG_INVALID);
     context_fresh();
-    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), false, &id), IW_OK);
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), &id), IW_OK);
     struct stat facts;
     CU_ASSERT(stat(keys_path(), &facts) == 0 && (facts.st_mode & 0777) == 0600);
     context_fresh();
-    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), false, &again), IW_TWIN_EXISTS);
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), &again), IW_TWIN_EXISTS);
     const char *urls[3];
     for (int i = 0; i < 3; i++) {
         struct presign *presign = presign_of(NULL);
@@ -360,9 +360,56 @@ static void test_keys_rotate(void)
                             before + 1 >= i ? IW_OK : IW_URL_SIGNATURE_INVALID);
         presign_free(presign);
         context_fresh();
-        CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), true, &id), IW_OK);
+        CU_ASSERT_EQUAL(presign_keys_rotate(&context, keys_path(), 0, &id), IW_OK);
     }
     CU_ASSERT_EQUAL(files_count(), 1);
+    test_end();
+}
+
+/* Whether a URL made with the keys of the file now is one of this key. */
+static bool signs_now(const char *id)
+{
+    struct presign *presign = presign_of(NULL);
+    const char *url = presign_upload_url(presign, arena, &upload_key, 1900000000, 10);
+    bool is_of_key = strstr(url, arena_printf(arena, "&k=%s&", id)) != NULL;
+    presign_free(presign);
+    return is_of_key;
+}
+
+static void test_a_key_is_accepted_before_it_signs(void)
+{
+    struct presign_grant grant;
+    int64_t now_s = clock_now_ms() / 1000;
+    test_begin();
+    keys_write(arena_printf(arena, "new:" HEX_A ":%lld\nold:" HEX_B "\n", (long long)now_s + 600), 0600);
+    CU_ASSERT(signs_now("old"));
+    clock_offset_set_s(601); /* a process that has the key already */
+    struct presign *ahead = presign_of(NULL);
+    const char *url = presign_download_url(ahead, arena, &result_key, 1900000000);
+    CU_ASSERT(strstr(url, "&k=new&") != NULL);
+    clock_offset_set_s(0);
+    struct presign *behind = presign_of(NULL);
+    CU_ASSERT_EQUAL(url_verify(behind, PRESIGN_GET, url, 1, &grant), IW_OK);
+    keys_write(arena_printf(arena, "new:" HEX_A ":%lld\n", (long long)now_s + 600), 0600);
+    CU_ASSERT(signs_now("new")); /* there is no other */
+    presign_free(behind);
+    presign_free(ahead);
+    test_end();
+}
+
+static void test_a_rotation_keeps_the_key_that_signs(void)
+{
+    const char *first, *waiting, *last;
+    int64_t now_s = clock_now_ms() / 1000;
+    test_begin();
+    CU_ASSERT_EQUAL(presign_keys_generate(&context, keys_path(), &first), IW_OK);
+    CU_ASSERT_EQUAL(presign_keys_rotate(&context, keys_path(), now_s + 600, &waiting), IW_OK);
+    CU_ASSERT(signs_now(first));
+    CU_ASSERT_EQUAL(presign_keys_rotate(&context, keys_path(), now_s + 900, &last), IW_OK);
+    CU_ASSERT(signs_now(first));
+    clock_offset_set_s(901);
+    CU_ASSERT(signs_now(last));
+    clock_offset_set_s(0);
     test_end();
 }
 
@@ -374,6 +421,10 @@ static void test_bad_key_files_are_refused_without_telling_the_key(void)
                                       ":" HEX_A "\n",
                                       "k1:" HEX_A "0\n",
                                       "k1:0" HEX_A "\n",
+                                      "k1:" HEX_A ":\n",
+                                      "k1:" HEX_A ":soon\n",
+                                      "k1:" HEX_A ":-1\n",
+                                      "k1:" HEX_A ":1:1\n",
                                       "k1:" HEX_A "\nk1:" HEX_B "\n",
                                       "k 1:" HEX_A "\n",
                                       "k&1:" HEX_A "\n",
@@ -866,6 +917,8 @@ int main(void)
         {"no altered url is let through", test_no_altered_url_is_let_through},
         {"parameters stand once in any order", test_parameters_stand_once_in_any_order},
         {"keys rotate", test_keys_rotate},
+        {"a key is accepted before it signs", test_a_key_is_accepted_before_it_signs},
+        {"a rotation keeps the key that signs", test_a_rotation_keeps_the_key_that_signs},
         {"bad key files are refused without telling the key",
          test_bad_key_files_are_refused_without_telling_the_key},
         CU_TEST_INFO_NULL,
