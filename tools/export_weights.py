@@ -8,7 +8,8 @@ values); then per network the numbers as binary32: the slopes of the five gates 
 one, the gains of noise, coarse and fine drawer, and how
 much the fine one is shown; and per layer its weights
 [output][input][row][column] and its biases as binary16; then the patterns of grain
-[pattern][row][column][colour] as binary16; at last the SHA-256 of all before.
+[pattern][row][column][colour] as binary16; then the tables of gains
+[strength][gain][light][what hides][what is drawn] as binary16; at last the SHA-256 of all before.
 A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
 """
 
@@ -19,10 +20,10 @@ import struct
 import numpy
 import torch
 
-from generator import GRAIN_PX, GRAINS, NETWORKS, Generator, network_of
+from generator import GRAIN_PX, GRAINS, NETWORKS, WAYS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
-VERSION = 8
+VERSION = 9
 HEADER_BYTES = 24
 SLOPES = 5
 NUMBERS = 2 * SLOPES + 4
@@ -63,6 +64,7 @@ def pack(nets):
     body = MAGIC + struct.pack("<IIII", VERSION, len(nets), len(nets[0].layers()), size) + table
     grain = nets[0].grain.permute(0, 2, 3, 1).contiguous()
     body += b"".join(block_of(net) for net in nets) + grain.numpy().astype("<f2").tobytes()
+    body += b"".join(nets[NETWORKS.index(way.network)].gains[way.table].numpy().astype("<f2").tobytes() for way in WAYS.values())
     return body + hashlib.sha256(body).digest()
 
 
@@ -93,9 +95,11 @@ def load(path):
         raise SystemExit("%s is a weights file of another version" % path)
     begin = HEADER_BYTES + len(table)
     nets = {name: network_at(blob, begin + i * size) for i, name in enumerate(NETWORKS)}
-    grain = torch.from_numpy(numpy.frombuffer(blob[begin + len(nets) * size:-32], "<f2").astype(numpy.float32))
+    shared = torch.from_numpy(numpy.frombuffer(blob[begin + len(nets) * size:-32], "<f2").astype(numpy.float32))
     for net in nets.values():
+        grain, gains = shared.split([net.grain.numel(), net.gains.numel()])
         net.grain.copy_(grain.view(GRAINS, GRAIN_PX, GRAIN_PX, 3).permute(0, 3, 1, 2))
+        net.gains.copy_(gains.view_as(net.gains))
     return nets
 
 

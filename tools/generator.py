@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from devices import placed
-from spectra import companded
+from spectra import GAINS, TABLE, companded
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
 WIDTHS = (16, 16, 32, 32, 64)
@@ -17,7 +17,8 @@ LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those wid
 ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
-GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes
+GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes,
+GREEN_OF_RED = -LUMA[0] / LUMA[1]  # and where red does
 GOLDEN = 0x9E3779B97F4A7C15
 OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.42  # how many times the spread of a quarter of the picture counts
@@ -40,23 +41,23 @@ class Way:
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
-    left of level lines, and left out of colour along rows where the mask is low.  And the ceiling of a window's root mean
-    square before the mask; 9 is as good as none, for what is drawn is bounded by 1."""
+    left of level lines, and left out of colour along rows where the mask is low.  And which of a network's tables of gains
+    it takes."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
-                 pale, ceiling):
+                 pale, table):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
         self.least, self.times, self.most = least, times, most
-        self.level, self.pale, self.ceiling = level, pale, ceiling
+        self.level, self.pale, self.table = level, pale, table
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0.15),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.23, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.68, 9),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25, 9),
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.23, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.68, 1),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25, 2),
 }
 STANDARD = WAYS["standard"]
 
@@ -161,6 +162,8 @@ class Generator(nn.Module):
         self.register_buffer("noise_gain", torch.ones(()))
         # How much of what was drawn before the fine one looks at.
         self.shown = nn.Parameter(torch.tensor(0.5))
+        # What windows are multiplied by at each strength, by how light they are, what hides in them and what is drawn: gains.py.
+        self.register_buffer("gains", torch.ones(len(WAYS), GAINS, *TABLE))
         # What is laid over places that are smooth.
         self.register_buffer("grain", torch.zeros(GRAINS, 3, GRAIN_PX, GRAIN_PX))
 
@@ -173,14 +176,19 @@ class Generator(nn.Module):
     def forward(self, x, noise, way=STANDARD):
         """noise: -1..1, a sixteenth of x's size."""
         mask = texture_mask(x, way)
+        drawn = self.drawn(x, noise, mask, way)
+        luma = companded(luma_of(drawn), luma_of(x), way.level, self.gains[way.table])
+        return laid(drawn, luma, mask, way) * (1 - way.calm * between_blocks(smoothness(x, way)))
+
+    def drawn(self, x, noise, mask, way):
+        """What is drawn before it is brought nearer to what hides it."""
         small, hides = F.avg_pool2d(x, 2), F.avg_pool2d(mask, 2)
         gates, before = self.coarse.look(small)
         unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
         raw = self.coarse.moved(before, small + way.amplitude * unit) * hides
         _, before = self.fine.look(x)
         raw = self.fine.moved(before, x + way.amplitude * self.shown * soft(doubled(raw)) * mask)
-        drawn = hidden(x, soft(blued(raw, mask, way.blue) * mask), mask, way)
-        return drawn * (1 - way.calm * between_blocks(smoothness(x, way)))
+        return soft(blued(raw, mask, way.blue) * mask)
 
 
 def network_of(state):
@@ -211,17 +219,23 @@ def blued(drawn, mask, blue):
 
 def paled(drawn, mask, pale):
     """Without a share of the colour that runs along rows, where the mask is low: the mean of every eight pixels of one,
-    between them a quadratic spline.  Level lines of violet are seen on dark cloth, and in a sky."""
+    between them a quadratic spline.  Level lines of violet are seen on dark cloth, and in a sky.  pale: a plane."""
     means = F.pad(F.avg_pool2d(drawn - luma_of(drawn), (1, PALED_PX)), (1, 1, 0, 0), mode="replicate")
     between = F.conv_transpose2d(means, placed(SPLINE, drawn.device), stride=(1, PALED_PX), groups=3)
-    return drawn - pale * (1 - mask) * between[..., 2 * PALED_PX:-2 * PALED_PX]
+    return drawn - (pale * (1 - mask)).clamp_max(1) * between[..., 2 * PALED_PX:-2 * PALED_PX]
 
 
-def hidden(x, drawn, mask, way):
-    """What is drawn, its luma companded to what the picture hides of each frequency, its colour paled, under the mask."""
-    luma = luma_of(drawn)
-    left, gain = companded(luma, luma_of(x), way.level, way.ceiling)
-    return blued(paled(drawn, mask, way.pale) + (left - luma), mask, way.blue) * gain * mask
+def coloured(drawn, blue, red):
+    """The colour of what is drawn alone, blue and red times as much; luma is 0."""
+    colours = drawn - luma_of(drawn)
+    red, blue = red * colours[:, :1], blue * colours[:, 2:]
+    return torch.cat([red, GREEN_OF_RED * red + GREEN_OF_BLUE * blue, blue], 1)
+
+
+def laid(drawn, companded_luma, mask, way):
+    """What is drawn under the mask, with luma as it is companded, and its colour paled and multiplied by the fields."""
+    luma, (blue, red, pale) = companded_luma
+    return blued(coloured(paled(drawn, mask, way.pale * pale), blue, red) + luma, mask, way.blue) * mask
 
 
 def most_around(blocks):

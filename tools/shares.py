@@ -42,7 +42,6 @@ NUMBERS = {  # of a way: a small change of its logarithm, and between what it st
     "knee": (0.1, 0.05, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
     "smooth": (0.08, 0.0005, 0.012), "calm": (0.03, 0.1, 0.997), "dither": (0.12, 0.0005, 0.03),
     "least": (0.1, 2, 14), "times": (0.1, 1, 4), "level": (0.1, 0.3, 1), "pale": (0.1, 0.2, 1),
-    "ceiling": (0.2, 0.01, 1),
 }
 REACH = 1.1  # small changes, at most, that a round goes
 PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
@@ -55,7 +54,7 @@ ROOM = {  # hundredths that a row keeps; what others keep is 0.5
 # ---- networks and ways
 
 def part_of(key):
-    if key.startswith("coarse") or key == "grain":
+    if key.startswith("coarse") or key in ("grain", "gains"):
         return key.partition(".")[0]
     return "draw" if any(name in key for name in DRAWING) else "look"
 
@@ -86,7 +85,7 @@ def way_at(point, strength):
     way = WAYS[strength]
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
                point["smooth"], point["calm"], point["dither"], point["least"], point["times"], way.most,
-               point["level"], point["pale"], point["ceiling"])
+               point["level"], point["pale"], way.table)
 
 
 def moved(point, change):

@@ -17,6 +17,14 @@ JUST_SEEN = 0.008  # of a window's coefficients, where it holds nothing else: so
 FINER = 36  # cycles a window, squared, at which twice as much is just seen
 KEPT = 15 / 16  # to what power amplitudes are taken
 NOTHING = 1e-7  # power that is not told apart from none
+RINGS, TURNS = (1.8, 3.2, 5.2), (30, 60)  # cycles a window, and degrees from upright strokes to level lines, between groups
+GROUPS = (len(RINGS) + 1) * (len(TURNS) + 1)  # of frequencies that have a gain in common
+FIELDS = ("blue", "red", "pale")  # of colours, and of how much of their rows is left out
+GAINS = GROUPS + len(FIELDS)
+LIGHT = torch.tensor([0.05, 0.15, 0.35, 0.7])  # nodes of a table of gains: a window's mean luma,
+HIDES = torch.tensor([0.02, 0.035, 0.07, 0.14]).log()  # the root mean square of what hides in it,
+DRAWN = torch.tensor([0.006, 0.03, 0.12, 0.4]).log()  # and of what is drawn, before the mask
+TABLE = (len(LIGHT), len(HIDES), len(DRAWN))
 
 
 def basis_of():
@@ -41,7 +49,15 @@ def left_of(level):
     return left
 
 
-BASIS, SEEN = basis_of(), just_seen()
+def groups_of():
+    """Which group each frequency is in: rings, and in each upright strokes, slanting ones, level lines."""
+    cycles = torch.arange(BINS) + 0.5
+    ring = torch.bucketize((cycles[:, None].square() + cycles.square()).sqrt(), torch.tensor(RINGS))
+    turn = torch.rad2deg(torch.atan2(cycles[:, None].expand(BINS, BINS), cycles.expand(BINS, BINS)))
+    return ring * (len(TURNS) + 1) + torch.bucketize(turn, torch.tensor(TURNS))
+
+
+BASIS, SEEN, GROUP = basis_of(), just_seen(), groups_of()
 BELL = (math.pi * (torch.arange(SIDE) + 0.5) / SIDE).sin().square()  # of a window, as what overlaps adds up to 1
 
 
@@ -86,13 +102,43 @@ def between_windows(values):
     return F.fold(laid, size, SIDE, stride=edge)[:, :, edge:-edge, edge:-edge]
 
 
-def companded(drawn, luma, level=1, ceiling=math.inf):
-    """Of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it; of level lines level.  And what
-    all of it has to be multiplied by, so that nowhere much more than the ceiling is left of its root mean square."""
+def shares_of(values, nodes):
+    """Of each node, how much it counts for at values: linear between two, as at the last beyond it."""
+    nodes = placed(nodes, values.device)
+    values = values.clamp(nodes[0], nodes[-1])
+    above = torch.bucketize(values, nodes[1:-1].contiguous()) + 1
+    share = (values - nodes[above - 1]) / (nodes[above] - nodes[above - 1])
+    return (F.one_hot(above - 1, len(nodes)) * (1 - share)[..., None] + F.one_hot(above, len(nodes)) * share[..., None])
+
+
+def cells_of(luma, hides, of_drawn):
+    """How much each cell of a table of gains counts for in each window."""
+    light = F.avg_pool2d(F.pad(luma, (SIDE // 2,) * 4, mode="replicate"), SIDE, SIDE // 2)
+    of_hides = (hides.square().mean((4, 5)) + NOTHING).log() / 2
+    drawn = (of_drawn.mean((4, 5)) + NOTHING).log() / 2
+    light, of_hides, drawn = shares_of(light, LIGHT), shares_of(of_hides, HIDES), shares_of(drawn, DRAWN)
+    return torch.einsum("...l,...h,...d->...lhd", light, of_hides, drawn).flatten(-3)
+
+
+def taken_apart(drawn, luma, level=1):
+    """The spectra of what is drawn, every amplitude to the power of KEPT, the rest given by what hides it, of level lines
+    level; and how much each cell of a table of gains counts for."""
     with torch.no_grad():
         hides = hiding(luma)
     coefficients = spectra(drawn)
     of_drawn = power(coefficients)
     gain = placed(left_of(level), luma.device) * (hides.square() / (of_drawn + NOTHING)) ** ((1 - KEPT) / 2)
-    mean = of_drawn.sum((4, 5)) / (SIDE // 2) ** 2
-    return plane_of(coefficients * gain.repeat(1, 1, 1, 1, 2, 2)), between_windows((1 + mean / ceiling ** 2).rsqrt())
+    return coefficients * gain.repeat(1, 1, 1, 1, 2, 2), cells_of(luma, hides, of_drawn.detach())
+
+
+def gained(coefficients, cells, table):
+    """The plane of these spectra, each group of frequencies times its gain; and the fields, one plane each."""
+    gains = cells @ table.flatten(1).t()
+    of_frequencies = gains[..., placed(GROUP, gains.device)]
+    fields = [between_windows(gains[..., GROUPS + i]) for i in range(len(FIELDS))]
+    return plane_of(coefficients * of_frequencies.repeat(1, 1, 1, 1, 2, 2)), fields
+
+
+def companded(drawn, luma, level, table):
+    """What is drawn over luma, brought nearer to the spectrum of what hides it and multiplied by gains; and the fields."""
+    return gained(*taken_apart(drawn, luma, level), table)

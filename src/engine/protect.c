@@ -46,7 +46,8 @@ static const struct {
                              .amplitude = 0.0185f,
                              .blue = 1.75f,
                              .pale = 0.78f,
-                             .spectra = {0.41f, 0.15f},
+                             .level = 0.41f,
+                             .table = PROTECT_LOW,
                              .calm = 0.985f,
                              .dither = 0.0095f,
                          }},
@@ -61,7 +62,8 @@ static const struct {
                                   .amplitude = 0.0167f,
                                   .blue = 2.23f,
                                   .pale = 0.68f,
-                                  .spectra = {0.77f, 9},
+                                  .level = 0.77f,
+                                  .table = PROTECT_STANDARD,
                                   .calm = 0.975f,
                                   .dither = 0.016f,
                               }},
@@ -76,7 +78,8 @@ static const struct {
                               .amplitude = 0.055f,
                               .blue = 1.77f,
                               .pale = 0.25f,
-                              .spectra = {0.66f, 9},
+                              .level = 0.66f,
+                              .table = PROTECT_HIGH,
                               .calm = 0.97f,
                               .dither = 0.0164f,
                           }},
@@ -102,6 +105,9 @@ bool protect_strength_by_name(const char *name, enum protect_strength *strength)
     }
     return false;
 }
+
+_Static_assert((int)protect_strength_count == (int)spectra_tables,
+               "the weights file has a table of gains for each");
 
 /* ---- weights */
 

@@ -19,13 +19,6 @@ ENGINE_CLONES void draw_hidden(float *restrict values, const float *restrict mas
         values[i] *= mask[i];
 }
 
-ENGINE_CLONES void draw_gained(float *restrict values, const float *restrict gains, size_t count)
-{
-    for (size_t i = 0; i < count / draw_colors; i++)
-        for (unsigned color = 0; color < draw_colors; color++)
-            values[i * draw_colors + color] *= gains[i];
-}
-
 ENGINE_CLONES void draw_softened(float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -38,17 +31,25 @@ ENGINE_CLONES void draw_luma(const float *restrict pixels, size_t count, float *
         luma[i] = 0.299f * pixels[3 * i] + 0.587f * pixels[3 * i + 1] + 0.114f * pixels[3 * i + 2];
 }
 
+/* What keeps luma where blue changes, and where red does. */
+static const float green_of_blue = -0.114f / 0.587f, green_of_red = -0.299f / 0.587f;
+
 ENGINE_CLONES void draw_recast(float *restrict values, const float *restrict luma,
-                               const float *restrict luma_before, size_t count)
+                               const float *restrict luma_before, const float *restrict blue,
+                               const float *restrict red, size_t count)
 {
-    for (size_t i = 0; i < count / draw_colors; i++)
-        for (unsigned color = 0; color < draw_colors; color++)
-            values[i * draw_colors + color] += luma[i] - luma_before[i];
+    for (size_t i = 0; i < count / draw_colors; i++) {
+        float *pixel = values + i * draw_colors;
+        const float reds = (pixel[0] - luma_before[i]) * red[i];
+        const float blues = (pixel[2] - luma_before[i]) * blue[i];
+        pixel[0] = luma[i] + reds;
+        pixel[1] = luma[i] + green_of_red * reds + green_of_blue * blues;
+        pixel[2] = luma[i] + blues;
+    }
 }
 
 ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask, float blue, size_t count)
 {
-    const float green_of_blue = -0.114f / 0.587f; /* what keeps luma where blue changes */
     for (size_t i = 0; i + 2 < count; i += draw_colors) {
         const float luma = 0.299f * values[i] + 0.587f * values[i + 1] + 0.114f * values[i + 2];
         const float more = (values[i + 2] - luma) * ((blue - 1) * (1 - mask[i]) / (1 + (blue - 1) * mask[i]));
@@ -70,22 +71,24 @@ ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *m
 }
 
 ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, float pale,
-                              const float *restrict means, size_t count)
+                              const float *restrict times, const float *restrict means, size_t count)
 {
     enum { block_values = draw_paled_px * draw_colors };
     float before[block_values], here[block_values], after[block_values]; /* shares of blocks */
     for (unsigned i = 0; i < block_values; i++) {
         const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
-        before[i] = pale * .5f * (1 - place) * (1 - place);
-        here[i] = pale * (.5f + place * (1 - place));
-        after[i] = pale * .5f * place * place;
+        before[i] = .5f * (1 - place) * (1 - place);
+        here[i] = .5f + place * (1 - place);
+        after[i] = .5f * place * place;
     }
     for (size_t block = 0; block < count / block_values;
-         block++, values += block_values, mask += block_values, means += draw_colors)
+         block++, values += block_values, mask += block_values, means += draw_colors, times += draw_paled_px)
         for (unsigned i = 0; i < block_values; i++) {
             const float *color = means + i % draw_colors;
-            values[i] -= (1 - mask[i]) * (before[i] * color[0] + here[i] * color[draw_colors] +
-                                          after[i] * color[2 * draw_colors]);
+            const float left_out = pale * times[i / draw_colors] * (1 - mask[i]);
+            values[i] -=
+                (left_out < 1 ? left_out : 1) *
+                (before[i] * color[0] + here[i] * color[draw_colors] + after[i] * color[2 * draw_colors]);
         }
 }
 

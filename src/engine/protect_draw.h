@@ -19,18 +19,16 @@ void draw_unpacked(const float *raw, size_t places, float *values);
 /* values * mask */
 void draw_hidden(float *values, const float *mask, size_t count);
 
-/* values * the gain of their pixel */
-void draw_gained(float *values, const float *gains, size_t count);
-
 /* Values of any size to -1..1: v / sqrt(1 + v²). */
 void draw_softened(float *values, size_t count);
 
 /* The luma of count pixels. */
 void draw_luma(const float *pixels, size_t count, float *luma);
 
-/* Pixels whose luma becomes another one, their colour as it is: one value of luma a pixel, count values of
- * pixels. */
-void draw_recast(float *values, const float *luma, const float *luma_before, size_t count);
+/* Pixels whose luma becomes another one, and of whose colour blue and red are multiplied: luma, blue and red
+ * one value a pixel, count values of pixels. */
+void draw_recast(float *values, const float *luma, const float *luma_before, const float *blue,
+                 const float *red, size_t count);
 
 /*
  * Blue against yellow, which is hardly seen, blue times as much where the mask is low and no more than before
@@ -46,9 +44,10 @@ void draw_colors_mean(const float *values, size_t blocks, float *means);
 /*
  * A row of pixels without so much of the colour that runs along it where the mask is low: what blocks have on
  * the average, between them a quadratic spline.  means: of blocks, from the one before the first to the one
- * after the last.  count: of values.
+ * after the last.  times: one value a pixel that pale is multiplied by.  count: of values.
  */
-void draw_paled(float *values, const float *mask, float pale, const float *means, size_t count);
+void draw_paled(float *values, const float *mask, float pale, const float *times, const float *means,
+                size_t count);
 
 /* values * (1 - calm * its times) + grain * granted * its times. */
 void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,

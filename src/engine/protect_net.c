@@ -18,7 +18,7 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
     net->kernels = conv_kernels_at(0);
     spectra_init(&net->spectra);
     net->band_blocks = band_blocks_usual;
-    return weights_init(net->weights, &net->grain, bytes, size, why);
+    return weights_init(net->weights, &net->grain, net->tables, bytes, size, why);
 }
 
 void net_fini(struct net *net)
@@ -52,6 +52,7 @@ struct run {
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     struct spectra_rows windows;
+    float *row_fields; /* of a row of pixels, as long as the windows each */
     float *row_colors; /* of blocks along a row of what was drawn */
     int64_t first_px;
 };
@@ -280,33 +281,42 @@ _Static_assert((int)draw_paled_px == (int)spectra_step,
 static void colors_pale(struct run *run, int at, const float *drawn, float *values)
 {
     draw_colors_mean(drawn, run->steps[at].columns.count / draw_paled_px + 2, run->row_colors);
-    draw_paled(values, run->mask, run->ends->pale, run->row_colors, step_values(run, at));
+    draw_paled(values, run->mask, run->ends->pale, run->row_fields + FIELD_PALE * run->windows.stride,
+               run->row_colors, step_values(run, at));
+}
+
+/* A row of the result, under the mask. */
+static void hidden_row(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned i)
+{
+    const struct spectra_rows *windows = &run->windows;
+    const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
+    const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
+    const float *drawn = rows->inputs[spectra_step + i] + (size_t)spectra_step * draw_colors;
+    float *values = rows->outputs[i];
+    mask_take(run, at, row + i);
+    spectra_rows_fields(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, i,
+                        run->row_fields);
+    memcpy(values, drawn, step_values(run, at) * sizeof *drawn);
+    colors_pale(run, at, rows->inputs[spectra_step + i], values);
+    draw_recast(values, luma, before, run->row_fields + FIELD_BLUE * windows->stride,
+                run->row_fields + FIELD_RED * windows->stride, step_values(run, at));
+    draw_blued(values, run->mask, run->ends->blue, step_values(run, at));
+    draw_hidden(values, run->mask, step_values(run, at));
 }
 
 /* The result, rows of pixels that lie in two rows of windows. */
 static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     struct spectra_rows *windows = &run->windows;
+    const struct spectra_way way = {run->ends->level, &run->net->tables[run->ends->table]};
     const bool is_first = row == run->steps[at].rows.first;
-    const unsigned count = run->steps[at].columns.count;
     spectra_rows_advance(windows);
     for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
         lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
-    spectra_rows_compand(&run->net->spectra, windows, count / spectra_step + 1, &run->ends->spectra,
+    spectra_rows_compand(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, &way,
                          is_first);
-    for (unsigned i = 0; i < spectra_step; i++) {
-        const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
-        const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
-        const float *drawn = rows->inputs[spectra_step + i] + (size_t)spectra_step * draw_colors;
-        mask_take(run, at, row + i);
-        memcpy(rows->outputs[i], drawn, step_values(run, at) * sizeof *drawn);
-        draw_recast(rows->outputs[i], luma, before, step_values(run, at));
-        colors_pale(run, at, rows->inputs[spectra_step + i], rows->outputs[i]);
-        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
-        spectra_rows_gains(&run->net->spectra, windows, count / spectra_step + 1, i, run->between);
-        draw_gained(rows->outputs[i], run->between, step_values(run, at));
-        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-    }
+    for (unsigned i = 0; i < spectra_step; i++)
+        hidden_row(run, at, rows, row, i);
 }
 
 /* Computes as many rows as a step does at once, from one on. */
@@ -448,9 +458,10 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->windows.drawn = piece_take(memory, &size, plane_bytes);
     run->windows.picture = piece_take(memory, &size, plane_bytes);
     run->windows.companded = piece_take(memory, &size, plane_bytes);
-    const size_t gain_bytes = run->windows.stride / spectra_step * sizeof(float);
-    run->windows.upper = piece_take(memory, &size, gain_bytes);
-    run->windows.lower = piece_take(memory, &size, gain_bytes);
+    const size_t field_bytes = run->windows.stride / spectra_step * spectra_field_count * sizeof(float);
+    run->windows.upper = piece_take(memory, &size, field_bytes);
+    run->windows.lower = piece_take(memory, &size, field_bytes);
+    run->row_fields = piece_take(memory, &size, run->windows.stride * spectra_field_count * sizeof(float));
     const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
     run->row_colors = piece_take(memory, &size, color_bytes);
     return size;

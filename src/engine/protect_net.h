@@ -40,6 +40,7 @@ struct net {
     struct net_weights weights[net_network_count];
     struct grain grain; /* of the same file; not run here */
     struct spectra spectra;
+    struct spectra_table tables[spectra_tables];
     const struct conv_kernels *kernels;
     unsigned
         band_blocks; /* the widest band, a multiple of net_band_blocks; changes the speed, not the result */
@@ -74,9 +75,10 @@ struct net_ends {
     void *data;
     enum net_network network; /* which one is run */
     float amplitude;          /* how far what is drawn moves what is looked at next, where the mask is 1 */
-    float blue; /* how many times as much is drawn of blue against yellow where the mask is low */
-    float pale; /* how much of colour along rows is left out where the mask is low */
-    struct spectra_way spectra;
+    float blue;     /* how many times as much is drawn of blue against yellow where the mask is low */
+    float pale;     /* how much of colour along rows is left out where the mask is low */
+    float level;    /* how much is left of level lines */
+    unsigned table; /* of gains, below spectra_tables */
 };
 
 /* Runs a network over rows x columns blocks.  NO_MEMORY. */

@@ -8,11 +8,44 @@
 /* tools/spectra.py has the same. */
 static const double just_seen = 0.008, finer = 36;
 static const float nothing = 1e-7f;
+static const double rings[spectra_rings - 1] = {1.8, 3.2, 5.2}; /* cycles a window between them */
+static const double turns[spectra_turns - 1] = {30, 60};        /* degrees from upright strokes */
+static const float light_nodes[spectra_nodes] = {.05f, .15f, .35f, .7f};
+static const float hides_nodes[spectra_nodes] = {.02f, .035f, .07f, .14f};
+static const float drawn_nodes[spectra_nodes] = {.006f, .03f, .12f, .4f};
 
 static const double pi = 3.14159265358979323846;
 
+/* How many of the bounds lie below a value. */
+static unsigned part_of(const double *bounds, unsigned count, double value)
+{
+    unsigned part = 0;
+    while (part < count && bounds[part] < value)
+        part++;
+    return part;
+}
+
+static unsigned group_of(double down, double across)
+{
+    const unsigned ring = part_of(rings, spectra_rings - 1, sqrt(down * down + across * across));
+    return ring * spectra_turns + part_of(turns, spectra_turns - 1, atan2(down, across) * 180 / pi);
+}
+
+static void table_init(struct spectra *spectra)
+{
+    for (unsigned down = 0; down < spectra_bins; down++)
+        for (unsigned across = 0; across < spectra_bins; across++)
+            spectra->groups[down][across] = (unsigned char)group_of(down + .5, across + .5);
+    for (unsigned node = 0; node < spectra_nodes; node++) {
+        spectra->light[node] = light_nodes[node];
+        spectra->hides[node] = logf(hides_nodes[node]);
+        spectra->drawn[node] = logf(drawn_nodes[node]);
+    }
+}
+
 void spectra_init(struct spectra *spectra)
 {
+    table_init(spectra);
     for (unsigned bin = 0; bin < spectra_bins; bin++) {
         for (unsigned place = 0; place < spectra_step; place++) {
             const double phase = (bin + .5) * (place + .5 - spectra_step) * (2 * pi / spectra_side);
@@ -176,8 +209,9 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
 /* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers.  What
  * is of the lowest frequency across and any but the lowest down is level lines, which are seen before all
  * else. */
-SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], const half_line power[spectra_bins],
-                                   float level, struct window *drawn)
+SPECTRA_INLINE void window_compand(const struct spectra *spectra, const half_line hides[spectra_bins],
+                                   const half_line power[spectra_bins], float level,
+                                   const float gains[spectra_lanes], struct window *drawn)
 {
     enum { roots = 5 };
     for (unsigned bin = 0; bin < spectra_bins; bin++) {
@@ -185,6 +219,8 @@ SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], const ha
         for (unsigned root = 0; root < roots; root++)
             line_root(&gain);
         gain[0] *= bin > 0 ? level : 1;
+        for (unsigned across = 0; across < spectra_bins; across++)
+            gain[across] *= gains[spectra->groups[bin][across]];
         drawn->left[bin] *= gain;
         drawn->right[bin] *= gain;
         drawn->left[spectra_bins + bin] *= gain;
@@ -192,21 +228,77 @@ SPECTRA_INLINE void window_compand(const half_line hides[spectra_bins], const ha
     }
 }
 
-/* What leaves a root mean square of no more than the ceiling; where there is much less it is 1. */
-SPECTRA_INLINE float window_gain(const half_line power[spectra_bins], float ceiling)
+/* The first of two nodes that a value lies between, and how far it is on the way to the other. */
+struct between {
+    unsigned first;
+    float share;
+};
+
+SPECTRA_INLINE struct between between_of(const float nodes[spectra_nodes], float value)
+{
+    unsigned first = 0;
+    while (first < spectra_nodes - 2 && nodes[first + 1] < value)
+        first++;
+    const float share = (value - nodes[first]) / (nodes[first + 1] - nodes[first]);
+    return (struct between){first, share < 0 ? 0 : share > 1 ? 1 : share};
+}
+
+SPECTRA_INLINE float lines_sum(const half_line *lines, unsigned count)
 {
     half_line sums = {0};
     float sum = 0;
+    for (unsigned i = 0; i < count; i++)
+        sums += lines[i];
+    for (unsigned i = 0; i < spectra_step; i++)
+        sum += sums[i];
+    return sum;
+}
+
+/* The logarithm of the root of a mean of squares, of which so many lines are the sum. */
+SPECTRA_INLINE float lines_level(const half_line lines[spectra_bins])
+{
+    return .5f * logf(lines_sum(lines, spectra_bins) / (spectra_bins * spectra_bins) + nothing);
+}
+
+/* How light a window of the picture is, its mean luma. */
+SPECTRA_INLINE float window_light(const float *plane, size_t stride)
+{
+    half_line sums = {0};
+    for (unsigned row = 0; row < spectra_side; row++)
+        sums += *(const half_place *)(plane + row * stride) +
+                *(const half_place *)(plane + row * stride + spectra_step);
+    return lines_sum(&sums, 1) / (spectra_side * spectra_side);
+}
+
+/* The gains of a window, between the nodes around it. */
+SPECTRA_INLINE void window_gains(const struct spectra *spectra, const struct spectra_table *table,
+                                 float light, const half_line hides[spectra_bins],
+                                 const half_line power[spectra_bins], float gains[spectra_lanes])
+{
+    half_line squares[spectra_bins];
     for (unsigned bin = 0; bin < spectra_bins; bin++)
-        sums += power[bin];
-    for (unsigned bin = 0; bin < spectra_bins; bin++)
-        sum += sums[bin];
-    return 1 / sqrtf(1 + sum / (spectra_step * spectra_step * ceiling * ceiling));
+        squares[bin] = hides[bin] * hides[bin];
+    const struct between at[] = {between_of(spectra->light, light),
+                                 between_of(spectra->hides, lines_level(squares)),
+                                 between_of(spectra->drawn, lines_level(power))};
+    memset(gains, 0, spectra_lanes * sizeof *gains);
+    for (unsigned corner = 0; corner < 8; corner++) {
+        unsigned node[3];
+        float share = 1;
+        for (unsigned way = 0; way < 3; way++) {
+            const unsigned is_second = corner >> way & 1;
+            node[way] = at[way].first + is_second;
+            share *= is_second ? at[way].share : 1 - at[way].share;
+        }
+        const float *cell = table->cells[node[0]][node[1]][node[2]];
+        for (unsigned i = 0; i < spectra_lanes; i++)
+            gains[i] += share * cell[i];
+    }
 }
 
 ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture,
                                    size_t stride, size_t windows, const struct spectra_way *way, float *sums,
-                                   float *gains)
+                                   float *fields)
 {
     half_line waves[spectra_side], hides[spectra_bins], power[spectra_bins];
     for (unsigned place = 0; place < spectra_step; place++) {
@@ -218,12 +310,15 @@ ENGINE_CLONES void spectra_compand(const struct spectra *spectra, const float *d
     for (size_t i = 0; i < windows; i++) {
         const size_t first = i * spectra_step;
         struct window window;
+        float gains[spectra_lanes];
         window_take(spectra, waves, picture + first, stride, &window);
         window_hides(spectra, &window, hides);
         window_take(spectra, waves, drawn + first, stride, &window);
         window_power(&window, power);
-        gains[i] = window_gain(power, way->ceiling);
-        window_compand(hides, power, way->level, &window);
+        window_gains(spectra, way->table, window_light(picture + first, stride), hides, power, gains);
+        memcpy(fields + i * spectra_field_count, gains + spectra_groups,
+               spectra_field_count * sizeof *fields);
+        window_compand(spectra, hides, power, way->level, gains, &window);
         lines_across(spectra, &window);
         lines_down(spectra, &window, stride, sums + first);
     }
@@ -246,10 +341,10 @@ void spectra_rows_advance(struct spectra_rows *rows)
 
 /* Windows that begin at a row of those at hand. */
 static void windows_add(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
-                        unsigned place, const struct spectra_way *way, float *gains)
+                        unsigned place, const struct spectra_way *way, float *fields)
 {
     spectra_compand(spectra, spectra_row(rows, rows->drawn, place), spectra_row(rows, rows->picture, place),
-                    rows->stride, windows, way, spectra_row(rows, rows->companded, place), gains);
+                    rows->stride, windows, way, spectra_row(rows, rows->companded, place), fields);
 }
 
 void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *rows, size_t windows,
@@ -264,15 +359,19 @@ void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *ro
     windows_add(spectra, rows, windows, spectra_step, way, rows->lower);
 }
 
-ENGINE_CLONES void spectra_rows_gains(const struct spectra *spectra, const struct spectra_rows *rows,
-                                      size_t windows, unsigned row, float *gains)
+ENGINE_CLONES void spectra_rows_fields(const struct spectra *spectra, const struct spectra_rows *rows,
+                                       size_t windows, unsigned row, float *fields)
 {
     const float share = spectra->shares[row];
-    for (size_t window = 0; window + 1 < windows; window++, gains += spectra_step) {
-        const float *upper = rows->upper + window, *lower = rows->lower + window;
-        const float here = upper[0] + share * (lower[0] - upper[0]);
-        const float next = upper[1] + share * (lower[1] - upper[1]);
-        for (unsigned place = 0; place < spectra_step; place++)
-            gains[place] = here + spectra->shares[place] * (next - here);
+    for (unsigned field = 0; field < spectra_field_count; field++, fields += rows->stride) {
+        const float *upper = rows->upper + field, *lower = rows->lower + field;
+        float next = upper[0] + share * (lower[0] - upper[0]);
+        for (size_t window = 0; window + 1 < windows; window++) {
+            const size_t after = (window + 1) * spectra_field_count;
+            const float here = next;
+            next = upper[after] + share * (lower[after] - upper[after]);
+            for (unsigned place = 0; place < spectra_step; place++)
+                fields[window * spectra_step + place] = here + spectra->shares[place] * (next - here);
+        }
     }
 }

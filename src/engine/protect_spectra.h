@@ -4,8 +4,10 @@
  * strokes.  So in windows of 16x16 pixels, every half of which another begins, luma is taken
  * apart into 8x8 frequencies, and of what was drawn every amplitude is taken to the
  * power of fifteen sixteenths; the rest is given by how much of that frequency the picture
- * has, and by what is just seen where it has none.  Of level lines less is left, and nowhere is
- * left much more than a strength's ceiling.
+ * has, and by what is just seen where it has none.  Of level lines less is left.  And each
+ * strength has a table of gains (tools/gains.py), by how light a window is, by what hides in it and
+ * by what was drawn there: of groups of frequencies, of blue and red, and of how much of the
+ * colour along rows is left out.
  */
 #ifndef ENGINE_PROTECT_SPECTRA_H
 #define ENGINE_PROTECT_SPECTRA_H
@@ -20,6 +22,25 @@ enum {
     spectra_waves = 2 * spectra_bins /* cosines, then sines */
 };
 
+/* What goes over from one window into the next: gains of colours, and of what is left out along rows. */
+enum spectra_field { FIELD_BLUE, FIELD_RED, FIELD_PALE, spectra_field_count };
+
+enum {
+    spectra_rings = 4, /* of frequencies, by cycles a window */
+    spectra_turns = 3, /* of a ring: upright strokes, slanting ones, level lines */
+    spectra_groups = spectra_rings * spectra_turns, /* of frequencies that have a gain in common */
+    spectra_gains = spectra_groups + spectra_field_count,
+    spectra_lanes = 16, /* gains of a cell, and values of nothing */
+    spectra_nodes = 4,
+    spectra_tables = 3 /* of a weights file, one a strength */
+};
+
+/* Gains at nodes of a window's mean luma, of the root mean square of what hides in it, and of what was drawn.
+ */
+struct spectra_table {
+    float cells[spectra_nodes][spectra_nodes][spectra_nodes][spectra_lanes];
+};
+
 /*
  * Cosines and sines of the frequencies under a half wave of a sine, orthonormal over
  * all windows together.  The second half of a window mirrors the first.
@@ -29,13 +50,15 @@ struct spectra {
     float just_seen[spectra_bins][spectra_bins];
     float shares[spectra_step]; /* of the second of two windows in each pixel of where they lie over one
                                    another */
+    unsigned char groups[spectra_bins][spectra_bins];
+    float light[spectra_nodes], hides[spectra_nodes],
+        drawn[spectra_nodes]; /* nodes; logarithms but of light */
 };
 
 /* What a strength asks for. */
 struct spectra_way {
-    float level;   /* how much is left of level lines */
-    float ceiling; /* of the root mean square of what was drawn in a window, which is left with no more than
-                      that; 9 is as good as none, for what is drawn is bounded by 1 */
+    float level; /* how much is left of level lines */
+    const struct spectra_table *table;
 };
 
 void spectra_init(struct spectra *spectra);
@@ -43,10 +66,10 @@ void spectra_init(struct spectra *spectra);
 /*
  * Adds to sums what a row of windows makes of drawn over the luma of picture, 0..1.  All are
  * of spectra_side rows, stride values apart.  Where windows lie over one another on all
- * sides, the sum is whole.  gains: what each window has to be multiplied by to stay under the ceiling.
+ * sides, the sum is whole.  fields: spectra_field_count values a window.
  */
 void spectra_compand(const struct spectra *spectra, const float *drawn, const float *picture, size_t stride,
-                     size_t windows, const struct spectra_way *way, float *sums, float *gains);
+                     size_t windows, const struct spectra_way *way, float *sums, float *fields);
 
 /*
  * The rows of pixels that two rows of windows lie over, planes of luma: what was drawn, the
@@ -56,7 +79,7 @@ enum { spectra_rows_count = spectra_side + spectra_step };
 
 struct spectra_rows {
     float *drawn, *picture, *companded;
-    float *upper, *lower; /* gains of the two rows of windows */
+    float *upper, *lower; /* fields of the two rows of windows */
     size_t stride;        /* of the rows, in values */
 };
 
@@ -76,11 +99,11 @@ void spectra_rows_compand(const struct spectra *spectra, struct spectra_rows *ro
                           const struct spectra_way *way, bool is_first);
 
 /*
- * What the pixels of one of the spectra_step rows in the middle have to be multiplied by: the gains of
- * windows, one going over into the next.  From where the second window begins on, spectra_step gains a window
- * but the last.
+ * The fields of one of the spectra_step rows of pixels in the middle, those of windows going over into one
+ * another: from where the second window begins on, spectra_step values a window but the last; the next field
+ * follows stride values on.
  */
-void spectra_rows_gains(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
-                        unsigned row, float *gains);
+void spectra_rows_fields(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
+                         unsigned row, float *fields);
 
 #endif

@@ -66,10 +66,11 @@ struct unit_way {
     float amplitude; /* how far what is drawn moves what the next pass looks at, where the mask is 1 */
     float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
     float pale;      /* how much of colour along rows is left out where the mask is low */
-    struct spectra_way spectra;
-    float calm;   /* the share of what is drawn on smooth places that is left out */
-    float dither; /* root mean square of the grain that comes instead, before all is scaled, where all of a
-                     picture gets any; else as much less as the share that does */
+    float level;     /* how much is left of level lines */
+    unsigned table;  /* of gains, below spectra_tables */
+    float calm;      /* the share of what is drawn on smooth places that is left out */
+    float dither;    /* root mean square of the grain that comes instead, before all is scaled, where all of a
+                        picture gets any; else as much less as the share that does */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    file_version = 8,
+    file_version = 9,
     file_header_bytes = 24,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
@@ -103,7 +103,8 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the table of the layers, then each network's numbers and layers, then the grain */
+/* ---- the file's layout: the table of the layers, then each network's numbers and layers, then the grain and
+ * the tables of gains */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -123,7 +124,9 @@ static size_t layer_values(const struct layer_shape *shape)
 enum {
     table_bytes = file_layers * file_entry_bytes,
     numbers_bytes = file_numbers * sizeof(float),
-    grain_bytes = grain_patterns * grain_px * grain_px * grain_colors * 2
+    grain_bytes = grain_patterns * grain_px * grain_px * grain_colors * 2,
+    cell_count = spectra_nodes * spectra_nodes * spectra_nodes,
+    gains_bytes = spectra_tables * spectra_gains * cell_count * 2
 };
 
 static size_t network_bytes(void)
@@ -203,7 +206,7 @@ static const char *file_check(const uint8_t *bytes, size_t size)
         return "the weights file holds another number of layers";
     if (u32_at(bytes + 20) != network_bytes() || size != file_header_bytes + table_bytes +
                                                              net_network_count * network_bytes() +
-                                                             grain_bytes + file_digest_bytes)
+                                                             grain_bytes + gains_bytes + file_digest_bytes)
         return "the weights file is cut or too long";
     const char *why = table_check(bytes + file_header_bytes);
     for (unsigned network = 0; why == NULL && network < net_network_count; network++)
@@ -335,14 +338,26 @@ static void grain_read(struct grain *grain, const uint8_t *data)
         values[i] = half_at(data + (size_t)i * 2);
 }
 
+/* The file has the cells of a gain one after the other. */
+static void tables_read(struct spectra_table *tables, const uint8_t *data)
+{
+    memset(tables, 0, spectra_tables * sizeof *tables);
+    for (unsigned table = 0; table < spectra_tables; table++)
+        for (unsigned gain = 0; gain < spectra_gains; gain++)
+            for (unsigned cell = 0; cell < cell_count; cell++, data += 2)
+                (&tables[table].cells[0][0][0])[cell][gain] = half_at(data);
+}
+
 enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
-                           const uint8_t *bytes, size_t size, const char **why)
+                           struct spectra_table tables[spectra_tables], const uint8_t *bytes, size_t size,
+                           const char **why)
 {
     *why = file_check(bytes, size);
     if (*why != NULL)
         return IW_WEIGHTS_INVALID;
     enum iw_error error = IW_OK;
     grain_read(grain, network_at(bytes, net_network_count));
+    tables_read(tables, network_at(bytes, net_network_count) + grain_bytes);
     for (unsigned i = 0; i < net_network_count; i++)
         networks[i].memory = NULL;
     for (unsigned i = 0; error == IW_OK && i < net_network_count; i++)

@@ -12,6 +12,7 @@
 
 #include "engine/protect_conv.h"
 #include "engine/protect_grain.h"
+#include "engine/protect_spectra.h"
 
 /* What draws, with layers of the same shapes: one at half of the picture's size, one at all of it. */
 enum net_drawer { DRAWER_COARSE, DRAWER_FINE, net_drawer_count };
@@ -66,11 +67,12 @@ struct net_weights {
 };
 
 /*
- * Reads all networks of a weights file and its grain; WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.
- * Networks are freed by weights_fini.
+ * Reads all networks of a weights file, its grain and its tables of gains; WEIGHTS_INVALID with a sentence in
+ * *why, or NO_MEMORY.  Networks are freed by weights_fini.
  */
 enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
-                           const uint8_t *bytes, size_t size, const char **why) IW_MUST_USE;
+                           struct spectra_table tables[spectra_tables], const uint8_t *bytes, size_t size,
+                           const char **why) IW_MUST_USE;
 void weights_fini(struct net_weights networks[net_network_count]);
 
 #endif

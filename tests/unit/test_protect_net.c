@@ -135,8 +135,8 @@ static void sums_fill(const struct net *net, enum net_network network, unsigned 
                       float *values)
 {
     struct sums sums = {values, (size_t)columns * net_block_px * 3};
-    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums,
-                                  network,     0.05f,     3,          .8f,       {.5f, .3f}};
+    const struct net_ends ends = {sums_pixels, sums_mask, sums_noise, sums_sink, &sums,           network,
+                                  0.05f,       3,         .8f,        .5f,       PROTECT_STANDARD};
     CU_ASSERT_EQUAL(net_run(net, rows, columns, &ends), IW_OK);
 }
 
@@ -197,12 +197,29 @@ static void test_blue_is_drawn_where_the_mask_is_low(void)
     }
 }
 
+/* Luma becomes another one, blue and red so many times as much. */
+static void test_pixels_are_recast(void)
+{
+    static const float luma[] = {.3f, -.2f}, blue[] = {2, .5f}, red[] = {1, 3};
+    float pixels[] = {.1f, .4f, -.2f, -.5f, .05f, .6f}, before[2], after[2];
+    const float reds[] = {pixels[0], pixels[3]}, blues[] = {pixels[2], pixels[5]};
+    draw_luma(pixels, 2, before);
+    draw_recast(pixels, luma, before, blue, red, 6);
+    draw_luma(pixels, 2, after);
+    for (unsigned i = 0; i < 2; i++) {
+        CU_ASSERT_DOUBLE_EQUAL(after[i], luma[i], 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(pixels[3 * i] - luma[i], red[i] * (reds[i] - before[i]), 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(pixels[3 * i + 2] - luma[i], blue[i] * (blues[i] - before[i]), 1e-6);
+    }
+}
+
 /* Of one colour all along a row a tenth is left where nothing hides it and all where the mask is 1; luma and
- * what is finer stay. */
+ * what is finer stay.  More than all is never left out. */
 static void test_colour_along_rows_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
     static const float color[draw_colors] = {.3f, -.1f, .6f};
+    static const float times[draw_paled_px] = {1.5f, 1.5f, 2, 3, 1, 1, 1, 1};
     float row[blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma, left_luma;
     for (unsigned i = 0; i < blocks * values; i++) {
         const bool is_even = i / draw_colors % 2 == 0;
@@ -212,10 +229,11 @@ static void test_colour_along_rows_is_paled(void)
         mask[i] = 1;
     draw_colors_mean(row, blocks, means);
     draw_luma(color, 1, &luma);
-    draw_paled(row + values, mask, .9f, means, values);
+    draw_paled(row + values, mask, .6f, times, means, values);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float *drawn = row + values + pixel * draw_colors;
-        const float kept = pixel < draw_paled_px / 2 ? .1f : 1, fine = pixel % 2 == 0 ? .2f : -.2f;
+        const float left = pixel < 2 ? .1f : 0, kept = pixel < draw_paled_px / 2 ? left : 1;
+        const float fine = pixel % 2 == 0 ? .2f : -.2f;
         draw_luma(drawn, 1, &left_luma);
         CU_ASSERT_DOUBLE_EQUAL(drawn[0] - luma, kept * (color[0] - luma), 1e-5);
         CU_ASSERT_DOUBLE_EQUAL(drawn[2] - fine - luma, kept * (color[2] - luma), 1e-5);
@@ -228,8 +246,9 @@ static void test_colour_along_rows_is_paled(void)
 static void test_colour_between_blocks_is_a_spline(void)
 {
     static const float means[3 * draw_colors] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
+    static const float times[draw_paled_px] = {1, 1, 1, 1, 1, 1, 1, 1};
     float row[draw_paled_px * draw_colors] = {0}, mask[draw_paled_px * draw_colors] = {0};
-    draw_paled(row, mask, 1, means, draw_paled_px * draw_colors);
+    draw_paled(row, mask, 1, times, means, draw_paled_px * draw_colors);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float place = ((float)pixel + .5f) / draw_paled_px;
         CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors + 1], -(.75f - (place - .5f) * (place - .5f)), 1e-6);
@@ -273,6 +292,7 @@ int main(void)
         {"a wrong or cut weights file is refused", test_weights_refused},
         {"bands agree bit for bit", test_bands_agree},
         {"blue is drawn where the mask is low, and luma stays", test_blue_is_drawn_where_the_mask_is_low},
+        {"pixels are recast", test_pixels_are_recast},
         {"colour along rows is paled where the mask is low", test_colour_along_rows_is_paled},
         {"colour between blocks is a spline", test_colour_between_blocks_is_a_spline},
         {"kernels agree", test_kernels_agree},

@@ -14,17 +14,33 @@ enum { windows = 8, width = (windows + 1) * spectra_step, rows = 6, height = (ro
 typedef float plane[height][width];
 
 static struct spectra spectra;
+static struct spectra_table table;
 
-static void companded_fill(plane drawn, plane picture, float level, plane sums)
+/* Gains that change nothing. */
+static void table_reset(void)
 {
-    const struct spectra_way way = {level, INFINITY};
-    float gains[windows];
+    float *gains = &table.cells[0][0][0][0];
+    for (unsigned i = 0; i < sizeof table / sizeof *gains; i++)
+        gains[i] = 1;
+}
+
+static void gained_fill(plane drawn, plane picture, float level, plane sums,
+                        float fields[rows][windows][spectra_field_count])
+{
+    const struct spectra_way way = {level, &table};
     spectra_init(&spectra);
     memset(sums, 0, sizeof(plane));
     for (unsigned row = 0; row < rows; row++) {
         const unsigned y = row * spectra_step;
-        spectra_compand(&spectra, drawn[y], picture[y], width, windows, &way, sums[y], gains);
+        spectra_compand(&spectra, drawn[y], picture[y], width, windows, &way, sums[y], fields[row][0]);
     }
+}
+
+static void companded_fill(plane drawn, plane picture, float level, plane sums)
+{
+    float fields[rows][windows][spectra_field_count];
+    table_reset();
+    gained_fill(drawn, picture, level, sums, fields);
 }
 
 /* Noise that is the same every time, about -size..size. */
@@ -151,27 +167,101 @@ static void test_level_lines(void)
     CU_ASSERT(power_of(left) < .27 * power_of(all) && power_of(left) > .23 * power_of(all));
 }
 
-/* Where little is drawn nearly all of it stays; where much is no more than the ceiling, and from one to the
- * other what is left of the pixels goes over without a step. */
-static void test_ceiling(void)
+/* Every frequency belongs to a group: upright strokes, slanting ones and level lines of each ring, none
+ * forgotten. */
+static void test_groups(void)
 {
-    enum { spectra_rows = spectra_rows_count };
-    static const struct spectra_way way = {1, .02f};
-    static float drawn[spectra_rows][width], picture[spectra_rows][width], companded[spectra_rows][width];
-    float upper[windows], lower[windows], gains[width];
-    struct spectra_rows planes = {drawn[0], picture[0], companded[0], upper, lower, width};
-    for (unsigned y = 0; y < spectra_rows; y++)
-        for (unsigned x = 0; x < width; x++)
-            drawn[y][x] = (x < width / 2 ? .001f : .5f) * (x / 4 % 2 == 0 ? 1 : -1);
+    unsigned counts[spectra_groups] = {0};
     spectra_init(&spectra);
-    spectra_rows_compand(&spectra, &planes, windows, &way, true);
+    for (unsigned down = 0; down < spectra_bins; down++)
+        for (unsigned across = 0; across < spectra_bins; across++)
+            counts[spectra.groups[down][across]]++;
+    for (unsigned group = 0; group < spectra_groups; group++)
+        CU_ASSERT(counts[group] > 0);
+    CU_ASSERT_EQUAL(spectra.groups[0][7] % spectra_turns, 0);
+    CU_ASSERT_EQUAL(spectra.groups[3][3] % spectra_turns, 1);
+    CU_ASSERT_EQUAL(spectra.groups[7][0] % spectra_turns, 2);
+    CU_ASSERT_EQUAL(spectra.groups[0][0], 1);
+    CU_ASSERT_EQUAL(spectra.groups[7][7], spectra_groups - 2);
+}
+
+/* A gain of upright strokes takes from upright ones and leaves level ones. */
+static void test_gain_of_a_group(void)
+{
+    static plane drawn, picture, all, left;
+    float fields[rows][windows][spectra_field_count];
+    noise_add(picture, .05f, 1);
+    strokes_add(drawn, .01f, 8);
+    for (unsigned is_level = 0; is_level < 2; is_level++) {
+        companded_fill(drawn, picture, 1, all);
+        float *gains = &table.cells[0][0][0][0];
+        for (unsigned i = 0; i < sizeof table / sizeof *gains; i++)
+            if (i % spectra_lanes < spectra_groups && i % spectra_lanes % spectra_turns == 0)
+                gains[i] = .5f;
+        gained_fill(drawn, picture, 1, left, fields);
+        const double share = power_of(left) / power_of(all);
+        CU_ASSERT(is_level ? share > .98 : share < .3 && share > .24);
+        transpose(drawn);
+    }
+}
+
+/* Fills a window's field by the cell of its table: 1, 10 and 100 times how far it is along each way. */
+static void cells_number(void)
+{
+    for (unsigned light = 0; light < spectra_nodes; light++)
+        for (unsigned hides = 0; hides < spectra_nodes; hides++)
+            for (unsigned shown = 0; shown < spectra_nodes; shown++)
+                table.cells[light][hides][shown][spectra_groups + FIELD_RED] =
+                    (float)(light + 10 * hides + 100 * shown);
+}
+
+/* Between nodes gains go over into one another; beyond the last they stay. */
+static void test_cells(void)
+{
+    static const struct {
+        float light, drawn, wanted_light, wanted_shown;
+    } cases[] = {{0, 0, 0, 0}, {.05f, .006f, 0, 0}, {.1f, .03f, .5f, 1}, {.35f, .06f, 2, 1.5f}, {1, 3, 3, 3}};
+    static plane drawn, picture, sums;
+    float fields[rows][windows][spectra_field_count];
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        table_reset();
+        cells_number();
+        for (unsigned y = 0; y < height; y++)
+            for (unsigned x = 0; x < width; x++) {
+                picture[y][x] = cases[i].light;
+                drawn[y][x] = x / 2 % 2 == 0 ? cases[i].drawn : -cases[i].drawn;
+            }
+        gained_fill(drawn, picture, 1, sums, fields);
+        const float wanted = cases[i].wanted_light + 100 * cases[i].wanted_shown;
+        CU_ASSERT_DOUBLE_EQUAL(fields[2][3][FIELD_RED], wanted, .5 + .02 * (double)wanted);
+        CU_ASSERT_EQUAL(fields[2][3][FIELD_BLUE], 1);
+    }
+}
+
+/* From one window to the next fields go over without a step. */
+static void test_fields_between_windows(void)
+{
+    enum { planes_rows = spectra_rows_count };
+    static float drawn[planes_rows][width], picture[planes_rows][width], companded[planes_rows][width];
+    float upper[windows][spectra_field_count], lower[windows][spectra_field_count];
+    float fields[spectra_field_count][width];
+    struct spectra_rows planes = {drawn[0], picture[0], companded[0], upper[0], lower[0], width};
+    spectra_init(&spectra);
+    for (unsigned window = 0; window < windows; window++)
+        for (unsigned field = 0; field < spectra_field_count; field++) {
+            upper[window][field] = (float)(field + window % 2);
+            lower[window][field] = upper[window][field] + 2;
+        }
     for (unsigned row = 0; row < spectra_step; row++) {
-        spectra_rows_gains(&spectra, &planes, windows, row, gains);
-        const unsigned last = (windows - 1) * spectra_step - 1;
-        CU_ASSERT(gains[0] > .99f && gains[0] <= 1);
-        CU_ASSERT(gains[last] * .5f > .9f * .02f && gains[last] * .5f <= .02f * 1.1f);
-        for (unsigned x = 1; x <= last; x++)
-            CU_ASSERT(gains[x] <= gains[x - 1] + 1e-3f && gains[x - 1] - gains[x] < .25f);
+        spectra_rows_fields(&spectra, &planes, windows, row, fields[0]);
+        for (unsigned field = 0; field < spectra_field_count; field++) {
+            const double down = 2 * (double)spectra.shares[row] + field;
+            for (unsigned x = 0; x < (windows - 1) * spectra_step; x++) {
+                const double share = (double)spectra.shares[x % spectra_step];
+                const double wanted = down + (x / spectra_step % 2 == 0 ? share : 1 - share);
+                CU_ASSERT_DOUBLE_EQUAL(fields[field][x], wanted, 1e-5);
+            }
+        }
     }
 }
 
@@ -182,7 +272,10 @@ int main(void)
         {"amplitudes are taken to the power of fifteen sixteenths", test_power_of_fifteen_sixteenths},
         {"like hides like", test_like_hides_like},
         {"of level lines less is left", test_level_lines},
-        {"nowhere is left much more than the ceiling", test_ceiling},
+        {"each frequency is in a group", test_groups},
+        {"gains of a group are of its frequencies", test_gain_of_a_group},
+        {"gains are those of cells and between them", test_cells},
+        {"fields go over from window to window", test_fields_between_windows},
         {"brightness hides nothing", test_brightness_hides_nothing},
         CU_TEST_INFO_NULL,
     };
