@@ -196,13 +196,14 @@ def seen_around(x, d):
     def over(plane, least, hides, share):
         return (spread_around(plane) / (least + hides) - share).clamp_min(0).square()
 
-    strokes = 3 * over(blur(luma, 1.2), 0.45, 0.5 * texture + 0.15 * grain, 0.6) / (1 + (texture / (255 * STROKED)).pow(4))
+    strokes = 2 * over(blur(luma, 1.2), 0.45, 0.5 * texture + 0.15 * grain, 0.6) / (1 + (texture / (255 * STROKED)).pow(4))
     level = F.avg_pool2d(planes, (1, 33), 1, (0, 16), count_include_pad=False)
     level = level - F.avg_pool2d(level, (15, 1), 1, (7, 0), count_include_pad=False)
-    rows = 2 * over(level[:, :1], 0.35, 0.2 * texture + 0.15 * grain, 0.4)
+    rows = 8 * over(level[:, :1], 0.35, 0.15 * texture + 0.1 * grain, 0.4)
     for plane, coarse, thin in ((1, 2.0, 0.7), (2, 1.5, 0.5)):
         strokes = strokes + over(blur(planes[:, plane:plane + 1], 1.5), coarse * light, 0.4 * texture, 0.5) / 2
-        rows = rows + over(level[:, plane:plane + 1], thin * light, 0.15 * texture + 0.1 * grain, 0.4)
+        strokes = strokes + 1.5 * over(blur(planes[:, plane:plane + 1], 3.0), 0.5 * coarse * light, 0.1 * texture, 0.4)
+        rows = rows + 4 * over(level[:, plane:plane + 1], thin * light, 0.15 * texture + 0.1 * grain, 0.4)
     return F.avg_pool2d(strokes + rows, 16, 8)
 
 
