@@ -48,7 +48,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "lines": (0.105, 0.06, 0.02),
     "shapes": (64, 0.02, 0.02),
     "strokes": (0.31, 0.02, 0.02),
-    "worst": (0.075, 0.06, 0.02),
+    "worst": (15, 0.06, 0.02),
     "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
     "directions": (0.01, 0.05, 0.02),
     "each": (0.15, 0.05, 0.02),

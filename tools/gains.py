@@ -36,7 +36,7 @@ from spectra import gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
 BENCH, TRAINING = "bench", "training"  # where a picture is from
-PRICE = 12  # of a hundredth that is missing of a row, in what seen figures count
+PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
 SPARE = {"jpeg 50 sana": 1, "webp sana": 1, "blur sana": 1, "sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more

@@ -56,7 +56,7 @@ class Way:
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
     "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.23, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.68, 1),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.28, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.8, 1),
     "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25, 2),
 }
 STANDARD = WAYS["standard"]
