@@ -30,9 +30,8 @@ static enum ctl_exit signing_rotated(struct ctl *ctl, int64_t from_s)
     if (presign_keys_rotate(ctl->context, ctl->arguments[0], from_s, &id) != IW_OK)
         return ctl_failed(ctl);
     clock_iso(from_s * 1000, from);
-    printf("%s: key %s is accepted from the next start or reload on and signs from %s on; the one that signs "
-           "now is "
-           "still accepted\n",
+    printf("%s: key %s is accepted from the next start or reload on and signs from %s on; "
+           "the one that signs now is still accepted\n",
            ctl->arguments[0], id, from);
     return CTL_DONE;
 }
