@@ -60,9 +60,10 @@ static const struct config_key keys[] = {
     TEXT(api, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     TEXT(store, path, IW_LOCALSTATEDIR "/lib/imgward/store", false,
          "Folder of uploads and results, on one file system."),
-    TEXT(store, signing_keys_file, IW_SYSCONFDIR "/signing.keys", true,
-         "File of the keys that sign URLs, one \"id:64 hex digits[:FROM]\" a line (FROM: seconds since 1970); "
-         "the first whose time has come signs."),
+    TEXT(
+        store, signing_keys_file, IW_SYSCONFDIR "/signing.keys", true,
+        "File of the keys that sign URLs, one \"id:64 hex digits[:FROM]\" a line (FROM: seconds since 1970); "
+        "the first whose time has come signs."),
     INTEGER(store, upload_max_bytes, "52428800", 1024, 4294967296, true, "Largest uploaded file in bytes."),
     INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds an upload URL is valid."),
     INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds a download URL is valid."),
