@@ -69,27 +69,6 @@ def attacks_of(strength, source):
     return [name for name in ATTACKS if source == BENCH or name not in ("jpeg 50", "webp")]
 
 
-def dissimilar(x, y):
-    """1 - MS-SSIM of planes, as the bench has it."""
-    weights, total = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333), 0
-    places = torch.arange(11.0) - 5
-    window = torch.exp(-places.square() / (2 * 1.5 ** 2))
-    window = (window / window.sum())[None, None]
-
-    def smooth(z):
-        return F.conv2d(F.conv2d(z, window[..., None, :]), window[..., None])
-
-    for scale, weight in enumerate(weights):
-        mx, my = smooth(x), smooth(y)
-        vx, vy, cov = smooth(x * x) - mx * mx, smooth(y * y) - my * my, smooth(x * y) - mx * my
-        structure = (2 * cov + 0.03 ** 2) / (vx + vy + 0.03 ** 2)
-        if scale == len(weights) - 1:
-            structure = structure * (2 * mx * my + 0.01 ** 2) / (mx * mx + my * my + 0.01 ** 2)
-        total = total + weight * torch.log(structure.mean())
-        x, y = F.avg_pool2d(x, 2), F.avg_pool2d(y, 2)
-    return 1 - torch.exp(total)
-
-
 # ---- a picture
 
 class Picture:
@@ -141,7 +120,7 @@ class Picture:
     def figures(self):
         """What is measured of it: functions of what it became."""
         yield "seen", lambda y: seen_around(self.x, y - self.x).pow(3).mean()
-        yield "luma", lambda y: dissimilar(luma_of(self.x), luma_of(y))
+        yield "luma", lambda y: 1 - bench.similarity(255 * luma_of(self.x), 255 * luma_of(y))
         yield "size", lambda y: file_size(planes_of(y)).sum()
         for attack in attacks_of(self.strength, self.source):
             for name in self.encoders:

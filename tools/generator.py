@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from devices import placed
-from spectra import GAINS, TABLE, companded
+from spectra import CELLS, GAINS, companded
 
 # Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
 WIDTHS = (16, 16, 32, 32, 64)
@@ -163,7 +163,7 @@ class Generator(nn.Module):
         # How much of what was drawn before the fine one looks at.
         self.shown = nn.Parameter(torch.tensor(0.5))
         # What windows are multiplied by at each strength, by how light they are, what hides in them and what is drawn: gains.py.
-        self.register_buffer("gains", torch.ones(len(WAYS), GAINS, *TABLE))
+        self.register_buffer("gains", torch.ones(len(WAYS), GAINS, CELLS))
         # What is laid over places that are smooth.
         self.register_buffer("grain", torch.zeros(GRAINS, 3, GRAIN_PX, GRAIN_PX))
 

@@ -24,7 +24,7 @@ GAINS = GROUPS + len(FIELDS)
 LIGHT = torch.tensor([0.05, 0.15, 0.35, 0.7])  # nodes of a table of gains: a window's mean luma,
 HIDES = torch.tensor([0.02, 0.035, 0.07, 0.14]).log()  # the root mean square of what hides in it,
 DRAWN = torch.tensor([0.006, 0.03, 0.12, 0.4]).log()  # and of what is drawn, before the mask
-TABLE = (len(LIGHT), len(HIDES), len(DRAWN))
+CELLS = len(LIGHT) * len(HIDES) * len(DRAWN)  # of a table of gains, [gain, cell], in this order
 
 
 def basis_of():
@@ -133,7 +133,7 @@ def taken_apart(drawn, luma, level=1):
 
 def gained(coefficients, cells, table):
     """The plane of these spectra, each group of frequencies times its gain; and the fields, one plane each."""
-    gains = cells @ table.flatten(1).t()
+    gains = cells @ table.t()
     of_frequencies = gains[..., placed(GROUP, gains.device)]
     fields = [between_windows(gains[..., GROUPS + i]) for i in range(len(FIELDS))]
     return plane_of(coefficients * of_frequencies.repeat(1, 1, 1, 1, 2, 2)), fields

@@ -110,10 +110,10 @@ def planes(picture):
     return [torch.from_numpy(ycc[:, :, i].copy())[None, None] for i in range(3)]
 
 
-def ms_ssim(x, y):
-    """Wang, Simoncelli, Bovik: Multi-scale structural similarity (2003), 5 scales, 8 bits."""
+def similarity(x, y):
+    """Wang, Simoncelli, Bovik: Multi-scale structural similarity (2003), 5 scales, of planes of 8 bits."""
     weights = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
-    places = torch.arange(11, dtype=torch.float64) - 5
+    places = torch.arange(11, dtype=x.dtype) - 5
     window = torch.exp(-places ** 2 / (2 * 1.5 ** 2))
     window = (window / window.sum())[None, None]
     c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
@@ -128,9 +128,13 @@ def ms_ssim(x, y):
         structure = (2 * cov + c2) / (vx + vy + c2)
         if scale == len(weights) - 1:
             structure = structure * (2 * mx * my + c1) / (mx * mx + my * my + c1)
-        total *= max(0.0, structure.mean().item()) ** weight
+        total = total * structure.mean().clamp_min(0) ** weight
         x, y = F.avg_pool2d(x, 2), F.avg_pool2d(y, 2)
     return total
+
+
+def ms_ssim(x, y):
+    return similarity(x, y).item()
 
 
 def psnr_of(x, y):
