@@ -20,6 +20,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 from scipy.optimize import minimize
+from torch.nn.utils.stateless import functional_call
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
@@ -28,18 +29,23 @@ import protect as bench  # noqa: E402
 import generator  # noqa: E402
 from coding import coded, coded_through, file_size, planes_of  # noqa: E402
 from export_weights import state_of  # noqa: E402
-from generator import WAYS, between_blocks, dithered, grid_offset, luma_of, network_of, peaks  # noqa: E402
-from generator import seeded_grain, seeded_noise, smoothness, texture_mask  # noqa: E402
+from generator import WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
+from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
+from patterns import EDGE, WINDOW_PX, bands, coherent, moment_of, unequal  # noqa: E402
 from pictures import blur, list_pictures, split_pictures  # noqa: E402
 from spectra import gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
-BENCH, TRAINING = "bench", "training"  # where a picture is from
+BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay
+REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
-SPARE = {"jpeg 50 sana": 1, "webp sana": 1, "blur sana": 1, "sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more
+SPARED = {("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}  # rows that have so much more that nobody looks
+SPARE = {"sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more than they need
+SHAPELESS = {"places": 0.001, "directions": 0.05, "each": 0.2, "moment": 0.03, "coherent": 1.4}  # the most of each, of patterns
+TENTHS = 10  # a row of patterns is so many times how far they are below the most
 SLACK = 0.2  # how far rows of training photographs may fall,
 SLACK_SPARE = 1.5  # and those of SPARE
 
@@ -69,35 +75,99 @@ def attacks_of(strength, source):
     return [name for name in ATTACKS if source == BENCH or name not in ("jpeg 50", "webp")]
 
 
+# ---- what is searched
+
+class Searched:
+    """One vector of what is searched: logarithms of the gains of a table; if they are, too, patterns of grain before the half
+    waves at their edges, over their root mean square at the start; and the network's weights, each layer's over its own."""
+
+    def __init__(self, state, table, of_grain, of_network):
+        self.net, self.of_grain, self.of_network = Drawing(network_of(state).eval()), of_grain, of_network
+        self.table, self.patterns = state["gains"][table].clone(), state["grain"].clone()
+        edge = EDGE[:, None] * EDGE
+        learned = {name: one.detach().clone() for name, one in self.net.named_parameters() if name.endswith("weight")}
+        parts = [("table", self.table.log(), 1)]
+        parts += [("grain", self.patterns / edge, edge)] * of_grain
+        parts += [(name, one, 1) for name, one in learned.items()] * of_network
+        rms = [one.square().mean().sqrt() if name != "table" else 1 for name, one, _ in parts]
+        self.names, self.shapes = [name for name, _, _ in parts], [one.shape for _, one, _ in parts]
+        self.units = [unit * edged for unit, (_, _, edged) in zip(rms, parts)]
+        self.start = torch.cat([(one / unit).flatten() for (_, one, _), unit in zip(parts, rms)])
+        self.sizes = [one.numel() for _, one, _ in parts]
+
+    def parts(self, vector):
+        """The table, the patterns and the weights of a vector."""
+        values = {name: one.view(shape) * unit for name, one, shape, unit
+                  in zip(self.names, vector.split(self.sizes), self.shapes, self.units)}
+        return values.pop("table").exp(), values.pop("grain", self.patterns), values
+
+    def drawing(self, weights, *args):
+        return functional_call(self.net, weights or {}, args)
+
+    def limits(self, vector, reach):
+        """How far each number may go at once."""
+        high = numpy.repeat([reach * REACH.get(name, WEIGHTS_REACH) for name in self.names], self.sizes)
+        low, gains = -high, slice(0, self.sizes[0])
+        low[gains] = numpy.maximum(low[gains], LEAST - vector[gains])
+        high[gains] = numpy.minimum(high[gains], MOST - vector[gains])
+        return low, high
+
+    def even(self, steep, weight, reach):
+        """How far each number goes for how steep it is, so that those that few windows or pixels have move, too."""
+        ends = numpy.cumsum(self.sizes)[:-1]
+        parts = []
+        for name, one, of in zip(self.names, numpy.split(steep, ends), numpy.split(weight, ends)):
+            even = 1 / (one + 0.1 * one.mean() + 1e-12)
+            parts.append(LENGTH * reach * REACH.get(name, WEIGHTS_REACH) * even / (even * of).mean())
+        return numpy.concatenate(parts)
+
+
 # ---- a picture
+
+class Drawing(torch.nn.Module):
+    """What a network draws, so that it can be called with other weights."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, *args):
+        return self.net.drawn(*args)
+
 
 class Picture:
     """A photograph, and all of what is drawn on it that does not depend on gains."""
 
-    def __init__(self, photo, seed, source, net, strength, encoders):
+    def __init__(self, photo, seed, source, strength, encoders):
         self.x, self.source, self.way, self.strength = bench.tensor(photo), source, WAYS[strength], strength
         self.encoders = encoders
         height, width = self.x.shape[2:]
         left, top = grid_offset(seed)
         around = (MARGIN + left, MARGIN + -(width + left) % 16, MARGIN + top, MARGIN + -(height + top) % 16)
         self.place = slice(around[2], around[2] + height), slice(around[0], around[0] + width)
-        self.prepare(net, F.pad(self.x, around, mode="replicate"), seed)
-        self.before = {}
+        self.prepare(F.pad(self.x, around, mode="replicate"), seed)
+        self.before, self.drawn = {}, None
+        if not searched.of_network:
+            self.drawn = self.drawn_by(None)
 
-    def prepare(self, net, x, seed):
-        noise = seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16)
+    def prepare(self, x, seed):
+        self.around, self.noise = x, seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16)
         self.mask = texture_mask(x, self.way)
-        self.drawn = net.drawn(x, noise, self.mask, self.way)
-        self.taken = taken_apart(luma_of(self.drawn), luma_of(x), self.way.level)
-        self.calm = 1 - self.way.calm * between_blocks(smoothness(x, self.way))
-        grain = seeded_grain(net.grain, seed, x.shape[2], x.shape[3])
-        self.grain = dithered(x, torch.zeros_like(x), grain, self.way, MARGIN)
+        self.calm = 1 - between_blocks(generator.calmed(x, self.way, MARGIN))
+        self.field = dithered(x, torch.zeros_like(x), torch.ones_like(x), self.way, MARGIN)
+        self.hashed = grain_hashes(seed, x.shape[2], x.shape[3])
         most = F.interpolate(peaks(x, self.way), scale_factor=4, mode="nearest") / 255
         self.most = most[:, :, self.place[0], self.place[1]]
 
-    def unit(self, table):
-        drawn = generator.laid(self.drawn, gained(*self.taken, table), self.mask, self.way)
-        return (drawn * self.calm + self.grain)[:, :, self.place[0], self.place[1]]
+    def drawn_by(self, weights):
+        """What a network of these weights draws, and its spectra."""
+        drawn = searched.drawing(weights, self.around, self.noise, self.mask, self.way)
+        return drawn, taken_apart(luma_of(drawn), luma_of(self.around), self.way.level)
+
+    def unit(self, table, patterns, weights):
+        drawn, taken = self.drawn or self.drawn_by(weights)
+        drawn = generator.laid(drawn, gained(*taken, table), self.mask, self.way)
+        return (drawn * self.calm + self.field * grain_of(patterns, self.hashed))[:, :, self.place[0], self.place[1]]
 
     def protected(self, unit):
         """At the strength, rounded with gradients straight through."""
@@ -123,19 +193,19 @@ class Picture:
         yield "luma", lambda y: 1 - bench.similarity(255 * luma_of(self.x), 255 * luma_of(y))
         yield "size", lambda y: file_size(planes_of(y)).sum()
         for attack in attacks_of(self.strength, self.source):
-            for name in self.encoders:
+            for name in (name for name in self.encoders if (attack, name) not in SPARED):
                 yield (attack, name), functools.partial(self.moved, attack, name)
 
 
-def measured(i, table):
-    """The figures of a picture and size of its file before, and the gradient of each by the logarithms of gains."""
-    picture, logs = pictures[i], table.log().requires_grad_()
-    y, values, gradients = picture.protected(picture.unit(logs.exp())), {}, {}
+def measured(i, vector):
+    """The figures of a picture and size of its file before, and the gradient of each by what is searched."""
+    picture, at = pictures[i], vector.clone().requires_grad_()
+    y, values, gradients = picture.protected(picture.unit(*searched.parts(at))), {}, {}
     for name, figure in picture.figures():
-        at = y.detach().requires_grad_()
-        value = figure(at)
+        seen = y.detach().requires_grad_()
+        value = figure(seen)
         values[name] = value.item()
-        gradients[name] = torch.autograd.grad(y, logs, torch.autograd.grad(value, at), retain_graph=True)[0].flatten().numpy()
+        gradients[name] = torch.autograd.grad(y, at, torch.autograd.grad(value, seen), retain_graph=True)[0].numpy()
     values["size before"] = file_size(planes_of(picture.x)).item()
     return values, gradients
 
@@ -164,10 +234,23 @@ def rows_of(strength, source, some):
     return {(source, name): row for name, row in rows.items()}
 
 
-def looked(pool, strength, table):
-    """Rows and their gradients at a table, of both sources."""
-    some = pool.starmap(measured, [(i, table) for i in range(len(pictures))], chunksize=1)
-    rows = {}
+def shapeless(vector):
+    """How far patterns are below the most of each limit that keeps them grain."""
+    at = vector.clone().requires_grad_()
+    patterns = searched.parts(at)[1]
+    torch.manual_seed(1)
+    field = grain_of(patterns / (patterns.square().mean().sqrt() * 2), grain_hashes(1, 512, 512))
+    places, directions, each = unequal(patterns, bands(64))
+    figures = {"places": places, "directions": directions, "each": each, "moment": moment_of(field, bands(WINDOW_PX)),
+               "coherent": coherent(field)}
+    rows = {name: TENTHS * (1 - figures[name] / most) for name, most in SHAPELESS.items()}
+    return {(GRAIN, name): (row.item(), torch.autograd.grad(row, at, retain_graph=True)[0].numpy()) for name, row in rows.items()}
+
+
+def looked(pool, strength, vector):
+    """Rows and their gradients at a vector, of both sources and of patterns."""
+    some = pool.starmap(measured, [(i, vector) for i in range(len(pictures))], chunksize=1)
+    rows = shapeless(vector) if searched.of_grain else {}
     for source in (BENCH, TRAINING):
         of_source = [one for one, picture in zip(some, pictures) if picture.source == source]
         rows.update(rows_of(strength, source, of_source) if of_source else {})
@@ -179,6 +262,8 @@ def floors_of(rows):
     for (source, name), (value, _) in rows.items():
         if source == BENCH:
             floors[source, name] = min(value, SPARE.get(name, value))
+        elif source == GRAIN:
+            floors[source, name] = min(value, 0)
         else:
             floors[source, name] = value - (SLACK_SPARE if name in SPARE else SLACK)
     return {key: floor for key, floor in floors.items() if key[1] != "seen"}
@@ -194,23 +279,22 @@ def merit(rows, floors):
 
 # ---- a step
 
-def best_step(rows, floors, logs, reach):
-    """The step of logarithms, and the merit it promises."""
+def best_step(rows, floors, vector, reach):
+    """The step of what is searched, and the merit it promises."""
     of_seen = sum(slope for (_, name), (_, slope) in rows.items() if name == "seen").astype(float)
     of_rows = numpy.stack([rows[key][1] for key in floors]).astype(float)
     short = numpy.array([floor - rows[key][0] for key, floor in floors.items()])
-    steep = abs(of_seen) + abs(of_rows).mean(0)
-    even = 1 / (steep + 0.1 * steep.mean())  # so that gains that few windows have move, too
-    length = LENGTH * reach / (even * (abs(of_seen) + 0.3 * PRICE * abs(of_rows).sum(0))).mean()
-    low, high = numpy.maximum(-reach, LEAST - logs), numpy.minimum(reach, MOST - logs)
+    steep, weight = abs(of_seen) + abs(of_rows).mean(0), abs(of_seen) + 0.3 * PRICE * abs(of_rows).sum(0)
+    even = searched.even(steep, weight, reach)
+    low, high = searched.limits(vector, reach)
 
     def step(prices):
-        return numpy.clip(length * even * (prices @ of_rows - of_seen), low, high)
+        return numpy.clip(even * (prices @ of_rows - of_seen), low, high)
 
     def dual(prices):
         by = step(prices)
         missing = short - of_rows @ by
-        return -(of_seen @ by + (by * by / (2 * length * even)).sum() + prices @ missing), -missing
+        return -(of_seen @ by + (by * by / (2 * even)).sum() + prices @ missing), -missing
 
     prices = minimize(dual, numpy.full(len(short), 0.5), jac=True, method="L-BFGS-B", bounds=[(0, PRICE)] * len(short)).x
     by = step(prices)
@@ -233,32 +317,35 @@ def values_of(rows):
     return named({key: value for key, (value, _) in rows.items()})
 
 
-def kept(state, options, table, floors):
-    state["gains"][WAYS[options.strength].table] = table
+def kept(state, options, vector):
+    table, patterns, weights = searched.parts(vector)
+    state["gains"][WAYS[options.strength].table], state["grain"] = table, patterns
+    state.update({name[len("net."):]: one for name, one in weights.items()})
     torch.save({"mean": state, "net": state}, options.out)
-    with open(options.out + ".floors", "w") as file:
-        json.dump(named(floors), file)
 
 
-def searched(pool, options, state):
-    table, reach = state["gains"][WAYS[options.strength].table].clone(), options.reach
-    rows = looked(pool, options.strength, table)
+def search(pool, options, state):
+    vector, reach = searched.start, options.reach
+    rows = looked(pool, options.strength, vector)
     floors = floors_of(rows)
     if options.floors:
         with open(options.floors) as file:
-            floors.update({tuple(key.split(": ")): floor for key, floor in json.load(file).items()})
+            earlier = {tuple(key.split(": ")): floor for key, floor in json.load(file).items()}
+        floors.update({key: floor for key, floor in earlier.items() if key in rows})
     floors.update({(BENCH, name): float(floor) for name, floor in options.floor})
+    with open(options.out + ".floors", "w") as file:
+        json.dump(named(floors), file)
     noted(options.out, event="start", rows=values_of(rows), floors=named(floors), options=vars(options))
     for number in range(options.rounds):
-        by, promised = best_step(rows, floors, table.log().flatten().numpy(), reach)
-        there = table * torch.from_numpy(by).float().exp().view(table.shape)
+        by, promised = best_step(rows, floors, vector.numpy(), reach)
+        there = vector + torch.from_numpy(by).float()
         found = looked(pool, options.strength, there)
         gain, due = merit(rows, floors) - merit(found, floors), merit(rows, floors) - promised
         noted(options.out, event="round", round=number, reach=round(reach, 4), merit=round(merit(rows, floors), 3),
               promised=round(promised, 3), found=round(merit(found, floors), 3), rows=values_of(found))
         if gain > 0:
-            table, rows = there, found
-            kept(state, options, table, floors)
+            vector, rows = there, found
+            kept(state, options, vector)
         reach *= 0.5 if gain <= 0 else 1.3 if gain > 0.6 * due else 0.8 if gain < 0.3 * due else 1
 
 
@@ -273,6 +360,9 @@ def options_of():
     parser.add_argument("--training", type=int, default=18, metavar="PHOTOS", help="photographs of training")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--reach", type=float, default=0.1)
+    parser.add_argument("--grain", action="store_true", help="search the patterns of grain as well")
+    parser.add_argument("--network", action="store_true", help="search the weights of the network as well")
+    parser.add_argument("--way", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="another number of the strength")
     parser.add_argument("--floors", metavar="FILE", help="what an earlier search wrote beside its checkpoint")
     parser.add_argument("--floor", nargs=2, action="append", default=[], metavar=("ROW", "HUNDREDTHS"),
                         help="another floor of a row of the bench's photographs")
@@ -291,17 +381,19 @@ def photos_of(options):
 
 def main():
     """Fills what all processes read before they part: pictures."""
-    global pictures
+    global pictures, searched
     options = options_of()
     torch.set_num_threads(1)
     encoders = {name: bench.load_encoder(name, os.path.join(options.encoders, file)) for name, file in bench.FILES.items()}
     state = state_of(options.start)
-    net = network_of(state).eval()
+    searched = Searched(state, WAYS[options.strength].table, options.grain, options.network)
+    for name, value in options.way:
+        setattr(WAYS[options.strength], name, float(value))
     with torch.no_grad():
-        pictures = [Picture(photo, seed, source, net, options.strength, encoders)
+        pictures = [Picture(photo, seed, source, options.strength, encoders)
                     for seed, (photo, source) in enumerate(photos_of(options))]
     with multiprocessing.get_context("fork").Pool(options.processes) as pool:
-        searched(pool, options, state)
+        search(pool, options, state)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may co
 PALED_PX = 8  # of a row, whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
+CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
 BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
@@ -39,25 +40,29 @@ class Way:
     """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
     drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
-    half as smooth, which share of what is drawn is left out there, and how much grain comes instead.  And how far
+    half as smooth, which share of what is drawn is left out there, and how much grain comes instead; and of mild places,
+    which hide somewhat more: where a block counts for half as mild, the share that is left out there, and of a picture the
+    share that is smooth from which on its mild places count.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
     left of level lines, and left out of colour along rows where the mask is low.  And which of a network's tables of gains
     it takes."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
-                 pale, table):
+                 pale, table, mild, eased, calm_from):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
         self.least, self.times, self.most = least, times, most
         self.level, self.pale, self.table = level, pale, table
+        self.mild, self.eased, self.calm_from = mild, eased, calm_from
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.28, 0.00101, 0.975, 0.016, 9.5, 2.33, 16, 0.77, 0.8, 1),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.77, 0.00085, 0.97, 0.0164, 22, 0, 22, 0.66, 0.25, 2),
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0, 0.0022, 0, 0),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.1, 0.00101, 0.975, 0.01278, 9.5, 2.33, 16, 0.77, 0.8, 1, 0.004, 0.6,
+                    0.25),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.012, 22, 0, 22, 0.66, 0.25, 2, 0.002, 0.15, 0),
 }
 STANDARD = WAYS["standard"]
 
@@ -173,12 +178,12 @@ class Generator(nn.Module):
     def layers(self):
         return [(name + "." + layer, one) for name, drawer in self.drawers() for layer, one in drawer.layers()]
 
-    def forward(self, x, noise, way=STANDARD):
-        """noise: -1..1, a sixteenth of x's size."""
+    def forward(self, x, noise, way=STANDARD, beyond=0):
+        """noise: -1..1, a sixteenth of x's size.  So many px of x are no picture."""
         mask = texture_mask(x, way)
         drawn = self.drawn(x, noise, mask, way)
         luma = companded(luma_of(drawn), luma_of(x), way.level, self.gains[way.table])
-        return laid(drawn, luma, mask, way) * (1 - way.calm * between_blocks(smoothness(x, way)))
+        return laid(drawn, luma, mask, way) * (1 - between_blocks(calmed(x, way, beyond)))
 
     def drawn(self, x, noise, mask, way):
         """What is drawn before it is brought nearer to what hides it."""
@@ -251,15 +256,34 @@ def ramp(spread, begin, width):
     return ((spread - begin) / width).clamp(0, 1)
 
 
-def grained(x, way=STANDARD):
-    """How much grain each block gets: the same wherever it is smooth, but none where it is flat or only grows lighter, nor
-    beside something flat, as outlines of drawings are."""
+def grained(x, way=STANDARD, beyond=0):
+    """How much grain each block gets: the same wherever it is smooth or mild, but none where it is flat or only grows lighter,
+    nor beside something flat, as outlines of drawings are."""
     spread = spread_of(x)
-    return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE) * smoothness(x, way)
+    return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE) * sum(smooth_and_mild(x, way, beyond))
 
 
-def smoothness(x, way=STANDARD):
-    """How smooth each block of 4x4 is: 1 where luma lies near planes, 0 on what is busy.
+def calmed(x, way, beyond=0):
+    """Which share of what is drawn is left out of each block: most where it is smooth, and some where it is mild."""
+    smooth, mild = smooth_and_mild(x, way, beyond)
+    return way.calm * smooth + way.eased * mild
+
+
+def smooth_and_mild(x, way, beyond):
+    """How smooth each block is, and how mild where it is not smooth; the latter where much of the picture is smooth."""
+    smooth, mild = smoothness(x, way.smooth), smoothness(x, way.mild)
+    counts = ramp(mean_within(smooth, beyond), way.calm_from, CALM_WIDTH) if way.calm_from else 1
+    return smooth, counts * (mild - smooth)
+
+
+def mean_within(blocks, beyond):
+    """The mean of the blocks of pictures, without so many px beyond."""
+    beyond = beyond // 4
+    return blocks[:, :, beyond:blocks.shape[2] - beyond, beyond:blocks.shape[3] - beyond].mean((1, 2, 3), keepdim=True)
+
+
+def smoothness(x, half=STANDARD.smooth):
+    """How smooth each block of 4x4 is: 1 where luma lies near planes, a half where it lies half from them, 0 on what is busy.
 
     A quarter of the picture tells film grain, which is a quarter as strong there, from texture, which is as strong.  Beside
     an outline its blocks tell nothing; there the smoothest of those around counts, for as much as the block's own grain allows.
@@ -269,14 +293,14 @@ def smoothness(x, way=STANDARD):
     coarse, beside = (F.interpolate(blocks, scale_factor=4, mode="nearest") for blocks in (coarse, beside))
     least = torch.minimum(torch.minimum(own, coarse), torch.maximum(beside, OWN_GRAIN * own))
     spread = torch.minimum(rooted_around(least), OWN * least)
-    return 1 / (1 + (spread / way.smooth).pow(8))
+    return 1 / (1 + (spread / half).pow(8))
 
 
 def dithered(x, drawn, grain, way, beyond=0):
     """What is drawn and grain where the picture is smooth, but not where it is flat; as strong as the share of the picture,
     without so many px beyond it, that gets any: what is smooth nearly all over takes little else."""
-    granted, blocks = grained(x, way), beyond // 4
-    share = granted[:, :, blocks:granted.shape[2] - blocks, blocks:granted.shape[3] - blocks].mean((1, 2, 3), keepdim=True)
+    granted = grained(x, way, beyond)
+    share = mean_within(granted, beyond)
     return drawn + way.dither * share * between_blocks(granted) * grain
 
 
@@ -373,14 +397,19 @@ def seeded_noise(seed, rows, columns):
     return torch.from_numpy((numpy.stack(channels) - 127.5) / 127.5)[None]
 
 
-def seeded_grain(patterns, seed, height, width):
-    """The grain of a picture of height x width px, by hashes of the places of patterns."""
+def grain_hashes(seed, height, width):
+    """Of the places of patterns in a picture of height x width px."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(grain_places(height), dtype=numpy.uint64)[:, None]
         x = numpy.arange(grain_places(width), dtype=numpy.uint64)[None, :]
         key = mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(3) * numpy.uint64(GOLDEN))
         hashed = mixed(((y << numpy.uint64(32)) | x) * numpy.uint64(GOLDEN) + key)
-    return grain_of(patterns, torch.from_numpy((hashed & numpy.uint64(255)).astype(numpy.int64))[None])
+    return torch.from_numpy((hashed & numpy.uint64(255)).astype(numpy.int64))[None]
+
+
+def seeded_grain(patterns, seed, height, width):
+    """The grain of a picture of height x width px, by hashes of the places of patterns."""
+    return grain_of(patterns, grain_hashes(seed, height, width))
 
 
 def grid_offset(seed):
@@ -394,7 +423,7 @@ def perturbation(net, x, seeds, way=STANDARD, beyond=0):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength; so many px of x are no picture."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
     grain = torch.cat([seeded_grain(net.grain, seed, x.shape[2], x.shape[3]) for seed in seeds])
-    return dithered(x, net(x, noise.to(x.device), way), grain, way, beyond)
+    return dithered(x, net(x, noise.to(x.device), way, beyond), grain, way, beyond)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):

@@ -25,10 +25,12 @@ SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
 HIDDEN = torch.tensor([0.006, 0.024, 0.009]).view(1, 3, 1, 1)  # of Y, Cb and Cr, where nothing hides them
 TINTED = torch.tensor([0.2, 1])  # what coarse Cb and Cr count for
 WINDOW_PX = 32  # where power is looked at by frequency
+LINED_LUMA, LINED_COLOUR = 2.5, 2  # what lines of any direction count for where it is told what is seen
 LINED = 0.04  # where what hides is as much, lines count for half
 SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # what power of Y, Cb and Cr counts for on flat places
 SHAPED = 6  # how many times as much may hide where shapes still count
 STROKED = 3.5 / 255  # the spread of luma around planes where strokes count for half
+LINES, LINE_PX, ALONG, ACROSS, AROUND = 8, 21, 5.0, 0.8, 2.4  # directions, and the sigmas of lines and of what lies around them
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
@@ -188,7 +190,7 @@ def tint(d):
 def seen_around(x, d):
     """How far what is drawn on a picture, RGB both, passes what is seen of it around each place of 32 px: coarse luma, over the
     picture's texture and the grain that is drawn; coarse colour, sooner in the dark; and level lines of either, which are what a
-    mean along 33 px keeps.  Squares of how many times what is seen."""
+    mean along 33 px keeps, or shorter ones in any direction.  Squares of how many times what is seen."""
     texture, planes = 255 * rooted_around(spread_of(x)), 255 * planes_of(d)
     luma, light = planes[:, :1], ((F.avg_pool2d(luma_of(x), 4) + 0.1) / 0.6).clamp(0.4, 1.2)
     grain = spread_around(luma - blur(luma, 1.0)).detach()
@@ -199,17 +201,39 @@ def seen_around(x, d):
     strokes = 2 * over(blur(luma, 1.2), 0.45, 0.5 * texture + 0.15 * grain, 0.6) / (1 + (texture / (255 * STROKED)).pow(4))
     level = F.avg_pool2d(planes, (1, 33), 1, (0, 16), count_include_pad=False)
     level = level - F.avg_pool2d(level, (15, 1), 1, (7, 0), count_include_pad=False)
-    rows = 8 * over(level[:, :1], 0.35, 0.15 * texture + 0.1 * grain, 0.4)
+    hides, halves = 0.15 * texture + 0.1 * grain, F.avg_pool2d(planes, 2)
+    rows = 8 * over(level[:, :1], 0.35, hides, 0.4)
+    rows = rows + LINED_LUMA * over(lined_up(luma), 0.35, hides, 0.4).sum(1, keepdim=True)
     for plane, coarse, thin in ((1, 2.0, 0.7), (2, 1.5, 0.5)):
         strokes = strokes + over(blur(planes[:, plane:plane + 1], 1.5), coarse * light, 0.4 * texture, 0.5) / 2
         strokes = strokes + 1.5 * over(blur(planes[:, plane:plane + 1], 3.0), 0.5 * coarse * light, 0.1 * texture, 0.4)
-        rows = rows + 4 * over(level[:, plane:plane + 1], thin * light, 0.15 * texture + 0.1 * grain, 0.4)
+        rows = rows + 4 * over(level[:, plane:plane + 1], thin * light, hides, 0.4)
+        lines = spread_around(lined_up(halves[:, plane:plane + 1]), 2).square().sum(1, keepdim=True)
+        rows = rows + LINED_COLOUR * ((lines + 1e-4).sqrt() / (thin * light + hides) - 0.4).clamp_min(0).square()
     return F.avg_pool2d(strokes + rows, 16, 8)
 
 
-def spread_around(plane):
-    """Root mean square around each block of 4x4, levels."""
-    return (F.avg_pool2d(F.avg_pool2d(plane.square(), 4), 3, 1, 1) + 1e-4).sqrt()
+def spread_around(plane, side=4):
+    """Root mean square around each block of side x side, levels."""
+    return (F.avg_pool2d(F.avg_pool2d(plane.square(), side), 3, 1, 1) + 1e-4).sqrt()
+
+
+def line_kernels():
+    """What stands out from its surroundings as a line of some ten pixels, in each direction."""
+    reach = torch.arange(LINE_PX) - LINE_PX // 2
+    turns = torch.arange(LINES) * torch.pi / LINES
+    along = reach * turns.cos().view(-1, 1, 1) + reach[:, None] * turns.sin().view(-1, 1, 1)
+    across = reach[:, None] * turns.cos().view(-1, 1, 1) - reach * turns.sin().view(-1, 1, 1)
+    narrow, wide = (torch.exp(-(along / ALONG).square() / 2 - (across / sigma).square() / 2) for sigma in (ACROSS, AROUND))
+    return (narrow / narrow.sum((1, 2), keepdim=True) - wide / wide.sum((1, 2), keepdim=True))[:, None]
+
+
+LINED_UP = line_kernels()
+
+
+def lined_up(plane):
+    """What of a plane is a line, direction by direction."""
+    return F.conv2d(F.pad(plane, (LINE_PX // 2,) * 4, mode="replicate"), placed(LINED_UP, plane.device))
 
 
 @torch.no_grad()

@@ -292,19 +292,26 @@ static inline float ramped(struct ramp ramp, float spread)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* How smooth blocks are, with those around them, and how much grain they get; from three rows of roots, and
- * of what counts of them. */
-ENGINE_CLONES static void smooth_row(float half_smooth, const float *const roots[3],
-                                     const float *const grainless[3], size_t count, float *smooth,
-                                     float *grained)
+/* 1 where a block lies nearer to planes than what counts for half, 0 further. */
+static inline float nearness(float spread, float half)
 {
+    const float busy = spread / half, square = busy * busy, fourth = square * square;
+    return 1 / (1 + fourth * fourth);
+}
+
+/* How smooth blocks are and how mild those that are not, with those around them, and how much grain either
+ * may get; from three rows of roots, and of what counts of them. */
+ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
+                                     const float *const grainless[3], size_t count, float *smooth,
+                                     float *mild, float *grained)
+{
+    const float half_smooth = hiding->smooth, half_mild = hiding->mild;
     for (size_t i = 0; i < count; i++) {
         const float around = spread_around(grainless, i), own = own_times * unrooted(grainless[1][i + 1]);
-        const float busy = least_of(around, own) / half_smooth;
-        const float square = busy * busy, fourth = square * square,
-                    flattest = unrooted(least_around(roots, i));
-        smooth[i] = 1 / (1 + fourth * fourth);
-        grained[i] = ramped(grainy, spread_around(roots, i)) * ramped(beside, flattest) * smooth[i];
+        const float spread = least_of(around, own), flattest = unrooted(least_around(roots, i));
+        smooth[i] = nearness(spread, half_smooth);
+        mild[i] = nearness(spread, half_mild) - smooth[i];
+        grained[i] = ramped(grainy, spread_around(roots, i)) * ramped(beside, flattest);
     }
 }
 
@@ -387,6 +394,21 @@ static struct ring ring_of(size_t blocks)
     return (struct ring){malloc(sizeof(float) * 3 * blocks), blocks, 0};
 }
 
+/* What is left out of smooth blocks, and of mild ones where so much of the picture is smooth; and their
+ * grain. */
+static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
+                       struct canvas_masks *masks, size_t count)
+{
+    const struct ramp smooth_enough = {hiding->calm_from, 0.1f};
+    const float counts =
+        hiding->calm_from > 0 ? ramped(smooth_enough, (float)canvas_mean(canvas, masks->calm)) : 1;
+    for (size_t i = 0; i < count; i++) {
+        const float smooth = masks->calm[i], mild = counts * masks->mild[i];
+        masks->calm[i] = hiding->calm * smooth + hiding->eased * mild;
+        masks->grained[i] *= smooth + mild;
+    }
+}
+
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
@@ -403,12 +425,15 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
         ring_lasts(&rings.whole, roots);
         ring_lasts(&rings.grainless, grainless);
         mask_row(hiding, roots, columns, masks->mask + first, masks->spread + first);
-        smooth_row(hiding->smooth, roots, grainless, columns, masks->smooth + first, masks->grained + first);
+        smooth_row(hiding, roots, grainless, columns, masks->calm + first, masks->mild + first,
+                   masks->grained + first);
     }
     free(pixels);
     free(rings.whole.roots);
     free(rings.coarse.roots);
     free(rings.grainless.roots);
+    if (is_memory)
+        masks_calm(canvas, hiding, masks, rows * columns);
     return is_memory;
 }
 

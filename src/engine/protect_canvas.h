@@ -61,20 +61,24 @@ size_t canvas_mask_rows(const struct canvas *canvas);
  */
 struct canvas_hiding {
     float floor, knee, grain;
-    float smooth; /* how far luma lies from planes where a block counts for half as smooth */
+    float smooth;      /* how far luma lies from planes where a block counts for half as smooth, */
+    float calm;        /* and which share of what is drawn is left out there */
+    float mild, eased; /* the same of blocks that hide somewhat more, mild ones, */
+    float calm_from;   /* which begin to count where so much of the picture is smooth; 0: always */
 };
 
 float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 
 /* A value for every block and for canvas_mask_margin more on each side, row by row; the caller's memory. */
 struct canvas_masks {
-    float *mask;   /* the texture mask */
-    float *smooth; /* 1 where luma lies near planes in a block and in those beside it, as in a sky; 0 where
-                      it is busy */
+    float *mask; /* the texture mask */
+    float *calm; /* which share of what is drawn is left out: most where luma lies near planes in a block and
+                    in those beside it, as in a sky; none where it is busy */
     float *
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
-    float *grained; /* how much grain a smooth block gets, 0..1: none where it is flat or beside something
-                       flat */
+    float *mild;    /* what is used on the way: how mild blocks are that are not smooth */
+    float *grained; /* how much grain a smooth or mild block gets, 0..1: none where it is flat or beside
+                       something flat */
 };
 
 /* Fills them.  false: there is no memory. */
@@ -112,8 +116,8 @@ size_t canvas_count_above(const struct canvas *canvas, const float *values, floa
 void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
                       size_t count, float *line);
 
-/* The same of masks.smooth or masks.grained, whose neighbours count for all they are; always whole pixels. */
-void canvas_smooth_line(const struct canvas *canvas, const float *smooth, int64_t y, int64_t x, size_t count,
+/* The same of masks.calm or masks.grained, whose neighbours count for all they are; always whole pixels. */
+void canvas_smooth_line(const struct canvas *canvas, const float *blocks, int64_t y, int64_t x, size_t count,
                         float *line);
 
 #endif

@@ -92,12 +92,12 @@ ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask
         }
 }
 
-ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm, float calm_times,
+ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm,
                                  const float *restrict granted, float grain_times,
                                  const float *restrict grain, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        values[i] = values[i] * (1 - calm_times * calm[i]) + grain_times * granted[i] * grain[i];
+        values[i] = values[i] * (1 - calm[i]) + grain_times * granted[i] * grain[i];
 }
 
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)

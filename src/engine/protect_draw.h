@@ -49,9 +49,9 @@ void draw_colors_mean(const float *values, size_t blocks, float *means);
 void draw_paled(float *values, const float *mask, float pale, const float *times, const float *means,
                 size_t count);
 
-/* values * (1 - calm * its times) + grain * granted * its times. */
-void draw_dithered(float *values, const float *calm, float calm_times, const float *granted,
-                   float grain_times, const float *grain, size_t count);
+/* values * (1 - calm) + grain * granted * its times. */
+void draw_dithered(float *values, const float *calm, const float *granted, float grain_times,
+                   const float *grain, size_t count);
 
 /* values + times * added */
 void draw_added(float *values, const float *added, float times, size_t count);

@@ -22,10 +22,10 @@ struct job {
     struct canvas_masks masks;
     int8_t *units;
     unsigned colors;
-    float *grain, *smooth_line, *grained_line; /* of a row */
-    float dither;                              /* what the way's comes to on this picture */
-    size_t stored;                             /* units from the first to the last that was stored */
-    int floor_rank;                            /* of what is stored */
+    float *grain, *calm_line, *grained_line; /* of a row */
+    float dither;                            /* what the way's comes to on this picture */
+    size_t stored;                           /* units from the first to the last that was stored */
+    int floor_rank;                          /* of what is stored */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -127,13 +127,14 @@ static void job_make_room(struct job *job, int rank)
     job->floor_rank += ranks;
 }
 
-/* On smooth places a share of what is drawn, which is seen there, gives way to grain, which is seen less. */
+/* On smooth places most of what is drawn, which is seen there, gives way to grain, which is seen less; on
+ * mild ones some of it, and grain hides the rest. */
 static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     canvas_grain(&job->canvas, job->patterns, y_px, x_px, count, job->grain);
-    canvas_smooth_line(&job->canvas, job->masks.smooth, y_px, x_px, count, job->smooth_line);
+    canvas_smooth_line(&job->canvas, job->masks.calm, y_px, x_px, count, job->calm_line);
     canvas_smooth_line(&job->canvas, job->masks.grained, y_px, x_px, count, job->grained_line);
-    draw_dithered(values, job->smooth_line, job->way->calm, job->grained_line, job->dither, job->grain,
+    draw_dithered(values, job->calm_line, job->grained_line, job->dither, job->grain,
                   (size_t)count * draw_colors);
 }
 
@@ -175,13 +176,17 @@ static enum iw_error job_masks_new(struct job *job)
 {
     const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);
     const size_t columns = ((size_t)job->canvas.columns + net_band_blocks * block_parts) * canvas_block_px;
-    float *arrays = malloc((4 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
+    float *arrays = malloc((5 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
     if (arrays == NULL)
         return IW_NO_MEMORY;
-    job->masks = (struct canvas_masks){arrays, arrays + blocks, arrays + 2 * blocks, arrays + 3 * blocks};
-    job->grain = arrays + 4 * blocks;
-    job->smooth_line = job->grain + draw_colors * columns;
-    job->grained_line = job->smooth_line + draw_colors * columns;
+    job->masks = (struct canvas_masks){.mask = arrays,
+                                       .calm = arrays + blocks,
+                                       .spread = arrays + 2 * blocks,
+                                       .mild = arrays + 3 * blocks,
+                                       .grained = arrays + 4 * blocks};
+    job->grain = arrays + 5 * blocks;
+    job->calm_line = job->grain + draw_colors * columns;
+    job->grained_line = job->calm_line + draw_colors * columns;
     if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))
         return IW_OK;
     free(arrays);

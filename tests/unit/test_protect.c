@@ -536,9 +536,13 @@ static double mean_of(const float *upper, const float *lower, unsigned at)
 static struct canvas_masks masks_of(const struct canvas *canvas, const struct canvas_hiding *hiding)
 {
     const size_t blocks = canvas_mask_rows(canvas) * canvas_mask_columns(canvas);
-    float *values = malloc(4 * blocks * sizeof *values);
+    float *values = malloc(5 * blocks * sizeof *values);
     CU_ASSERT_PTR_NOT_NULL_FATAL(values);
-    struct canvas_masks masks = {values, values + blocks, values + 2 * blocks, values + 3 * blocks};
+    struct canvas_masks masks = {.mask = values,
+                                 .calm = values + blocks,
+                                 .spread = values + 2 * blocks,
+                                 .mild = values + 3 * blocks,
+                                 .grained = values + 4 * blocks};
     CU_ASSERT_FATAL(canvas_mask(canvas, hiding, &masks));
     return masks;
 }
@@ -547,7 +551,7 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f};
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
@@ -602,7 +606,7 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
  * more. */
 static void test_ramps(void)
 {
-    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f};
+    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0};
     const double flat = mask_most(flat_level, &hiding);
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
@@ -625,12 +629,12 @@ static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
 /* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f};
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0};
     struct image image = image_drawn(112, 96, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
     const struct canvas_masks masks = masks_of(&canvas, &hiding);
-    *smooth = canvas_mean(&canvas, masks.smooth);
+    *smooth = canvas_mean(&canvas, masks.calm);
     *grained = canvas_mean(&canvas, masks.grained);
     free(masks.mask);
     free(image.pixels);
@@ -658,6 +662,42 @@ static void test_smooth(void)
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
     smooth_means(recorded_level, &smooth, &grained);
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
+}
+
+/* Half smooth, half somewhat busy. */
+static unsigned half_busy_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return x < 56 ? grain_level(x, y, c) : coarse_level(x, y, c);
+}
+
+/* How much of a picture that is half smooth, half mild is left out, where mild places begin to count from a
+ * share that is smooth on. */
+static double calm_mean(float calm_from)
+{
+    const struct canvas_hiding hiding = {.floor = 0.0001f,
+                                         .knee = 0.2f,
+                                         .grain = 0.001f,
+                                         .smooth = 0.0015f,
+                                         .calm = 1,
+                                         .mild = 0.05f,
+                                         .eased = 0.5f,
+                                         .calm_from = calm_from};
+    struct image image = image_drawn(112, 96, 3, 8, half_busy_level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    const struct canvas_masks masks = masks_of(&canvas, &hiding);
+    const double mean = canvas_mean(&canvas, masks.calm);
+    free(masks.mask);
+    free(image.pixels);
+    return mean;
+}
+
+/* Of mild places a share is left out, but only where so much of the picture is smooth. */
+static void test_mild(void)
+{
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(0), 0.75, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(0.25f), 0.75, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(0.9f), 0.5, 0.04);
 }
 
 /* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
@@ -709,6 +749,7 @@ int main(void)
         {"half of the size is means of 2x2 pixels", test_halved},
         {"what only grows lighter hides nothing", test_ramps},
         {"what is smooth", test_smooth},
+        {"what is mild, where enough is smooth", test_mild},
         {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
