@@ -28,6 +28,7 @@ PALED_PX = 8  # of a row, whose mean colour is left out
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
+PHOTOGRAPHED = (0.05, 0.05)  # which share of a picture is smooth and not flat, at least, and how much more where they do
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
 BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
@@ -259,8 +260,13 @@ def ramp(spread, begin, width):
 def grained(x, way=STANDARD, beyond=0):
     """How much grain each block gets: the same wherever it is smooth or mild, but none where it is flat or only grows lighter,
     nor beside something flat, as outlines of drawings are."""
+    return grainy(x) * sum(smooth_and_mild(x, way, beyond))
+
+
+def grainy(x):
+    """How much grain each block may get: none where it is flat, or beside something flat."""
     spread = spread_of(x)
-    return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE) * sum(smooth_and_mild(x, way, beyond))
+    return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE)
 
 
 def calmed(x, way, beyond=0):
@@ -270,10 +276,13 @@ def calmed(x, way, beyond=0):
 
 
 def smooth_and_mild(x, way, beyond):
-    """How smooth each block is, and how mild where it is not smooth; the latter where much of the picture is smooth."""
-    smooth, mild = smoothness(x, way.smooth), smoothness(x, way.mild)
-    counts = ramp(mean_within(smooth, beyond), way.calm_from, CALM_WIDTH) if way.calm_from else 1
-    return smooth, counts * (mild - smooth)
+    """How smooth each block is, and how mild where it is not smooth; the latter where much of the picture is smooth, and
+    not flat, as drawings are."""
+    smooth, mild = smoothness(x, way.smooth), smoothness(x, way.mild) - smoothness(x, way.smooth)
+    if not way.calm_from:
+        return smooth, mild
+    much = ramp(mean_within(smooth, beyond), way.calm_from, CALM_WIDTH)
+    return smooth, much * ramp(mean_within(smooth * grainy(x), beyond), *PHOTOGRAPHED) * mild
 
 
 def mean_within(blocks, beyond):

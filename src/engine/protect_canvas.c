@@ -394,14 +394,42 @@ static struct ring ring_of(size_t blocks)
     return (struct ring){malloc(sizeof(float) * 3 * blocks), blocks, 0};
 }
 
-/* What is left out of smooth blocks, and of mild ones where so much of the picture is smooth; and their
- * grain. */
+/* The blocks of a row that are the picture's. */
+static const float *picture_row(const struct canvas *canvas, const float *values, unsigned row)
+{
+    return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
+}
+
+/* The mean of products of two masks over the blocks of the picture. */
+static double mean_of_products(const struct canvas *canvas, const float *one, const float *other)
+{
+    double sum = 0;
+    for (unsigned row = 0; row < canvas->rows; row++) {
+        const float *of_one = picture_row(canvas, one, row), *of_other = picture_row(canvas, other, row);
+        for (unsigned i = 0; i < canvas->columns; i++)
+            sum += (double)(of_one[i] * of_other[i]);
+    }
+    return sum / ((double)canvas->rows * canvas->columns);
+}
+
+/* How much the mild places of a picture count: where much of it is smooth, and some of that not flat, as
+ * drawings are. */
+static float mild_counts(const struct canvas *canvas, const struct canvas_hiding *hiding, const float *smooth,
+                         const float *grainy_blocks)
+{
+    static const struct ramp photographed = {0.05f, 0.05f};
+    const struct ramp smooth_enough = {hiding->calm_from, 0.1f};
+    if (hiding->calm_from <= 0)
+        return 1;
+    return ramped(smooth_enough, (float)canvas_mean(canvas, smooth)) *
+           ramped(photographed, (float)mean_of_products(canvas, smooth, grainy_blocks));
+}
+
+/* What is left out of smooth blocks, and of mild ones as far as they count; and their grain. */
 static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
                        struct canvas_masks *masks, size_t count)
 {
-    const struct ramp smooth_enough = {hiding->calm_from, 0.1f};
-    const float counts =
-        hiding->calm_from > 0 ? ramped(smooth_enough, (float)canvas_mean(canvas, masks->calm)) : 1;
+    const float counts = mild_counts(canvas, hiding, masks->calm, masks->grained);
     for (size_t i = 0; i < count; i++) {
         const float smooth = masks->calm[i], mild = counts * masks->mild[i];
         masks->calm[i] = hiding->calm * smooth + hiding->eased * mild;
@@ -435,12 +463,6 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
     if (is_memory)
         masks_calm(canvas, hiding, masks, rows * columns);
     return is_memory;
-}
-
-/* The blocks of a row that are the picture's. */
-static const float *picture_row(const struct canvas *canvas, const float *values, unsigned row)
-{
-    return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
 }
 
 double canvas_mean(const struct canvas *canvas, const float *values)
