@@ -20,7 +20,7 @@ import struct
 import numpy
 import torch
 
-from generator import GRAIN_PX, GRAINS, NETWORKS, WAYS, Generator, network_of
+from generator import GRAIN_PX, GRAIN_STEP, GRAINS, NETWORKS, WAYS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
 VERSION = 9
@@ -108,6 +108,16 @@ def state_of(path):
     return checkpoint["mean"] if "mean" in checkpoint else checkpoint["net"]
 
 
+def grain_at(path):
+    """The patterns of grain.py or of a checkpoint, so that the field's root mean square is 1."""
+    saved = torch.load(path, map_location="cpu")
+    patterns = saved["grain"] if "grain" in saved else state_of(path)["grain"]
+    height = patterns.square().mean().sqrt() * GRAIN_PX / GRAIN_STEP
+    if abs(height - 1) > 0.001:
+        print("grain is %.4f high: what it was searched with is that times dither" % height)
+    return patterns / height
+
+
 def mean_net(names):
     states = [state_of(name) for name in names]
     return network_of({key: sum(state[key] for state in states) / len(states) for key in states[0]})
@@ -117,11 +127,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in NETWORKS:
         parser.add_argument("--" + name, nargs="+", required=True, metavar="CHECKPOINT")
-    parser.add_argument("--grain", required=True, help="the patterns that grain.py learned")
+    parser.add_argument("--grain", required=True, help="the patterns that grain.py learned, or a checkpoint of gains.py")
     parser.add_argument("--out", required=True, help="the weights file")
     options = parser.parse_args()
     nets = [mean_net(getattr(options, name)) for name in NETWORKS]
-    nets[0].grain.copy_(torch.load(options.grain)["grain"])
+    nets[0].grain.copy_(grain_at(options.grain))
     blob = pack(nets)
     with open(options.out, "wb") as out:
         out.write(blob)

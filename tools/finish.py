@@ -48,7 +48,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "lines": (0.105, 0.06, 0.02),
     "shapes": (64, 0.02, 0.02),
     "strokes": (0.31, 0.02, 0.02),
-    "worst": (15, 0.06, 0.02),
+    "worst": (77, 0.06, 0.02),
     "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
     "directions": (0.01, 0.05, 0.02),
     "each": (0.15, 0.05, 0.02),
@@ -59,7 +59,7 @@ LIMITS = {  # bound, multiplier to begin with, its pace
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
     "low": {"ssim": 0.757, "growth": 1.75},
     "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3,
-             "worst": 5},
+             "worst": 2.5},
 }
 AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
     "sd15": {"none": 0.338, "cut": 0.276, "half": 0.240, "blurred": 0.262, "jpeg": 0.290, "webp": 0.276},

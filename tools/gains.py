@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Searches a strength's table of gains that leaves least to be seen while every row of the bar keeps what it has.
 
-The network stays as it is, so of each picture all that comes before the gains is worked out once.  Each round takes the
-gradients of what is seen and of every row of ./dev bench protect by the logarithm of each gain, means over pictures, and
+The network stays as it is, so of each picture all that comes before the gains is worked out once; patterns of grain can be
+searched as well, and the network's weights.  Each round takes the gradients of what is seen and of every row of
+./dev bench protect by the logarithm of each gain (and each weight and pixel of a pattern), means over pictures, and
 goes where what is seen falls most for the length of the step while no row falls below its floor, no gain by more than the
 reach; where that did not help, half as far.  Rows are those of the bench's photographs and of some photographs of training,
 so that what is found holds for more than twelve pictures.  Floors are what rows have at the start, less where that is more
@@ -28,7 +29,7 @@ import protect as bench  # noqa: E402
 
 import generator  # noqa: E402
 from coding import coded, coded_through, file_size, planes_of  # noqa: E402
-from export_weights import state_of  # noqa: E402
+from export_weights import grain_at, state_of  # noqa: E402
 from generator import WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
 from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
@@ -361,6 +362,7 @@ def options_of():
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--reach", type=float, default=0.1)
     parser.add_argument("--grain", action="store_true", help="search the patterns of grain as well")
+    parser.add_argument("--patterns", metavar="CHECKPOINT", help="whose patterns of grain to begin with in the place of its own")
     parser.add_argument("--network", action="store_true", help="search the weights of the network as well")
     parser.add_argument("--way", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="another number of the strength")
     parser.add_argument("--floors", metavar="FILE", help="what an earlier search wrote beside its checkpoint")
@@ -386,6 +388,8 @@ def main():
     torch.set_num_threads(1)
     encoders = {name: bench.load_encoder(name, os.path.join(options.encoders, file)) for name, file in bench.FILES.items()}
     state = state_of(options.start)
+    if options.patterns:
+        state["grain"] = grain_at(options.patterns)
     searched = Searched(state, WAYS[options.strength].table, options.grain, options.network)
     for name, value in options.way:
         setattr(WAYS[options.strength], name, float(value))
