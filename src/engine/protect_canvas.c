@@ -427,11 +427,11 @@ static float mild_counts(const struct canvas *canvas, const struct canvas_hiding
 
 /* What is left out of smooth blocks, and of mild ones as far as they count; and their grain. */
 static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                       struct canvas_masks *masks, size_t count)
+                       struct canvas_masks *masks, const float *milds, size_t count)
 {
     const float counts = mild_counts(canvas, hiding, masks->calm, masks->grained);
     for (size_t i = 0; i < count; i++) {
-        const float smooth = masks->calm[i], mild = counts * masks->mild[i];
+        const float smooth = masks->calm[i], mild = counts * milds[i];
         masks->calm[i] = hiding->calm * smooth + hiding->eased * mild;
         masks->grained[i] *= smooth + mild;
     }
@@ -442,8 +442,9 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
     struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks)};
-    const bool is_memory = pixels != NULL && rings.whole.roots != NULL && rings.coarse.roots != NULL &&
-                           rings.grainless.roots != NULL;
+    float *milds = malloc(sizeof(float) * rows * columns); /* how mild blocks are that are not smooth */
+    const bool is_memory = pixels != NULL && milds != NULL && rings.whole.roots != NULL &&
+                           rings.coarse.roots != NULL && rings.grainless.roots != NULL;
     const float *roots[3], *grainless[3];
     while (is_memory && rings.whole.rows < rows + 2) {
         rings_fill(canvas, &rings, pixels);
@@ -453,7 +454,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
         ring_lasts(&rings.whole, roots);
         ring_lasts(&rings.grainless, grainless);
         mask_row(hiding, roots, columns, masks->mask + first, masks->spread + first);
-        smooth_row(hiding, roots, grainless, columns, masks->calm + first, masks->mild + first,
+        smooth_row(hiding, roots, grainless, columns, masks->calm + first, milds + first,
                    masks->grained + first);
     }
     free(pixels);
@@ -461,7 +462,8 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
     free(rings.coarse.roots);
     free(rings.grainless.roots);
     if (is_memory)
-        masks_calm(canvas, hiding, masks, rows * columns);
+        masks_calm(canvas, hiding, masks, milds, rows * columns);
+    free(milds);
     return is_memory;
 }
 

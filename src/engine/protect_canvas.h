@@ -76,7 +76,6 @@ struct canvas_masks {
                     in those beside it, as in a sky; none where it is busy */
     float *
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
-    float *mild;    /* what is used on the way: how mild blocks are that are not smooth */
     float *grained; /* how much grain a smooth or mild block gets, 0..1: none where it is flat or beside
                        something flat */
 };

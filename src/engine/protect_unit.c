@@ -176,15 +176,14 @@ static enum iw_error job_masks_new(struct job *job)
 {
     const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);
     const size_t columns = ((size_t)job->canvas.columns + net_band_blocks * block_parts) * canvas_block_px;
-    float *arrays = malloc((5 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
+    float *arrays = malloc((4 * blocks + 3 * draw_colors * columns) * sizeof *arrays);
     if (arrays == NULL)
         return IW_NO_MEMORY;
     job->masks = (struct canvas_masks){.mask = arrays,
                                        .calm = arrays + blocks,
                                        .spread = arrays + 2 * blocks,
-                                       .mild = arrays + 3 * blocks,
-                                       .grained = arrays + 4 * blocks};
-    job->grain = arrays + 5 * blocks;
+                                       .grained = arrays + 3 * blocks};
+    job->grain = arrays + 4 * blocks;
     job->calm_line = job->grain + draw_colors * columns;
     job->grained_line = job->calm_line + draw_colors * columns;
     if (canvas_mask(&job->canvas, &job->way->hiding, &job->masks))

@@ -536,13 +536,12 @@ static double mean_of(const float *upper, const float *lower, unsigned at)
 static struct canvas_masks masks_of(const struct canvas *canvas, const struct canvas_hiding *hiding)
 {
     const size_t blocks = canvas_mask_rows(canvas) * canvas_mask_columns(canvas);
-    float *values = malloc(5 * blocks * sizeof *values);
+    float *values = malloc(4 * blocks * sizeof *values);
     CU_ASSERT_PTR_NOT_NULL_FATAL(values);
     struct canvas_masks masks = {.mask = values,
                                  .calm = values + blocks,
                                  .spread = values + 2 * blocks,
-                                 .mild = values + 3 * blocks,
-                                 .grained = values + 4 * blocks};
+                                 .grained = values + 3 * blocks};
     CU_ASSERT_FATAL(canvas_mask(canvas, hiding, &masks));
     return masks;
 }
