@@ -17,6 +17,7 @@ LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those wid
 ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
+CB, CR = 0.564, 0.713  # of YCbCr: what blue and red are multiplied by, less luma
 GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes,
 GREEN_OF_RED = -LUMA[0] / LUMA[1]  # and where red does
 GOLDEN = 0x9E3779B97F4A7C15
@@ -29,6 +30,12 @@ GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, 
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
 PHOTOGRAPHED = (0.05, 0.05)  # which share of a picture is smooth and not flat, at least, and how much more where they do
+RED = (0.025, 0.035), (0.36, 0.08)  # of skin: ramps up and down of red over light,
+YELLOW = (0.25, 0.15), (1.7, 0.6)  # of yellow over red,
+LIT = (0.08, 0.08)  # and of light
+SKIN_BUSY = 0.012  # where a block hides as much, it counts for half as skin
+SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # blocks around, which share of them is skin's, at least, and how much more where all count
+TAKEN = (0.15, 0.15)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
 BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
@@ -43,27 +50,29 @@ class Way:
     against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead; and of mild places,
     which hide somewhat more: where a block counts for half as mild, the share that is left out there, and of a picture the
-    share that is smooth from which on its mild places count.  And how far
+    share that is smooth from which on its mild places count; the share that is left out on skin; and how little hides where
+    a block counts for half as plain, of which as much is left out as of mild ones.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
     left of level lines, and left out of colour along rows where the mask is low.  And which of a network's tables of gains
     it takes."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
-                 pale, table, mild, eased, calm_from):
+                 pale, table, mild, eased, calm_from, skin, plain):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
         self.least, self.times, self.most = least, times, most
         self.level, self.pale, self.table = level, pale, table
         self.mild, self.eased, self.calm_from = mild, eased, calm_from
+        self.skin, self.plain = skin, plain
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0, 0.0022, 0, 0),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.1, 0.00101, 0.975, 0.01278, 9.5, 2.33, 16, 0.77, 0.8, 1, 0.004, 0.6,
-                    0.25),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.012, 22, 0, 22, 0.66, 0.25, 2, 0.002, 0.15, 0),
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0, 0.0022, 0.8, 0, 0.8, 0.0065),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.3, 0.00101, 0.975, 0.012, 9.5, 2.33, 16, 0.77, 0.7, 1, 0.004,
+                    0.7, 0.25, 0.8, 0.0063),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.011, 22, 0, 22, 0.66, 0.25, 2, 0.002, 0.15, 0, 0.6, 0.006),
 }
 STANDARD = WAYS["standard"]
 
@@ -258,9 +267,9 @@ def ramp(spread, begin, width):
 
 
 def grained(x, way=STANDARD, beyond=0):
-    """How much grain each block gets: the same wherever it is smooth or mild, but none where it is flat or only grows lighter,
+    """How much grain each block gets: the same wherever it is smooth or mild or skin, but none where it is flat or only grows lighter,
     nor beside something flat, as outlines of drawings are."""
-    return grainy(x) * sum(smooth_and_mild(x, way, beyond))
+    return grainy(x) * torch.maximum(sum(smooth_and_mild(x, way, beyond)), torch.maximum(*skin_and_plain(x, way, beyond)))
 
 
 def grainy(x):
@@ -270,9 +279,37 @@ def grainy(x):
 
 
 def calmed(x, way, beyond=0):
-    """Which share of what is drawn is left out of each block: most where it is smooth, and some where it is mild."""
+    """Which share of what is drawn is left out of each block: most where it is smooth, and some where it is mild or skin."""
     smooth, mild = smooth_and_mild(x, way, beyond)
-    return way.calm * smooth + way.eased * mild
+    skin, plain = skin_and_plain(x, way, beyond)
+    return 1 - (1 - way.calm * smooth - way.eased * mild) * (1 - torch.maximum(way.skin * skin, way.eased * plain))
+
+
+def skin_and_plain(x, way, beyond):
+    """How far each block is skin, and how far it is plain: what hides in it is little.  In drawings, where most of what is plain
+    is flat, none is."""
+    near = spread_near(x)
+    plain = near_planes(near, way.plain)
+    taken = ramp(mean_within(plain * grainy(x), beyond) / (mean_within(plain, beyond) + 1e-6), *TAKEN)
+    return taken * warmth(x) * near_planes(near, SKIN_BUSY), taken * plain
+
+
+def warmth(x):
+    """How far each block is coloured as skin is: warm, between red and yellow, neither grey nor bright red; and those around it
+    are, too.  Wood, sand and evening skies are much the same, and are drawn on as skin is."""
+    mean = F.avg_pool2d(x, 4)
+    luma = luma_of(mean)
+    red, yellow = CR * (mean[:, :1] - luma), CB * (luma - mean[:, 2:])
+    much, hue = red / (luma + 0.06), yellow / red.clamp_min(0.004)
+    warm = between(much, RED) * between(hue, YELLOW) * ramp(luma, *LIT)
+    around = F.avg_pool2d(F.pad(warm, (SKIN_BLOCKS // 2,) * 4, mode="replicate"), SKIN_BLOCKS, 1)
+    return ramp(around, *SKINNY)
+
+
+def between(value, ends):
+    """1 between the inner ends of two ramps, up and down, 0 beyond them."""
+    (low, rise), (high, fall) = ends
+    return ramp(value, low, rise) * ramp(-value, -high - fall, fall)
 
 
 def smooth_and_mild(x, way, beyond):
@@ -302,6 +339,11 @@ def smoothness(x, half=STANDARD.smooth):
     coarse, beside = (F.interpolate(blocks, scale_factor=4, mode="nearest") for blocks in (coarse, beside))
     least = torch.minimum(torch.minimum(own, coarse), torch.maximum(beside, OWN_GRAIN * own))
     spread = torch.minimum(rooted_around(least), OWN * least)
+    return near_planes(spread, half)
+
+
+def near_planes(spread, half):
+    """1 where a block lies nearer to planes than what counts for half, 0 further."""
     return 1 / (1 + (spread / half).pow(8))
 
 

@@ -17,14 +17,16 @@ WIDTH, HEIGHT, SEED = 75, 58, 7
 STRENGTHS = ("low", "standard", "high")
 
 
-SMOOTH = 40  # columns, of a few levels: a sky's grain
+SMOOTH, SKY = 40, 24  # columns of a few levels: rows of a sky's grain, and below them skin
+SKIN = (200, 145, 115)
 
 
 def drawn_picture():
     """The picture that recorded_half_level() of the test draws."""
     y, x, c = numpy.meshgrid(numpy.arange(HEIGHT), numpy.arange(WIDTH), numpy.arange(3), indexing="ij")
     busy = (x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256
-    return numpy.where(x < SMOOTH, 150 + busy % 5, busy).astype(numpy.uint8)
+    plain = numpy.where(y < SKY, 150 + busy % 5, numpy.array(SKIN)[c] + busy % 7)
+    return numpy.where(x < SMOOTH, plain, busy).astype(numpy.uint8)
 
 
 def main():

@@ -11,6 +11,8 @@
 #include "engine/image.h"
 #include "engine/protect_draw.h"
 #include "engine/protect_hash.h"
+#include "engine/protect_skin.h"
+#include "engine/ramp.h"
 
 /* tools/generator.py computes the same; its margin of repeated pixels is canvas_reach_px, so its first place
  * of the noise is ours there. */
@@ -37,9 +39,6 @@ static const float own_times = 2; /* a block's own spread, at most */
 static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 
 /* From how far on a block gets any grain, and how much further all of it. */
-struct ramp {
-    float begin, width;
-};
 static const struct ramp grainy = {0.0011f, 0.0006f};
 static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
 
@@ -224,15 +223,14 @@ static inline float unrooted(float root)
     return root * root * (root * root);
 }
 
-/* Roots of a row of blocks from a column on, of the picture or of a smaller one; pixels: a row of them and
- * four of luma. */
-static void roots_row(const struct canvas *canvas, pixels_function pixels_of, int64_t row, int64_t column,
-                      size_t blocks, float *pixels, float *roots)
+/* Roots of a row of blocks from a column on; pixels: a row of them and four of luma. */
+static void roots_row(const struct canvas *canvas, int64_t row, int64_t column, size_t blocks, float *pixels,
+                      float *roots)
 {
     const size_t width_px = blocks * canvas_block_px;
     float *luma = pixels + width_px * canvas_colors;
     for (unsigned i = 0; i < canvas_block_px; i++) {
-        pixels_of(canvas, row * canvas_block_px + i, column * canvas_block_px, width_px, pixels);
+        canvas_pixels(canvas, row * canvas_block_px + i, column * canvas_block_px, width_px, pixels);
         draw_luma(pixels, width_px, luma + i * width_px);
     }
     blocks_spread(luma, width_px, roots);
@@ -264,6 +262,11 @@ static inline float least_of(float a, float b)
     return a < b ? a : b;
 }
 
+static inline float most_of(float a, float b)
+{
+    return a > b ? a : b;
+}
+
 /* The least of 3x3 blocks. */
 static inline float least_around(const float *const roots[3], size_t first)
 {
@@ -284,12 +287,6 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
         spread[i] = least_of(near, own_times * own);
         mask[i] = hidden(floor, knee, grain, spread[i]);
     }
-}
-
-static inline float ramped(struct ramp ramp, float spread)
-{
-    const float share = (spread - ramp.begin) / ramp.width;
-    return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
 /* 1 where a block lies nearer to planes than what counts for half, 0 further. */
@@ -362,16 +359,44 @@ static void grainless_row(const float *roots, const float *const coarse[3], size
         const size_t at = coarse_at(i);
         const float near = coarse_root * coarse[1][at],
                     smoothest = coarse_root * least_around(coarse, at - 1);
-        const float own = own_grain_root * roots[i], limit = smoothest > own ? smoothest : own;
+        const float own = own_grain_root * roots[i], limit = most_of(smoothest, own);
         grainless[i] = least_of(roots[i], least_of(near, limit));
     }
 }
 
 /* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
- * where it is asked how smooth blocks are. */
+ * where it is asked how smooth blocks are.  And for every value of the masks, how far colours are skin's;
+ * NULL: nobody asks. */
 struct rings {
     struct ring whole, coarse, grainless;
+    float *warm;
 };
+
+/* Tells the colours of a row of blocks, which are the pixels of a quarter of the size. */
+static void warm_fill(const struct canvas *canvas, const struct rings *rings, int64_t row,
+                      const float *pixels)
+{
+    enum { beyond = coarse_margin * coarse_parts - canvas_mask_margin };
+    const size_t columns = canvas_mask_columns(canvas);
+    const int64_t at = row + canvas_mask_margin;
+    if (rings->warm != NULL && at >= 0 && at < (int64_t)canvas_mask_rows(canvas))
+        skin_colors(pixels + beyond * canvas_colors, columns, rings->warm + (size_t)at * columns);
+}
+
+/* The roots of the next row of blocks at a quarter of the size, and what else is told there. */
+static void coarse_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
+{
+    const int64_t first = ((int64_t)rings->coarse.rows - coarse_margin) * canvas_block_px;
+    const size_t blocks = rings->coarse.blocks, width_px = blocks * canvas_block_px;
+    float *luma = pixels + width_px * canvas_colors, *roots = ring_next(&rings->coarse);
+    for (unsigned i = 0; i < canvas_block_px; i++) {
+        pixels_quartered(canvas, first + i, -coarse_margin * canvas_block_px, width_px, pixels);
+        draw_luma(pixels, width_px, luma + i * width_px);
+        warm_fill(canvas, rings, first + i, pixels);
+    }
+    blocks_spread(luma, width_px, roots);
+    spreads_root(roots, blocks);
+}
 
 /* Fills the next row of the picture's blocks and what belongs to it. */
 static void rings_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
@@ -379,12 +404,9 @@ static void rings_fill(const struct canvas *canvas, struct rings *rings, float *
     const size_t row = rings->whole.rows, blocks = rings->whole.blocks;
     const float *coarse[3];
     float *roots = ring_next(&rings->whole);
-    roots_row(canvas, canvas_pixels, (int64_t)row - root_margin, -root_margin, blocks, pixels, roots);
-    while (rings->coarse.rows < coarse_at(row) + 2) {
-        const int64_t next = (int64_t)rings->coarse.rows - coarse_margin;
-        float *coarse_roots = ring_next(&rings->coarse);
-        roots_row(canvas, pixels_quartered, next, -coarse_margin, rings->coarse.blocks, pixels, coarse_roots);
-    }
+    roots_row(canvas, (int64_t)row - root_margin, -root_margin, blocks, pixels, roots);
+    while (rings->coarse.rows < coarse_at(row) + 2)
+        coarse_fill(canvas, rings, pixels);
     ring_lasts(&rings->coarse, coarse);
     grainless_row(roots, coarse, blocks, ring_next(&rings->grainless));
 }
@@ -425,15 +447,73 @@ static float mild_counts(const struct canvas *canvas, const struct canvas_hiding
            ramped(photographed, (float)mean_of_products(canvas, smooth, grainy_blocks));
 }
 
-/* What is left out of smooth blocks, and of mild ones as far as they count; and their grain. */
-static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                       struct canvas_masks *masks, const float *milds, size_t count)
+/* How much the plain places and the skin of a picture count: where most of what is plain is flat it is a
+ * drawing, and they do not. */
+static float plain_counts(const struct canvas *canvas, const struct canvas_hiding *hiding,
+                          const float *spread, const float *grainy_blocks)
 {
-    const float counts = mild_counts(canvas, hiding, masks->calm, masks->grained);
+    static const struct ramp taken = {0.15f, 0.15f};
+    double all = 0, grained = 0;
+    for (unsigned row = 0; row < canvas->rows; row++) {
+        const float *spreads = picture_row(canvas, spread, row),
+                    *grains = picture_row(canvas, grainy_blocks, row);
+        for (unsigned i = 0; i < canvas->columns; i++) {
+            const float plain = nearness(spreads[i], hiding->plain);
+            all += (double)plain;
+            grained += (double)(plain * grains[i]);
+        }
+    }
+    return ramped(taken, (float)(grained / (all + 1e-6 * canvas->rows * canvas->columns)));
+}
+
+/* How much a picture's mild places count, and its plain ones and its skin. */
+struct calm_counts {
+    float mild, plain;
+};
+
+/* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; and their
+ * grain. */
+ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
+                                   const float *milds, const float *skins, const float *spread, size_t count,
+                                   float *calm, float *grained)
+{
     for (size_t i = 0; i < count; i++) {
-        const float smooth = masks->calm[i], mild = counts * milds[i];
-        masks->calm[i] = hiding->calm * smooth + hiding->eased * mild;
-        masks->grained[i] *= smooth + mild;
+        const float smooth = calm[i], mild = counts->mild * milds[i], skin = counts->plain * skins[i];
+        const float plain = counts->plain * nearness(spread[i], hiding->plain);
+        const float left = 1 - hiding->calm * smooth - hiding->eased * mild;
+        calm[i] = 1 - left * (1 - most_of(hiding->skin * skin, hiding->eased * plain));
+        grained[i] *= most_of(smooth + mild, most_of(skin, plain));
+    }
+}
+
+/* How far the blocks of a row of the masks are skin.  room: of two rows. */
+static void skins_row(const struct canvas *canvas, const float *warm, const float *spread, size_t row,
+                      float *room, float *skins)
+{
+    const size_t columns = canvas_mask_columns(canvas);
+    const float *warm_rows[skin_rows];
+    for (unsigned i = 0; i < skin_rows; i++) {
+        const int64_t at = clamped((int64_t)(row + i) - skin_around, (int64_t)canvas_mask_rows(canvas));
+        warm_rows[i] = warm + (size_t)at * columns;
+    }
+    skin_row(warm_rows, spread, columns, room, skins);
+}
+
+/* Makes of how smooth and how mild blocks are, of their colours and of the grain that they might get what is
+ * left out of them, and their grain.  room: of three rows. */
+static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
+                       struct canvas_masks *masks, const float *milds, const float *warm, float *room)
+{
+    const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas);
+    const struct calm_counts counts = {mild_counts(canvas, hiding, masks->calm, masks->grained),
+                                       plain_counts(canvas, hiding, masks->spread, masks->grained)};
+    float *skins = room + 2 * columns;
+    memset(skins, 0, columns * sizeof *skins);
+    for (size_t row = 0, first = 0; row < rows; row++, first += columns) {
+        if (warm != NULL)
+            skins_row(canvas, warm, masks->spread + first, row, room, skins);
+        calm_row(hiding, &counts, milds + first, skins, masks->spread + first, columns, masks->calm + first,
+                 masks->grained + first);
     }
 }
 
@@ -441,8 +521,11 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks)};
-    float *milds = malloc(sizeof(float) * rows * columns); /* how mild blocks are that are not smooth */
+    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL};
+    /* How mild blocks are that are not smooth, and where somebody asks how far their colours are skin's. */
+    const bool is_skin = hiding->skin > 0 && image_has_color(canvas->image);
+    float *milds = malloc(sizeof(float) * rows * columns * (is_skin ? 2 : 1));
+    rings.warm = milds != NULL && is_skin ? milds + rows * columns : NULL;
     const bool is_memory = pixels != NULL && milds != NULL && rings.whole.roots != NULL &&
                            rings.coarse.roots != NULL && rings.grainless.roots != NULL;
     const float *roots[3], *grainless[3];
@@ -457,12 +540,12 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
         smooth_row(hiding, roots, grainless, columns, masks->calm + first, milds + first,
                    masks->grained + first);
     }
+    if (is_memory)
+        masks_calm(canvas, hiding, masks, milds, rings.warm, pixels);
     free(pixels);
     free(rings.whole.roots);
     free(rings.coarse.roots);
     free(rings.grainless.roots);
-    if (is_memory)
-        masks_calm(canvas, hiding, masks, milds, rows * columns);
     free(milds);
     return is_memory;
 }

@@ -65,6 +65,9 @@ struct canvas_hiding {
     float calm;        /* and which share of what is drawn is left out there */
     float mild, eased; /* the same of blocks that hide somewhat more, mild ones, */
     float calm_from;   /* which begin to count where so much of the picture is smooth; 0: always */
+    float skin;        /* the share that is left out on skin */
+    float
+        plain; /* and how little hides where a block counts for half as plain; eased is left out there, too */
 };
 
 float canvas_hidden(const struct canvas_hiding *hiding, float spread);
@@ -73,11 +76,12 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread);
 struct canvas_masks {
     float *mask; /* the texture mask */
     float *calm; /* which share of what is drawn is left out: most where luma lies near planes in a block and
-                    in those beside it, as in a sky; none where it is busy */
+                    in those beside it, as in a sky, much on skin and where little hides; none where it is
+                    busy */
     float *
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
-    float *grained; /* how much grain a smooth or mild block gets, 0..1: none where it is flat or beside
-                       something flat */
+    float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
+                       flat or beside something flat */
 };
 
 /* Fills them.  false: there is no memory. */

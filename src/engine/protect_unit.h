@@ -68,8 +68,8 @@ struct unit_way {
     float pale;      /* how much of colour along rows is left out where the mask is low */
     float level;     /* how much is left of level lines */
     unsigned table;  /* of gains, below spectra_tables */
-    float dither; /* root mean square of the grain of smooth and mild places, before all is scaled, where all
-                     of a picture gets any; else as much less as the share that does */
+    float dither;    /* root mean square of the grain of smooth places and others, before all is scaled, where
+                        all    of a picture gets any; else as much less as the share that does */
 };
 
 /*

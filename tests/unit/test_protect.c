@@ -84,7 +84,9 @@ static unsigned recorded_level(uint32_t x, uint32_t y, uint32_t c)
 /* Grain as a sky's on the left.  tools/record_output.py draws the same. */
 static unsigned recorded_half_level(uint32_t x, uint32_t y, uint32_t c)
 {
-    return x < 40 ? 150 + recorded_level(x, y, c) % 5 : recorded_level(x, y, c);
+    static const unsigned skin[] = {200, 145, 115};
+    const unsigned busy = recorded_level(x, y, c);
+    return x >= 40 ? busy : y < 24 ? 150 + busy % 5 : skin[c] + busy % 7;
 }
 
 static unsigned flat_level(uint32_t x, uint32_t y, uint32_t c)
@@ -550,7 +552,7 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0};
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
@@ -605,7 +607,7 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
  * more. */
 static void test_ramps(void)
 {
-    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0};
+    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0};
     const double flat = mask_most(flat_level, &hiding);
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
@@ -628,7 +630,7 @@ static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
 /* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0};
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0, 0, 0};
     struct image image = image_drawn(112, 96, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
@@ -675,9 +677,24 @@ static unsigned half_flat_level(uint32_t x, uint32_t y, uint32_t c)
     return x < 56 ? flat_level(x, y, c) : coarse_level(x, y, c);
 }
 
-/* How much of a picture that is half smooth, half mild is left out, where mild places begin to count from a
- * share that is smooth on. */
-static double calm_mean(level_function level, float calm_from)
+/* How much of a picture is left out; grained gets how much grain there is, unless it is NULL. */
+static double calm_mean(level_function level, const struct canvas_hiding *hiding, double *grained)
+{
+    struct image image = image_drawn(112, 96, 3, 8, level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    const struct canvas_masks masks = masks_of(&canvas, hiding);
+    const double mean = canvas_mean(&canvas, masks.calm);
+    if (grained != NULL)
+        *grained = canvas_mean(&canvas, masks.grained);
+    free(masks.mask);
+    free(image.pixels);
+    return mean;
+}
+
+/* The same of one that is half smooth, half mild, where mild places begin to count from a share that is
+ * smooth on. */
+static double mild_mean(level_function level, float calm_from)
 {
     const struct canvas_hiding hiding = {.floor = 0.0001f,
                                          .knee = 0.2f,
@@ -687,23 +704,76 @@ static double calm_mean(level_function level, float calm_from)
                                          .mild = 0.05f,
                                          .eased = 0.5f,
                                          .calm_from = calm_from};
-    struct image image = image_drawn(112, 96, 3, 8, level);
-    struct canvas canvas;
-    canvas_init(&canvas, &image, 7);
-    const struct canvas_masks masks = masks_of(&canvas, &hiding);
-    const double mean = canvas_mean(&canvas, masks.calm);
-    free(masks.mask);
-    free(image.pixels);
-    return mean;
+    return calm_mean(level, &hiding, NULL);
 }
 
 /* Of mild places a share is left out, but only where so much of the picture is smooth and not flat. */
 static void test_mild(void)
 {
-    CU_ASSERT_DOUBLE_EQUAL(calm_mean(half_busy_level, 0), 0.75, 0.04);
-    CU_ASSERT_DOUBLE_EQUAL(calm_mean(half_busy_level, 0.25f), 0.75, 0.04);
-    CU_ASSERT_DOUBLE_EQUAL(calm_mean(half_busy_level, 0.9f), 0.5, 0.04);
-    CU_ASSERT_DOUBLE_EQUAL(calm_mean(half_flat_level, 0.25f), 0.5, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_busy_level, 0), 0.75, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_busy_level, 0.25f), 0.75, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_busy_level, 0.9f), 0.5, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_flat_level, 0.25f), 0.5, 0.04);
+}
+
+/* A colour with grain of some levels, which is neither smooth nor busy. */
+static unsigned tinted_level(const unsigned color[3], uint32_t x, uint32_t y, uint32_t c)
+{
+    return color[c] + 2 * (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 3);
+}
+
+static unsigned fair_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){240, 184, 160}, x, y, c);
+}
+
+static unsigned dark_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){90, 56, 37}, x, y, c);
+}
+
+static unsigned green_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){90, 140, 70}, x, y, c);
+}
+
+static unsigned grey_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){140, 140, 140}, x, y, c);
+}
+
+static unsigned scarlet_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){220, 20, 20}, x, y, c);
+}
+
+/* Hardly any of it grained: a drawing. */
+static unsigned drawn_skin_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    static const unsigned color[] = {240, 184, 160};
+    return x < 100 ? color[c] : fair_level(x, y, c);
+}
+
+/* Of skin a share is left out, be it fair or dark, and of all that is plain another, for grain; but of
+ * nothing in a drawing. */
+static void test_skin(void)
+{
+    static const struct canvas_hiding of_skin = {
+        .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f, .skin = 0.8f, .plain = 0.03f};
+    static const struct canvas_hiding of_plain = {
+        .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f, .eased = 0.5f, .plain = 0.012f};
+    double grained;
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(fair_level, &of_skin, &grained), 0.8, 0.02);
+    CU_ASSERT(grained > 0.95);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(dark_level, &of_skin, NULL), 0.8, 0.02);
+    CU_ASSERT(calm_mean(green_level, &of_skin, NULL) < 0.01);
+    CU_ASSERT(calm_mean(grey_level, &of_skin, NULL) < 0.01);
+    CU_ASSERT(calm_mean(scarlet_level, &of_skin, NULL) < 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(green_level, &of_plain, &grained), 0.5, 0.02);
+    CU_ASSERT(grained > 0.95);
+    CU_ASSERT(calm_mean(recorded_level, &of_plain, NULL) < 0.05);
+    CU_ASSERT(calm_mean(drawn_skin_level, &of_skin, NULL) < 0.01);
+    CU_ASSERT(calm_mean(drawn_skin_level, &of_plain, NULL) < 0.01);
 }
 
 /* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
@@ -756,6 +826,7 @@ int main(void)
         {"what only grows lighter hides nothing", test_ramps},
         {"what is smooth", test_smooth},
         {"what is mild, where enough is smooth", test_mild},
+        {"skin, and what is plain, but of no drawing", test_skin},
         {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
