@@ -289,13 +289,6 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
     }
 }
 
-/* 1 where a block lies nearer to planes than what counts for half, 0 further. */
-static inline float nearness(float spread, float half)
-{
-    const float busy = spread / half, square = busy * busy, fourth = square * square;
-    return 1 / (1 + fourth * fourth);
-}
-
 /* How smooth blocks are and how mild those that are not, with those around them, and how much grain either
  * may get; from three rows of roots, and of what counts of them. */
 ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],

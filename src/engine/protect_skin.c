@@ -38,10 +38,9 @@ ENGINE_CLONES void skin_row(const float *const warm[skin_rows], const float *spr
         sums[skin_around + count + i] = sums[skin_around + count - 1];
     }
     for (size_t i = 0; i < count; i++) {
-        const float busy = spread[i] / skin_busy, square = busy * busy, fourth = square * square;
         float sum = 0;
         for (unsigned column = 0; column < skin_rows; column++)
             sum += sums[i + column];
-        skin[i] = ramped(enough_around, sum / (skin_rows * skin_rows)) / (1 + fourth * fourth);
+        skin[i] = ramped(enough_around, sum / (skin_rows * skin_rows)) * nearness(spread[i], skin_busy);
     }
 }
