@@ -154,8 +154,8 @@ def newer_start(stack, etc, tmp_path):
     run({"ETC": etc, "CONFIG": str(tmp_path / "newer.conf"), "RUN": stack.run, "NGINX": os.path.join(etc, "imgward"),
          "NGINX_PID": os.path.join(stack.run, "nginx.pid"), "BIN": build, "API_PID": "0", "WORKER_PID": "0"}, "scale-out")
     end = time.monotonic() + 240
-    while not os.path.exists(os.path.join(stack.run, "worker2.pid")):
-        assert time.monotonic() < end, "the newer worker does not start"
+    while not all(os.path.exists(os.path.join(stack.run, name)) for name in ("api2.pid", "worker2.pid")):
+        assert time.monotonic() < end, "the newer pool or worker does not start"
         time.sleep(0.1)
     return stack.pid("api2"), stack.pid("worker2")
 
