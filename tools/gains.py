@@ -38,6 +38,7 @@ from pictures import blur, list_pictures, split_pictures  # noqa: E402
 from spectra import gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
+LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond those
 BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay
@@ -141,22 +142,28 @@ class Picture:
 
     def __init__(self, photo, seed, source, strength, encoders):
         self.x, self.source, self.way, self.strength = bench.tensor(photo), source, WAYS[strength], strength
-        self.encoders = encoders
+        self.encoders, self.before = encoders, {}
+        self.sow(seed)
+
+    def sow(self, seed):
+        """Makes all of what hangs on a seed."""
+        self.seed = seed
         height, width = self.x.shape[2:]
         left, top = grid_offset(seed)
         around = (MARGIN + left, MARGIN + -(width + left) % 16, MARGIN + top, MARGIN + -(height + top) % 16)
         self.place = slice(around[2], around[2] + height), slice(around[0], around[0] + width)
         self.prepare(F.pad(self.x, around, mode="replicate"), seed)
-        self.before, self.drawn = {}, None
+        self.drawn = None
         if not searched.of_network:
             self.drawn = self.drawn_by(None)
 
     def prepare(self, x, seed):
-        self.around, self.noise = x, seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16)
+        height, width = x.shape[2] + 2 * 16 * LEAD, x.shape[3] + 2 * 16 * LEAD
+        self.around, self.noise = x, seeded_noise(seed, height // 16, width // 16)[:, :, LEAD:-LEAD, LEAD:-LEAD]
         self.mask = texture_mask(x, self.way)
         self.calm = 1 - between_blocks(generator.calmed(x, self.way, MARGIN))
         self.field = dithered(x, torch.zeros_like(x), torch.ones_like(x), self.way, MARGIN)
-        self.hashed = grain_hashes(seed, x.shape[2], x.shape[3])
+        self.hashed = grain_hashes(seed, height, width)[:, LEAD:-LEAD, LEAD:-LEAD]
         most = F.interpolate(peaks(x, self.way), scale_factor=4, mode="nearest") / 255
         self.most = most[:, :, self.place[0], self.place[1]]
 
@@ -198,9 +205,12 @@ class Picture:
                 yield (attack, name), functools.partial(self.moved, attack, name)
 
 
-def measured(i, vector):
+def measured(i, vector, seed):
     """The figures of a picture and size of its file before, and the gradient of each by what is searched."""
     picture, at = pictures[i], vector.clone().requires_grad_()
+    if picture.seed != seed:
+        with torch.no_grad():
+            picture.sow(seed)
     y, values, gradients = picture.protected(picture.unit(*searched.parts(at))), {}, {}
     for name, figure in picture.figures():
         seen = y.detach().requires_grad_()
@@ -248,9 +258,10 @@ def shapeless(vector):
     return {(GRAIN, name): (row.item(), torch.autograd.grad(row, at, retain_graph=True)[0].numpy()) for name, row in rows.items()}
 
 
-def looked(pool, strength, vector):
-    """Rows and their gradients at a vector, of both sources and of patterns."""
-    some = pool.starmap(measured, [(i, vector) for i in range(len(pictures))], chunksize=1)
+def looked(pool, strength, vector, sown):
+    """Rows and their gradients at a vector, of both sources and of patterns; sown: how often seeds were drawn anew."""
+    count = len(pictures)
+    some = pool.starmap(measured, [(i, vector, i + sown * count) for i in range(count)], chunksize=1)
     rows = shapeless(vector) if searched.of_grain else {}
     for source in (BENCH, TRAINING):
         of_source = [one for one, picture in zip(some, pictures) if picture.source == source]
@@ -327,7 +338,7 @@ def kept(state, options, vector):
 
 def search(pool, options, state):
     vector, reach = searched.start, options.reach
-    rows = looked(pool, options.strength, vector)
+    rows = looked(pool, options.strength, vector, options.sown)
     floors = floors_of(rows)
     if options.floors:
         with open(options.floors) as file:
@@ -340,13 +351,15 @@ def search(pool, options, state):
     for number in range(options.rounds):
         by, promised = best_step(rows, floors, vector.numpy(), reach)
         there = vector + torch.from_numpy(by).float()
-        found = looked(pool, options.strength, there)
+        found = looked(pool, options.strength, there, options.sown + (number + 1) * options.reseed)
         gain, due = merit(rows, floors) - merit(found, floors), merit(rows, floors) - promised
         noted(options.out, event="round", round=number, reach=round(reach, 4), merit=round(merit(rows, floors), 3),
               promised=round(promised, 3), found=round(merit(found, floors), 3), rows=values_of(found))
-        if gain > 0:
+        if gain > 0 or options.reseed:
             vector, rows = there, found
             kept(state, options, vector)
+        if options.reseed:
+            continue
         reach *= 0.5 if gain <= 0 else 1.3 if gain > 0.6 * due else 0.8 if gain < 0.3 * due else 1
 
 
@@ -364,6 +377,8 @@ def options_of():
     parser.add_argument("--grain", action="store_true", help="search the patterns of grain as well")
     parser.add_argument("--patterns", metavar="CHECKPOINT", help="whose patterns of grain to begin with in the place of its own")
     parser.add_argument("--network", action="store_true", help="search the weights of the network as well")
+    parser.add_argument("--reseed", action="store_true", help="other noise and places of grain each round, and every step kept")
+    parser.add_argument("--sown", type=int, default=0, metavar="TIMES", help="how often seeds were drawn anew before")
     parser.add_argument("--way", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="another number of the strength")
     parser.add_argument("--floors", metavar="FILE", help="what an earlier search wrote beside its checkpoint")
     parser.add_argument("--floor", nargs=2, action="append", default=[], metavar=("ROW", "HUNDREDTHS"),

@@ -33,6 +33,7 @@ PHOTOGRAPHED = (0.05, 0.05)  # which share of a picture is smooth and not flat, 
 RED = (0.025, 0.035), (0.36, 0.08)  # of skin: ramps up and down of red over light,
 YELLOW = (0.25, 0.15), (1.7, 0.6)  # of yellow over red,
 LIT = (0.08, 0.08)  # and of light
+LIGHT = (0.3, 0.2)  # from what luma on a block is light, and how much more where it is all
 SKIN_BUSY = 0.012  # where a block hides as much, it counts for half as skin
 SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # blocks around, which share of them is skin's, at least, and how much more where all count
 TAKEN = (0.15, 0.15)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
@@ -51,13 +52,13 @@ class Way:
     half as smooth, which share of what is drawn is left out there, and how much grain comes instead; and of mild places,
     which hide somewhat more: where a block counts for half as mild, the share that is left out there, and of a picture the
     share that is smooth from which on its mild places count; the share that is left out on skin; and how little hides where
-    a block counts for half as plain, of which as much is left out as of mild ones.  And how far
+    a block counts for half as plain, of which as much is left out as of mild ones; and both where it is light.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
     left of level lines, and left out of colour along rows where the mask is low.  And which of a network's tables of gains
     it takes."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
-                 pale, table, mild, eased, calm_from, skin, plain):
+                 pale, table, mild, eased, calm_from, skin, plain, light_plain, light_eased):
         self.psnr_db, self.network, self.amplitude, self.blue = psnr_db, network, amplitude, blue
         self.floor, self.knee, self.grain = floor, knee, grain
         self.smooth, self.calm, self.dither = smooth, calm, dither
@@ -65,14 +66,17 @@ class Way:
         self.level, self.pale, self.table = level, pale, table
         self.mild, self.eased, self.calm_from = mild, eased, calm_from
         self.skin, self.plain = skin, plain
+        self.light_plain, self.light_eased = light_plain, light_eased
 
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.78, 0, 0.0022, 0.8, 0, 0.8, 0.0065),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0167, 2.3, 0.00101, 0.975, 0.012, 9.5, 2.33, 16, 0.77, 0.7, 1, 0.004,
-                    0.7, 0.25, 0.8, 0.0063),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.011, 22, 0, 22, 0.66, 0.25, 2, 0.002, 0.15, 0, 0.6, 0.006),
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0095, 6, 1.5, 11, 0.41, 0.85, 0, 0.0022, 0.8,
+               0, 0.8, 0.0068, 0.018, 0.93),
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0163, 2.2, 0.00101, 0.975, 0.0118, 9.5, 2.33, 16, 0.77, 0.8, 1, 0.004,
+                    0.78, 0.25, 0.8, 0.007, 0.018, 0.93),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.011, 22, 0, 22, 0.66, 0.25, 2, 0.002, 0.15, 0,
+                0.6, 0.006, 0.011, 0.7),
 }
 STANDARD = WAYS["standard"]
 
@@ -282,16 +286,23 @@ def calmed(x, way, beyond=0):
     """Which share of what is drawn is left out of each block: most where it is smooth, and some where it is mild or skin."""
     smooth, mild = smooth_and_mild(x, way, beyond)
     skin, plain = skin_and_plain(x, way, beyond)
-    return 1 - (1 - way.calm * smooth - way.eased * mild) * (1 - torch.maximum(way.skin * skin, way.eased * plain))
+    eased = way.eased + lightness(x) * (way.light_eased - way.eased)
+    return 1 - (1 - way.calm * smooth - way.eased * mild) * (1 - torch.maximum(way.skin * skin, eased * plain))
 
 
 def skin_and_plain(x, way, beyond):
-    """How far each block is skin, and how far it is plain: what hides in it is little.  In drawings, where most of what is plain
-    is flat, none is."""
+    """How far each block is skin, and how far it is plain: what hides in it is little, and in the light less is hidden.  In
+    drawings, where most of what is plain is flat, none is."""
     near = spread_near(x)
     plain = near_planes(near, way.plain)
     taken = ramp(mean_within(plain * grainy(x), beyond) / (mean_within(plain, beyond) + 1e-6), *TAKEN)
-    return taken * warmth(x) * near_planes(near, SKIN_BUSY), taken * plain
+    half = way.plain + lightness(x) * (way.light_plain - way.plain)
+    return taken * warmth(x) * near_planes(near, SKIN_BUSY), taken * near_planes(near, half)
+
+
+def lightness(x):
+    """How far each block is light: a sky, a sea by day, a wall, where strokes are seen first."""
+    return ramp(luma_of(F.avg_pool2d(x, 4)), *LIGHT)
 
 
 def warmth(x):

@@ -86,7 +86,7 @@ def way_at(point, strength):
     return Way(way.psnr_db, way.network, way.floor, point["knee"], way.grain, point["amplitude"], point["blue"],
                point["smooth"], point["calm"], point["dither"], point["least"], point["times"], way.most,
                point["level"], point["pale"], way.table, way.mild, way.eased, way.calm_from, way.skin,
-               way.plain)
+               way.plain, way.light_plain, way.light_eased)
 
 
 def moved(point, change):

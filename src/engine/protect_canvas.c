@@ -41,6 +41,7 @@ static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 /* From how far on a block gets any grain, and how much further all of it. */
 static const struct ramp grainy = {0.0011f, 0.0006f};
 static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
+static const struct ramp light = {0.3f, 0.2f};        /* from what luma on a block is light */
 
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed)
 {
@@ -358,21 +359,24 @@ static void grainless_row(const float *roots, const float *const coarse[3], size
 }
 
 /* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
- * where it is asked how smooth blocks are.  And for every value of the masks, how far colours are skin's;
- * NULL: nobody asks. */
+ * where it is asked how smooth blocks are.  And for every value of the masks, its luma and how far colours
+ * are skin's; NULL: nobody asks. */
 struct rings {
     struct ring whole, coarse, grainless;
-    float *warm;
+    float *luma, *warm;
 };
 
-/* Tells the colours of a row of blocks, which are the pixels of a quarter of the size. */
-static void warm_fill(const struct canvas *canvas, const struct rings *rings, int64_t row,
-                      const float *pixels)
+/* Tells the luma and the colours of a row of blocks, which are the pixels of a quarter of the size. */
+static void means_fill(const struct canvas *canvas, const struct rings *rings, int64_t row,
+                       const float *pixels, const float *luma)
 {
     enum { beyond = coarse_margin * coarse_parts - canvas_mask_margin };
     const size_t columns = canvas_mask_columns(canvas);
     const int64_t at = row + canvas_mask_margin;
-    if (rings->warm != NULL && at >= 0 && at < (int64_t)canvas_mask_rows(canvas))
+    if (at < 0 || at >= (int64_t)canvas_mask_rows(canvas))
+        return;
+    memcpy(rings->luma + (size_t)at * columns, luma + beyond, columns * sizeof *luma);
+    if (rings->warm != NULL)
         skin_colors(pixels + beyond * canvas_colors, columns, rings->warm + (size_t)at * columns);
 }
 
@@ -385,7 +389,7 @@ static void coarse_fill(const struct canvas *canvas, struct rings *rings, float 
     for (unsigned i = 0; i < canvas_block_px; i++) {
         pixels_quartered(canvas, first + i, -coarse_margin * canvas_block_px, width_px, pixels);
         draw_luma(pixels, width_px, luma + i * width_px);
-        warm_fill(canvas, rings, first + i, pixels);
+        means_fill(canvas, rings, first + i, pixels, luma + i * width_px);
     }
     blocks_spread(luma, width_px, roots);
     spreads_root(roots, blocks);
@@ -464,17 +468,28 @@ struct calm_counts {
     float mild, plain;
 };
 
+/* What else is told of the blocks of a row. */
+struct calm_blocks {
+    const float *milds, *skins, *spread, *luma;
+};
+
 /* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; and their
  * grain. */
 ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
-                                   const float *milds, const float *skins, const float *spread, size_t count,
-                                   float *calm, float *grained)
+                                   const struct calm_blocks *blocks, size_t count, float *calm,
+                                   float *grained)
 {
+    const float more_plain = hiding->light_plain - hiding->plain,
+                more_eased = hiding->light_eased - hiding->eased;
     for (size_t i = 0; i < count; i++) {
-        const float smooth = calm[i], mild = counts->mild * milds[i], skin = counts->plain * skins[i];
-        const float plain = counts->plain * nearness(spread[i], hiding->plain);
+        const float lightness = ramped(light, blocks->luma[i]);
+        const float smooth = calm[i], mild = counts->mild * blocks->milds[i];
+        const float skin = counts->plain * blocks->skins[i];
+        const float plain =
+            counts->plain * nearness(blocks->spread[i], hiding->plain + lightness * more_plain);
+        const float eased = hiding->eased + lightness * more_eased;
         const float left = 1 - hiding->calm * smooth - hiding->eased * mild;
-        calm[i] = 1 - left * (1 - most_of(hiding->skin * skin, hiding->eased * plain));
+        calm[i] = 1 - left * (1 - most_of(hiding->skin * skin, eased * plain));
         grained[i] *= most_of(smooth + mild, most_of(skin, plain));
     }
 }
@@ -492,10 +507,10 @@ static void skins_row(const struct canvas *canvas, const float *warm, const floa
     skin_row(warm_rows, spread, columns, room, skins);
 }
 
-/* Makes of how smooth and how mild blocks are, of their colours and of the grain that they might get what is
- * left out of them, and their grain.  room: of three rows. */
+/* Makes of how smooth and how mild blocks are, of their luma and colours and of the grain that they might get
+ * what is left out of them, and their grain.  room: of three rows. */
 static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                       struct canvas_masks *masks, const float *milds, const float *warm, float *room)
+                       struct canvas_masks *masks, const float *milds, const struct rings *rings, float *room)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas);
     const struct calm_counts counts = {mild_counts(canvas, hiding, masks->calm, masks->grained),
@@ -503,10 +518,10 @@ static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *
     float *skins = room + 2 * columns;
     memset(skins, 0, columns * sizeof *skins);
     for (size_t row = 0, first = 0; row < rows; row++, first += columns) {
-        if (warm != NULL)
-            skins_row(canvas, warm, masks->spread + first, row, room, skins);
-        calm_row(hiding, &counts, milds + first, skins, masks->spread + first, columns, masks->calm + first,
-                 masks->grained + first);
+        const struct calm_blocks blocks = {milds + first, skins, masks->spread + first, rings->luma + first};
+        if (rings->warm != NULL)
+            skins_row(canvas, rings->warm, masks->spread + first, row, room, skins);
+        calm_row(hiding, &counts, &blocks, columns, masks->calm + first, masks->grained + first);
     }
 }
 
@@ -514,11 +529,15 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL};
-    /* How mild blocks are that are not smooth, and where somebody asks how far their colours are skin's. */
+    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL, NULL};
+    /* How mild blocks are that are not smooth, their luma, and where somebody asks how far their colours are
+     * skin's. */
     const bool is_skin = hiding->skin > 0 && image_has_color(canvas->image);
-    float *milds = malloc(sizeof(float) * rows * columns * (is_skin ? 2 : 1));
-    rings.warm = milds != NULL && is_skin ? milds + rows * columns : NULL;
+    float *milds = malloc(sizeof(float) * rows * columns * (is_skin ? 3 : 2));
+    if (milds != NULL) {
+        rings.luma = milds + rows * columns;
+        rings.warm = is_skin ? rings.luma + rows * columns : NULL;
+    }
     const bool is_memory = pixels != NULL && milds != NULL && rings.whole.roots != NULL &&
                            rings.coarse.roots != NULL && rings.grainless.roots != NULL;
     const float *roots[3], *grainless[3];
@@ -534,7 +553,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
                    masks->grained + first);
     }
     if (is_memory)
-        masks_calm(canvas, hiding, masks, milds, rings.warm, pixels);
+        masks_calm(canvas, hiding, masks, milds, &rings, pixels);
     free(pixels);
     free(rings.whole.roots);
     free(rings.coarse.roots);

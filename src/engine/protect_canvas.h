@@ -66,8 +66,9 @@ struct canvas_hiding {
     float mild, eased; /* the same of blocks that hide somewhat more, mild ones, */
     float calm_from;   /* which begin to count where so much of the picture is smooth; 0: always */
     float skin;        /* the share that is left out on skin */
-    float
-        plain; /* and how little hides where a block counts for half as plain; eased is left out there, too */
+    /* And how little hides where a block counts for half as plain; eased is left out there, too.  And both
+     * where it is light. */
+    float plain, light_plain, light_eased;
 };
 
 float canvas_hidden(const struct canvas_hiding *hiding, float spread);

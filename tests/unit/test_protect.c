@@ -552,7 +552,7 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0, 0, 0};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
@@ -607,7 +607,7 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
  * more. */
 static void test_ramps(void)
 {
-    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0, 0, 0};
     const double flat = mask_most(flat_level, &hiding);
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
@@ -630,7 +630,7 @@ static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
 /* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0, 0, 0, 0, 0};
     struct image image = image_drawn(112, 96, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
@@ -742,6 +742,11 @@ static unsigned grey_level(uint32_t x, uint32_t y, uint32_t c)
     return tinted_level((const unsigned[]){140, 140, 140}, x, y, c);
 }
 
+static unsigned dusk_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return tinted_level((const unsigned[]){60, 60, 60}, x, y, c);
+}
+
 static unsigned scarlet_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return tinted_level((const unsigned[]){220, 20, 20}, x, y, c);
@@ -758,10 +763,21 @@ static unsigned drawn_skin_level(uint32_t x, uint32_t y, uint32_t c)
  * nothing in a drawing. */
 static void test_skin(void)
 {
-    static const struct canvas_hiding of_skin = {
-        .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f, .skin = 0.8f, .plain = 0.03f};
-    static const struct canvas_hiding of_plain = {
-        .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f, .eased = 0.5f, .plain = 0.012f};
+    static const struct canvas_hiding of_skin = {.knee = 0.2f,
+                                                 .grain = 0.001f,
+                                                 .smooth = 1e-4f,
+                                                 .mild = 1e-4f,
+                                                 .skin = 0.8f,
+                                                 .plain = 0.03f,
+                                                 .light_plain = 0.03f};
+    static const struct canvas_hiding of_plain = {.knee = 0.2f,
+                                                  .grain = 0.001f,
+                                                  .smooth = 1e-4f,
+                                                  .mild = 1e-4f,
+                                                  .eased = 0.5f,
+                                                  .plain = 0.012f,
+                                                  .light_plain = 0.012f,
+                                                  .light_eased = 0.5f};
     double grained;
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(fair_level, &of_skin, &grained), 0.8, 0.02);
     CU_ASSERT(grained > 0.95);
@@ -774,6 +790,34 @@ static void test_skin(void)
     CU_ASSERT(calm_mean(recorded_level, &of_plain, NULL) < 0.05);
     CU_ASSERT(calm_mean(drawn_skin_level, &of_skin, NULL) < 0.01);
     CU_ASSERT(calm_mean(drawn_skin_level, &of_plain, NULL) < 0.01);
+}
+
+/* What is plain enough in the light need not be in the dark, and the light has a share of its own. */
+static void test_light(void)
+{
+    static const struct canvas_hiding of_light = {.knee = 0.2f,
+                                                  .grain = 0.001f,
+                                                  .smooth = 1e-4f,
+                                                  .mild = 1e-4f,
+                                                  .eased = 0.5f,
+                                                  .plain = 0.002f,
+                                                  .light_plain = 0.015f,
+                                                  .light_eased = 0.9f};
+    static const struct canvas_hiding of_all = {.knee = 0.2f,
+                                                .grain = 0.001f,
+                                                .smooth = 1e-4f,
+                                                .mild = 1e-4f,
+                                                .eased = 0.5f,
+                                                .plain = 0.015f,
+                                                .light_plain = 0.015f,
+                                                .light_eased = 0.9f};
+    double grained;
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(grey_level, &of_light, &grained), 0.9, 0.02);
+    CU_ASSERT(grained > 0.95);
+    CU_ASSERT(calm_mean(dusk_level, &of_light, &grained) < 0.01);
+    CU_ASSERT(grained < 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(dusk_level, &of_all, NULL), 0.5, 0.02);
+    CU_ASSERT(calm_mean(drawn_skin_level, &of_all, NULL) < 0.01);
 }
 
 /* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
@@ -827,6 +871,7 @@ int main(void)
         {"what is smooth", test_smooth},
         {"what is mild, where enough is smooth", test_mild},
         {"skin, and what is plain, but of no drawing", test_skin},
+        {"what is plain in the light", test_light},
         {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
