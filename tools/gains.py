@@ -5,9 +5,10 @@ The network stays as it is, so of each picture all that comes before the gains i
 searched as well, and the network's weights.  Each round takes the gradients of what is seen and of every row of
 ./dev bench protect by the logarithm of each gain (and each weight and pixel of a pattern), means over pictures, and
 goes where what is seen falls most for the length of the step while no row falls below its floor, no gain by more than the
-reach; where that did not help, half as far.  Rows are those of the bench's photographs and of some photographs of training,
-so that what is found holds for more than twelve pictures.  Floors are what rows have at the start, less where that is more
-than they need; they are written beside the checkpoint found, for a search that goes on.
+reach; where that did not help, half as far.  Where noise is drawn anew each round, every step is kept.  Rows are those of
+the bench's photographs and of some photographs of training, so that what is found holds for more than twelve pictures.
+Floors are what rows have at the start, less where that is more than they need; they are written beside the checkpoint
+found, for a search that goes on.
 """
 
 import argparse
