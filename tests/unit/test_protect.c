@@ -552,7 +552,8 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f,
+                                                0,       0,      0,       0,      0, 0};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
