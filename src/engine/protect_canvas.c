@@ -359,8 +359,8 @@ static void grainless_row(const float *roots, const float *const coarse[3], size
 }
 
 /* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
- * where it is asked how smooth blocks are.  And for every value of the masks, its luma and how far colours
- * are skin's; NULL: nobody asks. */
+ * where it is asked how smooth blocks are.  And for every value of the masks, its luma, and how far colours
+ * are skin's (warm; NULL: nobody asks). */
 struct rings {
     struct ring whole, coarse, grainless;
     float *luma, *warm;

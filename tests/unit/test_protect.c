@@ -552,8 +552,8 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
-    static const struct canvas_hiding hiding = {0.0003f, 0.072f, 0.0015f, 0.007f, 1, 0.007f,
-                                                0,       0,      0,       0,      0, 0};
+    static const struct canvas_hiding hiding = {
+        .floor = 0.0003f, .knee = 0.072f, .grain = 0.0015f, .smooth = 0.007f, .calm = 1, .mild = 0.007f};
     float whole[2][2 * values], half[values];
     struct image image = image_drawn(width, height, 3, 8, recorded_level);
     struct canvas canvas;
@@ -608,7 +608,8 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
  * more. */
 static void test_ramps(void)
 {
-    static const struct canvas_hiding hiding = {0.0003f, 0.09f, 0.0015f, 0.007f, 1, 0.007f, 0, 0, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {
+        .floor = 0.0003f, .knee = 0.09f, .grain = 0.0015f, .smooth = 0.007f, .calm = 1, .mild = 0.007f};
     const double flat = mask_most(flat_level, &hiding);
     CU_ASSERT(flat > 0);
     CU_ASSERT(mask_most(ramp_level, &hiding) < 1.02 * flat);
@@ -631,7 +632,8 @@ static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
 /* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
-    static const struct canvas_hiding hiding = {0.0001f, 0.2f, 0.001f, 0.0015f, 1, 0.0015f, 0, 0, 0, 0, 0, 0};
+    static const struct canvas_hiding hiding = {
+        .floor = 0.0001f, .knee = 0.2f, .grain = 0.001f, .smooth = 0.0015f, .calm = 1, .mild = 0.0015f};
     struct image image = image_drawn(112, 96, 3, 8, level);
     struct canvas canvas;
     canvas_init(&canvas, &image, 7);
@@ -760,25 +762,19 @@ static unsigned drawn_skin_level(uint32_t x, uint32_t y, uint32_t c)
     return x < 100 ? color[c] : fair_level(x, y, c);
 }
 
+/* Where hardly anything counts as smooth or mild. */
+static const struct canvas_hiding nothing_smooth = {
+    .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f};
+
 /* Of skin a share is left out, be it fair or dark, and of all that is plain another, for grain; but of
  * nothing in a drawing. */
 static void test_skin(void)
 {
-    static const struct canvas_hiding of_skin = {.knee = 0.2f,
-                                                 .grain = 0.001f,
-                                                 .smooth = 1e-4f,
-                                                 .mild = 1e-4f,
-                                                 .skin = 0.8f,
-                                                 .plain = 0.03f,
-                                                 .light_plain = 0.03f};
-    static const struct canvas_hiding of_plain = {.knee = 0.2f,
-                                                  .grain = 0.001f,
-                                                  .smooth = 1e-4f,
-                                                  .mild = 1e-4f,
-                                                  .eased = 0.5f,
-                                                  .plain = 0.012f,
-                                                  .light_plain = 0.012f,
-                                                  .light_eased = 0.5f};
+    struct canvas_hiding of_skin = nothing_smooth, of_plain = nothing_smooth;
+    of_skin.skin = 0.8f;
+    of_skin.plain = of_skin.light_plain = 0.03f;
+    of_plain.eased = of_plain.light_eased = 0.5f;
+    of_plain.plain = of_plain.light_plain = 0.012f;
     double grained;
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(fair_level, &of_skin, &grained), 0.8, 0.02);
     CU_ASSERT(grained > 0.95);
@@ -796,22 +792,13 @@ static void test_skin(void)
 /* What is plain enough in the light need not be in the dark, and the light has a share of its own. */
 static void test_light(void)
 {
-    static const struct canvas_hiding of_light = {.knee = 0.2f,
-                                                  .grain = 0.001f,
-                                                  .smooth = 1e-4f,
-                                                  .mild = 1e-4f,
-                                                  .eased = 0.5f,
-                                                  .plain = 0.002f,
-                                                  .light_plain = 0.015f,
-                                                  .light_eased = 0.9f};
-    static const struct canvas_hiding of_all = {.knee = 0.2f,
-                                                .grain = 0.001f,
-                                                .smooth = 1e-4f,
-                                                .mild = 1e-4f,
-                                                .eased = 0.5f,
-                                                .plain = 0.015f,
-                                                .light_plain = 0.015f,
-                                                .light_eased = 0.9f};
+    struct canvas_hiding of_light = nothing_smooth, of_all;
+    of_light.eased = 0.5f;
+    of_light.plain = 0.002f;
+    of_light.light_plain = 0.015f;
+    of_light.light_eased = 0.9f;
+    of_all = of_light;
+    of_all.plain = of_all.light_plain;
     double grained;
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(grey_level, &of_light, &grained), 0.9, 0.02);
     CU_ASSERT(grained > 0.95);
