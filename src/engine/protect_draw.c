@@ -58,38 +58,90 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
     }
 }
 
+/* Eight values, and a place of memory where they lie.  A block of pixels is three of them. */
+enum { lanes = 8, block_lines = draw_colors };
+typedef float line __attribute__((vector_size(lanes * sizeof(float))));
+typedef float line_place
+    __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+_Static_assert((int)draw_paled_px == (int)lanes, "a block has a line for each color");
+
+/* The lines of a block of pixels that all have these three values of a line, */
+#define LINES_OF_COLORS(of, r, g, b)                                                                         \
+    {                                                                                                        \
+        __builtin_shufflevector(of, of, r, g, b, r, g, b, r, g),                                             \
+            __builtin_shufflevector(of, of, b, r, g, b, r, g, b, r),                                         \
+            __builtin_shufflevector(of, of, g, b, r, g, b, r, g, b)                                          \
+    }
+/* and of one each pixel of which has a value of a line in all colours. */
+#define LINES_OF_PIXELS(of)                                                                                  \
+    {                                                                                                        \
+        __builtin_shufflevector(of, of, 0, 0, 0, 1, 1, 1, 2, 2),                                             \
+            __builtin_shufflevector(of, of, 2, 3, 3, 3, 4, 4, 4, 5),                                         \
+            __builtin_shufflevector(of, of, 5, 5, 6, 6, 6, 7, 7, 7)                                          \
+    }
+
 ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *means)
 {
-    for (size_t block = 0; block < blocks; block++) {
-        float colors[draw_colors] = {0};
-        for (unsigned i = 0; i < draw_paled_px * draw_colors; i++)
-            colors[i % draw_colors] += *values++ * (1.f / draw_paled_px);
-        const float luma = 0.299f * colors[0] + 0.587f * colors[1] + 0.114f * colors[2];
+    enum { last = draw_paled_px - 1 };
+    for (size_t block = 0; block < blocks; block++, values += draw_paled_px * draw_colors) {
+        float sums[draw_colors + 1] = {0}; /* the last is the next pixel's, so that four are summed at once */
+        for (unsigned pixel = 0; pixel < last; pixel++)
+            for (unsigned i = 0; i < draw_colors + 1; i++)
+                sums[i] += values[pixel * draw_colors + i] * (1.f / draw_paled_px);
         for (unsigned color = 0; color < draw_colors; color++)
-            means[block * draw_colors + color] = colors[color] - luma;
+            sums[color] += values[last * draw_colors + color] * (1.f / draw_paled_px);
+        const float luma = 0.299f * sums[0] + 0.587f * sums[1] + 0.114f * sums[2];
+        for (unsigned color = 0; color < draw_colors; color++)
+            means[block * draw_colors + color] = sums[color] - luma;
     }
+}
+
+static inline __attribute__((always_inline)) line line_to_one(line values)
+{
+    float each[lanes];
+    memcpy(each, &values, sizeof each);
+    for (unsigned i = 0; i < lanes; i++)
+        each[i] = each[i] < 1 ? each[i] : 1;
+    memcpy(&values, each, sizeof each);
+    return values;
+}
+
+/* Shares of the pixels of a row in the means before, here and after. */
+struct shares {
+    float before[block_lines * lanes], here[block_lines * lanes], after[block_lines * lanes];
+};
+
+static struct shares shares_of(void)
+{
+    struct shares shares;
+    for (unsigned i = 0; i < block_lines * lanes; i++) {
+        const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
+        shares.before[i] = .5f * (1 - place) * (1 - place);
+        shares.here[i] = .5f + place * (1 - place);
+        shares.after[i] = .5f * place * place;
+    }
+    return shares;
 }
 
 ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, float pale,
                               const float *restrict times, const float *restrict means, size_t count)
 {
-    enum { block_values = draw_paled_px * draw_colors };
-    float before[block_values], here[block_values], after[block_values]; /* shares of blocks */
-    for (unsigned i = 0; i < block_values; i++) {
-        const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
-        before[i] = .5f * (1 - place) * (1 - place);
-        here[i] = .5f + place * (1 - place);
-        after[i] = .5f * place * place;
-    }
-    for (size_t block = 0; block < count / block_values;
-         block++, values += block_values, mask += block_values, means += draw_colors, times += draw_paled_px)
-        for (unsigned i = 0; i < block_values; i++) {
-            const float *color = means + i % draw_colors;
-            const float left_out = pale * times[i / draw_colors] * (1 - mask[i]);
-            values[i] -=
-                (left_out < 1 ? left_out : 1) *
-                (before[i] * color[0] + here[i] * color[draw_colors] + after[i] * color[2 * draw_colors]);
+    const struct shares shares = shares_of();
+    for (size_t block = 0; block < count / (block_lines * lanes); block++, means += draw_colors) {
+        const line first = *(const line_place *)means, second = *(const line_place *)(means + 1);
+        const line before[] = LINES_OF_COLORS(first, 0, 1, 2), here[] = LINES_OF_COLORS(first, 3, 4, 5),
+                   after[] = LINES_OF_COLORS(second, 5, 6, 7);
+        const line own_times = pale * *(const line_place *)(times + block * lanes);
+        const line paled[] = LINES_OF_PIXELS(own_times);
+        for (unsigned i = 0; i < block_lines; i++, values += lanes, mask += lanes) {
+            const line left_out = line_to_one(paled[i] * (1 - *(const line_place *)mask));
+            *(line_place *)values -=
+                left_out * (*(const line_place *)(shares.before + i * lanes) * before[i] +
+                            *(const line_place *)(shares.here + i * lanes) * here[i] +
+                            *(const line_place *)(shares.after + i * lanes) * after[i]);
         }
+    }
 }
 
 ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict calm,
@@ -98,6 +150,15 @@ ENGINE_CLONES void draw_dithered(float *restrict values, const float *restrict c
 {
     for (size_t i = 0; i < count; i++)
         values[i] = values[i] * (1 - calm[i]) + grain_times * granted[i] * grain[i];
+}
+
+ENGINE_CLONES void draw_tinted(float *values, float color, size_t count)
+{
+    for (size_t i = 0; i + 2 < count; i += draw_colors) {
+        const float luma = 0.299f * values[i] + 0.587f * values[i + 1] + 0.114f * values[i + 2];
+        for (unsigned k = 0; k < draw_colors; k++)
+            values[i + k] = luma + color * (values[i + k] - luma);
+    }
 }
 
 ENGINE_CLONES void draw_added(float *restrict values, const float *restrict added, float times, size_t count)

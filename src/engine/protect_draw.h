@@ -53,6 +53,9 @@ void draw_paled(float *values, const float *mask, float pale, const float *times
 void draw_dithered(float *values, const float *calm, const float *granted, float grain_times,
                    const float *grain, size_t count);
 
+/* Pixels that keep so much of their colour, 0..1, and all of their luma. */
+void draw_tinted(float *values, float color, size_t count);
+
 /* values + times * added */
 void draw_added(float *values, const float *added, float times, size_t count);
 

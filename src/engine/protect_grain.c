@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/clones.h"
 #include "engine/protect_hash.h"
 
 /* tools/generator.py computes the same. */
@@ -10,7 +11,8 @@ enum {
     laid = grain_px / grain_step_px       /* patterns over one another, each way */
 };
 
-void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x, size_t count, float *values)
+ENGINE_CLONES void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x, size_t count,
+                              float *values)
 {
     const uint64_t top = y / grain_step_px, last = (x + count - 1) / grain_step_px + laid - 1;
     const int64_t begin = (int64_t)x, end = begin + (int64_t)count;
