@@ -18,7 +18,7 @@ from course import Course, add_encoder_options, add_options, encoders_of, mean_o
 from devices import shortened
 from encoders import latent_shift
 from generator import (ANSWERS, FAINT, GRAIN_PX, GRAIN_STEP, NETWORKS, STRONG, WAYS, dithered, grain_of, grain_places, luma_of,
-                       network_of, peaks, texture_mask)
+                       network_of, peaks, texture_mask, tinted)
 from limits import dear_measures, measures
 from patterns import WINDOW_PX, Grain, bands, coherent, moment_of, unequal
 from pictures import batches, blur, is_drawing, patched
@@ -217,7 +217,7 @@ def protected(net, patterns, x, strength, rng, is_dear):
     unit = net(x, noise, way)
     hashed = torch.randint(256, (count, grain_places(side), grain_places(side)), device=x.device)
     field = grain_of(patterns, hashed)
-    whole = dithered(x, unit, field, way)
+    whole = tinted(dithered(x, unit, field, way), x)
     as_one = alike(count, side)
     power = whole.square().mean((1, 2, 3))
     amplitude = 10 ** (-(way.psnr_db + rng.uniform(-0.5, 0.5)) / 20)

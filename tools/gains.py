@@ -14,6 +14,7 @@ found, for a search that goes on.
 import argparse
 import functools
 import json
+import math
 import multiprocessing
 import os
 import sys
@@ -31,18 +32,19 @@ import protect as bench  # noqa: E402
 import generator  # noqa: E402
 from coding import coded, coded_through, file_size, planes_of  # noqa: E402
 from export_weights import grain_at, state_of  # noqa: E402
-from generator import WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
+from generator import FAINT, WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
 from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
 from patterns import EDGE, WINDOW_PX, bands, coherent, moment_of, unequal  # noqa: E402
 from pictures import blur, list_pictures, split_pictures  # noqa: E402
-from spectra import gained, taken_apart  # noqa: E402
+from spectra import CELLS, FIELDS, GAINS, GROUPS, LIGHT, gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
 LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond those
 BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
-LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay
+LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
+PALED, REDDEST, LIGHT_FROM = 0.9, 1.5, 2  # but where nothing may be seen, of colours from this node of light on: no rows of violet
 REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
 SPARED = {("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}  # rows that have so much more that nobody looks
@@ -80,13 +82,24 @@ def attacks_of(strength, source):
 
 # ---- what is searched
 
+def bounds_of(table):
+    """Between what logarithms of a table's gains stay."""
+    least, most = torch.full((GAINS, CELLS), LEAST), torch.full((GAINS, CELLS), MOST)
+    if any(way.table == table and way.network == FAINT for way in WAYS.values()):
+        light = LIGHT_FROM * CELLS // len(LIGHT)
+        least[GROUPS + FIELDS.index("pale"), light:] = math.log(PALED)
+        most[GROUPS + FIELDS.index("red"), light:] = math.log(REDDEST)
+    return least, most
+
+
 class Searched:
     """One vector of what is searched: logarithms of the gains of a table; if they are, too, patterns of grain before the half
     waves at their edges, over their root mean square at the start; and the network's weights, each layer's over its own."""
 
     def __init__(self, state, table, of_grain, of_network):
         self.net, self.of_grain, self.of_network = Drawing(network_of(state).eval()), of_grain, of_network
-        self.table, self.patterns = state["gains"][table].clone(), state["grain"].clone()
+        self.least, self.most = bounds_of(table)
+        self.table, self.patterns = state["gains"][table].clone().clamp(self.least.exp(), self.most.exp()), state["grain"].clone()
         edge = EDGE[:, None] * EDGE
         learned = {name: one.detach().clone() for name, one in self.net.named_parameters() if name.endswith("weight")}
         parts = [("table", self.table.log(), 1)]
@@ -111,8 +124,8 @@ class Searched:
         """How far each number may go at once."""
         high = numpy.repeat([reach * REACH.get(name, WEIGHTS_REACH) for name in self.names], self.sizes)
         low, gains = -high, slice(0, self.sizes[0])
-        low[gains] = numpy.maximum(low[gains], LEAST - vector[gains])
-        high[gains] = numpy.minimum(high[gains], MOST - vector[gains])
+        low[gains] = numpy.maximum(low[gains], self.least.flatten().numpy() - vector[gains])
+        high[gains] = numpy.minimum(high[gains], self.most.flatten().numpy() - vector[gains])
         return low, high
 
     def even(self, steep, weight, reach):
@@ -176,7 +189,8 @@ class Picture:
     def unit(self, table, patterns, weights):
         drawn, taken = self.drawn or self.drawn_by(weights)
         drawn = generator.laid(drawn, gained(*taken, table), self.mask, self.way)
-        return (drawn * self.calm + self.field * grain_of(patterns, self.hashed))[:, :, self.place[0], self.place[1]]
+        unit = (drawn * self.calm + self.field * grain_of(patterns, self.hashed))[:, :, self.place[0], self.place[1]]
+        return generator.tinted(unit, self.x)
 
     def protected(self, unit):
         """At the strength, rounded with gradients straight through."""

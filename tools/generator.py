@@ -36,7 +36,8 @@ LIT = (0.08, 0.08)  # and of light
 LIGHT = (0.3, 0.2)  # from what luma on a block is light, and how much more where it is all
 SKIN_BUSY = 0.012  # where a block hides as much, it counts for half as skin
 SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # blocks around, which share of them is skin's, at least, and how much more where all count
-TAKEN = (0.15, 0.15)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
+TAKEN = (0.06, 0.06)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
+COLOURED = (0.005, 0.01)  # how far blocks are from grey in the mean, at least, and how much more where a picture gets all of its colour
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
 BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
@@ -305,6 +306,20 @@ def lightness(x):
     return ramp(luma_of(F.avg_pool2d(x, 4)), *LIGHT)
 
 
+def tinted(drawn, x, beyond=0):
+    """What is drawn, without its colour where a picture has none itself: violet and green are seen first in what is grey."""
+    luma = luma_of(drawn)
+    return luma + colourfulness(x, beyond) * (drawn - luma)
+
+
+def colourfulness(x, beyond):
+    """How far pictures are coloured: 0 where what is stored as RGB is grey, a scan or a page of text."""
+    mean = F.avg_pool2d(x, 4)
+    luma = luma_of(mean)
+    red, blue = CR * (mean[:, :1] - luma), CB * (mean[:, 2:] - luma)
+    return ramp(mean_within((red.square() + blue.square()).sqrt(), beyond), *COLOURED)
+
+
 def warmth(x):
     """How far each block is coloured as skin is: warm, between red and yellow, neither grey nor bright red; and those around it
     are, too.  Wood, sand and evening skies are much the same, and are drawn on as skin is."""
@@ -485,7 +500,7 @@ def perturbation(net, x, seeds, way=STANDARD, beyond=0):
     """The unit perturbation of a batch, one seed each, before it is scaled to a strength; so many px of x are no picture."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
     grain = torch.cat([seeded_grain(net.grain, seed, x.shape[2], x.shape[3]) for seed in seeds])
-    return dithered(x, net(x, noise.to(x.device), way, beyond), grain, way, beyond)
+    return tinted(dithered(x, net(x, noise.to(x.device), way, beyond), grain, way, beyond), x, beyond)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):

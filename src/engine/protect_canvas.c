@@ -42,6 +42,8 @@ static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 static const struct ramp grainy = {0.0011f, 0.0006f};
 static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
 static const struct ramp light = {0.3f, 0.2f};        /* from what luma on a block is light */
+/* How far from grey blocks are, in the mean, for a picture to have colour. */
+static const struct ramp colored = {0.005f, 0.01f};
 
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed)
 {
@@ -364,11 +366,12 @@ static void grainless_row(const float *roots, const float *const coarse[3], size
 struct rings {
     struct ring whole, coarse, grainless;
     float *luma, *warm;
+    double colorfulness; /* of the picture's blocks so far, summed */
 };
 
 /* Tells the luma and the colours of a row of blocks, which are the pixels of a quarter of the size. */
-static void means_fill(const struct canvas *canvas, const struct rings *rings, int64_t row,
-                       const float *pixels, const float *luma)
+static void means_fill(const struct canvas *canvas, struct rings *rings, int64_t row, const float *pixels,
+                       const float *luma)
 {
     enum { beyond = coarse_margin * coarse_parts - canvas_mask_margin };
     const size_t columns = canvas_mask_columns(canvas);
@@ -376,6 +379,9 @@ static void means_fill(const struct canvas *canvas, const struct rings *rings, i
     if (at < 0 || at >= (int64_t)canvas_mask_rows(canvas))
         return;
     memcpy(rings->luma + (size_t)at * columns, luma + beyond, columns * sizeof *luma);
+    if (row >= 0 && row < canvas->rows)
+        rings->colorfulness +=
+            skin_colorfulness(pixels + coarse_margin * coarse_parts * canvas_colors, canvas->columns);
     if (rings->warm != NULL)
         skin_colors(pixels + beyond * canvas_colors, columns, rings->warm + (size_t)at * columns);
 }
@@ -449,7 +455,7 @@ static float mild_counts(const struct canvas *canvas, const struct canvas_hiding
 static float plain_counts(const struct canvas *canvas, const struct canvas_hiding *hiding,
                           const float *spread, const float *grainy_blocks)
 {
-    static const struct ramp taken = {0.15f, 0.15f};
+    static const struct ramp taken = {0.06f, 0.06f};
     double all = 0, grained = 0;
     for (unsigned row = 0; row < canvas->rows; row++) {
         const float *spreads = picture_row(canvas, spread, row),
@@ -529,7 +535,8 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
-    struct rings rings = {ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL, NULL};
+    struct rings rings = {
+        ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL, NULL, 0};
     /* How mild blocks are that are not smooth, their luma, and where somebody asks how far their colours are
      * skin's. */
     const bool is_skin = hiding->skin > 0 && image_has_color(canvas->image);
@@ -554,6 +561,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
     }
     if (is_memory)
         masks_calm(canvas, hiding, masks, milds, &rings, pixels);
+    masks->color = ramped(colored, (float)(rings.colorfulness / ((double)canvas->rows * canvas->columns)));
     free(pixels);
     free(rings.whole.roots);
     free(rings.coarse.roots);

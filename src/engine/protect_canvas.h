@@ -83,6 +83,7 @@ struct canvas_masks {
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
     float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
                        flat or beside something flat */
+    float color; /* set by canvas_mask: how much colour what is drawn may have, 0..1; a grey picture none */
 };
 
 /* Fills them.  false: there is no memory. */

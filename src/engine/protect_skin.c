@@ -1,5 +1,7 @@
 #include "engine/protect_skin.h"
 
+#include <math.h>
+
 #include "engine/clones.h"
 #include "engine/ramp.h"
 
@@ -22,6 +24,17 @@ ENGINE_CLONES void skin_colors(const float *means, size_t count, float *warm)
         warm[i] = ramped(red_enough, much) * (1 - ramped(too_red, much)) * ramped(yellow_enough, hue) *
                   (1 - ramped(too_yellow, hue)) * ramped(lit, luma);
     }
+}
+
+double skin_colorfulness(const float *means, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++, means += 3) {
+        const float luma = 0.299f * means[0] + 0.587f * means[1] + 0.114f * means[2];
+        const float red = red_times * (means[0] - luma), blue = yellow_times * (means[2] - luma);
+        sum += (double)sqrtf(red * red + blue * blue);
+    }
+    return sum;
 }
 
 ENGINE_CLONES void skin_row(const float *const warm[skin_rows], const float *spread, size_t count,

@@ -150,6 +150,8 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
     job_dither(job, y_px, x_px, count, values);
     if (job->colors == 1)
         pixels_to_grey(values, count);
+    else if (job->masks.color < 1)
+        draw_tinted(values, job->masks.color, (size_t)count * draw_colors);
     const float *drawn = values + (begin - (size_t)x) * job->colors;
     const size_t samples = (wide - begin) * job->colors;
     const size_t first = ((size_t)y * image->width_px + begin) * job->colors;

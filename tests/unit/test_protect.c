@@ -114,6 +114,13 @@ static unsigned text_level(uint32_t x, uint32_t y, uint32_t c)
     return y % 24 < 12 && (x * 7 + y / 24) % 11 < 4 ? 20 : 250;
 }
 
+/* The same in dark blue ink on cream. */
+static unsigned ink_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    static const unsigned ink[] = {20, 24, 70}, paper[] = {250, 244, 226};
+    return text_level(x, y, c) < 128 ? ink[c] : paper[c];
+}
+
 /* Discs of some colours on others. */
 static unsigned flat_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
@@ -243,7 +250,7 @@ static const struct {
     {"black", 160, 120, 3, 8, black_level},       {"white grey 16", 160, 120, 1, 16, white_level},
     {"text", 300, 200, 3, 8, text_level},         {"one pixel", 1, 1, 3, 8, flat_level},
     {"flat art", 320, 240, 3, 8, flat_art_level}, {"a line", 1, 300, 3, 8, recorded_level},
-    {"a row", 300, 1, 1, 8, recorded_level},
+    {"a row", 300, 1, 1, 8, recorded_level},      {"ink", 300, 200, 3, 8, ink_level},
 };
 
 static bool alpha_same(const struct image *before, const struct image *after)
@@ -261,12 +268,15 @@ static bool alpha_same(const struct image *before, const struct image *after)
 }
 
 /* A picture of one colour, or of what only grows lighter, gets the strength low whatever is asked for, and
- * flat art, of which few outlines would have to take it all, less than is asked; all others get what is
- * asked. */
+ * flat art, of which few outlines would have to take it all, less than is asked.  So does nothing but black
+ * bars on white at the strength high: in grey, whiter than white takes up what it draws.  All others get
+ * what is asked. */
 static bool is_limit_right(level_function level, const struct protect_report *report)
 {
     if (level == flat_art_level)
         return report->is_limited && report->psnr_db > report->target_db + 1;
+    if (level == text_level && report->target_db < 36)
+        return report->psnr_db > report->target_db - 0.3 && report->psnr_db < report->target_db + 2;
     bool is_flat =
         level == flat_level || level == white_level || level == black_level || level == smooth_level;
     if (!is_flat || report->target_db > 39)
@@ -759,7 +769,13 @@ static unsigned scarlet_level(uint32_t x, uint32_t y, uint32_t c)
 static unsigned drawn_skin_level(uint32_t x, uint32_t y, uint32_t c)
 {
     static const unsigned color[] = {240, 184, 160};
-    return x < 100 ? color[c] : fair_level(x, y, c);
+    return x < 106 ? color[c] : fair_level(x, y, c);
+}
+
+/* A fifth of it grained: a photograph with a sky of one colour. */
+static unsigned clear_sky_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return x < 90 ? 200 : green_level(x, y, c);
 }
 
 /* Where hardly anything counts as smooth or mild. */
@@ -787,6 +803,49 @@ static void test_skin(void)
     CU_ASSERT(calm_mean(recorded_level, &of_plain, NULL) < 0.05);
     CU_ASSERT(calm_mean(drawn_skin_level, &of_skin, NULL) < 0.01);
     CU_ASSERT(calm_mean(drawn_skin_level, &of_plain, NULL) < 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(clear_sky_level, &of_plain, NULL), 0.5, 0.02);
+}
+
+/* The colour that what is drawn on a picture keeps. */
+static double color_kept(level_function level)
+{
+    struct image image = image_drawn(112, 96, 3, 8, level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    const struct canvas_masks masks = masks_of(&canvas, &nothing_smooth);
+    const double color = (double)masks.color;
+    free(masks.mask);
+    free(image.pixels);
+    return color;
+}
+
+/* A colour that is hardly one: 3 levels of blue. */
+static unsigned bluish_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return grey_level(x, y, c) + (c == 2 ? 5 : 0);
+}
+
+/* What is grey is drawn on in grey, though it is stored as RGB: the same as where it is stored as grey. */
+static void test_colorless(void)
+{
+    CU_ASSERT_DOUBLE_EQUAL(color_kept(grey_level), 0, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(color_kept(bluish_level), 0.5, 0.2);
+    CU_ASSERT_DOUBLE_EQUAL(color_kept(green_level), 1, 1e-6);
+    for (unsigned strength = 0; strength < protect_strength_count; strength++) {
+        struct image grey = image_drawn(112, 96, 1, 8, text_level),
+                     rgb = image_drawn(112, 96, 3, 8, text_level);
+        struct protect_report report;
+        CU_ASSERT_EQUAL(protect_apply(protect, &grey, (enum protect_strength)strength, 7, &report), IW_OK);
+        CU_ASSERT_EQUAL(protect_apply(protect, &rgb, (enum protect_strength)strength, 7, &report), IW_OK);
+        unsigned different = 0;
+        for (uint32_t y = 0; y < grey.height_px; y++)
+            for (uint32_t x = 0; x < grey.width_px; x++)
+                for (uint32_t c = 0; c < 3; c++)
+                    different += sample_get(&grey, x, y, 0) != sample_get(&rgb, x, y, c);
+        CU_ASSERT_EQUAL(different, 0);
+        free(grey.pixels);
+        free(rgb.pixels);
+    }
 }
 
 /* What is plain enough in the light need not be in the dark, and the light has a share of its own. */
@@ -860,6 +919,7 @@ int main(void)
         {"what is mild, where enough is smooth", test_mild},
         {"skin, and what is plain, but of no drawing", test_skin},
         {"what is plain in the light", test_light},
+        {"what has no colour gets none", test_colorless},
         {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
