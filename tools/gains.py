@@ -37,19 +37,20 @@ from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
 from patterns import EDGE, WINDOW_PX, bands, coherent, moment_of, unequal  # noqa: E402
 from pictures import blur, list_pictures, split_pictures  # noqa: E402
-from spectra import CELLS, FIELDS, GAINS, GROUPS, LIGHT, gained, taken_apart  # noqa: E402
+from spectra import CELLS, FIELDS, GAINS, GROUPS, gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
 LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond those
 BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
-PALED, REDDEST, LIGHT_FROM = 0.9, 1.5, 2  # but where nothing may be seen, of colours from this node of light on: no rows of violet
+PALED, COLOURED = 0.9, 1.5  # but where nothing may be seen, the least of pale and the most of blue and red: no rows of violet
 REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
 SPARED = {("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}  # rows that have so much more that nobody looks
 SPARE = {"sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more than they need
-SHAPELESS = {"places": 0.001, "directions": 0.05, "each": 0.2, "moment": 0.03, "coherent": 1.4}  # the most of each, of patterns
+FINER = 8  # directions that power of all patterns is told apart in: four hid that it ran one way, in ticks
+SHAPELESS = {"places": 0.001, "directions": 0.12, "each": 0.2, "moment": 0.03, "coherent": 1.4}  # the most of each, of patterns
 TENTHS = 10  # a row of patterns is so many times how far they are below the most
 SLACK = 0.2  # how far rows of training photographs may fall,
 SLACK_SPARE = 1.5  # and those of SPARE
@@ -86,9 +87,9 @@ def bounds_of(table):
     """Between what logarithms of a table's gains stay."""
     least, most = torch.full((GAINS, CELLS), LEAST), torch.full((GAINS, CELLS), MOST)
     if any(way.table == table and way.network == FAINT for way in WAYS.values()):
-        light = LIGHT_FROM * CELLS // len(LIGHT)
-        least[GROUPS + FIELDS.index("pale"), light:] = math.log(PALED)
-        most[GROUPS + FIELDS.index("red"), light:] = math.log(REDDEST)
+        least[GROUPS + FIELDS.index("pale")] = math.log(PALED)
+        for colour in ("blue", "red"):
+            most[GROUPS + FIELDS.index(colour)] = math.log(COLOURED)
     return least, most
 
 
@@ -266,7 +267,7 @@ def shapeless(vector):
     patterns = searched.parts(at)[1]
     torch.manual_seed(1)
     field = grain_of(patterns / (patterns.square().mean().sqrt() * 2), grain_hashes(1, 512, 512))
-    places, directions, each = unequal(patterns, bands(64))
+    (places, _, each), (_, directions, _) = unequal(patterns, bands(64)), unequal(patterns, bands(64, FINER))
     figures = {"places": places, "directions": directions, "each": each, "moment": moment_of(field, bands(WINDOW_PX)),
                "coherent": coherent(field)}
     rows = {name: TENTHS * (1 - figures[name] / most) for name, most in SHAPELESS.items()}

@@ -37,7 +37,7 @@ class Grain(torch.nn.Module):
         return patterns / (patterns.square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP))
 
 
-def bands(side):
+def bands(side, directions=DIRECTIONS):
     """Filters of a transform of side px, for each octave and direction, of one half of all frequencies: what they leave is
     the band's envelope."""
     along = torch.fft.fftfreq(side)
@@ -46,9 +46,9 @@ def bands(side):
     filters = []
     for octave in OCTAVES:
         ring = torch.cos(torch.log2(height / octave).clamp(-1, 1) * torch.pi / 2)
-        for i in range(DIRECTIONS):
-            apart = torch.remainder(angle - i * torch.pi / DIRECTIONS + torch.pi, 2 * torch.pi) - torch.pi
-            filters.append(ring * torch.cos((apart * DIRECTIONS / 2).clamp(-torch.pi / 2, torch.pi / 2)))
+        for i in range(directions):
+            apart = torch.remainder(angle - i * torch.pi / directions + torch.pi, 2 * torch.pi) - torch.pi
+            filters.append(ring * torch.cos((apart * directions / 2).clamp(-torch.pi / 2, torch.pi / 2)))
     return torch.stack(filters)
 
 
@@ -82,10 +82,10 @@ def unequal(patterns, filters):
 
 def directed(power):
     """How unequally directions share the power of [field, plane, band], a mean over fields."""
-    directions = power.view(*power.shape[:2], len(OCTAVES), DIRECTIONS)
+    directions = power.view(*power.shape[:2], len(OCTAVES), -1)
     octave, whole = directions.mean(3, keepdim=True), power.sum((1, 2)).view(-1, 1, 1, 1)
     apart = (directions - octave).square().mean(3, keepdim=True) / (octave + 0.003 * whole).square()
-    return (apart * octave * DIRECTIONS / whole).sum((1, 2, 3)).mean()
+    return (apart * octave * directions.shape[3] / whole).sum((1, 2, 3)).mean()
 
 
 def coherence(plane):
