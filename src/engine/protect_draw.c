@@ -59,12 +59,12 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
 }
 
 /* Eight values, and a place of memory where they lie.  A block of pixels is three of them. */
-enum { lanes = 8, block_lines = draw_colors };
-typedef float line __attribute__((vector_size(lanes * sizeof(float))));
+enum { line_values = 8, block_lines = draw_colors };
+typedef float line __attribute__((vector_size(line_values * sizeof(float))));
 typedef float line_place
-    __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)), may_alias));
+    __attribute__((vector_size(line_values * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-_Static_assert((int)draw_paled_px == (int)lanes, "a block has a line for each color");
+_Static_assert((int)draw_paled_px == (int)line_values, "a block has a line for each color");
 
 /* The lines of a block of pixels that all have these three values of a line, */
 #define LINES_OF_COLORS(of, r, g, b)                                                                         \
@@ -97,25 +97,25 @@ ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *m
     }
 }
 
-static inline __attribute__((always_inline)) line line_to_one(line values)
+static inline __attribute__((always_inline)) void line_to_one(line *values)
 {
-    float each[lanes];
-    memcpy(each, &values, sizeof each);
-    for (unsigned i = 0; i < lanes; i++)
+    float each[line_values];
+    memcpy(each, values, sizeof each);
+    for (unsigned i = 0; i < line_values; i++)
         each[i] = each[i] < 1 ? each[i] : 1;
-    memcpy(&values, each, sizeof each);
-    return values;
+    memcpy(values, each, sizeof each);
 }
 
 /* Shares of the pixels of a row in the means before, here and after. */
 struct shares {
-    float before[block_lines * lanes], here[block_lines * lanes], after[block_lines * lanes];
+    float before[block_lines * line_values], here[block_lines * line_values],
+        after[block_lines * line_values];
 };
 
 static struct shares shares_of(void)
 {
     struct shares shares;
-    for (unsigned i = 0; i < block_lines * lanes; i++) {
+    for (unsigned i = 0; i < block_lines * line_values; i++) {
         const float place = ((float)(i / draw_colors) + .5f) / draw_paled_px;
         shares.before[i] = .5f * (1 - place) * (1 - place);
         shares.here[i] = .5f + place * (1 - place);
@@ -128,18 +128,19 @@ ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask
                               const float *restrict times, const float *restrict means, size_t count)
 {
     const struct shares shares = shares_of();
-    for (size_t block = 0; block < count / (block_lines * lanes); block++, means += draw_colors) {
+    for (size_t block = 0; block < count / (block_lines * line_values); block++, means += draw_colors) {
         const line first = *(const line_place *)means, second = *(const line_place *)(means + 1);
         const line before[] = LINES_OF_COLORS(first, 0, 1, 2), here[] = LINES_OF_COLORS(first, 3, 4, 5),
                    after[] = LINES_OF_COLORS(second, 5, 6, 7);
-        const line own_times = pale * *(const line_place *)(times + block * lanes);
+        const line own_times = pale * *(const line_place *)(times + block * line_values);
         const line paled[] = LINES_OF_PIXELS(own_times);
-        for (unsigned i = 0; i < block_lines; i++, values += lanes, mask += lanes) {
-            const line left_out = line_to_one(paled[i] * (1 - *(const line_place *)mask));
+        for (unsigned i = 0; i < block_lines; i++, values += line_values, mask += line_values) {
+            line left_out = paled[i] * (1 - *(const line_place *)mask);
+            line_to_one(&left_out);
             *(line_place *)values -=
-                left_out * (*(const line_place *)(shares.before + i * lanes) * before[i] +
-                            *(const line_place *)(shares.here + i * lanes) * here[i] +
-                            *(const line_place *)(shares.after + i * lanes) * after[i]);
+                left_out * (*(const line_place *)(shares.before + i * line_values) * before[i] +
+                            *(const line_place *)(shares.here + i * line_values) * here[i] +
+                            *(const line_place *)(shares.after + i * line_values) * after[i]);
         }
     }
 }
