@@ -268,9 +268,9 @@ static bool alpha_same(const struct image *before, const struct image *after)
 }
 
 /* A picture of one colour, or of what only grows lighter, gets the strength low whatever is asked for, and
- * flat art, of which few outlines would have to take it all, less than is asked.  So does nothing but black
- * bars on white at the strength high: in grey, whiter than white takes up what it draws.  All others get
- * what is asked. */
+ * flat art, of which few outlines would have to take it all, less than is asked.  Black bars
+ * on white, in grey, may get up to 2 dB less than is asked at the strength high: what would be whiter than
+ * white is cut off.  All others get what is asked. */
 static bool is_limit_right(level_function level, const struct protect_report *report)
 {
     if (level == flat_art_level)
@@ -819,7 +819,7 @@ static double color_kept(level_function level)
     return color;
 }
 
-/* A colour that is hardly one: 3 levels of blue. */
+/* A colour that is hardly one: five levels of blue. */
 static unsigned bluish_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return grey_level(x, y, c) + (c == 2 ? 5 : 0);
