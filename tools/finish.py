@@ -239,7 +239,7 @@ def of_grain(patterns, field, filters):
     places, directions, each = unequal(patterns, filters[0])
     luma = luma_of(patterns).square().mean() * (GRAIN_PX / GRAIN_STEP) ** 2
     return {"places": places, "directions": directions, "each": each, "moment": moment_of(field[:8], filters[1]),
-            "coherent": coherent(field[:8]), "energy": 1 / luma}
+            "coherent": coherent(field[:8]).max(), "energy": 1 / luma}
 
 
 def shifts_of(encoders, x, y):

@@ -50,7 +50,8 @@ LENGTH = 3  # how many times the reach the steepest gains would go, were they no
 SPARED = {("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}  # rows that have so much more that nobody looks
 SPARE = {"sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more than they need
 FINER = 8  # directions that power of all patterns is told apart in: four hid that it ran one way, in ticks
-SHAPELESS = {"places": 0.001, "directions": 0.12, "each": 0.2, "moment": 0.03, "coherent": 1.4}  # the most of each, of patterns
+SHAPELESS = {"places": 0.001, "directions": 0.12, "each": 0.12, "moment": 0.03}  # the most of each, of patterns,
+COHERENT = 1.0  # and how coherent they are
 TENTHS = 10  # a row of patterns is so many times how far they are below the most
 SLACK = 0.2  # how far rows of training photographs may fall,
 SLACK_SPARE = 1.5  # and those of SPARE
@@ -268,9 +269,9 @@ def shapeless(vector):
     torch.manual_seed(1)
     field = grain_of(patterns / (patterns.square().mean().sqrt() * 2), grain_hashes(1, 512, 512))
     (places, _, each), (_, directions, _) = unequal(patterns, bands(64)), unequal(patterns, bands(64, FINER))
-    figures = {"places": places, "directions": directions, "each": each, "moment": moment_of(field, bands(WINDOW_PX)),
-               "coherent": coherent(field)}
+    figures = {"places": places, "directions": directions, "each": each, "moment": moment_of(field, bands(WINDOW_PX))}
     rows = {name: TENTHS * (1 - figures[name] / most) for name, most in SHAPELESS.items()}
+    rows.update({"coherent %d" % i: TENTHS * (1 - one / COHERENT) for i, one in enumerate(coherent(field))})
     return {(GRAIN, name): (row.item(), torch.autograd.grad(row, at, retain_graph=True)[0].numpy()) for name, row in rows.items()}
 
 

@@ -37,6 +37,9 @@ LIGHT = (0.3, 0.2)  # from what luma on a block is light, and how much more wher
 SKIN_BUSY = 0.012  # where a block hides as much, it counts for half as skin
 SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # blocks around, which share of them is skin's, at least, and how much more where all count
 TAKEN = (0.06, 0.06)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
+CLEAR = (0.25, 0.25)  # the same where what is flat in it is a clear sky's and gets grain, too,
+CLEAR_BLOCKS, CLEARED = 9, (0.02, 0.08)  # if of so many blocks around such a share is not flat, at least, and how much more for all,
+BLACK, WHITE = (0.02, 0.02), (0.96, 0.02)  # and if it lies between ramps from black and to white
 COLOURED = (0.005, 0.01)  # how far blocks are from grey in the mean, at least, and how much more where a picture gets all of its colour
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
@@ -274,13 +277,23 @@ def ramp(spread, begin, width):
 def grained(x, way=STANDARD, beyond=0):
     """How much grain each block gets: the same wherever it is smooth or mild or skin, but none where it is flat or only grows lighter,
     nor beside something flat, as outlines of drawings are."""
-    return grainy(x) * torch.maximum(sum(smooth_and_mild(x, way, beyond)), torch.maximum(*skin_and_plain(x, way, beyond)))
+    hides = torch.maximum(sum(smooth_and_mild(x, way, beyond)), torch.maximum(*skin_and_plain(x, way, beyond)))
+    return cleared(x, way, beyond) * hides
 
 
 def grainy(x):
     """How much grain each block may get: none where it is flat, or beside something flat."""
     spread = spread_of(x)
     return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE)
+
+
+def cleared(x, way, beyond):
+    """The same, but that in photographs what is flat among what is not gets as much: between two levels of 255 a clear sky has
+    flat spots, and grain that leaves them out shows where they are."""
+    own, luma = grainy(x), luma_of(F.avg_pool2d(x, 4))
+    around = F.avg_pool2d(F.pad(own, (CLEAR_BLOCKS // 2,) * 4, mode="replicate"), CLEAR_BLOCKS, 1)
+    clear = ramp(taken_share(x, way, beyond), *CLEAR) * ramp(around, *CLEARED) * between(luma, (BLACK, WHITE))
+    return own + (1 - own) * clear
 
 
 def calmed(x, way, beyond=0):
@@ -295,10 +308,15 @@ def skin_and_plain(x, way, beyond):
     """How far each block is skin, and how far it is plain: what hides in it is little, and in the light less is hidden.  In
     drawings, where most of what is plain is flat, none is."""
     near = spread_near(x)
-    plain = near_planes(near, way.plain)
-    taken = ramp(mean_within(plain * grainy(x), beyond) / (mean_within(plain, beyond) + 1e-6), *TAKEN)
+    taken = ramp(taken_share(x, way, beyond), *TAKEN)
     half = way.plain + lightness(x) * (way.light_plain - way.plain)
     return taken * warmth(x) * near_planes(near, SKIN_BUSY), taken * near_planes(near, half)
+
+
+def taken_share(x, way, beyond):
+    """Which share of what is plain in pictures is not flat: most in photographs, next to nothing in drawings."""
+    plain = near_planes(spread_near(x), way.plain)
+    return mean_within(plain * grainy(x), beyond) / (mean_within(plain, beyond) + 1e-6)
 
 
 def lightness(x):

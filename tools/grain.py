@@ -81,7 +81,7 @@ def main():
         measured = {"ssim": lacks.log(), "colour": (1 + colour).log(), "energy": -2 * luma.log(),
                     "growth": (file_size(drawn) - file_size(planes)).mean(), "places": of_places,
                     "directions": directions, "each": (each - EACH).clamp_min(0), "moment": moment_of(field, of_field),
-                    "coherent": (coherent(field) - COHERENT).clamp_min(0)}
+                    "coherent": (coherent(field).max() - COHERENT).clamp_min(0)}
         loss = sum(CHARGES[name] * value for name, value in measured.items())
         for kind in rng.sample(sorted(WEIGHTS["sd15"]), KINDS):
             for name, shift in shifts_of(encoders, *passed_on(kind, x, y, rng)()).items():

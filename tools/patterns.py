@@ -10,7 +10,7 @@ from pictures import blur
 
 OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
 WINDOW_PX = 128  # of the field in which its fourth moment is taken
-AROUND_PX = 3.0  # sigma of the places that gradients are looked at in together
+AROUND = ((0, 3.0), (1.2, 4.0), (2.2, 6.0))  # sigmas of a blur, and of the places that gradients are then looked at in together
 COLOURED = 0.5  # how far colours differ from green to begin with
 PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
 EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
@@ -88,20 +88,25 @@ def directed(power):
     return (apart * octave * directions.shape[3] / whole).sum((1, 2, 3)).mean()
 
 
-def coherence(plane):
-    """How far gradients run one way around each place, the mean of the square of the structure tensor's: 0 to 1."""
+def coherence(plane, around):
+    """How far gradients run one way around each place: what of their power the structure tensor gives to one direction, 0 to 1."""
     across = plane[..., 1:-1, 2:] - plane[..., 1:-1, :-2]
     down = plane[..., 2:, 1:-1] - plane[..., :-2, 1:-1]
-    xx, yy, xy = blur(torch.cat([across * across, down * down, across * down], 1), AROUND_PX).split(1, 1)
-    return (((xx - yy).square() + 4 * xy * xy) / ((xx + yy).square() + 1e-12)).mean()
+    xx, yy, xy = blur(torch.cat([across * across, down * down, across * down], 1), around).split(1, 1)
+    return ((xx - yy).square() + 4 * xy * xy + 1e-12).sqrt().mean() / (xx + yy).mean()
 
 
 def coherent(field):
-    """The coherence of a field's luma over that of noise of the same spectrum: strips and mazes have more than 1, even where
-    the power of all patterns together is the same in all directions."""
+    """The coherence of a field's luma over that of noise of the same spectrum, at each of AROUND: strips, ridges and mazes have
+    more than 1, even where the power of all patterns together is the same in all directions.  As it is, fine noise would hide
+    them from this, but from no eye."""
     luma = luma_of(field)
     with torch.no_grad():
         amplitude = torch.fft.fft2(luma).abs().square().mean((0, 1)).sqrt()
         noise = torch.fft.ifft2(torch.fft.fft2(torch.randn_like(luma)) * amplitude).real
-        of_noise = coherence(noise)
-    return coherence(luma) / of_noise
+        of_noise = [coherence(seen_at(noise, sigma), around) for sigma, around in AROUND]
+    return torch.stack([coherence(seen_at(luma, sigma), around) / one for (sigma, around), one in zip(AROUND, of_noise)])
+
+
+def seen_at(plane, sigma):
+    return blur(plane, sigma) if sigma else plane

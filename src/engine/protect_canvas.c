@@ -9,6 +9,7 @@
 
 #include "engine/clones.h"
 #include "engine/image.h"
+#include "engine/protect_calm.h"
 #include "engine/protect_draw.h"
 #include "engine/protect_hash.h"
 #include "engine/protect_skin.h"
@@ -41,7 +42,6 @@ static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 /* From how far on a block gets any grain, and how much further all of it. */
 static const struct ramp grainy = {0.0011f, 0.0006f};
 static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
-static const struct ramp light = {0.3f, 0.2f};        /* from what luma on a block is light */
 /* How far from grey blocks are, in the mean, for a picture to have colour. */
 static const struct ramp colored = {0.005f, 0.01f};
 
@@ -419,118 +419,6 @@ static struct ring ring_of(size_t blocks)
     return (struct ring){malloc(sizeof(float) * 3 * blocks), blocks, 0};
 }
 
-/* The blocks of a row that are the picture's. */
-static const float *picture_row(const struct canvas *canvas, const float *values, unsigned row)
-{
-    return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
-}
-
-/* The mean of products of two masks over the blocks of the picture. */
-static double mean_of_products(const struct canvas *canvas, const float *one, const float *other)
-{
-    double sum = 0;
-    for (unsigned row = 0; row < canvas->rows; row++) {
-        const float *of_one = picture_row(canvas, one, row), *of_other = picture_row(canvas, other, row);
-        for (unsigned i = 0; i < canvas->columns; i++)
-            sum += (double)(of_one[i] * of_other[i]);
-    }
-    return sum / ((double)canvas->rows * canvas->columns);
-}
-
-/* How much the mild places of a picture count: where much of it is smooth, and some of that not flat, as
- * drawings are. */
-static float mild_counts(const struct canvas *canvas, const struct canvas_hiding *hiding, const float *smooth,
-                         const float *grainy_blocks)
-{
-    static const struct ramp photographed = {0.05f, 0.05f};
-    const struct ramp smooth_enough = {hiding->calm_from, 0.1f};
-    if (hiding->calm_from <= 0)
-        return 1;
-    return ramped(smooth_enough, (float)canvas_mean(canvas, smooth)) *
-           ramped(photographed, (float)mean_of_products(canvas, smooth, grainy_blocks));
-}
-
-/* How much the plain places and the skin of a picture count: where most of what is plain is flat it is a
- * drawing, and they do not. */
-static float plain_counts(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                          const float *spread, const float *grainy_blocks)
-{
-    static const struct ramp taken = {0.06f, 0.06f};
-    double all = 0, grained = 0;
-    for (unsigned row = 0; row < canvas->rows; row++) {
-        const float *spreads = picture_row(canvas, spread, row),
-                    *grains = picture_row(canvas, grainy_blocks, row);
-        for (unsigned i = 0; i < canvas->columns; i++) {
-            const float plain = nearness(spreads[i], hiding->plain);
-            all += (double)plain;
-            grained += (double)(plain * grains[i]);
-        }
-    }
-    return ramped(taken, (float)(grained / (all + 1e-6 * canvas->rows * canvas->columns)));
-}
-
-/* How much a picture's mild places count, and its plain ones and its skin. */
-struct calm_counts {
-    float mild, plain;
-};
-
-/* What else is told of the blocks of a row. */
-struct calm_blocks {
-    const float *milds, *skins, *spread, *luma;
-};
-
-/* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; and their
- * grain. */
-ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
-                                   const struct calm_blocks *blocks, size_t count, float *calm,
-                                   float *grained)
-{
-    const float more_plain = hiding->light_plain - hiding->plain,
-                more_eased = hiding->light_eased - hiding->eased;
-    for (size_t i = 0; i < count; i++) {
-        const float lightness = ramped(light, blocks->luma[i]);
-        const float smooth = calm[i], mild = counts->mild * blocks->milds[i];
-        const float skin = counts->plain * blocks->skins[i];
-        const float plain =
-            counts->plain * nearness(blocks->spread[i], hiding->plain + lightness * more_plain);
-        const float eased = hiding->eased + lightness * more_eased;
-        const float left = 1 - hiding->calm * smooth - hiding->eased * mild;
-        calm[i] = 1 - left * (1 - most_of(hiding->skin * skin, eased * plain));
-        grained[i] *= most_of(smooth + mild, most_of(skin, plain));
-    }
-}
-
-/* How far the blocks of a row of the masks are skin.  room: of two rows. */
-static void skins_row(const struct canvas *canvas, const float *warm, const float *spread, size_t row,
-                      float *room, float *skins)
-{
-    const size_t columns = canvas_mask_columns(canvas);
-    const float *warm_rows[skin_rows];
-    for (unsigned i = 0; i < skin_rows; i++) {
-        const int64_t at = clamped((int64_t)(row + i) - skin_around, (int64_t)canvas_mask_rows(canvas));
-        warm_rows[i] = warm + (size_t)at * columns;
-    }
-    skin_row(warm_rows, spread, columns, room, skins);
-}
-
-/* Makes of how smooth and how mild blocks are, of their luma and colours and of the grain that they might get
- * what is left out of them, and their grain.  room: of three rows. */
-static void masks_calm(const struct canvas *canvas, const struct canvas_hiding *hiding,
-                       struct canvas_masks *masks, const float *milds, const struct rings *rings, float *room)
-{
-    const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas);
-    const struct calm_counts counts = {mild_counts(canvas, hiding, masks->calm, masks->grained),
-                                       plain_counts(canvas, hiding, masks->spread, masks->grained)};
-    float *skins = room + 2 * columns;
-    memset(skins, 0, columns * sizeof *skins);
-    for (size_t row = 0, first = 0; row < rows; row++, first += columns) {
-        const struct calm_blocks blocks = {milds + first, skins, masks->spread + first, rings->luma + first};
-        if (rings->warm != NULL)
-            skins_row(canvas, rings->warm, masks->spread + first, row, room, skins);
-        calm_row(hiding, &counts, &blocks, columns, masks->calm + first, masks->grained + first);
-    }
-}
-
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding, struct canvas_masks *masks)
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas), blocks = columns + 2;
@@ -560,7 +448,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
                    masks->grained + first);
     }
     if (is_memory)
-        masks_calm(canvas, hiding, masks, milds, &rings, pixels);
+        calm_masks(canvas, hiding, &(struct calm_told){milds, rings.luma, rings.warm}, pixels, masks);
     masks->color = ramped(colored, (float)(rings.colorfulness / ((double)canvas->rows * canvas->columns)));
     free(pixels);
     free(rings.whole.roots);
@@ -575,7 +463,7 @@ double canvas_mean(const struct canvas *canvas, const float *values)
     double sum = 0;
     for (unsigned row = 0; row < canvas->rows; row++)
         for (unsigned i = 0; i < canvas->columns; i++)
-            sum += (double)picture_row(canvas, values, row)[i];
+            sum += (double)canvas_picture_row(canvas, values, row)[i];
     return sum / ((double)canvas->rows * canvas->columns);
 }
 
@@ -586,7 +474,7 @@ void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks,
     const size_t rows = canvas_picture_blocks(canvas->image->height_px);
     const unsigned left = canvas->left_px / canvas_block_px, top = canvas->top_px / canvas_block_px;
     for (size_t row = 0; row < rows; row++) {
-        const float *here = picture_row(canvas, spread, top + (unsigned)row) + left;
+        const float *here = canvas_picture_row(canvas, spread, top + (unsigned)row) + left;
         for (size_t i = 0; i < columns; i++)
             *levels++ = (uint8_t)(least_of(peaks->least + peaks->times * 255 * here[i], peaks->most) + .5f);
     }
@@ -597,7 +485,7 @@ size_t canvas_count_above(const struct canvas *canvas, const float *values, floa
     size_t above = 0;
     for (unsigned row = 0; row < canvas->rows; row++)
         for (unsigned i = 0; i < canvas->columns; i++)
-            above += picture_row(canvas, values, row)[i] > value;
+            above += canvas_picture_row(canvas, values, row)[i] > value;
     return above;
 }
 

@@ -82,13 +82,19 @@ struct canvas_masks {
     float *
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
     float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
-                       flat or beside something flat */
+                       flat or beside something flat, unless most of what is plain in the picture is not */
     float color; /* set by canvas_mask: how much colour what is drawn may have, 0..1; a grey picture none */
 };
 
 /* Fills them.  false: there is no memory. */
 bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding,
                  struct canvas_masks *masks) IW_MUST_USE;
+
+/* The blocks of a row of one of them that are the picture's. */
+static inline const float *canvas_picture_row(const struct canvas *canvas, const float *values, unsigned row)
+{
+    return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
+}
 
 /* The mean of one of them over the blocks of the picture. */
 double canvas_mean(const struct canvas *canvas, const float *values);

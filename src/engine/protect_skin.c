@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/clones.h"
+#include "engine/protect_around.h"
 #include "engine/ramp.h"
 
 /* Red and yellow are colour differences, as in YCbCr: red less luma, luma less blue. */
@@ -37,23 +38,14 @@ double skin_colorfulness(const float *means, size_t count)
     return sum;
 }
 
-ENGINE_CLONES void skin_row(const float *const warm[skin_rows], const float *spread, size_t count,
-                            float *sums, float *skin)
+ENGINE_CLONES static void skin_of(const float *spread, size_t count, float *skin)
 {
-    for (size_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (unsigned row = 0; row < skin_rows; row++)
-            sum += warm[row][i];
-        sums[skin_around + i] = sum;
-    }
-    for (unsigned i = 0; i < skin_around; i++) {
-        sums[i] = sums[skin_around];
-        sums[skin_around + count + i] = sums[skin_around + count - 1];
-    }
-    for (size_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (unsigned column = 0; column < skin_rows; column++)
-            sum += sums[i + column];
-        skin[i] = ramped(enough_around, sum / (skin_rows * skin_rows)) * nearness(spread[i], skin_busy);
-    }
+    for (size_t i = 0; i < count; i++)
+        skin[i] = ramped(enough_around, skin[i]) * nearness(spread[i], skin_busy);
+}
+
+void skin_row(const float *const warm[skin_rows], const float *spread, size_t count, float *sums, float *skin)
+{
+    around_means(warm, skin_around, count, sums, skin);
+    skin_of(spread, count, skin);
 }

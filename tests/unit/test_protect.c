@@ -778,6 +778,28 @@ static unsigned clear_sky_level(uint32_t x, uint32_t y, uint32_t c)
     return x < 90 ? 200 : green_level(x, y, c);
 }
 
+/* Flat spots of 8 px, which make one in sixteen of its blocks or, with those beside them, a quarter. */
+static unsigned spotted(const unsigned color[3], uint32_t x, uint32_t y, uint32_t c)
+{
+    return x % 32 < 8 && y % 32 < 8 ? color[c] : tinted_level(color, x, y, c);
+}
+
+static unsigned spotted_sky_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return spotted((const unsigned[]){150, 180, 230}, x, y, c);
+}
+
+static unsigned spotted_white_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return spotted((const unsigned[]){251, 251, 251}, x, y, c);
+}
+
+/* A photograph beside as much of one colour. */
+static unsigned beside_flat_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return x < 56 ? 200 : green_level(x, y, c);
+}
+
 /* Where hardly anything counts as smooth or mild. */
 static const struct canvas_hiding nothing_smooth = {
     .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f};
@@ -804,6 +826,24 @@ static void test_skin(void)
     CU_ASSERT(calm_mean(drawn_skin_level, &of_skin, NULL) < 0.01);
     CU_ASSERT(calm_mean(drawn_skin_level, &of_plain, NULL) < 0.01);
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(clear_sky_level, &of_plain, NULL), 0.5, 0.02);
+}
+
+/* Flat spots of a photograph get grain like what is around them, but not next to white, nor where more than
+ * spots is flat, nor in a drawing. */
+static void test_clear(void)
+{
+    struct canvas_hiding of_plain = nothing_smooth;
+    of_plain.eased = of_plain.light_eased = 0.5f;
+    of_plain.plain = of_plain.light_plain = 0.012f;
+    double grained;
+    calm_mean(spotted_sky_level, &of_plain, &grained);
+    CU_ASSERT(grained > 0.97);
+    calm_mean(spotted_white_level, &of_plain, &grained);
+    CU_ASSERT_DOUBLE_EQUAL(grained, 0.75, 0.06);
+    calm_mean(beside_flat_level, &of_plain, &grained);
+    CU_ASSERT(grained > 0.5 && grained < 0.7);
+    calm_mean(drawn_skin_level, &of_plain, &grained);
+    CU_ASSERT(grained < 0.01);
 }
 
 /* The colour that what is drawn on a picture keeps. */
@@ -918,6 +958,7 @@ int main(void)
         {"what is smooth", test_smooth},
         {"what is mild, where enough is smooth", test_mild},
         {"skin, and what is plain, but of no drawing", test_skin},
+        {"grain on the flat spots of a clear sky", test_clear},
         {"what is plain in the light", test_light},
         {"what has no colour gets none", test_colorless},
         {"grain is even, and the same from everywhere", test_grain},
