@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 
-
 /*
  * The means of 2 * around + 1 blocks each way around count blocks, from as many rows, the middle one theirs.
  * sums: count + 2 * around values of room.
