@@ -30,8 +30,8 @@ WEIGHTS = {  # of the logarithm of a shift
     "sd15": {"none": 11.0, "cut": 14.0, "half": 12.0, "blurred": 28.0, "jpeg": 8.0, "webp": 24.0},
     "sana": {"none": 8.0, "cut": 11.0, "half": 14.0, "blurred": 0.2, "jpeg": 2.0, "webp": 0.2},
 }
-EACH = 0.13  # how unequal directions of a pattern by itself may be; noise has .11
-COHERENT = 1.1  # how coherent the field may be, times noise of its spectrum
+EACH = 0.06  # how unequal directions of a pattern by itself may be; noise has .04 to .11
+COHERENT = 0.9  # how coherent the field may be, times noise of its spectrum
 CHARGES = {  # what the limits weigh
     "ssim": 4.0, "colour": 0.01, "energy": 14.0, "growth": 2.0, "places": 25.0, "directions": 25.0, "each": 80.0, "moment": 30.0,
     "coherent": 60.0,
