@@ -51,9 +51,9 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "worst": (77, 0.06, 0.02),
     "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
     "directions": (0.01, 0.05, 0.02),
-    "each": (0.15, 0.05, 0.02),
+    "each": (0.06, 0.05, 0.02),
     "moment": (0.01, 0.02, 0.02),
-    "coherent": (1.1, 0.05, 0.02),
+    "coherent": (0.9, 0.05, 0.02),
     "energy": (1.3, 0.1, 0.02),
 }
 EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low

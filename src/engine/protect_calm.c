@@ -97,10 +97,8 @@ ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const str
         const float left = 1 - hiding->calm * smooth - hiding->eased * mild;
         const float clear = counts->clear * ramped(cleared, blocks->around[i]) * ramped(black, luma) *
                             (1 - ramped(white, luma));
-        const float skin_eased = hiding->skin * skin, plain_eased = eased * plain;
-        const float hides = smooth + mild, more = skin > plain ? skin : plain;
-        calm[i] = 1 - left * (1 - (skin_eased > plain_eased ? skin_eased : plain_eased));
-        grained[i] = (grained[i] + (1 - grained[i]) * clear) * (hides > more ? hides : more);
+        calm[i] = 1 - left * (1 - most_of(hiding->skin * skin, eased * plain));
+        grained[i] = (grained[i] + (1 - grained[i]) * clear) * most_of(smooth + mild, most_of(skin, plain));
     }
 }
 

@@ -260,16 +260,6 @@ static inline float spread_around(const float *const roots[3], size_t first)
     return unrooted(sum / 9);
 }
 
-static inline float least_of(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-static inline float most_of(float a, float b)
-{
-    return a > b ? a : b;
-}
-
 /* The least of 3x3 blocks. */
 static inline float least_around(const float *const roots[3], size_t first)
 {

@@ -82,7 +82,7 @@ struct canvas_masks {
     float *
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
     float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
-                       flat or beside something flat, unless most of what is plain in the picture is not */
+                       flat or beside something flat, flat spots of a photograph's sky apart */
     float color; /* set by canvas_mask: how much colour what is drawn may have, 0..1; a grey picture none */
 };
 
