@@ -180,7 +180,7 @@ class Picture:
         self.calm = 1 - between_blocks(generator.calmed(x, self.way, MARGIN))
         self.field = dithered(x, torch.zeros_like(x), torch.ones_like(x), self.way, MARGIN)
         self.hashed = grain_hashes(seed, height, width)[:, LEAD:-LEAD, LEAD:-LEAD]
-        most = F.interpolate(peaks(x, self.way), scale_factor=4, mode="nearest") / 255
+        most = F.interpolate(peaks(x, self.way, MARGIN), scale_factor=4, mode="nearest") / 255
         self.most = most[:, :, self.place[0], self.place[1]]
 
     def drawn_by(self, weights):

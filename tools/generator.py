@@ -40,6 +40,7 @@ TAKEN = (0.06, 0.06)  # which share of what is plain is not flat, at least, and 
 CLEAR = (0.25, 0.25)  # the same where what is flat in it is a clear sky's and gets grain, too,
 CLEAR_BLOCKS, CLEARED = 9, (0.02, 0.08)  # if of so many blocks around such a share is not flat, at least, and how much more for all,
 BLACK, WHITE = (0.02, 0.02), (0.96, 0.02)  # and if it lies between ramps from black and to white
+SHADED_LESS = 0.7  # where a drawing is shaded: the share that is left out of how far samples may move
 COLOURED = (0.005, 0.01)  # how far blocks are from grey in the mean, at least, and how much more where a picture gets all of its colour
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
@@ -241,11 +242,12 @@ def blued(drawn, mask, blue):
 
 
 def paled(drawn, mask, pale):
-    """Without a share of the colour that runs along rows, where the mask is low: the mean of every eight pixels of one,
-    between them a quadratic spline.  Level lines of violet are seen on dark cloth, and in a sky.  pale: a plane."""
+    """Without a share of the colour that runs along rows, a quarter less of it where the mask is 1: the mean of every eight
+    pixels of one, between them a quadratic spline.  Level lines of violet are seen in a sky, on cloth and on leaves.  pale: a
+    plane."""
     means = F.pad(F.avg_pool2d(drawn - luma_of(drawn), (1, PALED_PX)), (1, 1, 0, 0), mode="replicate")
     between = F.conv_transpose2d(means, placed(SPLINE, drawn.device), stride=(1, PALED_PX), groups=3)
-    return drawn - (pale * (1 - mask)).clamp_max(1) * between[..., 2 * PALED_PX:-2 * PALED_PX]
+    return drawn - (pale * (1 - mask / 4)).clamp_max(1) * between[..., 2 * PALED_PX:-2 * PALED_PX]
 
 
 def coloured(drawn, blue, red):
@@ -306,11 +308,16 @@ def calmed(x, way, beyond=0):
 
 def skin_and_plain(x, way, beyond):
     """How far each block is skin, and how far it is plain: what hides in it is little, and in the light less is hidden.  In
-    drawings, where most of what is plain is flat, none is."""
-    near = spread_near(x)
-    taken = ramp(taken_share(x, way, beyond), *TAKEN)
+    drawings, where most of that is flat, nothing is skin, and plain is what is not flat: a shaded leaf."""
+    near, taken = spread_near(x), taken_of(x, way, beyond)
     half = way.plain + lightness(x) * (way.light_plain - way.plain)
-    return taken * warmth(x) * near_planes(near, SKIN_BUSY), taken * near_planes(near, half)
+    counted = taken + (1 - taken) * grainy(x)
+    return taken * warmth(x) * near_planes(near, SKIN_BUSY), counted * near_planes(near, half)
+
+
+def taken_of(x, way, beyond):
+    """How far pictures count as taken with a camera: 0 where they are drawings."""
+    return ramp(taken_share(x, way, beyond), *TAKEN)
 
 
 def taken_share(x, way, beyond):
@@ -451,9 +458,11 @@ def spread_near(x):
     return torch.minimum(rooted_around(spread), OWN * spread)
 
 
-def peaks(x, way):
-    """How far samples of each block may move, in whole levels of 255."""
-    return (way.least + way.times * 255 * spread_near(x)).clamp_max(way.most).add(0.5).floor()
+def peaks(x, way, beyond=0):
+    """How far samples of each block may move, in whole levels of 255; less where a drawing is shaded."""
+    levels = (way.least + way.times * 255 * spread_near(x)).clamp_max(way.most)
+    drawn = SHADED_LESS * (1 - taken_of(x, way, beyond))
+    return (levels * (1 - drawn * grained(x, way, beyond))).add(0.5).floor()
 
 
 def between_blocks(blocks):

@@ -107,7 +107,7 @@ def peaks_of(x, way):
     """How far each sample may move, rows of pixels, and how much the picture hides."""
     height, width = x.shape[2:]
     padded = F.pad(x, (16, 16 + -width % 16, 16, 16 + -height % 16), mode="replicate")
-    most = F.interpolate(generator.peaks(padded, way), scale_factor=4, mode="nearest")[0, 0, 16:16 + height, 16:16 + width]
+    most = F.interpolate(generator.peaks(padded, way, 16), scale_factor=4, mode="nearest")[0, 0, 16:16 + height, 16:16 + width]
     return most.numpy()[:, :, None], generator.block_mask(padded, way)[:, :, 4:-4, 4:-4].mean().item()
 
 

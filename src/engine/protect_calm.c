@@ -59,9 +59,9 @@ static float share_taken(const struct canvas *canvas, float half_plain, const st
     return (float)(grained / (all + 1e-6 * canvas->rows * canvas->columns));
 }
 
-/* How much a picture's mild places count; its plain ones and its skin; and what is flat in it, for grain. */
+/* How much a picture's mild places count; its skin and what is plain and flat; and that for grain. */
 struct calm_counts {
-    float mild, plain, clear;
+    float mild, taken, clear;
 };
 
 static struct calm_counts calm_counts_of(const struct canvas *canvas, const struct canvas_hiding *hiding,
@@ -79,8 +79,9 @@ struct calm_blocks {
     const float *milds, *luma, *spread, *skins, *around;
 };
 
-/* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; and their
- * grain: between two levels of 255 a clear sky has flat spots, and grain that leaves them out shows where. */
+/* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; of plain
+ * ones those that are not flat count in drawings, too, as a shaded leaf does.  And their grain: between two
+ * levels of 255 a clear sky has flat spots, and grain that leaves them out shows where. */
 ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
                                    const struct calm_blocks *blocks, size_t count, float *calm,
                                    float *grained)
@@ -90,9 +91,10 @@ ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const str
     for (size_t i = 0; i < count; i++) {
         const float luma = blocks->luma[i], lightness = ramped(light, luma);
         const float smooth = calm[i], mild = counts->mild * blocks->milds[i];
-        const float skin = counts->plain * blocks->skins[i];
-        const float plain =
-            counts->plain * nearness(blocks->spread[i], hiding->plain + lightness * more_plain);
+        const float skin = counts->taken * blocks->skins[i];
+        const float half_plain = hiding->plain + lightness * more_plain;
+        const float counted = counts->taken + (1 - counts->taken) * grained[i];
+        const float plain = counted * nearness(blocks->spread[i], half_plain);
         const float eased = hiding->eased + lightness * more_eased;
         const float left = 1 - hiding->calm * smooth - hiding->eased * mild;
         const float clear = counts->clear * ramped(cleared, blocks->around[i]) * ramped(black, luma) *
@@ -138,6 +140,7 @@ void calm_masks(const struct canvas *canvas, const struct canvas_hiding *hiding,
 {
     const size_t columns = canvas_mask_columns(canvas), rows = canvas_mask_rows(canvas);
     const struct calm_counts counts = calm_counts_of(canvas, hiding, masks);
+    masks->taken = counts.taken;
     float *before = room, *skins = before + clear_around * columns, *around = skins + columns,
           *sums = around + columns;
     memset(skins, 0, 2 * columns * sizeof *skins);

@@ -1,7 +1,7 @@
 /*
  * Which share of what is drawn is left out of each block of a picture, and how much grain it gets instead:
  * where it is smooth or mild, on skin, where little hides, and more of it where it is light.  And which of
- * that counts in a picture at all, for drawings are left as they are.  tools/generator.py has the same.
+ * that counts in a picture at all, for of drawings only what is shaded does.  tools/generator.py has the same.
  */
 #ifndef ENGINE_PROTECT_CALM_H
 #define ENGINE_PROTECT_CALM_H

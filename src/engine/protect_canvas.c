@@ -457,16 +457,23 @@ double canvas_mean(const struct canvas *canvas, const float *values)
     return sum / ((double)canvas->rows * canvas->columns);
 }
 
-void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks, const float *spread,
-                  uint8_t *levels)
+/* Of how far samples may move, the share that is left out where a drawing is shaded. */
+static const float shaded_less = 0.7f;
+
+void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks,
+                  const struct canvas_masks *masks, uint8_t *levels)
 {
     const size_t columns = canvas_picture_blocks(canvas->image->width_px);
     const size_t rows = canvas_picture_blocks(canvas->image->height_px);
     const unsigned left = canvas->left_px / canvas_block_px, top = canvas->top_px / canvas_block_px;
+    const float drawn = shaded_less * (1 - masks->taken);
     for (size_t row = 0; row < rows; row++) {
-        const float *here = canvas_picture_row(canvas, spread, top + (unsigned)row) + left;
-        for (size_t i = 0; i < columns; i++)
-            *levels++ = (uint8_t)(least_of(peaks->least + peaks->times * 255 * here[i], peaks->most) + .5f);
+        const float *spread = canvas_picture_row(canvas, masks->spread, top + (unsigned)row) + left,
+                    *grained = canvas_picture_row(canvas, masks->grained, top + (unsigned)row) + left;
+        for (size_t i = 0; i < columns; i++) {
+            const float level = least_of(peaks->least + peaks->times * 255 * spread[i], peaks->most);
+            *levels++ = (uint8_t)(level * (1 - drawn * grained[i]) + .5f);
+        }
     }
 }
 

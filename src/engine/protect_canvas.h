@@ -83,7 +83,9 @@ struct canvas_masks {
         spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
     float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
                        flat or beside something flat, flat spots of a photograph's sky apart */
-    float color; /* set by canvas_mask: how much colour what is drawn may have, 0..1; a grey picture none */
+    /* Set by canvas_mask: how much colour what is drawn may have, 0..1, a grey picture none; and how far a
+     * picture counts as taken, 0..1, a drawing not at all. */
+    float color, taken;
 };
 
 /* Fills them.  false: there is no memory. */
@@ -111,9 +113,9 @@ static inline size_t canvas_picture_blocks(uint32_t px)
     return ((size_t)px + canvas_block_px - 1) / canvas_block_px;
 }
 
-/* That in whole levels of every block of the picture, row by row, from masks.spread. */
-void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks, const float *spread,
-                  uint8_t *levels);
+/* That in whole levels of every block of the picture, row by row; less where a drawing is shaded. */
+void canvas_peaks(const struct canvas *canvas, const struct canvas_peaks *peaks,
+                  const struct canvas_masks *masks, uint8_t *levels);
 
 /* How many of those are more than a value. */
 size_t canvas_count_above(const struct canvas *canvas, const float *values, float value);

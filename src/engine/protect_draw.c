@@ -135,7 +135,7 @@ ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask
         const line own_times = pale * *(const line_place *)(times + block * line_values);
         const line paled[] = LINES_OF_PIXELS(own_times);
         for (unsigned i = 0; i < block_lines; i++, values += line_values, mask += line_values) {
-            line left_out = paled[i] * (1 - *(const line_place *)mask);
+            line left_out = paled[i] * (1 - .25f * *(const line_place *)mask);
             line_to_one(&left_out);
             *(line_place *)values -=
                 left_out * (*(const line_place *)(shares.before + i * line_values) * before[i] +

@@ -42,8 +42,8 @@ enum { draw_paled_px = 8 };
 void draw_colors_mean(const float *values, size_t blocks, float *means);
 
 /*
- * A row of pixels without so much of the colour that runs along it where the mask is low: what blocks have on
- * the average, between them a quadratic spline.  means: of blocks, from the one before the first to the one
+ * A row of pixels without so much of the colour that runs along it, a quarter less of it where the mask is 1:
+ * what blocks have on the average, between them a quadratic spline.  means: of blocks, from the one before the first to the one
  * after the last.  times: one value a pixel that pale is multiplied by.  count: of values.
  */
 void draw_paled(float *values, const float *mask, float pale, const float *times, const float *means,

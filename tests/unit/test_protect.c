@@ -765,12 +765,16 @@ static unsigned scarlet_level(uint32_t x, uint32_t y, uint32_t c)
     return tinted_level((const unsigned[]){220, 20, 20}, x, y, c);
 }
 
-/* Hardly any of it grained: a drawing. */
-static unsigned drawn_skin_level(uint32_t x, uint32_t y, uint32_t c)
+/* Hardly any of it grained: a drawing, with a shaded square of 8x8 blocks, of which 6x6 have nothing flat
+ * beside them. */
+static unsigned shaded_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
     static const unsigned color[] = {240, 184, 160};
-    return x < 106 ? color[c] : fair_level(x, y, c);
+    return x >= 40 && x < 72 && y >= 32 && y < 64 ? fair_level(x, y, c) : color[c];
 }
+
+/* Which share of its blocks those are. */
+static const double shaded_share = 36 / (28.0 * 24);
 
 /* A fifth of it grained: a photograph with a sky of one colour. */
 static unsigned clear_sky_level(uint32_t x, uint32_t y, uint32_t c)
@@ -804,8 +808,8 @@ static unsigned beside_flat_level(uint32_t x, uint32_t y, uint32_t c)
 static const struct canvas_hiding nothing_smooth = {
     .knee = 0.2f, .grain = 0.001f, .smooth = 1e-4f, .mild = 1e-4f};
 
-/* Of skin a share is left out, be it fair or dark, and of all that is plain another, for grain; but of
- * nothing in a drawing. */
+/* Of skin a share is left out, be it fair or dark, and of all that is plain another, for grain; but in a
+ * drawing only where it is shaded. */
 static void test_skin(void)
 {
     struct canvas_hiding of_skin = nothing_smooth, of_plain = nothing_smooth;
@@ -823,8 +827,9 @@ static void test_skin(void)
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(green_level, &of_plain, &grained), 0.5, 0.02);
     CU_ASSERT(grained > 0.95);
     CU_ASSERT(calm_mean(recorded_level, &of_plain, NULL) < 0.05);
-    CU_ASSERT(calm_mean(drawn_skin_level, &of_skin, NULL) < 0.01);
-    CU_ASSERT(calm_mean(drawn_skin_level, &of_plain, NULL) < 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(shaded_art_level, &of_plain, &grained), 0.5 * shaded_share, 0.004);
+    CU_ASSERT_DOUBLE_EQUAL(grained, shaded_share, 0.008);
+    CU_ASSERT(calm_mean(shaded_art_level, &of_skin, NULL) < 0.01);
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(clear_sky_level, &of_plain, NULL), 0.5, 0.02);
 }
 
@@ -842,8 +847,8 @@ static void test_clear(void)
     CU_ASSERT_DOUBLE_EQUAL(grained, 0.75, 0.06);
     calm_mean(beside_flat_level, &of_plain, &grained);
     CU_ASSERT(grained > 0.5 && grained < 0.7);
-    calm_mean(drawn_skin_level, &of_plain, &grained);
-    CU_ASSERT(grained < 0.01);
+    calm_mean(shaded_art_level, &of_plain, &grained);
+    CU_ASSERT_DOUBLE_EQUAL(grained, shaded_share, 0.008);
 }
 
 /* The colour that what is drawn on a picture keeps. */
@@ -904,7 +909,37 @@ static void test_light(void)
     CU_ASSERT(calm_mean(dusk_level, &of_light, &grained) < 0.01);
     CU_ASSERT(grained < 0.01);
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(dusk_level, &of_all, NULL), 0.5, 0.02);
-    CU_ASSERT(calm_mean(drawn_skin_level, &of_all, NULL) < 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(calm_mean(shaded_art_level, &of_all, NULL), 0.9 * shaded_share, 0.006);
+}
+
+/* How many blocks of a picture may move by so many levels, of ten. */
+static unsigned blocks_at(level_function level, uint8_t wanted)
+{
+    static const struct canvas_peaks ten = {10, 0, 10};
+    struct canvas_hiding of_plain = nothing_smooth;
+    of_plain.plain = of_plain.light_plain = 0.012f;
+    uint8_t levels[28 * 24];
+    unsigned count = 0;
+    struct image image = image_drawn(112, 96, 3, 8, level);
+    struct canvas canvas;
+    canvas_init(&canvas, &image, 7);
+    const struct canvas_masks masks = masks_of(&canvas, &of_plain);
+    canvas_peaks(&canvas, &ten, &masks, levels);
+    for (unsigned i = 0; i < sizeof levels; i++)
+        count += levels[i] == wanted;
+    free(masks.mask);
+    free(image.pixels);
+    return count;
+}
+
+/* Where a drawing is shaded samples move by less, and nowhere else. */
+static void test_shaded(void)
+{
+    CU_ASSERT_EQUAL(blocks_at(shaded_art_level, 3), 36);
+    CU_ASSERT(blocks_at(shaded_art_level, 10) > 28 * 24 - 64);
+    CU_ASSERT_EQUAL(blocks_at(flat_art_level, 10), 28 * 24);
+    CU_ASSERT_EQUAL(blocks_at(green_level, 10), 28 * 24);
+    CU_ASSERT_EQUAL(blocks_at(clear_sky_level, 10), 28 * 24);
 }
 
 /* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
@@ -960,6 +995,7 @@ int main(void)
         {"skin, and what is plain, but of no drawing", test_skin},
         {"grain on the flat spots of a clear sky", test_clear},
         {"what is plain in the light", test_light},
+        {"samples move by less where a drawing is shaded", test_shaded},
         {"what has no colour gets none", test_colorless},
         {"grain is even, and the same from everywhere", test_grain},
         {"names of strengths", test_names},

@@ -213,8 +213,8 @@ static void test_pixels_are_recast(void)
     }
 }
 
-/* Of one colour all along a row a tenth is left where nothing hides it and all where the mask is 1; luma and
- * what is finer stay.  More than all is never left out. */
+/* Of one colour all along a row a tenth is left where nothing hides it, and where the mask is 1 a quarter less
+ * is left out; luma and what is finer stay.  More than all is never left out. */
 static void test_colour_along_rows_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
@@ -232,7 +232,8 @@ static void test_colour_along_rows_is_paled(void)
     draw_paled(row + values, mask, .6f, times, means, values);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float *drawn = row + values + pixel * draw_colors;
-        const float left = pixel < 2 ? .1f : 0, kept = pixel < draw_paled_px / 2 ? left : 1;
+        const float left_out = .6f * times[pixel] * (pixel < draw_paled_px / 2 ? 1 : .75f);
+        const float kept = left_out < 1 ? 1 - left_out : 0;
         const float fine = pixel % 2 == 0 ? .2f : -.2f;
         draw_luma(drawn, 1, &left_luma);
         CU_ASSERT_DOUBLE_EQUAL(drawn[0] - luma, kept * (color[0] - luma), 1e-5);
