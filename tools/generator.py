@@ -25,7 +25,8 @@ OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.42  # how many times the spread of a quarter of the picture counts
 OWN_GRAIN = 0.42  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
-PALED_PX = 8  # of a row, whose mean colour is left out
+PALED_PX = 8  # of a row, whose mean colour is left out,
+ROWS = 0.3  # after it was bounded so
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
@@ -40,7 +41,7 @@ TAKEN = (0.06, 0.06)  # which share of what is plain is not flat, at least, and 
 CLEAR = (0.25, 0.25)  # the same where what is flat in it is a clear sky's and gets grain, too,
 CLEAR_BLOCKS, CLEARED = 9, (0.02, 0.08)  # if of so many blocks around such a share is not flat, at least, and how much more for all,
 BLACK, WHITE = (0.02, 0.02), (0.96, 0.02)  # and if it lies between ramps from black and to white
-SHADED_LESS = 0.7  # where a drawing is shaded: the share that is left out of how far samples may move
+PLAIN_LESS = 0.7  # where a drawing is plain but not flat: the share that is left out of how far samples may move
 COLOURED = (0.005, 0.01)  # how far blocks are from grey in the mean, at least, and how much more where a picture gets all of its colour
 GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
@@ -76,11 +77,11 @@ class Way:
 
 FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
 WAYS = {
-    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0094, 6, 1.5, 11, 0.41, 0.85, 0, 0.0022, 0.83,
+    "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0093, 6, 1.5, 11, 0.41, 0.85, 0, 0.0022, 0.83,
                0, 0.8, 0.0095, 0.02, 0.97),
-    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0145, 2.8, 0.00101, 0.975, 0.0116, 9.5, 2.33, 16, 0.77, 0.8, 1, 0.004,
-                    0.8, 0.25, 0.8, 0.0078, 0.018, 0.97),
-    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.0109, 22, 0, 22, 0.66, 0.6, 2, 0.002, 0.15, 0,
+    "standard": Way(37, FAINT, 0.00009, 0.0895, 0.001, 0.0135, 2.8, 0.00101, 0.975, 0.0112, 9.5, 2.33, 16, 0.77, 0.94, 1, 0.004,
+                    0.8, 0.25, 0.8, 0.0063, 0.018, 0.97),
+    "high": Way(34, STRONG, 0.00008, 0.1796, 0.0014, 0.055, 1.5, 0.00085, 0.97, 0.0108, 22, 0, 22, 0.66, 0.6, 2, 0.002, 0.15, 0,
                 0.6, 0.006, 0.012, 0.85),
 }
 STANDARD = WAYS["standard"]
@@ -241,13 +242,19 @@ def blued(drawn, mask, blue):
     return drawn + torch.cat([0 * more, GREEN_OF_BLUE * more, more], 1)
 
 
-def paled(drawn, mask, pale):
-    """Without a share of the colour that runs along rows, a quarter less of it where the mask is 1: the mean of every eight
-    pixels of one, between them a quadratic spline.  Level lines of violet are seen in a sky, on cloth and on leaves.  pale: a
-    plane."""
+def paled(drawn, pale):
+    """Without a share of the colour that runs along rows: the mean of every eight pixels of one, between them a quadratic
+    spline.  Level lines of violet are seen on dark cloth, on leaves, and in a sky; so of strong ones more is left out, too, or
+    what learns would draw them as many times stronger.  pale: a plane."""
     means = F.pad(F.avg_pool2d(drawn - luma_of(drawn), (1, PALED_PX)), (1, 1, 0, 0), mode="replicate")
-    between = F.conv_transpose2d(means, placed(SPLINE, drawn.device), stride=(1, PALED_PX), groups=3)
-    return drawn - (pale * (1 - mask / 4)).clamp_max(1) * between[..., 2 * PALED_PX:-2 * PALED_PX]
+    bounded = means * torch.rsqrt(1 + means.square().sum(1, keepdim=True) / ROWS ** 2)
+    return drawn - splined(means) + (1 - pale).clamp_min(0) * splined(bounded)
+
+
+def splined(means):
+    """Between means of every eight pixels of rows, from the one before the first to the one after the last."""
+    between = F.conv_transpose2d(means, placed(SPLINE, means.device), stride=(1, PALED_PX), groups=3)
+    return between[..., 2 * PALED_PX:-2 * PALED_PX]
 
 
 def coloured(drawn, blue, red):
@@ -260,7 +267,7 @@ def coloured(drawn, blue, red):
 def laid(drawn, companded_luma, mask, way):
     """What is drawn under the mask, with luma as it is companded, and its colour paled and multiplied by the fields."""
     luma, (blue, red, pale) = companded_luma
-    return blued(coloured(paled(drawn, mask, way.pale * pale), blue, red) + luma, mask, way.blue) * mask
+    return blued(coloured(paled(drawn, way.pale * pale), blue, red) + luma, mask, way.blue) * mask
 
 
 def most_around(blocks):
@@ -308,10 +315,10 @@ def calmed(x, way, beyond=0):
 
 def skin_and_plain(x, way, beyond):
     """How far each block is skin, and how far it is plain: what hides in it is little, and in the light less is hidden.  In
-    drawings, where most of that is flat, nothing is skin, and plain is what is not flat: a shaded leaf."""
+    drawings, where most of that is flat, nothing is skin, and plain is what is not smooth: a shaded leaf, and next to outlines."""
     near, taken = spread_near(x), taken_of(x, way, beyond)
     half = way.plain + lightness(x) * (way.light_plain - way.plain)
-    counted = taken + (1 - taken) * grainy(x)
+    counted = taken + (1 - taken) * (1 - smoothness(x, way.smooth))
     return taken * warmth(x) * near_planes(near, SKIN_BUSY), counted * near_planes(near, half)
 
 
@@ -459,10 +466,10 @@ def spread_near(x):
 
 
 def peaks(x, way, beyond=0):
-    """How far samples of each block may move, in whole levels of 255; less where a drawing is shaded."""
-    levels = (way.least + way.times * 255 * spread_near(x)).clamp_max(way.most)
-    drawn = SHADED_LESS * (1 - taken_of(x, way, beyond))
-    return (levels * (1 - drawn * grained(x, way, beyond))).add(0.5).floor()
+    """How far samples of each block may move, in whole levels of 255; less where a drawing is plain but not flat."""
+    near = spread_near(x)
+    less = PLAIN_LESS * (1 - taken_of(x, way, beyond)) * ramp(near, *GRAINY) * near_planes(near, way.plain)
+    return ((way.least + way.times * 255 * near).clamp_max(way.most) * (1 - less)).add(0.5).floor()
 
 
 def between_blocks(blocks):

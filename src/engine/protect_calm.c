@@ -80,8 +80,9 @@ struct calm_blocks {
 };
 
 /* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; of plain
- * ones those that are not flat count in drawings, too, as a shaded leaf does.  And their grain: between two
- * levels of 255 a clear sky has flat spots, and grain that leaves them out shows where. */
+ * ones those that are not smooth count in drawings, too, a shaded leaf and what is next to outlines.  And
+ * their grain: between two levels of 255 a clear sky has flat spots, and grain that leaves them out shows
+ * where. */
 ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
                                    const struct calm_blocks *blocks, size_t count, float *calm,
                                    float *grained)
@@ -93,7 +94,7 @@ ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const str
         const float smooth = calm[i], mild = counts->mild * blocks->milds[i];
         const float skin = counts->taken * blocks->skins[i];
         const float half_plain = hiding->plain + lightness * more_plain;
-        const float counted = counts->taken + (1 - counts->taken) * grained[i];
+        const float counted = counts->taken + (1 - counts->taken) * (1 - smooth);
         const float plain = counted * nearness(blocks->spread[i], half_plain);
         const float eased = hiding->eased + lightness * more_eased;
         const float left = 1 - hiding->calm * smooth - hiding->eased * mild;

@@ -1,12 +1,13 @@
 /*
  * Which share of what is drawn is left out of each block of a picture, and how much grain it gets instead:
  * where it is smooth or mild, on skin, where little hides, and more of it where it is light.  And which of
- * that counts in a picture at all, for of drawings only what is shaded does.  tools/generator.py has the same.
+ * that counts in a picture at all: of drawings only what is plain, but not smooth.  tools/generator.py has
+ * the same.
  */
 #ifndef ENGINE_PROTECT_CALM_H
 #define ENGINE_PROTECT_CALM_H
 
-#include "engine/protect_canvas.h"
+#include "engine/protect_masks.h"
 
 /* What was told of the blocks before, for every value of the masks. */
 struct calm_told {

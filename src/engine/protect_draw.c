@@ -97,12 +97,12 @@ ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *m
     }
 }
 
-static inline __attribute__((always_inline)) void line_to_one(line *values)
+static inline __attribute__((always_inline)) void line_from_zero(line *values)
 {
     float each[line_values];
     memcpy(each, values, sizeof each);
     for (unsigned i = 0; i < line_values; i++)
-        each[i] = each[i] < 1 ? each[i] : 1;
+        each[i] = each[i] > 0 ? each[i] : 0;
     memcpy(values, each, sizeof each);
 }
 
@@ -124,24 +124,45 @@ static struct shares shares_of(void)
     return shares;
 }
 
-ENGINE_CLONES void draw_paled(float *restrict values, const float *restrict mask, float pale,
-                              const float *restrict times, const float *restrict means, size_t count)
+/* The lines of a block of pixels between means, begun at that of the block before: added to other lines,
+ * times lines. */
+static inline __attribute__((always_inline)) void
+lines_between(const struct shares *shares, const float *means, const line *times, line *lines)
+{
+    const line first = *(const line_place *)means, second = *(const line_place *)(means + 1);
+    const line before[] = LINES_OF_COLORS(first, 0, 1, 2), here[] = LINES_OF_COLORS(first, 3, 4, 5),
+               after[] = LINES_OF_COLORS(second, 5, 6, 7);
+    for (unsigned i = 0; i < block_lines; i++)
+        lines[i] += times[i] * (*(const line_place *)(shares->before + i * line_values) * before[i] +
+                                *(const line_place *)(shares->here + i * line_values) * here[i] +
+                                *(const line_place *)(shares->after + i * line_values) * after[i]);
+}
+
+ENGINE_CLONES void draw_colors_bound(const float *restrict means, size_t blocks, float *restrict bounded)
+{
+    const float most = draw_row_color * draw_row_color;
+    for (size_t i = 0; i < blocks * draw_colors; i += draw_colors) {
+        const float square = means[i] * means[i] + means[i + 1] * means[i + 1] + means[i + 2] * means[i + 2];
+        const float share = 1 / sqrtf(1 + square / most);
+        for (unsigned color = 0; color < draw_colors; color++)
+            bounded[i + color] = share * means[i + color];
+    }
+}
+
+ENGINE_CLONES void draw_paled(float *restrict values, float pale, const float *restrict times,
+                              const float *restrict means, const float *restrict bounded, size_t count)
 {
     const struct shares shares = shares_of();
-    for (size_t block = 0; block < count / (block_lines * line_values); block++, means += draw_colors) {
-        const line first = *(const line_place *)means, second = *(const line_place *)(means + 1);
-        const line before[] = LINES_OF_COLORS(first, 0, 1, 2), here[] = LINES_OF_COLORS(first, 3, 4, 5),
-                   after[] = LINES_OF_COLORS(second, 5, 6, 7);
-        const line own_times = pale * *(const line_place *)(times + block * line_values);
-        const line paled[] = LINES_OF_PIXELS(own_times);
-        for (unsigned i = 0; i < block_lines; i++, values += line_values, mask += line_values) {
-            line left_out = paled[i] * (1 - .25f * *(const line_place *)mask);
-            line_to_one(&left_out);
-            *(line_place *)values -=
-                left_out * (*(const line_place *)(shares.before + i * line_values) * before[i] +
-                            *(const line_place *)(shares.here + i * line_values) * here[i] +
-                            *(const line_place *)(shares.after + i * line_values) * after[i]);
-        }
+    const line none = {0}, all[block_lines] = {none - 1, none - 1, none - 1};
+    for (size_t block = 0; block < count / (block_lines * line_values); block++) {
+        line own = 1 - pale * *(const line_place *)(times + block * line_values);
+        line_from_zero(&own);
+        const line kept[] = LINES_OF_PIXELS(own);
+        line lines[block_lines] = {{0}};
+        lines_between(&shares, bounded + block * draw_colors, kept, lines);
+        lines_between(&shares, means + block * draw_colors, all, lines);
+        for (unsigned i = 0; i < block_lines; i++, values += line_values)
+            *(line_place *)values += lines[i];
     }
 }
 

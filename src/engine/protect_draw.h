@@ -41,12 +41,19 @@ enum { draw_paled_px = 8 };
 /* The mean colour, what is not luma, of blocks of draw_paled_px pixels of a row. */
 void draw_colors_mean(const float *values, size_t blocks, float *means);
 
+/* How strong the colour of a block may be, at most, as the root of its squares. */
+static const float draw_row_color = 0.3f;
+
+/* Of blocks' mean colours what is bounded: nearly all of faint ones, no more than that of strong ones. */
+void draw_colors_bound(const float *means, size_t blocks, float *bounded);
+
 /*
- * A row of pixels without so much of the colour that runs along it, a quarter less of it where the mask is 1:
- * what blocks have on the average, between them a quadratic spline.  means: of blocks, from the one before the first to the one
- * after the last.  times: one value a pixel that pale is multiplied by.  count: of values.
+ * A row of pixels without the colour that runs along it, what blocks have on the average, between them a
+ * quadratic spline, but for a share of what is bounded, 1 - pale.  means, bounded: of blocks, from the one
+ * before the first to the one after the last.  times: one value a pixel that pale is multiplied by, to 1 at
+ * most.  count: of values.
  */
-void draw_paled(float *values, const float *mask, float pale, const float *times, const float *means,
+void draw_paled(float *values, float pale, const float *times, const float *means, const float *bounded,
                 size_t count);
 
 /* values * (1 - calm) + grain * granted * its times. */

@@ -52,8 +52,8 @@ struct run {
     void *nothing;                /* a row of zeros, as long as the longest */
     float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
     struct spectra_rows windows;
-    float *row_fields; /* of a row of pixels, as long as the windows each */
-    float *row_colors; /* of blocks along a row of what was drawn */
+    float *row_fields;               /* of a row of pixels, as long as the windows each */
+    float *row_colors, *row_bounded; /* of blocks along a row of what was drawn */
     int64_t first_px;
 };
 
@@ -280,9 +280,11 @@ _Static_assert((int)draw_paled_px == (int)spectra_step,
 /* A row of what was drawn without the colour that runs along it; from where windows begin. */
 static void colors_pale(struct run *run, int at, const float *drawn, float *values)
 {
-    draw_colors_mean(drawn, run->steps[at].columns.count / draw_paled_px + 2, run->row_colors);
-    draw_paled(values, run->mask, run->ends->pale, run->row_fields + FIELD_PALE * run->windows.stride,
-               run->row_colors, step_values(run, at));
+    const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
+    draw_colors_mean(drawn, blocks, run->row_colors);
+    draw_colors_bound(run->row_colors, blocks, run->row_bounded);
+    draw_paled(values, run->ends->pale, run->row_fields + FIELD_PALE * run->windows.stride, run->row_colors,
+               run->row_bounded, step_values(run, at));
 }
 
 /* A row of the result, under the mask. */
@@ -464,6 +466,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     run->row_fields = piece_take(memory, &size, run->windows.stride * spectra_field_count * sizeof(float));
     const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
     run->row_colors = piece_take(memory, &size, color_bytes);
+    run->row_bounded = piece_take(memory, &size, color_bytes);
     return size;
 }
 

@@ -76,7 +76,7 @@ struct net_ends {
     enum net_network network; /* which one is run */
     float amplitude;          /* how far what is drawn moves what is looked at next, where the mask is 1 */
     float blue;     /* how many times as much is drawn of blue against yellow where the mask is low */
-    float pale;     /* how much of colour along rows is left out where the mask is low; a quarter less where it is 1 */
+    float pale;     /* how much of colour along rows is left out */
     float level;    /* how much is left of level lines */
     unsigned table; /* of gains, below spectra_tables */
 };

@@ -205,7 +205,7 @@ enum iw_error unit_compute(const struct net *net, const struct image *image, con
         return error;
     hiding->mean = canvas_mean(&job.canvas, job.masks.mask);
     hiding->is_bare = mask_is_bare(&job.canvas, job.masks.mask, &way->hiding);
-    canvas_peaks(&job.canvas, &way->peaks, &job.masks, peaks);
+    canvas_peaks(&job.canvas, &way->peaks, &way->hiding, &job.masks, peaks);
     job.dither = way->dither * (float)canvas_mean(&job.canvas, job.masks.grained);
     const struct net_ends ends = {job_pixels,     job_mask,  job_noise, job_sink,   &job,      way->network,
                                   way->amplitude, way->blue, way->pale, way->level, way->table};

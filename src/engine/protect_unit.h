@@ -15,7 +15,7 @@
 #include <imgward/error.h>
 #include <imgward/image.h>
 
-#include "engine/protect_canvas.h"
+#include "engine/protect_hide.h"
 #include "engine/protect_net.h"
 
 /*
@@ -65,7 +65,7 @@ struct unit_way {
     struct canvas_peaks peaks;
     float amplitude; /* how far what is drawn moves what the next pass looks at, where the mask is 1 */
     float blue;      /* how many times as much is drawn of blue against yellow where the mask is low */
-    float pale;      /* how much of colour along rows is left out where the mask is low; a quarter less where it is 1 */
+    float pale;      /* how much of colour along rows is left out */
     float level;     /* how much is left of level lines */
     unsigned table;  /* of gains, below spectra_tables */
     float dither;    /* root mean square of the grain of smooth places and others, before all is scaled, where

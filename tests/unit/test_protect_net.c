@@ -213,27 +213,24 @@ static void test_pixels_are_recast(void)
     }
 }
 
-/* Of one colour all along a row a tenth is left where nothing hides it, and where the mask is 1 a quarter less
- * is left out; luma and what is finer stay.  More than all is never left out. */
+/* Of one colour all along a row a share is left out; luma and what is finer stay.  More than all is never
+ * left out. */
 static void test_colour_along_rows_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
     static const float color[draw_colors] = {.3f, -.1f, .6f};
     static const float times[draw_paled_px] = {1.5f, 1.5f, 2, 3, 1, 1, 1, 1};
-    float row[blocks * values], means[blocks * draw_colors], mask[values] = {0}, luma, left_luma;
+    float row[blocks * values], means[blocks * draw_colors], luma, left_luma;
     for (unsigned i = 0; i < blocks * values; i++) {
         const bool is_even = i / draw_colors % 2 == 0;
         row[i] = color[i % draw_colors] + (i % draw_colors == 2 ? is_even ? .2f : -.2f : 0);
     }
-    for (unsigned i = values / 2; i < values; i++)
-        mask[i] = 1;
     draw_colors_mean(row, blocks, means);
     draw_luma(color, 1, &luma);
-    draw_paled(row + values, mask, .6f, times, means, values);
+    draw_paled(row + values, .6f, times, means, means, values);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float *drawn = row + values + pixel * draw_colors;
-        const float left_out = .6f * times[pixel] * (pixel < draw_paled_px / 2 ? 1 : .75f);
-        const float kept = left_out < 1 ? 1 - left_out : 0;
+        const float left_out = .6f * times[pixel], kept = left_out < 1 ? 1 - left_out : 0;
         const float fine = pixel % 2 == 0 ? .2f : -.2f;
         draw_luma(drawn, 1, &left_luma);
         CU_ASSERT_DOUBLE_EQUAL(drawn[0] - luma, kept * (color[0] - luma), 1e-5);
@@ -248,12 +245,37 @@ static void test_colour_between_blocks_is_a_spline(void)
 {
     static const float means[3 * draw_colors] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
     static const float times[draw_paled_px] = {1, 1, 1, 1, 1, 1, 1, 1};
-    float row[draw_paled_px * draw_colors] = {0}, mask[draw_paled_px * draw_colors] = {0};
-    draw_paled(row, mask, 1, times, means, draw_paled_px * draw_colors);
+    float row[draw_paled_px * draw_colors] = {0};
+    draw_paled(row, 1, times, means, means, draw_paled_px * draw_colors);
     for (unsigned pixel = 0; pixel < draw_paled_px; pixel++) {
         const float place = ((float)pixel + .5f) / draw_paled_px;
         CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors + 1], -(.75f - (place - .5f) * (place - .5f)), 1e-6);
     }
+}
+
+/* Of what is strong more is left out: of a colour twice and of one a hundredth as strong as colours may be.
+ */
+static void test_strong_colour_is_bounded(void)
+{
+    static const float means[2 * draw_colors] = {.36f, 0, -.48f, .0018f, 0, -.0024f};
+    float bounded[2 * draw_colors];
+    draw_colors_bound(means, 2, bounded);
+    for (unsigned color = 0; color < draw_colors; color++) {
+        CU_ASSERT_DOUBLE_EQUAL(bounded[color], means[color] / sqrtf(5), 1e-6);
+        CU_ASSERT_DOUBLE_EQUAL(bounded[draw_colors + color], means[draw_colors + color], 1e-6);
+    }
+}
+
+/* A row of which nothing of the bounded colour is left out keeps that, and nothing else. */
+static void test_bounded_colour_is_kept(void)
+{
+    static const float means[3 * draw_colors] = {.4f, 0, 0, .4f, 0, 0, .4f, 0, 0},
+                                 bounded[3 * draw_colors] = {.1f, 0, 0, .1f, 0, 0, .1f, 0, 0};
+    static const float times[draw_paled_px] = {0};
+    float row[draw_paled_px * draw_colors] = {0};
+    draw_paled(row, 1, times, means, bounded, draw_paled_px * draw_colors);
+    for (unsigned pixel = 0; pixel < draw_paled_px; pixel++)
+        CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors], .1f - .4f, 1e-6);
 }
 
 /* The suite's kernels and the plain ones agree, within a thousandth of what is drawn or what 32 bits can tell
@@ -294,8 +316,10 @@ int main(void)
         {"bands agree bit for bit", test_bands_agree},
         {"blue is drawn where the mask is low, and luma stays", test_blue_is_drawn_where_the_mask_is_low},
         {"pixels are recast", test_pixels_are_recast},
-        {"colour along rows is paled where the mask is low", test_colour_along_rows_is_paled},
+        {"colour along rows is paled", test_colour_along_rows_is_paled},
         {"colour between blocks is a spline", test_colour_between_blocks_is_a_spline},
+        {"strong colour of rows is bounded", test_strong_colour_is_bounded},
+        {"bounded colour of rows is kept", test_bounded_colour_is_kept},
         {"kernels agree", test_kernels_agree},
         CU_TEST_INFO_NULL,
     };
