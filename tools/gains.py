@@ -47,7 +47,8 @@ LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
 PALED, COLOURED = 0.9, 1.5  # but where nothing may be seen, the least of pale and the most of blue and red: no rows of violet
 REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
-SPARED = {("jpeg 75", "sd15"), ("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}  # rows that have so much more that nobody looks
+# Rows that have so much more that nobody looks: ask ./dev bench protect after a long search whether they still have.
+SPARED = {("jpeg 75", "sd15"), ("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}
 SPARE = {"sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more than they need
 FINER = 8  # directions that power of all patterns is told apart in: four hid that it ran one way, in ticks
 SHAPELESS = {"places": 0.001, "directions": 0.1, "each": 0.06, "moment": 0.03}  # the most of each, of patterns,
@@ -71,15 +72,17 @@ def through(codec, quality, z):
     return (coded_through if z.requires_grad else coded)(z, codec, quality)()
 
 
+CODECS = {"jpeg 75": ("JPEG", 75), "jpeg 50": ("JPEG", 50), "webp": ("WEBP", 75)}
 ATTACKS = {"none": lambda z: z, "crop": cut, "resize": halved, "blur": functools.partial(blur, sigma=1.0),
-           "jpeg 75": functools.partial(through, "JPEG", 75), "jpeg 50": functools.partial(through, "JPEG", 50), "webp": functools.partial(through, "WEBP", 75)}
-LEFT = {"resize": "resize 0.5", "blur": "blur 1", "jpeg 75": "jpeg 75", "jpeg 50": "jpeg 50", "webp": "webp 75"}  # what the bench calls them
+           **{name: functools.partial(through, *codec) for name, codec in CODECS.items()}}
+# What the bench calls them.
+LEFT = {"resize": "resize 0.5", "blur": "blur 1", "jpeg 75": "jpeg 75", "jpeg 50": "jpeg 50", "webp": "webp 75"}
 
 
 def attacks_of(strength, source):
     if strength != "standard":
         return ["none"]
-    return [name for name in ATTACKS if source == BENCH or name not in ("jpeg 75", "jpeg 50", "webp")]
+    return [name for name in ATTACKS if source == BENCH or name not in CODECS]
 
 
 # ---- what is searched

@@ -25,8 +25,8 @@ OWN = 2  # how many times a block's own spread its neighbourhood may count for
 COARSE = 0.42  # how many times the spread of a quarter of the picture counts
 OWN_GRAIN = 0.42  # how many times a block's own spread counts, at least, beside what is smooth
 BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
-PALED_PX = 8  # of a row, whose mean colour is left out,
-ROWS = 0.3  # after it was bounded so
+PALED_PX = 8  # of a row, whose mean colour is left out
+ROWS = 0.3  # how strong what is kept of that may be, before the share is taken: the root of its squares
 GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
 BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
 CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
@@ -60,7 +60,7 @@ class Way:
     share that is smooth from which on its mild places count; the share that is left out on skin; and how little hides where
     a block counts for half as plain, of which as much is left out as of mild ones; and both where it is light.  And how far
     samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
-    left of level lines, and left out of colour along rows where the mask is low.  And which of a network's tables of gains
+    left of level lines, and left out of colour along rows.  And which of a network's tables of gains
     it takes."""
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,

@@ -59,7 +59,8 @@ static float share_taken(const struct canvas *canvas, float half_plain, const st
     return (float)(grained / (all + 1e-6 * canvas->rows * canvas->columns));
 }
 
-/* How much a picture's mild places count; its skin and what is plain and flat; and that for grain. */
+/* How much a picture's mild places count; how far it was taken, not drawn, for skin and plain places; and
+ * how far what is flat in it is a clear sky's. */
 struct calm_counts {
     float mild, taken, clear;
 };

@@ -993,7 +993,7 @@ int main(void)
         {"what only grows lighter hides nothing", test_ramps},
         {"what is smooth", test_smooth},
         {"what is mild, where enough is smooth", test_mild},
-        {"skin, and what is plain, but of no drawing", test_skin},
+        {"skin, and what is plain, of drawings only what is shaded", test_skin},
         {"grain on the flat spots of a clear sky", test_clear},
         {"what is plain in the light", test_light},
         {"samples move by less where a drawing is shaded", test_shaded},
