@@ -10,7 +10,8 @@ much the fine one is shown; and per layer its weights
 [output][input][row][column] and its biases as binary16; then the patterns of grain
 [pattern][row][column][colour] as binary16; then the tables of gains
 [strength][gain][light][what hides][what is drawn] as binary16; at last the SHA-256 of all before.
-A checkpoint is a dict with "mean" (the averaged state, preferred) or "net".
+A checkpoint is a dict with "mean" (the averaged state, preferred) or "net"; a weights file may stand for one, so that
+what ships can be gone on from, to 16 bits.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import struct
 import numpy
 import torch
 
-from generator import GRAIN_PX, GRAIN_STEP, GRAINS, NETWORKS, WAYS, Generator, network_of
+from generator import FAINT, GRAIN_PX, GRAIN_STEP, GRAINS, NETWORKS, WAYS, Generator, network_of
 
 MAGIC = b"IWPROTEC"
 VERSION = 9
@@ -103,14 +104,22 @@ def load(path):
     return nets
 
 
-def state_of(path):
+def is_shipped(path):
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def state_of(path, network=FAINT):
+    """What a checkpoint learned; of a weights file, what is in it of a network."""
+    if is_shipped(path):
+        return load(path)[network].state_dict()
     checkpoint = torch.load(path, map_location="cpu")
     return checkpoint["mean"] if "mean" in checkpoint else checkpoint["net"]
 
 
 def grain_at(path):
     """The patterns of grain.py or of a checkpoint, so that the field's root mean square is 1."""
-    saved = torch.load(path, map_location="cpu")
+    saved = {} if is_shipped(path) else torch.load(path, map_location="cpu")
     patterns = saved["grain"] if "grain" in saved else state_of(path)["grain"]
     height = patterns.square().mean().sqrt() * GRAIN_PX / GRAIN_STEP
     if abs(height - 1) > 0.001:
@@ -118,8 +127,8 @@ def grain_at(path):
     return patterns / height
 
 
-def mean_net(names):
-    states = [state_of(name) for name in names]
+def mean_net(names, network):
+    states = [state_of(name, network) for name in names]
     return network_of({key: sum(state[key] for state in states) / len(states) for key in states[0]})
 
 
@@ -130,7 +139,7 @@ def main():
     parser.add_argument("--grain", required=True, help="the patterns that grain.py learned, or a checkpoint of gains.py")
     parser.add_argument("--out", required=True, help="the weights file")
     options = parser.parse_args()
-    nets = [mean_net(getattr(options, name)) for name in NETWORKS]
+    nets = [mean_net(getattr(options, name), name) for name in NETWORKS]
     nets[0].grain.copy_(grain_at(options.grain))
     blob = pack(nets)
     with open(options.out, "wb") as out:

@@ -32,7 +32,7 @@ import protect as bench  # noqa: E402
 import generator  # noqa: E402
 from coding import coded, coded_through, file_size, planes_of  # noqa: E402
 from export_weights import grain_at, state_of  # noqa: E402
-from generator import FAINT, WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
+from generator import WAYS, between_blocks, dithered, grain_hashes, grain_of, grid_offset, luma_of, network_of  # noqa: E402
 from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
 from patterns import EDGE, WINDOW_PX, bands, coherent, moment_of, unequal  # noqa: E402
@@ -44,7 +44,7 @@ LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the e
 BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
-PALED, COLOURED = 0.9, 1.5  # but where nothing may be seen, the least of pale and the most of blue and red: no rows of violet
+PALED, COLOURED = 0.9, 1.5  # but the least of pale and the most of blue and red: no rows of violet or pink
 REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
 # Rows that have so much more that nobody looks: ask ./dev bench protect after a long search whether they still have.
@@ -87,13 +87,12 @@ def attacks_of(strength, source):
 
 # ---- what is searched
 
-def bounds_of(table):
+def bounds():
     """Between what logarithms of a table's gains stay."""
     least, most = torch.full((GAINS, CELLS), LEAST), torch.full((GAINS, CELLS), MOST)
-    if any(way.table == table and way.network == FAINT for way in WAYS.values()):
-        least[GROUPS + FIELDS.index("pale")] = math.log(PALED)
-        for colour in ("blue", "red"):
-            most[GROUPS + FIELDS.index(colour)] = math.log(COLOURED)
+    least[GROUPS + FIELDS.index("pale")] = math.log(PALED)
+    for colour in ("blue", "red"):
+        most[GROUPS + FIELDS.index(colour)] = math.log(COLOURED)
     return least, most
 
 
@@ -103,7 +102,7 @@ class Searched:
 
     def __init__(self, state, table, of_grain, of_network):
         self.net, self.of_grain, self.of_network = Drawing(network_of(state).eval()), of_grain, of_network
-        self.least, self.most = bounds_of(table)
+        self.least, self.most = bounds()
         self.table, self.patterns = state["gains"][table].clone().clamp(self.least.exp(), self.most.exp()), state["grain"].clone()
         edge = EDGE[:, None] * EDGE
         learned = {name: one.detach().clone() for name, one in self.net.named_parameters() if name.endswith("weight")}
@@ -385,7 +384,7 @@ def search(pool, options, state):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--start", required=True, help="the checkpoint whose network and gains the search begins with")
+    parser.add_argument("--start", required=True, help="the checkpoint, or weights file, whose network and gains the search begins with")
     parser.add_argument("--strength", choices=sorted(WAYS), default="standard")
     parser.add_argument("--images", required=True, help="folder of the bench's photographs")
     parser.add_argument("--held", required=True, help="folder of training pictures, of which those kept from training count")
@@ -422,7 +421,7 @@ def main():
     options = options_of()
     torch.set_num_threads(1)
     encoders = {name: bench.load_encoder(name, os.path.join(options.encoders, file)) for name, file in bench.FILES.items()}
-    state = state_of(options.start)
+    state = state_of(options.start, WAYS[options.strength].network)
     if options.patterns:
         state["grain"] = grain_at(options.patterns)
     searched = Searched(state, WAYS[options.strength].table, options.grain, options.network)
