@@ -7,10 +7,8 @@
  * the gates of what was seen there.  First the coarse one draws from noise; then it looks
  * at the small picture with that laid over it, and draws from how far its answer moved.
  * What that makes at twice the size is laid over the picture, the fine one looks at it
- * with and without, and draws from how far its answer moved.  Where the weights ask for it,
- * it then looks at the picture with that laid over it, and a share of what it draws now
- * takes the place of what it drew.  Brought nearer to the spectrum of what hides it, that
- * is the result.
+ * with and without, and draws from how far its answer moved.  Brought nearer to the spectrum
+ * of what hides it, that is the result.
  *
  * A picture is run in bands of columns, and within a band from the top down: every
  * step of these keeps the last rows of its output in a ring and computes the
