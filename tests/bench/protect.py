@@ -185,7 +185,7 @@ def mean_of(rows):
 def bench_strength(options, encoders, photos, strength, folder):
     db, luma_bar, chroma_bar, least, aim, times_aim = BAR[strength]
     protected, hides_no_more = zip(*(protect_crop(options, folder, photo, strength, seed)
-                                     for seed, (_, photo) in enumerate(photos)))
+                                     for seed, (_, photo) in enumerate(photos, options.seed)))
     noisy_ones = [noise_at(photo, db) for _, photo in photos]
     psnrs = [psnr_of(photo, after) for (_, photo), after in zip(photos, protected)]
     less = [value for value, no_more in zip(psnrs, hides_no_more) if no_more]
@@ -256,6 +256,7 @@ def options_of():
                         help="training pictures, of which those kept from training are judged too")
     parser.add_argument("--encoders", default=os.path.join(TOP, "..", "shared", "models"))
     parser.add_argument("--photos", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0, help="of the first photograph; the next one has the next")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
