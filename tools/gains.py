@@ -37,7 +37,7 @@ from generator import peaks, seeded_noise, texture_mask  # noqa: E402
 from limits import seen_around  # noqa: E402
 from patterns import EDGE, WINDOW_PX, bands, coherent, moment_of, unequal  # noqa: E402
 from pictures import blur, list_pictures, split_pictures  # noqa: E402
-from spectra import CELLS, FIELDS, GAINS, GROUPS, gained, taken_apart  # noqa: E402
+from spectra import CELLS, FIELDS, GAINS, GROUPS, LIGHT, gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
 LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond those
@@ -45,6 +45,7 @@ BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photo
 PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
 LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
 PALED, COLOURED = 0.9, 1.5  # but the least of pale and the most of blue and red: no rows of violet or pink
+DAYLIGHT, PALED_LIGHT = 2, 1.0  # and its least in windows as light as that node and more: no bands of green and rose on wet sand
 REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
 LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
 # Rows that have so much more that nobody looks: ask ./dev bench protect after a long search whether they still have.
@@ -91,6 +92,7 @@ def bounds():
     """Between what logarithms of a table's gains stay."""
     least, most = torch.full((GAINS, CELLS), LEAST), torch.full((GAINS, CELLS), MOST)
     least[GROUPS + FIELDS.index("pale")] = math.log(PALED)
+    least.view(GAINS, len(LIGHT), -1)[GROUPS + FIELDS.index("pale"), DAYLIGHT:] = math.log(PALED_LIGHT)
     for colour in ("blue", "red"):
         most[GROUPS + FIELDS.index(colour)] = math.log(COLOURED)
     return least, most

@@ -10,7 +10,7 @@
  * some 8 MiB, and 4.5 KiB a row, or 8 KiB a column where it is four times as high as
  * wide).  Nothing is compiled at run time.
  *
- * doc/protection.md says what the engine does and what it may claim to do.
+ * doc/protection.md says what the engine does and what it may claim to do, doc/protection-engine.md how.
  */
 #ifndef IMGWARD_PROTECT_H
 #define IMGWARD_PROTECT_H
