@@ -23,6 +23,13 @@ struct context_detail {
     struct context_detail *next;
 };
 
+/* One fact about a result that is complete: "METADATA_LEFT_OUT" and a sentence for the client. */
+struct context_note {
+    const char *code;
+    const char *sentence;
+    struct context_note *next;
+};
+
 struct context {
     struct arena *arena;
 
@@ -42,6 +49,9 @@ struct context {
     struct context_detail *details_last;
     unsigned detail_count;
     const char *expired_at; /* with URL_EXPIRED: ISO 8601; NULL otherwise */
+
+    /* Notes on the result, in the order added, one for each code.  They stay when the error is cleared. */
+    struct context_note *notes;
 };
 
 /* Starts a piece of work on an arena.  request_id may be NULL. */
@@ -65,6 +75,17 @@ void context_cause(struct context *context, const char *format, ...) __attribute
 /* Adds one bad field.  field and message are copied into the arena. At most 2000 are kept. */
 void context_detail(struct context *context, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * Adds a note on the result.  code is a constant in upper case and is borrowed;
+ * the sentence is copied into the arena.  A code that was noted before keeps its
+ * first sentence.
+ */
+void context_note(struct context *context, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The sentences of all notes, joined by a space, in the arena; NULL when there is none. */
+const char *context_notes_text(const struct context *context);
 
 /* IW_OK when no detail was added, otherwise VALIDATION_FAILED with a summary sentence. */
 enum iw_error context_validated(struct context *context) IW_MUST_USE;

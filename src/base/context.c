@@ -63,6 +63,27 @@ void context_detail(struct context *context, const char *field, const char *form
     context->details_last = detail;
 }
 
+void context_note(struct context *context, const char *code, const char *format, ...)
+{
+    struct context_note **end = &context->notes;
+    for (; *end != NULL; end = &(*end)->next)
+        if (strcmp((*end)->code, code) == 0)
+            return;
+    va_list arguments;
+    va_start(arguments, format);
+    *end = arena_alloc(context->arena, sizeof **end);
+    **end = (struct context_note){.code = code, .sentence = arena_vprintf(context->arena, format, arguments)};
+    va_end(arguments);
+}
+
+const char *context_notes_text(const struct context *context)
+{
+    const char *text = NULL;
+    for (const struct context_note *note = context->notes; note != NULL; note = note->next)
+        text = text == NULL ? note->sentence : arena_printf(context->arena, "%s %s", text, note->sentence);
+    return text;
+}
+
 enum iw_error context_validated(struct context *context)
 {
     if (context->detail_count == 0)

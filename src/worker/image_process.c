@@ -368,8 +368,12 @@ void image_process_serve(const struct image_process *process, const struct image
     answer->ticket = request->ticket;
     work.limits = process->limits;
     work.stage_start_us = cpu_us();
-    if (work_run(&work) != IW_OK)
+    if (work_run(&work) != IW_OK) {
         answer_failure(answer, &work.context);
+    } else if (work.context.notes != NULL) {
+        text_put(answer->note_code, sizeof answer->note_code, work.context.notes->code);
+        text_put(answer->note, sizeof answer->note, context_notes_text(&work.context));
+    }
     file_unmap(&work.input);
     file_unmap(&work.original);
     arena_free(arena);

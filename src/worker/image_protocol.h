@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-enum { image_protocol_version = 2, image_socket = 3 };
+enum { image_protocol_version = 3, image_socket = 3 };
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -79,6 +79,8 @@ struct image_answer {
     char reason[32];                      /* short constant word, may be empty */
     char sentence[384];                   /* for the client */
     char cause[256];                      /* for the log alone, may be empty */
+    char note_code[40];                   /* of the first note on the result; empty when there is none */
+    char note[512];                       /* the sentences of all notes, for the client */
 };
 
 #endif

@@ -73,6 +73,21 @@ static void test_validation_gathers_every_field(void)
     CU_ASSERT_STRING_EQUAL(context.details->next->field, "files[3].fileName");
 }
 
+static void test_notes_are_joined_and_each_code_counts_once(void)
+{
+    struct arena *arena = arena_new(0);
+    struct context context;
+    context_init(&context, arena, "r");
+    CU_ASSERT_PTR_NULL(context_notes_text(&context));
+    context_note(&context, "FIRST", "The first %d.", 1);
+    context_note(&context, "SECOND", "The second.");
+    context_note(&context, "FIRST", "Again.");
+    context_clear(&context);
+    CU_ASSERT_STRING_EQUAL(context.notes->code, "FIRST");
+    CU_ASSERT_STRING_EQUAL(context_notes_text(&context), "The first 1. The second.");
+    arena_free(arena);
+}
+
 static void test_utf8_is_checked_strictly(void)
 {
     static const struct {
@@ -465,6 +480,7 @@ int main(void)
          test_every_error_has_a_code_a_sentence_and_a_way_back},
         {"the first error stays", test_the_first_error_stays},
         {"validation gathers every field", test_validation_gathers_every_field},
+        {"notes are joined, each code once", test_notes_are_joined_and_each_code_counts_once},
         {"UTF-8 is checked strictly", test_utf8_is_checked_strictly},
         {"integers are read whole or not at all", test_integers_are_read_whole_or_not_at_all},
         {"numbers are printed as printf does", test_numbers_are_printed_as_printf_does},
