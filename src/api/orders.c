@@ -28,6 +28,7 @@ static void files_render(struct render *render, const struct order_view *view)
         render_string(render, "fileName", file->name);
         render_string(render, "status", file->status);
         render_string(render, "error", file->error_code);
+        shape_reason(render, "note", file->note_code, file->note_sentence);
         render_object_end(render);
     }
     render_array_end(render);

@@ -36,6 +36,18 @@ void shape_file_id(struct render *render, const struct order *order, int64_t id)
         render_id(render, "fileId", id);
 }
 
+void shape_reason(struct render *render, const char *key, const char *code, const char *message)
+{
+    if (code == NULL) {
+        render_null(render, key);
+        return;
+    }
+    render_object_begin(render, key);
+    render_string(render, "code", code);
+    render_string(render, "message", message);
+    render_object_end(render);
+}
+
 void shape_errors(struct render *render, struct arena *arena, const struct order_view *view)
 {
     unsigned count = 0;

@@ -202,6 +202,9 @@ static enum iw_error file_write(struct context *context, struct db *db, struct r
     };
     const struct job *job = record->outcome->job;
     enum iw_error error = writers[record->outcome->kind](context, db, record);
+    if (error == IW_OK && record->outcome->note_code != NULL)
+        error =
+            closing_file_note(context, db, job->file_id, record->outcome->note_code, record->outcome->note);
     /* Of what was pushed, or could not be, nothing stays. */
     if (error == IW_OK && job->kind == JOB_PUSH)
         error = closing_results_forget(context, db, job->order_id, job->file_id, job->copy);

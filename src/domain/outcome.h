@@ -38,6 +38,11 @@ struct outcome {
     const char *thumbnail_store_key; /* NULL: none was made */
     uint8_t thumbnail_digest[32];    /* valid when there is one */
 
+    /* What the client should know of a file that is worked on; NULL: nothing.  With OUTCOME_RESULT and
+     * OUTCOME_READING. */
+    const char *note_code; /* "METADATA_LEFT_OUT" */
+    const char *note;
+
     /* OUTCOME_READING */
     bool is_found;
     uint64_t watermark_number; /* valid when is_found */

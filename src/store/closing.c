@@ -172,6 +172,17 @@ enum iw_error closing_file_error(struct context *context, struct db *db, int64_t
                   values, 3, NULL);
 }
 
+enum iw_error closing_file_note(struct context *context, struct db *db, int64_t file_id, const char *code,
+                                const char *sentence)
+{
+    const struct db_value values[] = {db_text(code), db_text(sentence), db_integer(file_id)};
+    return db_run(
+        context, db,
+        "UPDATE files SET note_code = ?, note_sentence = LEFT(?, 1000) WHERE id = ? AND note_code IS "
+        "NULL",
+        values, 3, NULL);
+}
+
 enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, int64_t now_ms,
                                bool *is_failed)
 {

@@ -85,6 +85,10 @@ enum iw_error closing_results(struct context *context, struct db *db, int64_t or
 enum iw_error closing_file_error(struct context *context, struct db *db, int64_t file_id, enum iw_error code,
                                  const char *sentence) IW_MUST_USE;
 
+/* Notes what the client should know of a file's result; of several copies the first note stays. */
+enum iw_error closing_file_note(struct context *context, struct db *db, int64_t file_id, const char *code,
+                                const char *sentence) IW_MUST_USE;
+
 /* Ends a file of which no job is left: failed when an error was noted, complete otherwise. */
 enum iw_error closing_file_end(struct context *context, struct db *db, int64_t file_id, int64_t now_ms,
                                bool *is_failed) IW_MUST_USE;

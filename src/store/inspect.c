@@ -10,11 +10,12 @@ static const char order_sql[] =
     "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
     "files_deleted_at FROM orders WHERE id = ?";
 
-static const char *const file_columns[] = {"fileId",   "position",  "role",       "fileName", "status",
-                                           "storeKey", "sizeBytes", "uploadedAt", "error",    "sentence"};
+static const char *const file_columns[] = {"fileId", "position", "role",      "fileName",
+                                           "status", "storeKey", "sizeBytes", "uploadedAt",
+                                           "error",  "sentence", "note",      "noteText"};
 static const char file_sql[] = "SELECT id, position, role, name, status, store_key, size_bytes, uploaded_at, "
-                               "error_code, error_sentence FROM files WHERE order_id = ? ORDER BY position, "
-                               "role";
+                               "error_code, error_sentence, note_code, note_sentence FROM files WHERE "
+                               "order_id = ? ORDER BY position, role";
 
 static const char *const result_columns[] = {"resultId", "fileId",    "copy",    "name",     "storeKey",
                                              "format",   "sizeBytes", "widthPx", "heightPx", "createdAt"};

@@ -16,7 +16,9 @@
 
 /* The columns that file_read takes, in its order. */
 #define FILE_COLUMNS                                                                                         \
-    "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, f.source_url"
+    "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
+    "f.source_url, "                                                                                         \
+    "f.note_code, f.note_sentence"
 
 enum { order_columns = 16 };
 
@@ -61,6 +63,8 @@ static void file_read(const struct db_value *columns, struct order_file *file)
         .error_code = db_text_of(&columns[5]),
         .error_sentence = db_text_of(&columns[6]),
         .source_url = db_text_of(&columns[7]),
+        .note_code = db_text_of(&columns[8]),
+        .note_sentence = db_text_of(&columns[9]),
     };
 }
 

@@ -44,6 +44,8 @@ struct order_file {
     const char *status;         /* "pending", "uploaded", "processing", "complete", "failed" */
     const char *error_code;     /* NULL: none */
     const char *error_sentence; /* NULL: none */
+    const char *note_code;      /* of its result; NULL: none */
+    const char *note_sentence;  /* valid with note_code */
     const char *source_url;     /* fetched instead of uploaded; NULL: uploaded */
 };
 

@@ -165,6 +165,13 @@ static bool reason_is_word(const char *reason)
     return reason[strspn(reason, letters)] == '\0';
 }
 
+/* A code is an upper-case word such as PROTECTION_REDUCED; it goes to the client and into the database. */
+static bool code_is_word(const char *code)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return code[strspn(code, letters)] == '\0';
+}
+
 /* Texts end within their room, numbers name what exists: the process may have been taken over by a picture.
  */
 static bool answer_is_sound(struct image_answer *answer)
@@ -172,8 +179,12 @@ static bool answer_is_sound(struct image_answer *answer)
     answer->reason[sizeof answer->reason - 1] = '\0';
     answer->sentence[sizeof answer->sentence - 1] = '\0';
     answer->cause[sizeof answer->cause - 1] = '\0';
+    answer->note_code[sizeof answer->note_code - 1] = '\0';
+    answer->note[sizeof answer->note - 1] = '\0';
     if (!reason_is_word(answer->reason))
         answer->reason[0] = '\0';
+    if (!code_is_word(answer->note_code))
+        answer->note_code[0] = '\0';
     return answer->version == image_protocol_version && answer->kind < image_kind_count &&
            answer->error < IW_ERROR_COUNT;
 }

@@ -337,9 +337,16 @@ static enum iw_error work_run(struct image_work *work)
     return kinds[work->request->kind].run(work);
 }
 
+/* A text that is too long is cut before a code point, never inside one. */
 static void text_put(char *room, size_t size, const char *text)
 {
-    snprintf(room, size, "%s", text == NULL ? "" : text);
+    size_t length = text == NULL ? 0 : strlen(text);
+    if (length >= size)
+        for (length = size - 1; length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80;)
+            length--;
+    if (length > 0)
+        memcpy(room, text, length);
+    room[length] = '\0';
 }
 
 /* A failure tells why and how long it took, and nothing of a result; a mark not found is half a result. */

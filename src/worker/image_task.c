@@ -257,12 +257,24 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
 }
 
 /* A sentence of the process goes to the client; it may have been taken over by a picture. */
-static const char *sentence_of(const struct task *task, const struct image_answer *answer)
+static const char *sentence_of(const struct task *task, const char *sentence)
 {
-    size_t length = strlen(answer->sentence);
-    if (length == 0 || !text_is_utf8(answer->sentence, length) || text_has_control(answer->sentence, length))
+    size_t length = strlen(sentence);
+    if (length == 0 || !text_is_utf8(sentence, length) || text_has_control(sentence, length))
         return NULL;
-    return arena_text(task->arena, answer->sentence);
+    return arena_text(task->arena, sentence);
+}
+
+/* What the client should know of a result that is there. */
+static void note_take(struct task *task, const struct image_answer *answer)
+{
+    const char *sentence = sentence_of(task, answer->note);
+    if (answer->note_code[0] == '\0' || sentence == NULL)
+        return;
+    task->outcome.note_code = arena_text(task->arena, answer->note_code);
+    task->outcome.note = sentence;
+    log_event(LOG_INFO, &task->context, "image_noted", LOG_TEXT("code", task->outcome.note_code),
+              LOG_TEXT("message", sentence));
 }
 
 static void refusal_take(struct worker *worker, struct task *task, const struct image_answer *answer)
@@ -273,7 +285,7 @@ static void refusal_take(struct worker *worker, struct task *task, const struct 
               LOG_TEXT("reason", reason), LOG_TEXT("message", answer->sentence),
               LOG_TEXT("cause", answer->cause));
     if (is_final(error))
-        task_trouble(worker, task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer), reason);
+        task_trouble(worker, task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer->sentence), reason);
     else if (error == IW_WATERMARK_NOT_EMBEDDED)
         /* The contract has no name of its own for it: what can be seen of the picture is too little. */
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_SMALL,
@@ -293,6 +305,7 @@ static void reading_take(struct worker *worker, struct task *task, const struct 
                                      .kind = OUTCOME_READING,
                                      .is_found = answer->error == IW_OK,
                                      .watermark_number = answer->watermark_number};
+    note_take(task, answer);
     task_end(worker, task);
 }
 
@@ -319,6 +332,7 @@ static void answer_take(struct worker *worker, struct task *task, const struct i
         return;
     }
     image_task_close(task);
+    note_take(task, answer);
     task_end(worker, task);
 }
 

@@ -683,6 +683,11 @@ static void test_answers_are_not_believed(void)
     CU_ASSERT_EQUAL(strlen(answer.reason), sizeof answer.reason - 1);
     CU_ASSERT_EQUAL(strlen(answer.sentence), sizeof answer.sentence - 1);
     CU_ASSERT_EQUAL(strlen(answer.cause), sizeof answer.cause - 1);
+    CU_ASSERT_EQUAL(strlen(answer.note), sizeof answer.note - 1);
+    CU_ASSERT_STRING_EQUAL(answer.note_code, ""); /* a code is in upper case */
+    strcpy(message.note_code, "PROTECTION_REDUCED");
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_STRING_EQUAL(answer.note_code, "PROTECTION_REDUCED");
     strcpy(message.reason, "\xff\n' OR 1");
     CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
     CU_ASSERT_STRING_EQUAL(answer.reason, "");

@@ -1,0 +1,53 @@
+"""An image process that has something to say: stands between the worker and the real one, and adds a note to each answer.
+
+test_5_notes.py writes the folder's note.json beside a copy of this file and names the copy as worker.image_program.
+"""
+import array
+import json
+import os
+import select
+import socket
+import struct
+import sys
+
+# struct image_answer of src/worker/image_protocol.h.
+ERROR_AT, NOTE_CODE_AT, NOTE_CODE_BYTES, NOTE_AT, NOTE_BYTES = 16, 756, 40, 796, 512
+MESSAGE_BYTES, FILES_MAX = 4096, 8
+
+
+def noted(answer, note):
+    """The answer with the note, if it is one about a picture that was worked on."""
+    kind, ticket = struct.unpack_from("=4xIQ", answer)
+    if kind == 0 or struct.unpack_from("=I", answer, ERROR_AT)[0] != 0:
+        return answer
+    answer = bytearray(answer)
+    struct.pack_into(f"{NOTE_CODE_BYTES}s", answer, NOTE_CODE_AT, note["code"].encode())
+    struct.pack_into(f"{NOTE_BYTES}s", answer, NOTE_AT, note["message"].replace("JOB", str(ticket)).encode())
+    return bytes(answer)
+
+
+def main():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "note.json"), encoding="utf-8") as file:
+        note = json.load(file)
+    worker = socket.socket(fileno=os.dup(3))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        os.dup2(theirs.fileno(), 3)
+        os.execv(note["program"], ["imgward-image", *sys.argv[1:]])
+    os.close(3)
+    theirs.close()
+    while True:
+        for source in select.select([worker, ours], [], [])[0]:
+            message, control, _, _ = source.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(FILES_MAX * 4))
+            if not message:
+                return
+            files = array.array("i", b"".join(data for _, _, data in control))
+            if source is ours:
+                worker.sendmsg([noted(message, note)])
+            else:
+                ours.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)] if files else [])
+            for file in files:
+                os.close(file)
+
+
+main()

@@ -1,0 +1,100 @@
+"""Contract 5: what a client should know of a complete result stands in its file's note, once."""
+import json
+import os
+
+import pytest
+
+import pictures
+from marks import embedded, extract
+from places import Places
+from test_zero_copy import later
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CODE = "METADATA_LEFT_OUT"
+
+
+def restart(stack):
+    stack.part("stop", "worker")
+    stack.part("start", "worker")
+
+
+@pytest.fixture(scope="module")
+def noting(stack, tmp_path_factory):
+    """A worker whose image processes add a note to each answer; set() says which."""
+    folder = tmp_path_factory.mktemp("noting")
+    program = folder / "noting"
+    real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
+
+    def set(message, code=CODE):
+        (folder / "note.json").write_text(json.dumps({"program": real, "code": code, "message": message}))
+        restart(stack)
+    with open(os.path.join(HERE, "noting.py"), encoding="utf-8") as file:
+        program.write_text("#!/usr/bin/python3\n" + file.read())
+    program.chmod(0o755)
+    with stack.configured("worker", "image_program", str(program)), stack.configured("worker", "processes", "1"):
+        yield set
+    restart(stack)
+
+
+def notes(order):
+    return [file["note"] for file in order["files"]]
+
+
+def test_without_a_note_the_member_is_null(client, jpeg):
+    assert notes(client.order_whole([("a.jpg", jpeg)])) == [None]
+
+
+def test_a_note_of_the_image_process_reaches_the_client(client, noting, jpeg):
+    message = "The profile “Größe” was left out."
+    noting(message)
+    order = client.order_whole([("a.jpg", jpeg), ("b.png", pictures.png(200, 200))])
+    assert order["status"] == "complete" and order["errors"] is None
+    assert notes(order) == [{"code": CODE, "message": message}] * 2
+    assert [file["error"] for file in order["files"]] == [None, None]
+
+
+def test_of_several_copies_the_first_note_stays(client, stack, noting):
+    noting("Job JOB.")
+    order = embedded(client, [("a.jpg", pictures.jpeg(400, 300, seed=5), ["one", "two", "three"])])
+    assert order["status"] == "complete", order
+    jobs = [row[0] for row in stack.sql(f"SELECT id FROM jobs WHERE order_id = {order['orderId']} AND kind = 'embed' "
+                                        "ORDER BY updated_at, id")]
+    assert len(jobs) == 3 and notes(order) == [{"code": CODE, "message": f"Job {jobs[0]}."}]
+
+
+def test_an_extraction_has_notes_too(client, noting):
+    noting("Read with care.")
+    marked = embedded(client, [("a.jpg", pictures.jpeg(600, 450, seed=6), ["for Ada"])])
+    data = client.download(marked["orderId"]).body
+    order = extract(client, data)
+    assert order["status"] == "detected" and notes(order) == [{"code": CODE, "message": "Read with care."}]
+
+
+def test_a_zero_copy_order_has_its_notes(client, noting):
+    noting("Smaller than asked.")
+    places = Places()
+    try:
+        places.gives["/a.jpg"] = pictures.jpeg(300, 200, seed=7)
+        created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/a.jpg")}], kind="anti-ai/with-urls",
+                                mode={"zeroCopy": True}, outputTargets=[
+                                    {"fileKey": "k", "url": places.url("/out"), "presignedUrlExpiresAt": later()}])
+        order = client.wait(created.data["orderId"])
+        assert order["status"] == "complete" and len(places.put["/out"]) == 1
+        assert notes(order) == [{"code": CODE, "message": "Smaller than asked."}]
+    finally:
+        places.close()
+
+
+@pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
+def test_a_note_that_is_none_is_not_shown(client, noting, jpeg, code, message):
+    """The process may have been taken over by a picture."""
+    noting(message, code)
+    order = client.order_whole([("a.jpg", jpeg)])
+    assert order["status"] == "complete" and notes(order) == [None]
+
+
+def test_the_operator_sees_the_note(client, stack, noting, jpeg):
+    noting("Look here.")
+    order = client.order_whole([("a.jpg", jpeg)])["orderId"]
+    [file] = json.loads(stack.ctl("order", "show", "--json", order))["files"]
+    assert (file["note"], file["noteText"]) == (CODE, "Look here.")
