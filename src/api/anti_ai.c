@@ -13,7 +13,7 @@ static const struct creation_source url = {"imageUrl", true};
 static void strength_read(const struct field_place *body, struct order_wish *wish)
 {
     struct field_place options;
-    wish->strength = ORDER_STRENGTH_HIGH;
+    wish->strength = ORDER_STRENGTH_STANDARD;
     if (!field_object(body, "options", &options))
         return;
     const struct json *word = json_member(options.object, "strength");

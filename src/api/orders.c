@@ -18,31 +18,55 @@ static enum iw_error path_id(struct request *request, int64_t *id)
     return context_fail(request->context, IW_ORDER_NOT_FOUND, NULL);
 }
 
-static void files_render(struct render *render, const struct order_view *view)
+/* The texts of an order, file by file, and which of them were rendered. */
+struct texts {
+    struct order_text *items;
+    size_t count;
+    size_t next;
+};
+
+/* The texts of one file; the files come in the order of the texts. */
+static void file_texts_render(struct render *render, struct texts *texts, int64_t file_id)
+{
+    render_array_begin(render, "watermarks");
+    for (; texts->next < texts->count && texts->items[texts->next].file_id == file_id; texts->next++)
+        render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
+    render_array_end(render);
+}
+
+static void files_render(struct render *render, const struct order_view *view, struct texts *texts)
 {
     render_array_begin(render, "files");
     for (unsigned i = 0; i < view->order.file_count; i++) {
         const struct order_file *file = &view->files[i];
+        struct order_failure failure = {NULL, NULL};
+        order_file_failure(&view->order, file, &failure);
         render_object_begin(render, NULL);
         shape_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
         render_string(render, "status", file->status);
-        render_string(render, "error", file->error_code);
+        file_texts_render(render, texts, file->id);
+        shape_reason(render, "error", failure.code, failure.sentence);
         shape_reason(render, "note", file->note_code, file->note_sentence);
         render_object_end(render);
     }
     render_array_end(render);
 }
 
-static void texts_render(struct render *render, const struct order_text *texts, size_t count)
+/* Each text once, where it comes first. */
+static void texts_render(struct render *render, struct arena *arena, const struct texts *texts)
 {
+    size_t seen_count = 0;
+    int64_t *seen = arena_array(arena, texts->count + 1, sizeof *seen);
     render_array_begin(render, "watermarks");
-    for (size_t i = 0; i < count; i++) {
-        render_object_begin(render, NULL);
-        render_id(render, "fileId", texts[i].file_id);
-        render_string(render, "fileName", texts[i].file_name);
-        render_string_n(render, "text", texts[i].text, texts[i].length);
-        render_object_end(render);
+    for (size_t i = 0; i < texts->count; i++) {
+        size_t at = 0;
+        while (at < seen_count && seen[at] != texts->items[i].id)
+            at++;
+        if (at < seen_count)
+            continue;
+        seen[seen_count++] = texts->items[i].id;
+        render_string_n(render, NULL, texts->items[i].text, texts->items[i].length);
     }
     render_array_end(render);
 }
@@ -51,22 +75,21 @@ static enum iw_error detail(struct request *request)
 {
     int64_t id;
     struct order_view view;
-    struct order_text *texts = NULL;
-    size_t text_count = 0;
+    struct texts texts = {NULL, 0, 0};
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
         error = order_find(request->domain, request->caller->id, id, &view);
     if (error == IW_OK)
-        error = order_texts(request->domain, &view.order, &texts, &text_count);
+        error = order_texts(request->domain, &view.order, &texts.items, &texts.count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     shape_order(render, request->domain, request->arena, &view.order);
-    shape_errors(render, request->arena, &view);
-    texts_render(render, texts, text_count);
+    render_string(render, "errors", order_errors(request->arena, &view));
+    texts_render(render, request->arena, &texts);
     render_string(render, "watermarkText", view.order.watermark_text);
-    files_render(render, &view);
+    files_render(render, &view, &texts);
     render_object_end(render);
     return IW_OK;
 }
@@ -229,12 +252,10 @@ static enum iw_error list_page(struct request *request, const struct list_query 
         error = page_fetch(request, query, total, &orders, &count);
     if (error != IW_OK)
         return error;
-    struct render *render = response_data(request);
-    render_array_begin(render, "data");
+    struct render *render = page_begin(request, "orders");
     for (size_t i = 0; i < count; i++)
         item_render(render, request->domain, request->arena, &orders[i]);
-    render_array_end(render);
-    page_info_render(render, &query->page, total);
+    page_end(render, &query->page, total);
     return IW_OK;
 }
 
@@ -252,7 +273,7 @@ static bool stream_take(void *user, const struct order *order)
 static enum iw_error list_all(struct request *request, const struct list_query *query)
 {
     struct stream stream;
-    stream_init(&stream, request, &query->page);
+    stream_init(&stream, request, &query->page, "orders");
     return stream_end(&stream, order_stream(request->domain, &query->filter, stream_take, &stream));
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "http/response.h"
 
 enum { limit_default = 10, limit_most = 100, keyword_code_points_max = 255 };
 
@@ -43,13 +44,23 @@ int64_t page_offset(const struct page *page)
     return (page->number - 1) * page->limit;
 }
 
-void page_info_render(struct render *render, const struct page *page, int64_t total)
+struct render *page_begin(struct request *request, const char *name)
+{
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_array_begin(render, name);
+    return render;
+}
+
+void page_end(struct render *render, const struct page *page, int64_t total)
 {
     bool is_all = page->limit == page_limit_all;
+    render_array_end(render);
     render_object_begin(render, "pageInfo");
     render_integer(render, "totalItems", total);
     render_integer(render, "totalPages", is_all ? total > 0 : (total + page->limit - 1) / page->limit);
     render_integer(render, "currentPage", page->number);
     render_integer(render, "itemsPerPage", is_all ? total : page->limit);
+    render_object_end(render);
     render_object_end(render);
 }

@@ -1,4 +1,5 @@
-/* Lists: the parameters page, limit and keyword, and the pageInfo of the answer. */
+/* Lists: the parameters page, limit and keyword, and the answer {"data": {NAME: [...], "pageInfo": {...}}}.
+ */
 #ifndef API_PAGE_H
 #define API_PAGE_H
 
@@ -18,7 +19,10 @@ void page_read(struct request *request, struct page *page);
 /* How many items come before the page; INT64_MAX behind the only page of page_limit_all. */
 int64_t page_offset(const struct page *page);
 
-/* "pageInfo": totalItems, totalPages, currentPage, itemsPerPage. */
-void page_info_render(struct render *render, const struct page *page, int64_t total);
+/* Begins {"data": {NAME: [: the caller renders the items, then calls page_end. */
+struct render *page_begin(struct request *request, const char *name);
+
+/* Ends the array, and data with its "pageInfo": totalItems, totalPages, currentPage, itemsPerPage. */
+void page_end(struct render *render, const struct page *page, int64_t total);
 
 #endif

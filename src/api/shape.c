@@ -47,20 +47,3 @@ void shape_reason(struct render *render, const char *key, const char *code, cons
     render_string(render, "message", message);
     render_object_end(render);
 }
-
-void shape_errors(struct render *render, struct arena *arena, const struct order_view *view)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < view->order.file_count; i++) {
-        const char *text = order_file_failure(arena, &view->order, &view->files[i]);
-        if (text == NULL)
-            continue;
-        if (count++ == 0)
-            render_array_begin(render, "errors");
-        render_string(render, NULL, text);
-    }
-    if (count == 0)
-        render_null(render, "errors");
-    else
-        render_array_end(render);
-}

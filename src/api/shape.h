@@ -23,7 +23,4 @@ void shape_file_id(struct render *render, const struct order *order, int64_t id)
 /* {"code", "message"} under the key; null when there is no code. */
 void shape_reason(struct render *render, const char *key, const char *code, const char *message);
 
-/* "errors": null or an array of "fileName: CODE: sentence". */
-void shape_errors(struct render *render, struct arena *arena, const struct order_view *view);
-
 #endif

@@ -4,16 +4,15 @@
 
 enum { piece_bytes = 16384 };
 
-void stream_init(struct stream *stream, struct request *request, const struct page *page)
+void stream_init(struct stream *stream, struct request *request, const struct page *page, const char *name)
 {
-    *stream = (struct stream){.request = request, .page = page, .scratch = arena_new(0)};
+    *stream = (struct stream){.request = request, .page = page, .name = name, .scratch = arena_new(0)};
 }
 
 static bool stream_begin(struct stream *stream)
 {
     stream->error = response_stream_begin(stream->request);
-    stream->render = response_data(stream->request);
-    render_array_begin(stream->render, "data");
+    stream->render = page_begin(stream->request, stream->name);
     return stream->error == IW_OK;
 }
 
@@ -41,7 +40,6 @@ enum iw_error stream_end(struct stream *stream, enum iw_error error)
         error = stream->error;
     if (error != IW_OK)
         return error;
-    render_array_end(stream->render);
-    page_info_render(stream->render, stream->page, stream->count);
+    page_end(stream->render, stream->page, stream->count);
     return IW_OK;
 }

@@ -11,6 +11,7 @@
 struct stream {
     struct request *request;
     const struct page *page;
+    const char *name;      /* of the array; constant */
     struct render *render; /* NULL before the first item */
     struct arena *scratch; /* of one item */
     int64_t count;
@@ -18,7 +19,7 @@ struct stream {
 };
 
 /* stream_end must follow. */
-void stream_init(struct stream *stream, struct request *request, const struct page *page);
+void stream_init(struct stream *stream, struct request *request, const struct page *page, const char *name);
 
 /* Counts an item and says in is_shown whether it is to be rendered: behind the only page none is.  False:
  * stop. */

@@ -1,4 +1,6 @@
 /* POST /wtr-embed and /wtr-extract (contract 3.4, 3.5). */
+#include <string.h>
+
 #include "api/creation.h"
 #include "api/shape.h"
 #include "api/tables.h"
@@ -92,26 +94,63 @@ static enum iw_error embed(struct request *request)
 
 /* ---- extraction ---- */
 
-/* file: fileName, includeOriginal, originalFile.fileName. */
+/* includeOriginal may stand in file or beside it (the specification leaves its place open). */
+static bool inclusion_read(const struct field_place *body, const struct field_place *file)
+{
+    static const char name[] = "includeOriginal";
+    unsigned details = body->context->detail_count;
+    bool is_beside = field_boolean(body, name, false), is_inside = field_boolean(file, name, false);
+    bool is_twice =
+        !json_is_absent(json_member(body->object, name)) && !json_is_absent(json_member(file->object, name));
+    if (is_twice && is_beside != is_inside && body->context->detail_count == details)
+        field_bad(body, name, "is %s, but file.includeOriginal is %s; send one of them",
+                  is_beside ? "true" : "false", is_inside ? "true" : "false");
+    return is_beside || is_inside;
+}
+
+/* originalFile.fileName, from the same two places; NULL when it is absent or bad. */
+static const char *original_read(const struct field_place *body, const struct field_place *file)
+{
+    struct field_place beside, inside;
+    bool is_beside = field_object(body, "originalFile", &beside);
+    bool is_inside = field_object(file, "originalFile", &inside);
+    const char *name = is_beside ? field_file_name(&beside, "fileName") : NULL;
+    const char *other = is_inside ? field_file_name(&inside, "fileName") : NULL;
+    if (name != NULL && other != NULL && strcmp(name, other) != 0)
+        field_bad(&beside, "fileName", "is not what file.originalFile.fileName is; send one of them");
+    return name != NULL ? name : other;
+}
+
+/* Where originalFile stands; NULL: nowhere. */
+static const struct field_place *original_place(const struct field_place *body,
+                                                const struct field_place *file)
+{
+    if (!json_is_absent(json_member(file->object, "originalFile")))
+        return file;
+    return json_is_absent(json_member(body->object, "originalFile")) ? NULL : body;
+}
+
+/* file.fileName, includeOriginal, originalFile.fileName. */
 static void extract_read(const struct field_place *body, struct order_wish *wish)
 {
-    struct field_place file, original;
+    struct field_place file;
     wish->files = arena_array(body->context->arena, 1, sizeof *wish->files);
     wish->file_count = 1;
-    if (!field_object(body, "file", &file)) {
-        if (json_is_absent(json_member(body->object, "file")))
-            field_bad(body, "file", "is required");
-        return;
-    }
-    wish->files[0].name = field_file_name(&file, "fileName");
-    bool is_included = field_boolean(&file, "includeOriginal", false);
-    bool is_there = field_object(&file, "originalFile", &original);
-    if (!is_included)
-        return;
-    if (is_there)
-        wish->original_name = field_file_name(&original, "fileName");
-    else if (json_is_absent(json_member(file.object, "originalFile")))
+    if (field_object(body, "file", &file))
+        wish->files[0].name = field_file_name(&file, "fileName");
+    else if (json_is_absent(json_member(body->object, "file")))
+        field_bad(body, "file", "is required");
+    unsigned details = body->context->detail_count;
+    bool is_included = inclusion_read(body, &file);
+    wish->original_name = original_read(body, &file);
+    bool is_clear = body->context->detail_count == details;
+    const struct field_place *place = original_place(body, &file);
+    if (is_clear && is_included && place == NULL)
         field_bad(&file, "originalFile", "is required with includeOriginal");
+    if (is_clear && !is_included && place != NULL)
+        field_bad(
+            place, "originalFile",
+            "is given, but includeOriginal is not true; send includeOriginal true or leave originalFile out");
 }
 
 static void extract_file_render(struct render *render, const struct domain *domain,

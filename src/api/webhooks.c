@@ -21,7 +21,7 @@ static enum iw_error path_id(struct request *request, int64_t *id)
 
 static void webhook_render(struct render *render, const struct webhook *webhook)
 {
-    render_id(render, "id", webhook->id);
+    render_integer(render, "id", webhook->id);
     render_string(render, "name", webhook->name);
     render_string(render, "url", webhook->url);
     render_boolean(render, "isActive", webhook->is_active);
@@ -121,15 +121,13 @@ static enum iw_error list(struct request *request)
                          &(struct webhooks_page){page.limit, page_offset(&page)}, &webhooks, &count, &total);
     if (error != IW_OK)
         return error;
-    struct render *render = response_data(request);
-    render_array_begin(render, "data");
+    struct render *render = page_begin(request, "webhooks");
     for (size_t i = 0; i < count; i++) {
         render_object_begin(render, NULL);
         webhook_render(render, &webhooks[i]);
         render_object_end(render);
     }
-    render_array_end(render);
-    page_info_render(render, &page, total);
+    page_end(render, &page, total);
     return IW_OK;
 }
 
@@ -167,7 +165,7 @@ static enum iw_error change(struct request *request)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_id(render, "id", webhook.id);
+    render_integer(render, "id", webhook.id);
     render_string(render, "name", webhook.name);
     render_string(render, "url", webhook.url);
     render_boolean(render, "isActive", webhook.is_active);
@@ -186,7 +184,7 @@ static enum iw_error remove_one(struct request *request)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_id(render, "id", id);
+    render_integer(render, "id", id);
     render_boolean(render, "deleted", true);
     render_object_end(render);
     return IW_OK;
@@ -204,7 +202,7 @@ static enum iw_error rotate(struct request *request)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_id(render, "id", id);
+    render_integer(render, "id", id);
     render_string(render, "secret", secret);
     render_time(render, "previousSecretExpiresAt", webhook.secret_before_until_ms);
     render_time(render, "updatedAt", webhook.updated_ms);
@@ -248,7 +246,7 @@ static bool event_take(void *user, const struct webhook_event *event)
 static enum iw_error events_all(struct request *request, int64_t id, const struct page *page)
 {
     struct stream stream;
-    stream_init(&stream, request, page);
+    stream_init(&stream, request, page, "events");
     return stream_end(&stream, webhook_events_stream(request->domain, request->caller->id, id, page->keyword,
                                                      event_take, &stream));
 }
@@ -263,15 +261,13 @@ static enum iw_error events_page(struct request *request, int64_t id, const stru
                        &(struct webhooks_page){page->limit, page_offset(page)}, &found, &count, &total);
     if (error != IW_OK)
         return error;
-    struct render *render = response_data(request);
-    render_array_begin(render, "data");
+    struct render *render = page_begin(request, "events");
     for (size_t i = 0; i < count; i++) {
         render_object_begin(render, NULL);
         event_render(render, &found[i]);
         render_object_end(render);
     }
-    render_array_end(render);
-    page_info_render(render, page, total);
+    page_end(render, page, total);
     return IW_OK;
 }
 

@@ -23,7 +23,7 @@ static const char *weights_path(struct ctl *ctl)
 static bool strength_read(const struct ctl *ctl, enum protect_strength *strength)
 {
     const char *name = ctl_option(ctl, "--strength");
-    *strength = PROTECT_HIGH;
+    *strength = PROTECT_STANDARD;
     if (name == NULL || protect_strength_by_name(name, strength))
         return true;
     fprintf(stderr, "imgwardctl: --strength is low, standard or high.\n");
@@ -85,7 +85,7 @@ const struct ctl_command ctl_commands_image_protect[] = {
      .arguments = "IN OUT",
      .arguments_least = 2,
      .arguments_most = 2,
-     .options = {{"--strength", "NAME", "low (PSNR 40 dB), standard (37) or high (34, the default)."},
+     .options = {{"--strength", "NAME", "low (PSNR 40 dB), standard (37, the default) or high (34)."},
                  {"--seed", "N", "What the perturbation's grid and noise are drawn from; 0 when not given."},
                  {"--weights", "FILE", "The network's weights, instead of the configured file."}},
      .help = "Adds the anti-AI perturbation and the metadata opt-out to a JPEG, PNG or WebP.",

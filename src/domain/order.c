@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/text.h"
 #include "service/filekey.h"
 #include "service/idempotency.h"
 #include "service/presign.h"
@@ -454,15 +455,28 @@ const char *order_upload_url(const struct domain *domain, struct arena *arena, i
                               presign_upload_max_bytes(domain->presign));
 }
 
-const char *order_file_failure(struct arena *arena, const struct order *order, const struct order_file *file)
+bool order_file_failure(const struct order *order, const struct order_file *file,
+                        struct order_failure *failure)
 {
     bool is_own = file->error_code != NULL || order->status != ORDER_FAILED;
-    const char *code = is_own ? file->error_code : order->error_code;
-    if (code == NULL)
-        return NULL;
-    const char *sentence =
-        file->error_sentence != NULL ? file->error_sentence : iw_error_sentence(iw_error_by_code(code));
-    return arena_printf(arena, "%s: %s: %s", file->name, code, sentence);
+    failure->code = is_own ? file->error_code : order->error_code;
+    if (failure->code == NULL)
+        return false;
+    failure->sentence = file->error_sentence != NULL ? file->error_sentence
+                                                     : iw_error_sentence(iw_error_by_code(failure->code));
+    return true;
+}
+
+const char *order_errors(struct arena *arena, const struct order_view *view)
+{
+    struct order_failure failure;
+    struct text text;
+    text_init(&text, arena);
+    for (unsigned i = 0; i < view->order.file_count; i++)
+        if (order_file_failure(&view->order, &view->files[i], &failure))
+            text_printf(&text, "%s%s: %s: %s", text.length > 0 ? "\n" : "", view->files[i].name, failure.code,
+                        failure.sentence);
+    return text.length > 0 ? text.data : NULL;
 }
 
 static const char *download_url(const struct domain *domain, struct arena *arena, struct filekey key)

@@ -124,11 +124,21 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);
 
+/* Why a file failed. */
+struct order_failure {
+    const char *code; /* "IMAGE_CORRUPT" */
+    const char *sentence;
+};
+
+/* Why a file failed, by itself or with its order; false for a file that did not. */
+bool order_file_failure(const struct order *order, const struct order_file *file,
+                        struct order_failure *failure);
+
 /*
- * "fileName: CODE: sentence" of a file that failed, by itself or with its order;
- * NULL for any other.  The arena's.
+ * "fileName: CODE: sentence" of each file that failed, one a line, joined by
+ * newlines; NULL when none did.  The arena's.
  */
-const char *order_file_failure(struct arena *arena, const struct order *order, const struct order_file *file);
+const char *order_errors(struct arena *arena, const struct order_view *view);
 
 /* The presigned URLs.  "" never; all are the arena's. */
 const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,

@@ -271,7 +271,7 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
         .result_key = db_text_of(db_at(rows, row, 22)),
         .result_format = db_text_of(db_at(rows, row, 23)),
         .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
-        .strength = ORDER_STRENGTH_HIGH,
+        .strength = ORDER_STRENGTH_STANDARD,
     };
     if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
         !order_type_read(db_text_of(db_at(rows, row, 8)), &job->order_type) ||

@@ -318,19 +318,19 @@ enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, s
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(id)};
-    enum iw_error error = db_run(
-        context, db,
-        "SELECT f.id, f.name, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
-        "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
-        "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
-        parameters, 1, &rows);
+    enum iw_error error =
+        db_run(context, db,
+               "SELECT t.id, f.id, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
+               "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
+               "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
+               parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
     *texts = arena_array(context->arena, rows.count + 1, sizeof **texts);
     for (size_t i = 0; i < rows.count; i++)
-        (*texts)[i] = (struct order_text){.file_id = db_integer_of(db_at(&rows, i, 0)),
-                                          .file_name = db_text_of(db_at(&rows, i, 1)),
+        (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
+                                          .file_id = db_integer_of(db_at(&rows, i, 1)),
                                           .text = db_text_of(db_at(&rows, i, 2)),
                                           .length = db_at(&rows, i, 2)->length};
     return IW_OK;

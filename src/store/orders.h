@@ -126,8 +126,8 @@ enum iw_error orders_start(struct context *context, struct db *db, int64_t id, e
 
 /* A watermark text and the file that it marks. */
 struct order_text {
+    int64_t id; /* the same for the same text */
     int64_t file_id;
-    const char *file_name;
     const char *text;
     size_t length;
 };

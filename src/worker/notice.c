@@ -29,21 +29,6 @@ static enum iw_error download_render(struct render *render, struct domain *domai
     return IW_OK;
 }
 
-/* Each file that failed, as the order's own answer names it. */
-static void errors_render(struct render *render, struct arena *arena, const struct order_view *view)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < view->order.file_count; i++) {
-        const char *text = order_file_failure(arena, &view->order, &view->files[i]);
-        if (text != NULL && count++ == 0)
-            render_array_begin(render, "errors");
-        if (text != NULL)
-            render_string(render, NULL, text);
-    }
-    if (count > 0)
-        render_array_end(render);
-}
-
 /* The status is the one that the event tells of, also when the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,
                                   const struct delivery_subject *subject)
@@ -65,7 +50,9 @@ static enum iw_error order_render(struct render *render, struct domain *domain,
     error = download_render(render, domain, order);
     if (status == ORDER_DETECTED)
         render_string(render, "watermarkText", order->watermark_text);
-    errors_render(render, domain->context->arena, &view);
+    const char *errors = order_errors(domain->context->arena, &view);
+    if (errors != NULL)
+        render_string(render, "errors", errors);
     return error;
 }
 
@@ -83,7 +70,7 @@ static enum iw_error body_render(struct text *body, struct domain *domain,
     if (subject->order_id != 0)
         error = order_render(&render, domain, subject);
     else
-        render_id(&render, "webhookId", webhook_id);
+        render_integer(&render, "webhookId", webhook_id);
     render_integer(&render, "sequence", subject->sequence);
     render_object_end(&render);
     render_object_end(&render);

@@ -65,6 +65,17 @@ class Answer:
         return self.json["data"]
 
     @property
+    def items(self):
+        """The one named array of a list."""
+        [items] = [value for name, value in self.data.items() if name != "pageInfo"]
+        return items
+
+    @property
+    def page(self):
+        """The pageInfo of a list."""
+        return self.data["pageInfo"]
+
+    @property
     def code(self):
         return self.json["code"]
 

@@ -97,7 +97,7 @@ def file_codes_note(answer):
     """The codes of failed files in an order's detail."""
     data = answer.json.get("data")
     if isinstance(data, dict) and isinstance(data.get("files"), list):
-        file_codes_seen.update(file["error"] for file in data["files"] if isinstance(file, dict) and file.get("error"))
+        file_codes_seen.update(file["error"]["code"] for file in data["files"] if isinstance(file, dict) and file.get("error"))
 
 
 def texts_of(thing, name=""):

@@ -64,7 +64,7 @@ def test_ten_copies_of_a_file_are_one_complete_file(client, stack):
 def test_a_file_too_small_for_a_mark_fails_alone(client, photo):
     order = embedded(client, [("small.png", pictures.png(400, 255), ["x", "y"]), ("good.jpg", photo, ["x"])])
     assert order["status"] == "complete" and order["completedFileCount"] == 1
-    assert [line.split(": ")[:2] for line in order["errors"]] == [["small.png", "IMAGE_TOO_SMALL"]]
+    assert [line.split(": ")[:2] for line in order["errors"].splitlines()] == [["small.png", "IMAGE_TOO_SMALL"]]
     assert detail_files(order) == [("small.png", "failed"), ("good.jpg", "complete")]
     assert [name for name, _ in results(client, order["orderId"])] == ["good.jpg"]
 
@@ -73,8 +73,8 @@ def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_
     clear = pictures.encode(pictures.Image.new("RGBA", (400, 400), (90, 120, 30, 0)), "PNG")
     order = embedded(client, [("clear.png", clear, ["x"])])
     assert order["status"] == "failed"
-    assert order["errors"] == ["clear.png: IMAGE_TOO_SMALL: What can be seen of the image is too little for a watermark "
-                               "to be read back."], order
+    assert order["errors"] == ("clear.png: IMAGE_TOO_SMALL: What can be seen of the image is too little for a watermark "
+                               "to be read back."), order
 
 
 def test_the_same_text_of_the_same_account_reuses_its_number(client, stack, photo):
@@ -99,7 +99,7 @@ def test_an_embedding_order_without_a_watermark_key_fails_clearly(stack, client,
         stack.part("start", "worker")
         order = embedded(client, [("a.jpg", photo, ["x"])])
         assert order["status"] == "failed"
-        assert order["errors"] == ["a.jpg: PROCESSING_CRASHED: The service is not set up for this kind of work."]
+        assert order["errors"] == "a.jpg: PROCESSING_CRASHED: The service is not set up for this kind of work."
     finally:
         os.rename(path + ".away", path)
         stack.part("stop", "worker")

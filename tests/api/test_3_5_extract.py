@@ -85,10 +85,10 @@ def test_an_extraction_counts_one_result_of_its_day(client, stack, photo):
 
 def test_a_broken_suspect_fails_the_order(client, marked):
     order = extract(client, marked[:700] + b"\0" * 300)
-    assert order["status"] == "failed" and order["errors"][0].startswith("suspect.jpg: IMAGE_CORRUPT: "), order
+    assert order["status"] == "failed" and order["errors"].startswith("suspect.jpg: IMAGE_CORRUPT: "), order
 
 
 def test_a_broken_original_fails_the_order_and_says_which(client, marked):
     order = extract(client, marked, original=marked[:700] + b"\0" * 300)
     assert order["status"] == "failed"
-    assert order["errors"][0].startswith("suspect.jpg: IMAGE_CORRUPT: The original: "), order
+    assert order["errors"].startswith("suspect.jpg: IMAGE_CORRUPT: The original: "), order

@@ -202,6 +202,6 @@ def test_a_replay_is_answered_though_the_time_of_its_targets_is_over(client, sta
 
 
 def test_a_creation_that_was_refused_leaves_nothing(client):
-    before = client.list().json["pageInfo"]["totalItems"]
+    before = client.list().page["totalItems"]
     client.create(["a.jpg", "b.gif"])
-    assert client.list().json["pageInfo"]["totalItems"] == before
+    assert client.list().page["totalItems"] == before

@@ -13,8 +13,9 @@ def embed(client, files=None, **fields):
     return client.create(files, kind="wtr-embed", **fields)
 
 
-def extract(client, key=None, **file):
-    return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file})
+def extract(client, key=None, beside=None, **file):
+    """An extraction of file, with members beside it."""
+    return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file, **(beside or {})})
 
 
 def test_an_embedding_order_answers_the_fields_of_the_contract(client):
@@ -31,16 +32,27 @@ def test_an_embedding_order_answers_the_fields_of_the_contract(client):
 def test_the_texts_of_an_order_are_shown_byte_for_byte(client):
     text = "Zoë — \"quoted\" \\ 𝄞"
     order = embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": text}, {"text": "two"}]}]).data["orderId"]
-    shown = client.detail(order).data["watermarks"]
-    assert [mark["text"] for mark in shown] == [text, "two"]
-    assert {mark["fileName"] for mark in shown} == {"a.jpg"}
+    data = client.detail(order).data
+    assert data["watermarks"] == [text, "two"] and data["files"][0]["watermarks"] == [text, "two"]
+
+
+def test_each_text_is_shown_once_for_the_order_and_with_each_of_its_files(client):
+    def marks(*texts):
+        return [{"text": text} for text in texts]
+    order = embed(client, [{"fileName": "a.jpg", "watermarks": marks("one", "two", "one")},
+                           {"fileName": "a.jpg", "watermarks": marks("three", "two")},
+                           {"fileName": "c.jpg", "watermarks": marks("One")}]).data["orderId"]
+    data = client.detail(order).data
+    assert data["watermarks"] == ["one", "two", "three", "One"]
+    assert [file["watermarks"] for file in data["files"]] == [["one", "two", "one"], ["three", "two"], ["One"]]
 
 
 def test_texts_beside_the_files_are_for_every_file_without_its_own(client):
     order = embed(client, [{"fileName": "a.jpg"}, {"fileName": "b.jpg", "watermarks": [{"text": "own"}]}],
                   watermarks=[{"text": "common"}]).data["orderId"]
-    shown = [(mark["fileName"], mark["text"]) for mark in client.detail(order).data["watermarks"]]
-    assert shown == [("a.jpg", "common"), ("b.jpg", "own")]
+    data = client.detail(order).data
+    assert [(file["fileName"], file["watermarks"]) for file in data["files"]] == [("a.jpg", ["common"]), ("b.jpg", ["own"])]
+    assert data["watermarks"] == ["common", "own"]
 
 
 @pytest.mark.parametrize("marks, field", [
@@ -75,8 +87,7 @@ def test_many_orders_at_once_register_their_common_texts_once(client, stack):
         answers = list(pool.map(create, range(10)))
     known = ", ".join(f"'{text}'" for text in texts)
     assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE text IN ({known})") == [["10"]]
-    shown = [mark["text"] for mark in client.detail(answers[3].data["orderId"]).data["watermarks"]]
-    assert shown == texts[3:] + texts[:3]
+    assert client.detail(answers[3].data["orderId"]).data["watermarks"] == texts[3:] + texts[:3]
 
 
 def test_the_key_of_another_order_type_is_another_key(client):
@@ -100,6 +111,33 @@ def test_an_extraction_with_its_original_gets_a_second_upload(client):
     original = answer.data["file"]["originalFile"]
     assert original["fileName"] == "first.jpg" and original["fileFormat"] == "JPG"
     assert original["uploadUrl"] != answer.data["file"]["uploadUrl"]
+
+
+WITH = {"includeOriginal": True}
+FIRST = {"originalFile": {"fileName": "first.jpg"}}
+
+
+@pytest.mark.parametrize("beside, inside", [
+    ({**WITH, **FIRST}, {}), (WITH, FIRST), (FIRST, WITH), ({**WITH, **FIRST}, {**WITH, **FIRST}),
+    ({**WITH, **FIRST}, {"includeOriginal": None, "originalFile": None})])
+def test_the_original_may_be_asked_for_beside_the_file(client, beside, inside):
+    answer = extract(client, beside=beside, fileName="suspect.png", **inside)
+    assert answer.status == 201, answer
+    assert answer.data["file"]["originalFile"]["fileName"] == "first.jpg"
+
+
+@pytest.mark.parametrize("beside, inside, fields", [
+    (WITH, {"includeOriginal": False, **FIRST}, ["includeOriginal"]),
+    ({"includeOriginal": False}, {**WITH, **FIRST}, ["includeOriginal"]),
+    ({"originalFile": {"fileName": "other.jpg"}}, {**WITH, **FIRST}, ["originalFile.fileName"]),
+    (FIRST, {}, ["originalFile"]), (FIRST, {"includeOriginal": False}, ["originalFile"]),
+    ({}, FIRST, ["file.originalFile"]), ({"includeOriginal": False}, FIRST, ["file.originalFile"]),
+    (WITH, {}, ["file.originalFile"]), ({"includeOriginal": "true"}, FIRST, ["includeOriginal"]),
+    ({"originalFile": 7}, WITH, ["originalFile"]), ({**WITH, "originalFile": {}}, {}, ["originalFile.fileName"]),
+    ({**WITH, "originalFile": {"fileName": "x.exe"}}, {}, ["originalFile.fileName"])])
+def test_what_contradicts_itself_is_refused_by_the_fields_name(client, beside, inside, fields):
+    answer = extract(client, beside=beside, fileName="suspect.png", **inside)
+    assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == fields, answer
 
 
 @pytest.mark.parametrize("body, fields", [

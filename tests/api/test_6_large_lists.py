@@ -75,17 +75,17 @@ def test_everything_is_read_in_the_order_of_an_index(large, stack):
 
 def test_everything_is_answered_whole_and_newest_first(large):
     answer = large.list(limit=-1)
-    data, info = answer.json["data"], answer.json["pageInfo"]
+    data, info = answer.items, answer.page
     ids = [int(order["orderId"]) for order in data]
     assert len(ids) == COUNT and ids == sorted(ids, reverse=True)
     assert info["totalItems"] == COUNT and info["totalPages"] == 1
 
 
 def test_pages_count_a_large_account_rightly_while_it_grows(large):
-    before = large.list(limit=1).json["pageInfo"]["totalItems"]
+    before = large.list(limit=1).page["totalItems"]
     for grown in range(1, 4):
         large.create()
-        assert {large.list(limit=1).json["pageInfo"]["totalItems"] for _ in range(6)} == {before + grown}
+        assert {large.list(limit=1).page["totalItems"] for _ in range(6)} == {before + grown}
 
 
 def rows_read(stack):
@@ -102,7 +102,7 @@ def test_a_list_of_a_large_account_is_not_counted_whole_each_time(large, stack, 
     lists = 10 * processes
     before = rows_read(stack)
     for _ in range(lists):
-        assert large.list(**query).json["pageInfo"]["totalItems"] >= COUNT
+        assert large.list(**query).page["totalItems"] >= COUNT
     # The worker looks as well; it finds nothing to do.
     whole = 2 * (COUNT + 1000)
     assert rows_read(stack) - before < processes * whole + lists * 500, (processes, lists)
@@ -110,7 +110,7 @@ def test_a_list_of_a_large_account_is_not_counted_whole_each_time(large, stack, 
 
 @pytest.mark.parametrize("path", ["/stats/recent", "/{order}", "/{order}/download"])
 def test_other_requests_look_at_as_much_as_in_a_small_account(large, stack, path):
-    order = large.list(limit=1).data[0]["orderId"]
+    order = large.list(limit=1).items[0]["orderId"]
     large.get(f"{ORDERS}{path.format(order=order)}")
     for text in statements(stack, lambda: large.get(f"{ORDERS}{path.format(order=order)}")):
         for row in plan(stack, text) if text.startswith("SELECT") else []:

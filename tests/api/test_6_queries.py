@@ -23,7 +23,7 @@ def shelf(stack, jpeg):
 
 def ids(answer):
     assert answer.status == 200, answer
-    return [order["orderId"] for order in answer.data]
+    return [order["orderId"] for order in answer.items]
 
 
 def test_a_detail_has_every_field(client):
@@ -35,8 +35,9 @@ def test_a_detail_has_every_field(client):
     assert data["errors"] is None and data["watermarkText"] is None and data["thumbnailImageUrl"] is None
     assert data["watermarks"] == []
     assert data["createdAt"] <= data["updatedAt"] < data["expiresAt"]
-    assert [(file["fileName"], file["error"]) for file in data["files"]] == [("a.jpg", None), ("b.png", None)]
-    assert {"fileId", "fileName", "status", "error"} <= set(data["files"][0])
+    for file, name in zip(data["files"], ("a.jpg", "b.png")):
+        assert type(file.pop("fileId")) is int
+        assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None}
 
 
 def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
@@ -80,14 +81,14 @@ def test_times_are_as_long_as_promised(client, jpeg):
 def test_the_list_is_newest_first_with_its_pages(shelf):
     answer = shelf.list()
     assert ids(answer) == shelf.orders[::-1][:10]
-    assert answer.json["pageInfo"] == {"totalItems": 23, "totalPages": 3, "currentPage": 1, "itemsPerPage": 10}
+    assert answer.page == {"totalItems": 23, "totalPages": 3, "currentPage": 1, "itemsPerPage": 10}
     seen = [order for page in (1, 2, 3) for order in ids(shelf.list(page=page))]
     assert seen == shelf.orders[::-1]
 
 
 def test_a_page_past_the_end_is_empty(shelf):
     answer = shelf.list(page=4)
-    assert ids(answer) == [] and answer.json["pageInfo"]["totalItems"] == 23
+    assert ids(answer) == [] and answer.page["totalItems"] == 23
     assert ids(shelf.list(page=1000000000)) == []
 
 
@@ -95,13 +96,13 @@ def test_a_page_past_the_end_is_empty(shelf):
 def test_limit_sets_the_page(shelf, limit):
     answer = shelf.list(limit=limit)
     assert ids(answer) == shelf.orders[::-1][:limit]
-    assert answer.json["pageInfo"]["totalPages"] == math.ceil(23 / limit)
+    assert answer.page["totalPages"] == math.ceil(23 / limit)
 
 
 def test_limit_minus_one_is_all(shelf):
     answer = shelf.list(limit=-1)
     assert ids(answer) == shelf.orders[::-1]
-    info = answer.json["pageInfo"]
+    info = answer.page
     assert (info["totalItems"], info["totalPages"], info["currentPage"]) == (23, 1, 1)
 
 
@@ -122,7 +123,7 @@ def test_status_filters(shelf):
     assert ids(shelf.list(status="failed")) == [shelf.orders[22]]
     assert len(ids(shelf.list(status="pending", limit=100))) == 21
     assert len(ids(shelf.list(status="all", limit=100))) == 23
-    assert shelf.list(status="pending", limit=5).json["pageInfo"]["totalPages"] == 5
+    assert shelf.list(status="pending", limit=5).page["totalPages"] == 5
 
 
 def test_type_and_channel_filter(shelf):
@@ -164,7 +165,7 @@ def test_every_bad_parameter_is_named(client):
 
 def test_an_empty_account_has_an_empty_list(stack):
     answer = stack.account_new().list()
-    assert answer.data == [] and answer.json["pageInfo"] == {
+    assert answer.items == [] and answer.page == {
         "totalItems": 0, "totalPages": 0, "currentPage": 1, "itemsPerPage": 10}
 
 
@@ -207,7 +208,7 @@ def test_refresh_gives_fresh_urls_to_pending_orders(client, jpeg):
 
 
 def test_list_and_detail_agree(shelf):
-    for order in shelf.list(limit=100).data[:5]:
+    for order in shelf.list(limit=100).items[:5]:
         detail = shelf.detail(order["orderId"]).data
         for name in ("orderName", "type", "channel", "status", "fileCount", "createdAt", "errors"):
             if name in order:

@@ -84,7 +84,7 @@ class Hook:
         return self.client.get(f"{self.place}/events?{words}")
 
     def event(self, event):
-        return next(item for item in self.events(limit=-1).data if item["eventId"] == event)
+        return next(item for item in self.events(limit=-1).items if item["eventId"] == event)
 
     def wait_event(self, event, condition, seconds=90):
         end = time.monotonic() + seconds
@@ -249,7 +249,7 @@ def test_a_deleted_webhook_is_gone(hook_of, account):
     for answer in (account.get(hook.place), account.request("DELETE", hook.place),
                    account.request("PUT", hook.place, {}), account.post(hook.place + "/test")):
         assert answer.status == 404 and answer.code == "WEBHOOK_NOT_FOUND", answer
-    assert account.get(WEBHOOKS).data == []
+    assert account.get(WEBHOOKS).items == []
 
 
 PLACES = [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/rotate-secret"), ("POST", "/test"),
@@ -300,25 +300,25 @@ def test_the_list_has_pages_newest_first(account, receiver):
     for number in range(12):
         account.post(WEBHOOKS, {"url": receiver.url(f"/list/{number}"), "name": f"number {number}"})
     answer = account.get(WEBHOOKS)
-    assert [item["name"] for item in answer.data] == [f"number {number}" for number in range(11, 1, -1)]
-    assert answer.json["pageInfo"] == {"totalItems": 12, "totalPages": 2, "currentPage": 1, "itemsPerPage": 10}
+    assert [item["name"] for item in answer.items] == [f"number {number}" for number in range(11, 1, -1)]
+    assert answer.page == {"totalItems": 12, "totalPages": 2, "currentPage": 1, "itemsPerPage": 10}
     answer = account.get(WEBHOOKS + "?page=3&limit=5")
-    assert [item["name"] for item in answer.data] == ["number 1", "number 0"]
-    assert answer.json["pageInfo"] == {"totalItems": 12, "totalPages": 3, "currentPage": 3, "itemsPerPage": 5}
-    assert len(account.get(WEBHOOKS + "?limit=-1").data) == 12 and account.get(WEBHOOKS + "?limit=-1&page=2").data == []
+    assert [item["name"] for item in answer.items] == ["number 1", "number 0"]
+    assert answer.page == {"totalItems": 12, "totalPages": 3, "currentPage": 3, "itemsPerPage": 5}
+    assert len(account.get(WEBHOOKS + "?limit=-1").items) == 12 and account.get(WEBHOOKS + "?limit=-1&page=2").items == []
     beyond = account.get(WEBHOOKS + "?page=99")
-    assert beyond.status == 200 and beyond.data == [] and beyond.json["pageInfo"]["totalItems"] == 12
+    assert beyond.status == 200 and beyond.items == [] and beyond.page["totalItems"] == 12
 
 
 def test_the_keyword_finds_in_name_and_url_and_the_id(account, receiver):
     ids = [account.post(WEBHOOKS, {"url": receiver.url(path), "name": name}).data["id"]
            for path, name in (("/alpha", "First 100%"), ("/beta", "Second"), ("/gamma", "THIRD"))]
     def found(keyword):
-        return [item["id"] for item in account.get(f"{WEBHOOKS}?keyword={keyword}").data]
+        return [item["id"] for item in account.get(f"{WEBHOOKS}?keyword={keyword}").items]
     assert found("third") == [ids[2]] and found("BETA") == [ids[1]] and found("%25") == [ids[0]]
     assert found(ids[1]) == [ids[1]] or ids[1] in found(ids[1])
     assert found("_") == [] and found("nothing") == []
-    assert account.get(f"{WEBHOOKS}?keyword=nothing").json["pageInfo"]["totalItems"] == 0
+    assert account.get(f"{WEBHOOKS}?keyword=nothing").page["totalItems"] == 0
 
 
 def test_bad_list_parameters_are_named(hook_of, account):
@@ -337,6 +337,7 @@ def test_a_test_event_is_sent_to_this_webhook_alone(hook_of):
     body = delivery.json
     assert set(body) == {"eventId", "eventType", "occurredAt", "data"}
     assert body["eventId"] == event and body["eventType"] == "webhook.test"
+    assert body["data"] == {"webhookId": one.id, "sequence": 1} and type(one.id) is int
     assert delivery.headers["Content-Type"] == "application/json"
     time.sleep(1.5)
     assert other.receiver.at(other.path) == [] and len(one.receiver.at(one.path)) == 1
@@ -360,7 +361,7 @@ def test_a_failed_order_is_told_with_its_errors(hook_of, account):
     assert body["eventType"] == "order.antiAi.failed"
     assert body["data"] == {**{name: detail[name] for name in ("orderId", "orderName", "type", "status", "fileCount",
                                                              "createdAt", "updatedAt", "errors")}, "sequence": 1}
-    assert body["data"]["errors"][0].startswith("broken.jpg: IMAGE_CORRUPT: ")
+    assert body["data"]["errors"].startswith("broken.jpg: IMAGE_CORRUPT: ")
     assert second.got()[0].id == body["eventId"], "one event, each receiver"
     shown = hook.wait_event(body["eventId"], lambda item: item["status"] == "DELIVERED")
     assert shown["orderId"] == order and shown["eventType"] == body["eventType"]
@@ -392,7 +393,7 @@ def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
     data = hook.got()[0].json["data"]
     archive = account.request("GET", data["downloadUrl"], key=False)
     assert archive.status == 200 and archive.body.startswith(b"PK")
-    assert data["fileCount"] == 3 and len(data["errors"]) == 1 and data["errors"][0].startswith("c.jpg: ")
+    assert data["fileCount"] == 3 and "\n" not in data["errors"] and data["errors"].startswith("c.jpg: ")
 
 
 def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
@@ -401,14 +402,14 @@ def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
     with clock_ahead(stack, 24 * 3600 + 60):
         body = hook.got()[0].json
     assert body["eventType"] == "order.antiAi.failed" and body["data"]["orderId"] == order
-    assert body["data"]["errors"][0].startswith("late.jpg: UPLOAD_EXPIRED: ")
+    assert body["data"]["errors"].startswith("late.jpg: UPLOAD_EXPIRED: ")
 
 
 def test_another_accounts_orders_are_not_told(hook_of, stranger):
     hook = hook_of()
     failed_order(stranger)
     time.sleep(2)
-    assert hook.receiver.at(hook.path) == [] and hook.events().data == []
+    assert hook.receiver.at(hook.path) == [] and hook.events().items == []
 
 
 @pytest.fixture
@@ -512,7 +513,7 @@ def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
     end = time.monotonic() + 90
     while True:
-        data = account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]
+        data = account.get(f"{WEBHOOKS}/{created['id']}/events").items[0]
         if data["failedAttempts"] >= 1:
             break
         assert time.monotonic() < end
@@ -524,7 +525,7 @@ def test_private_addresses_are_not_connected_to(account):
     created = account.post(WEBHOOKS, {"url": "http://10.1.2.3/"}).data
     account.post(f"{WEBHOOKS}/{created['id']}/test")
     end = time.monotonic() + 90
-    while account.get(f"{WEBHOOKS}/{created['id']}/events").data[0]["reason"] != "address_refused":
+    while account.get(f"{WEBHOOKS}/{created['id']}/events").items[0]["reason"] != "address_refused":
         assert time.monotonic() < end
         time.sleep(0.1)
 
@@ -652,7 +653,7 @@ def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account, stack):
         assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["isActive"]
     with clock_ahead(stack, 7200):  # when its retry would have been due
         time.sleep(2)
-    assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().data) == 1
+    assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().items) == 1
 
 
 def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
@@ -734,13 +735,13 @@ def test_events_are_listed_newest_first(hook_of):
     events = [hook.test() for _ in range(3)]
     hook.got(3)
     answer = hook.events(limit=2)
-    assert [item["eventId"] for item in answer.data] == [events[2], events[1]]
-    assert answer.json["pageInfo"] == {"totalItems": 3, "totalPages": 2, "currentPage": 1, "itemsPerPage": 2}
-    assert set(answer.data[0]) == {"eventId", "eventType", "orderId", "occurredAt", "status", "failedAttempts",
+    assert [item["eventId"] for item in answer.items] == [events[2], events[1]]
+    assert answer.page == {"totalItems": 3, "totalPages": 2, "currentPage": 1, "itemsPerPage": 2}
+    assert set(answer.items[0]) == {"eventId", "eventType", "orderId", "occurredAt", "status", "failedAttempts",
                                    "responseStatus", "reason", "lastAttemptAt", "nextAttemptAt", "deliveredAt"}
-    assert [item["eventId"] for item in hook.events(keyword=events[0]).data] == [events[0]]
-    assert len(hook.events(keyword="TEST").data) == 3 and hook.events(keyword="order.").data == []
-    assert hook.events(keyword="%C3%A4").data == [] and hook.events(limit=-1, page=2).data == []
+    assert [item["eventId"] for item in hook.events(keyword=events[0]).items] == [events[0]]
+    assert len(hook.events(keyword="TEST").items) == 3 and hook.events(keyword="order.").items == []
+    assert hook.events(keyword="%C3%A4").items == [] and hook.events(limit=-1, page=2).items == []
 
 
 def test_all_of_very_many_events_are_listed(hook_of, stack):
@@ -762,8 +763,8 @@ def test_all_of_very_many_events_are_listed(hook_of, stack):
         connection.close()
         stack.sql(f"DELETE FROM webhook_deliveries WHERE webhook_id = {hook.id} AND event_id < {newest};"
                   f"DELETE FROM webhook_events WHERE account_id = {hook.client.account} AND id < {newest}")
-    assert answer.status == 200 and told["pageInfo"]["totalItems"] == count + 1, told["pageInfo"]
-    numbers = [int(item["eventId"]) for item in told["data"]]
+    assert answer.status == 200 and told["data"]["pageInfo"]["totalItems"] == count + 1, told["data"]["pageInfo"]
+    numbers = [int(item["eventId"]) for item in told["data"]["events"]]
     assert len(numbers) == count + 1 and numbers == sorted(numbers, reverse=True)
 
 
@@ -922,8 +923,8 @@ def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(hook_of, sta
         stack.part("kill", "worker")
         stack.part("start", "worker")
     end = time.monotonic() + 180
-    while {item["eventId"] for item in hook.events(limit=-1).data if item["status"] == "DELIVERED"} != events:
-        assert time.monotonic() < end, hook.events(limit=-1).data
+    while {item["eventId"] for item in hook.events(limit=-1).items if item["status"] == "DELIVERED"} != events:
+        assert time.monotonic() < end, hook.events(limit=-1).items
         time.sleep(0.3)
     sent = [delivery.id for delivery in hook.receiver.at(hook.path)]
     assert set(sent) == events and len(sent) <= 40 + 3 * 3, "only what was under way comes twice"
@@ -935,10 +936,10 @@ def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(
     account.upload(order["files"][0]["uploadUrl"], BROKEN)
     stack.part("stop", "worker")
     account.confirm(order["orderId"])
-    assert hook.events().data == []
+    assert hook.events().items == []
     stack.part("start", "worker")
     assert account.wait(order["orderId"])["status"] == "failed"
-    assert [item["orderId"] for item in hook.events().data] == [order["orderId"]]
+    assert [item["orderId"] for item in hook.events().items] == [order["orderId"]]
     assert hook.got()[0].json["data"]["orderId"] == order["orderId"]
 
 
@@ -958,7 +959,7 @@ def test_old_events_are_forgotten(hook_of, stack):
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
     with clock_ahead(stack, 31 * 86400):
         end = time.monotonic() + 90
-        while hook.events().data:
+        while hook.events().items:
             assert time.monotonic() < end
             time.sleep(0.5)
     assert stack.sql(f"SELECT COUNT(*) FROM webhook_events WHERE id = {event}") == [["0"]]

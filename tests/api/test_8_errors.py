@@ -118,7 +118,7 @@ def hook(client):
 
 @cases(415)
 def test_a_body_that_is_not_json_by_its_type_is_answered_415(client, hook, template, verb):
-    answer = ask(client, template.replace("{webhookId}", hook), verb, body=b"<order/>", headers={"Content-Type": "application/xml"})
+    answer = ask(client, template.replace("{webhookId}", str(hook)), verb, body=b"<order/>", headers={"Content-Type": "application/xml"})
     has_the_shape(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
@@ -184,7 +184,7 @@ def test_an_order_that_the_operator_cancels_says_so(stack, client):
     order = client.create(["a.jpg"]).data["orderId"]
     stack.ctl("order", "cancel", order)
     data = client.detail(order).data
-    assert data["status"] == "failed" and data["errors"] == ["a.jpg: ORDER_CANCELLED: The operator cancelled the order."]
+    assert data["status"] == "failed" and data["errors"] == "a.jpg: ORDER_CANCELLED: The operator cancelled the order."
 
 
 def image_processes(stack):
@@ -216,7 +216,7 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
             for process in held:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGCONT)
-    assert data["status"] == "failed" and data["errors"] == ["a.jpg: PROCESSING_TIMEOUT: Processing took too long."]
+    assert data["status"] == "failed" and data["errors"] == "a.jpg: PROCESSING_TIMEOUT: Processing took too long."
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def owner(stack):
     webhook = client.post(f"{ORDERS}/webhooks", {"url": "https://secret.example/hook", "name": "secret"}).data
     client.webhook = webhook["id"]
     client.post(f"{ORDERS}/webhooks/{client.webhook}/test")
-    client.event = client.get(f"{ORDERS}/webhooks/{client.webhook}/events").json["data"][0]["eventId"]
+    client.event = client.get(f"{ORDERS}/webhooks/{client.webhook}/events").items[0]["eventId"]
     return client
 
 

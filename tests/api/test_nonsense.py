@@ -83,7 +83,7 @@ class Nonsense:
 
     def learn(self, answer):
         if answer.status == 201:
-            (self.orders if "orderId" in answer.data else self.hooks).append(answer.data.get("orderId") or answer.data["id"])
+            (self.orders if "orderId" in answer.data else self.hooks).append(answer.data.get("orderId") or str(answer.data["id"]))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -97,5 +97,5 @@ def test_no_nonsense_is_our_fault(stack, seed):
             assert answer.status < 500, (method, place, body, answer)
             nonsense.learn(answer)
     finally:  # nobody has to try sources for half a minute that nobody gives
-        for order in client.list(status="inProgress", limit=-1).data:
+        for order in client.list(status="inProgress", limit=-1).items:
             stack.ctl("order", "cancel", order["orderId"], check=False)

@@ -248,7 +248,7 @@ def memory_of_a_long_list(stack, client):
     answer = client.get(f"{ORDERS}?limit=-1", timeout=120)
     seconds = time.perf_counter() - begin
     after = max(private_kib(stack))
-    print(f"\nlimit=-1 over {len(answer.data):,} orders: {len(answer.body) / 1e6:.1f} MB in {seconds:.2f} s; the largest process "
+    print(f"\nlimit=-1 over {len(answer.items):,} orders: {len(answer.body) / 1e6:.1f} MB in {seconds:.2f} s; the largest process "
           f"of the pool has {before} KiB of private memory before and {after} KiB after")
 
 

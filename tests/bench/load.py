@@ -268,7 +268,7 @@ def long_list(stack, count):
     seconds = time.monotonic() - begin
     is_over.set()
     watcher.join()
-    got = len(answer.data)
+    got = len(answer.items)
     print(f"list: {got} orders, {len(answer.body) / 1e6:.1f} MB in {seconds:.1f} s; the largest process of the pool had "
           f"{largest[0]} KiB before, {max(largest)} KiB at most meanwhile")
     said = [] if got == count else [f"{got} of {count} orders in the list"]

@@ -106,7 +106,7 @@ def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, sta
         client.wait(order)
     detail = client.wait(order)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 2
-    assert detail["errors"] == ["poison.jpg: PROCESSING_CRASHED: Processing failed."]
+    assert detail["errors"] == "poison.jpg: PROCESSING_CRASHED: Processing failed."
     assert job(stack, file) == ("failed", 3, 0, 3)
 
 
@@ -125,14 +125,14 @@ def test_a_file_that_takes_too_long_fails_alone(client, stack):
     with stack.configured("image", "timeout_s", "1"):
         order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 400)
     assert order["status"] == "complete" and order["completedFileCount"] == 1
-    assert order["errors"] == ["slow.jpg: PROCESSING_TIMEOUT: Processing took too long."]
+    assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long."
     assert job(stack, order["files"][0]["fileId"])[3] == 3
 
 
 def test_a_broken_picture_is_tried_once(client, stack):
     order = client.order_whole([("broken.jpg", pictures.jpeg()[:2000])])
     assert order["status"] == "failed"
-    assert order["errors"][0].startswith("broken.jpg: IMAGE_CORRUPT: ")
+    assert order["errors"].startswith("broken.jpg: IMAGE_CORRUPT: ")
     assert job(stack, order["files"][0]["fileId"]) == ("failed", 1, 0, 0)
     until(lambda: not store_keys(stack, order["orderId"]), "clearing the order")
 
@@ -207,7 +207,7 @@ def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jp
     with stack.configured("test", "clock_offset_s", str(DAY_S + 60)):
         failed = client.wait(pending["orderId"])
         assert failed["status"] == "failed"
-        assert [line.split(": ")[:2] for line in failed["errors"]] == [["one.jpg", "UPLOAD_EXPIRED"],
+        assert [line.split(": ")[:2] for line in failed["errors"].splitlines()] == [["one.jpg", "UPLOAD_EXPIRED"],
                                                                       ["two.jpg", "UPLOAD_EXPIRED"]]
         until(lambda: not store_keys(stack, pending["orderId"]), "clearing the abandoned order")
         assert client.detail(done["orderId"]).data["status"] == "complete"

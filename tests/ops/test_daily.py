@@ -70,7 +70,7 @@ def test_a_pending_order_and_a_waiting_one_are_cancelled(stack, client):
     pending = client.create(["a.jpg"]).data["orderId"]
     assert ctl(stack, "order", "cancel", pending).returncode == 0
     data = client.detail(pending).data
-    assert data["status"] == "failed" and data["errors"] == CANCELLED and data["files"][0]["error"] == "ORDER_CANCELLED"
+    assert data["status"] == "failed" and data["errors"] == CANCELLED and data["files"][0]["error"]["code"] == "ORDER_CANCELLED"
     again = ctl(stack, "order", "cancel", pending)
     assert again.returncode == 2 and "has ended" in again.stderr
     paused(stack)
@@ -131,7 +131,7 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
         stack.sql(f"UPDATE jobs SET status = 'failed', death_count = 3, reason = 'crash' WHERE file_id = {first}; "
                   f"UPDATE files SET status = 'failed', error_code = 'PROCESSING_CRASHED', error_sentence = 'x' WHERE id = {first}; "
                   f"UPDATE orders SET failed_file_count = 1 WHERE id = {order}")
-        assert client.detail(order).data["errors"] == ["a.jpg: PROCESSING_CRASHED: x"]
+        assert client.detail(order).data["errors"] == "a.jpg: PROCESSING_CRASHED: x"
         done = ctl(stack, "order", "retry", order)
         assert done.returncode == 0 and "1 waiting jobs begin at once, 1 failed ones begin anew" in done.stdout
         data = client.detail(order).data

@@ -62,7 +62,7 @@ def order_send(client, paths):
         told("PUT", "the presigned URL of " + path.name, sent, f"{path.stat().st_size} bytes")
     told("POST", "/api/v2/orders/anti-ai/confirm", check(client.confirm(order), 200))
     data = progress(client, order)
-    for line in data["errors"] or []:
+    for line in (data["errors"] or "").splitlines():
         print("       " + line)
     results = [None] * len(paths)
     if data["status"] == "complete":
