@@ -280,6 +280,9 @@ class Client:
     def post(self, path, body=None, **more):
         return self.request("POST", path, body, **more)
 
+    def put(self, path, body=None, **more):
+        return self.request("PUT", path, body, **more)
+
     # The way of an order.
 
     def create(self, files=("a.jpg",), key=None, kind="anti-ai", **fields):
