@@ -153,6 +153,12 @@ def test_twins_within_one_order_are_allowed(client):
     assert data["files"][0]["fileKey"] != data["files"][1]["fileKey"]
 
 
+@pytest.mark.parametrize("fields", [{}, {"options": None}, {"options": {}}, {"options": {"strength": None}}])
+def test_strength_is_standard_where_none_is_given(client, stack, fields):
+    order = client.create(**fields).data["orderId"]
+    assert stack.sql(f"SELECT strength FROM orders WHERE id = {order}") == [["standard"]]
+
+
 @pytest.mark.parametrize("strength, good", [("low", True), ("standard", True), ("high", True), ("HIGH", False), ("", False), ("max", False)])
 def test_strength_is_one_of_three(client, strength, good):
     answer = client.create(options={"strength": strength})

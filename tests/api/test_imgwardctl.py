@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+import pictures
 from client import Client
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -232,3 +233,11 @@ def test_two_migrators_at_once_do_it_once(stack, tmp_path):
     stack.sql("DELETE FROM schema_migrations WHERE version = 9999; DROP TABLE twins")
     assert [process.returncode for process in both] == [0, 0]
     assert said[0].startswith("migrate: 0 applied") and said[1].startswith("migrate: 1 applied")
+
+
+def test_a_picture_is_protected_at_standard_where_no_strength_is_given(stack, tmp_path):
+    before, after = tmp_path / "in.png", tmp_path / "out.png"
+    before.write_bytes(pictures.png(200, 150))
+    said = ctl(stack, "image", "protect", str(before), str(after))
+    assert said.returncode == 0 and ": standard, PSNR " in said.stdout, said
+    assert pictures.psnr(before.read_bytes(), after.read_bytes()) > 35

@@ -52,7 +52,7 @@ class Nonsense:
         return "POST", "/wtr-embed", self.body(files=self.files(watermarks=[{"text": self.some("t", 0.4)}]), orderName="n")
 
     def extract(self):
-        return "POST", "/wtr-extract", self.body(file={"fileName": self.some("a.jpg"), "includeOriginal": self.some(True),
+        return "POST", "/wtr-extract", self.body(includeOriginal=self.some(None, 0.1), originalFile=self.some(None, 0.1), file={"fileName": self.some("a.jpg"), "includeOriginal": self.some(True),
                                                        "originalFile": self.some({"fileName": self.some("o.png")})})
 
     def confirm(self):
