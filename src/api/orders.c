@@ -18,14 +18,14 @@ static enum iw_error path_id(struct request *request, int64_t *id)
     return context_fail(request->context, IW_ORDER_NOT_FOUND, NULL);
 }
 
-/* The texts of an order, file by file, and which of them were rendered. */
+/* The texts of an order, in the order of its files. */
 struct texts {
     struct order_text *items;
     size_t count;
-    size_t next;
+    size_t next; /* the first one that is not rendered with its file yet */
 };
 
-/* The texts of one file; the files come in the order of the texts. */
+/* The texts of the next file. */
 static void file_texts_render(struct render *render, struct texts *texts, int64_t file_id)
 {
     render_array_begin(render, "watermarks");

@@ -1,7 +1,7 @@
 """The client's specification, row by row and in its order: a test a row, with the words of the document and over HTTPS alone.
 
-The name of a test begins with the section that its row stands in.  What the document leaves open ("not shown") is tested with
-contract's sections in the other files; here stands only what the document says.
+The name of a test begins with the section that its row stands in.  What the document leaves open ("not shown") is
+tested in the other files.
 """
 import datetime
 import re
@@ -585,6 +585,15 @@ def test_3_failed(shelf, client):
     assert client.get(f"{BASE}/{shelf.failed['orderId']}/download").status == 400
 
 
+def test_3_expired(shelf, client, stack):
+    """Moves the clock for all orders that are there: what follows in this file takes other ones."""
+    order = shelf.complete["orderId"]
+    with stack.configured("test", "clock_offset_s", str(8 * DAY_S)):
+        assert client.wait(order, until=("expired",))["status"] == "expired"
+        assert client.get(f"{BASE}/{order}/download").status == 400
+    assert order in orders(client, status="expired", limit=100)
+
+
 def test_3_detected_undetected(shelf, client):
     assert shelf.detected["orderId"] in orders(client, status="detected", limit=100)
     assert shelf.undetected["orderId"] in orders(client, status="undetected", limit=100)
@@ -619,15 +628,13 @@ def test_3_refresh_issues_new_upload_urls(create, client, stack):
         assert ok(client.get(f"{BASE}/{created['orderId']}"))["status"] == "pending"
 
 
-def test_3_seven_days_after_creation_an_order_expires(shelf, client, stack):
-    """Moves the clock for all orders that are there: what follows in this file takes other ones."""
-    order = shelf.complete["orderId"]
+def test_3_seven_days_after_creation_an_order_expires(create, client, stack):
+    order = protected(client, create, ("a.jpg", pictures.jpeg(160, 120)))[1]["orderId"]
     with stack.configured("test", "clock_offset_s", str(7 * DAY_S - 600)):
         assert client.get(f"{BASE}/{order}/download").status == 200
     with stack.configured("test", "clock_offset_s", str(7 * DAY_S + 60)):
         assert client.wait(order, until=("expired",))["status"] == "expired"
         assert client.get(f"{BASE}/{order}/download").status == 400
-    assert order in orders(client, status="expired", limit=100)
 
 
 # ---- 4. Endpoints
