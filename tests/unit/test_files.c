@@ -1091,7 +1091,8 @@ static void test_zip64_only_where_it_is_needed(void)
     test_begin();
     text_init(&record, arena);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct zipformat_entry entry = {"n", rows[i].size, 7, -1000, rows[i].offset}; /* no time field */
+        const struct zipformat_entry entry = {"n", rows[i].size, 7, -1000,
+                                              rows[i].offset}; /* no time field */
         uint64_t size = (uint64_t)rows[i].size < most ? (uint64_t)rows[i].size : most;
         uint64_t offset = (uint64_t)rows[i].offset < most ? (uint64_t)rows[i].offset : most;
         text_clear(&record);
