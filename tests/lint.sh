@@ -71,7 +71,8 @@ rule_driver_headers() {
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
     included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
-    included_outside 'archive.*\.h' 'src/service/zip\.[ch]'
+    included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
+    included_outside 'zlib\.h' 'src/(service/zip|worker/codec[a-z_]*)\.[ch]'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
     included_outside 'seccomp\.h' 'src/worker/(seal|sandbox)[a-z_]*\.[ch]'
@@ -119,7 +120,7 @@ linked_to() {
 }
 
 rule_api_links() { linked_to imgward-api 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; }
-rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|archive'; }
+rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|utf8proc'; }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }
 rule_no_typedef_struct() { sources | code_lines | grep -E ':\s*typedef struct'; }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "service/filekey.h"
 #include "service/idempotency.h"
+#include "service/name.h"
 #include "service/presign.h"
 #include "service/queue.h"
 #include "store/jobs.h"
@@ -425,11 +426,8 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {
-    char *name = arena_printf(arena, "%s.zip", order_name);
-    for (char *at = name; *at != '\0'; at++)
-        if (strchr("/\\:*?\"<>|", *at) != NULL)
-            *at = '_';
-    return name;
+    const struct name_wish wish = {.name = arena_printf(arena, "%s.zip", order_name), .format = "zip"};
+    return name_one(arena, &wish);
 }
 
 static struct filekey upload_filekey(int64_t order_id, const struct order_file *file)

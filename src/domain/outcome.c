@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "domain/webhook.h"
-#include "service/zip.h"
+#include "service/name.h"
 #include "store/texts.h"
 
 /* What goes through the transaction; all but the first two is filled anew with every run of it. */
@@ -34,32 +34,35 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
 }
 
-/* "photo-2.jpg" for the second of several copies of "photo.jpg"; one copy keeps the name. */
-static const char *place_name(struct arena *arena, const struct closing_place *place)
+/* "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. */
+static struct name_wish result_wish(struct arena *arena, const char *file_name, int64_t copy, bool is_alone,
+                                    const char *format)
 {
-    const char *name = place->file_name, *dot = strrchr(name, '.');
-    if (place->copy_count < 2)
-        return name;
-    size_t length = dot != NULL ? (size_t)(dot - name) : strlen(name);
-    return arena_printf(arena, "%.*s-%lld%s", (int)length, name, (long long)place->copy, name + length);
+    const char *suffix = is_alone ? NULL : arena_printf(arena, "-%lld", (long long)copy);
+    return (struct name_wish){.name = file_name, .suffix = suffix, .format = format};
 }
 
-/* The name a result is given: its file's and copy's, unique among those that the order may have. */
-static enum iw_error result_name(struct context *context, struct db *db, const struct job *job,
-                                 const char **name)
+/*
+ * The names of an order's results, among all that the order may have had: a twin
+ * keeps its number when the first one failed.  The formats decide, too, and are
+ * known when the last file has ended: only then the names are unique.
+ */
+static enum iw_error names_settle(struct context *context, struct db *db, int64_t order_id)
 {
     struct closing_place *places;
-    unsigned count, own = 0;
-    enum iw_error error = closing_places(context, db, job->order_id, &places, &count);
+    unsigned count;
+    enum iw_error error = closing_places(context, db, order_id, &places, &count);
     if (error != IW_OK)
         return error;
-    while (own < count && (places[own].position != job->position || places[own].copy != job->copy))
-        own++;
-    struct zip_entry *entries = arena_array(context->arena, count + 1, sizeof *entries);
-    for (unsigned i = 0; i <= own && i < count; i++)
-        entries[i].name = place_name(context->arena, &places[i]);
-    *name = own < count ? zip_names(context->arena, entries, own + 1)[own] : job->file_name;
-    return IW_OK;
+    struct name_wish *wishes = arena_array(context->arena, count + 1, sizeof *wishes);
+    for (unsigned i = 0; i < count; i++)
+        wishes[i] = result_wish(context->arena, places[i].file_name, places[i].copy, places[i].copy_count < 2,
+                                places[i].format);
+    const char **names = name_list(context->arena, wishes, count);
+    for (unsigned i = 0; i < count && error == IW_OK; i++)
+        if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
+            error = closing_result_name(context, db, places[i].result_id, names[i]);
+    return error;
 }
 
 static enum iw_error usage_add(struct context *context, struct db *db, const struct record *record)
@@ -77,9 +80,10 @@ static enum iw_error result_write(struct context *context, struct db *db, struct
     result.order_id = job->order_id;
     result.file_id = job->file_id;
     result.copy = job->copy;
-    enum iw_error error = result_name(context, db, job, &result.name);
-    if (error == IW_OK)
-        error = closing_result_put(context, db, &result, record->now_ms);
+    const struct name_wish wish =
+        result_wish(context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    result.name = name_one(context->arena, &wish);
+    enum iw_error error = closing_result_put(context, db, &result, record->now_ms);
     if (error != IW_OK)
         return error;
     if (record->order.is_zero_copy) {
@@ -163,6 +167,10 @@ static enum iw_error files_done(struct context *context, struct db *db, struct r
         return order_end(context, db, record, record->order_event);
     if (order->result_count == 0)
         return order_end(context, db, record, ORDER_EVENT_FAIL);
+    bool is_alone = order->file_count == 1 && order->type == ORDER_ANTI_AI;
+    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(context, db, order->id);
+    if (error != IW_OK)
+        return error;
     if (order->result_count == 1 || order->is_zero_copy)
         return order_end(context, db, record, ORDER_EVENT_SUCCEED);
     record->effect.is_job_queued = true;

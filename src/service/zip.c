@@ -1,197 +1,166 @@
 #include "service/zip.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <archive.h>
-#include <archive_entry.h>
+#include <zlib.h>
 
 #include "base/crypto.h"
 #include "base/text.h"
+#include "service/name.h"
+#include "service/zipformat.h"
 
 enum { piece_bytes = 65536 };
 
-/* Where libarchive's bytes go.  The first error stays in the context. */
+/* Where the archive goes. */
 struct sink {
     struct context *context;
     struct storage_writer *writer;
     struct crypto_hash *hash;
     int64_t size_bytes;
-    bool is_given_up; /* what still comes is thrown away */
+    struct text record;  /* the one that is written next */
+    struct text central; /* the central headers so far */
 };
 
-/* ---- Names ---- */
-
-/* No separator, no control character, never empty, never a folder. */
-static char *name_clean(struct arena *arena, const char *given)
+static enum iw_error sink_put(struct sink *sink, const void *bytes, size_t size)
 {
-    char *name = arena_text(arena, given != NULL && given[0] != '\0' ? given : "file");
-    for (unsigned char *at = (unsigned char *)name; *at != '\0'; at++) {
-        bool is_c1 = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0;
-        if (is_c1)
-            at[0] = at[1] = '_';
-        else if (*at < 0x20 || *at == 0x7F || *at == '/' || *at == '\\')
-            *at = '_';
-    }
-    return strspn(name, ".") == strlen(name) ? arena_printf(arena, "_%s", name) : name;
+    enum iw_error error = storage_put_add(sink->writer, sink->context, bytes, size);
+    if (error != IW_OK)
+        return error;
+    crypto_hash_add(sink->hash, bytes, size);
+    sink->size_bytes += (int64_t)size;
+    return IW_OK;
 }
 
-/* A name that is given away, and the number that its next twin tries first: those below are taken. */
-struct taken {
-    const char *name; /* NULL: a free place */
-    unsigned next;
+/* ---- Results ---- */
+
+/* A result, open; its size and CRC-32 are known once it was read. */
+struct source {
+    int descriptor;
+    int64_t size_bytes;
+    uint32_t crc;
 };
 
-/* The place of a name, whatever its case, or the free one that it would get.  FNV-1a (Fowler, Noll, Vo). */
-static struct taken *taken_find(struct taken *table, size_t room, const char *name)
+static enum iw_error read_failed(struct context *context)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (const char *at = name; *at != '\0'; at++) {
-        bool is_upper = *at >= 'A' && *at <= 'Z';
-        hash = (hash ^ (unsigned char)(is_upper ? *at | 0x20 : *at)) * UINT64_C(1099511628211);
-    }
-    size_t place = (size_t)(hash ^ hash >> 32) & (room - 1);
-    while (table[place].name != NULL && !text_equal_nocase(table[place].name, name))
-        place = (place + 1) & (room - 1);
-    return &table[place];
+    context_cause(context, "read: %s", strerror(errno));
+    context->reason = "store_failed";
+    return context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be read.");
 }
 
-/* "name (2).png" of "name.png"; a dot at the start begins no extension. */
-static char *name_numbered(struct arena *arena, const char *name, unsigned number)
+/* Reads the source from its start to its end, for its size and CRC-32, into the hash or the sink. */
+static enum iw_error source_read(struct context *context, struct source *source, struct crypto_hash *hash,
+                                 struct sink *sink)
 {
-    const char *dot = strrchr(name, '.');
-    size_t length = dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name);
-    return arena_printf(arena, "%.*s (%u)%s", (int)length, name, number, name + length);
+    unsigned char piece[piece_bytes];
+    enum iw_error error = IW_OK;
+    source->size_bytes = 0;
+    source->crc = 0;
+    while (error == IW_OK) {
+        ssize_t count = pread(source->descriptor, piece, sizeof piece, (off_t)source->size_bytes);
+        if (count == 0)
+            break;
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return read_failed(context);
+        source->size_bytes += count;
+        source->crc = (uint32_t)crc32_z(source->crc, piece, (size_t)count);
+        if (hash != NULL)
+            crypto_hash_add(hash, piece, (size_t)count);
+        if (sink != NULL)
+            error = sink_put(sink, piece, (size_t)count);
+    }
+    return error;
 }
 
-const char **zip_names(struct arena *arena, const struct zip_entry *entries, size_t count)
+static enum iw_error source_changed(struct context *context, const struct zip_entry *entry)
 {
-    size_t room = 16;
-    while (room < 2 * count)
-        room *= 2;
-    struct taken *table = arena_array(arena, room, sizeof *table);
-    const char **names = arena_array(arena, count > 0 ? count : 1, sizeof *names);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = name_clean(arena, entries[i].name), *tried = name;
-        struct taken *first = taken_find(table, room, name), *place = first;
-        while (place->name != NULL) {
-            tried = name_numbered(arena, name, first->next++);
-            place = taken_find(table, room, tried);
-        }
-        *place = (struct taken){tried, 2};
-        names[i] = tried;
-    }
-    return names;
+    context_cause(context, "%s is not what was stored: its bytes changed",
+                  storage_key_text(context->arena, &entry->key));
+    context->reason = "result_changed";
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+/* The first reading: size and CRC-32, and the digest must be that of the row. */
+static enum iw_error source_measure(struct context *context, struct source *source,
+                                    const struct zip_entry *entry)
+{
+    uint8_t digest[sha256_bytes];
+    struct crypto_hash *hash = crypto_hash_begin();
+    enum iw_error error = source_read(context, source, hash, NULL);
+    crypto_hash_end(hash, digest);
+    if (error == IW_OK && memcmp(digest, entry->sha256, sizeof digest) != 0)
+        error = source_changed(context, entry);
+    return error;
+}
+
+/* The second reading: the bytes go out behind their header, and must be those of the first. */
+static enum iw_error source_copy(struct sink *sink, const struct source *measured,
+                                 const struct zip_entry *entry)
+{
+    struct source copied = *measured;
+    enum iw_error error = source_read(sink->context, &copied, NULL, sink);
+    bool is_same = copied.size_bytes == measured->size_bytes && copied.crc == measured->crc;
+    return error != IW_OK || is_same ? error : source_changed(sink->context, entry);
 }
 
 /* ---- The archive ---- */
 
-static la_ssize_t sink_write(struct archive *archive, void *user, const void *bytes, size_t size)
+static enum iw_error source_archive(struct sink *sink, struct source *source, const struct zip_entry *entry,
+                                    const char *name, int64_t time_ms)
 {
-    struct sink *sink = user;
-    if (sink->is_given_up)
-        return (la_ssize_t)size;
-    if (storage_put_add(sink->writer, sink->context, bytes, size) != IW_OK) {
-        archive_set_error(archive, EIO, "store");
-        return -1;
-    }
-    crypto_hash_add(sink->hash, bytes, size);
-    sink->size_bytes += (int64_t)size;
-    return (la_ssize_t)size;
-}
-
-/* The store's error when there is one (recorded first), otherwise ours with libarchive's words. */
-static enum iw_error archive_failed(struct context *context, struct archive *archive)
-{
-    if (context->error != IW_OK)
-        return context->error;
-    enum iw_error error = context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
-    context->reason = "zip_failed";
-    context_cause(context, "libarchive: %s", archive_error_string(archive));
-    return error;
-}
-
-static enum iw_error bytes_copy(struct context *context, struct archive *archive, int descriptor)
-{
-    char piece[piece_bytes];
-    for (;;) {
-        ssize_t count = read(descriptor, piece, sizeof piece);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count == 0)
-            return IW_OK;
-        if (count < 0) {
-            context_cause(context, "read: %s", strerror(errno));
-            context->reason = "store_failed";
-            return context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be read.");
-        }
-        if (archive_write_data(archive, piece, (size_t)count) != count)
-            return archive_failed(context, archive);
-    }
-}
-
-static enum iw_error header_write(struct context *context, struct archive *archive, const char *name,
-                                  int64_t size_bytes, int64_t time_ms)
-{
-    struct archive_entry *entry = archive_entry_new2(archive);
-    if (entry == NULL)
-        return archive_failed(context, archive);
-    archive_entry_set_pathname_utf8(entry, name);
-    archive_entry_set_size(entry, size_bytes);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_mtime(entry, (time_t)(time_ms / 1000), 0);
-    int result = archive_write_header(archive, entry);
-    archive_entry_free(entry);
-    return result == ARCHIVE_OK ? IW_OK : archive_failed(context, archive);
-}
-
-static enum iw_error entry_write(struct storage *storage, struct context *context, struct archive *archive,
-                                 const char *name, const struct storage_key *key, int64_t time_ms)
-{
-    int descriptor;
-    struct storage_facts facts;
-    enum iw_error error = storage_get(storage, context, key, &descriptor, &facts);
+    enum iw_error error = source_measure(sink->context, source, entry);
     if (error != IW_OK)
         return error;
-    error = header_write(context, archive, name, facts.size_bytes, time_ms);
-    if (error == IW_OK)
-        error = bytes_copy(context, archive, descriptor);
-    close(descriptor);
-    if (error == IW_OK && archive_write_finish_entry(archive) != ARCHIVE_OK)
-        error = archive_failed(context, archive);
+    const struct zipformat_entry header = {.name = name,
+                                           .size_bytes = source->size_bytes,
+                                           .crc = source->crc,
+                                           .time_ms = time_ms,
+                                           .offset_bytes = sink->size_bytes};
+    text_clear(&sink->record);
+    zipformat_local(&sink->record, &header);
+    zipformat_central(&sink->central, &header);
+    error = sink_put(sink, sink->record.data, sink->record.length);
+    return error == IW_OK ? source_copy(sink, source, entry) : error;
+}
+
+static enum iw_error entry_archive(struct storage *storage, struct sink *sink, const struct zip_entry *entry,
+                                   const char *name, int64_t time_ms)
+{
+    struct source source;
+    enum iw_error error = storage_get(storage, sink->context, &entry->key, &source.descriptor, NULL);
+    if (error != IW_OK)
+        return error;
+    error = source_archive(sink, &source, entry, name, time_ms);
+    close(source.descriptor);
     return error;
 }
 
-/* Opens the format onto the sink; false leaves the reason in the archive. */
-static bool archive_begin(struct archive *archive, struct sink *sink)
+static enum iw_error end_archive(struct sink *sink, size_t count)
 {
-    return archive_write_set_format_zip(archive) == ARCHIVE_OK &&
-           archive_write_set_options(archive, "zip:compression=store,zip:hdrcharset=UTF-8") == ARCHIVE_OK &&
-           archive_write_set_bytes_per_block(archive, piece_bytes) == ARCHIVE_OK &&
-           archive_write_set_bytes_in_last_block(archive, 1) == ARCHIVE_OK &&
-           archive_write_open(archive, sink, NULL, sink_write, NULL) == ARCHIVE_OK;
+    text_clear(&sink->record);
+    zipformat_end(&sink->record, count, sink->size_bytes, (int64_t)sink->central.length);
+    enum iw_error error = sink_put(sink, sink->central.data, sink->central.length);
+    return error == IW_OK ? sink_put(sink, sink->record.data, sink->record.length) : error;
 }
 
 static enum iw_error archive_fill(struct storage *storage, struct sink *sink, const struct zip_entry *entries,
                                   size_t count, int64_t time_ms)
 {
-    struct context *context = sink->context;
-    const char **names = zip_names(context->arena, entries, count);
-    struct archive *archive = archive_write_new();
-    if (archive == NULL)
-        return context_fail(context, IW_NO_MEMORY, NULL);
-    enum iw_error error = archive_begin(archive, sink) ? IW_OK : archive_failed(context, archive);
+    struct arena *arena = sink->context->arena;
+    struct name_wish *wishes = arena_array(arena, count + 1, sizeof *wishes);
+    for (size_t i = 0; i < count; i++)
+        wishes[i] = (struct name_wish){.name = entries[i].name, .format = entries[i].format};
+    const char **names = name_list(arena, wishes, count);
+    enum iw_error error = IW_OK;
+    text_init(&sink->record, arena);
+    text_init(&sink->central, arena);
     for (size_t i = 0; i < count && error == IW_OK; i++)
-        error = entry_write(storage, context, archive, names[i], &entries[i].key, time_ms);
-    if (error == IW_OK && archive_write_close(archive) != ARCHIVE_OK)
-        error = archive_failed(context, archive);
-    /* Freeing an unfinished archive writes its end. */
-    sink->is_given_up = error != IW_OK;
-    archive_write_free(archive);
-    return error;
+        error = entry_archive(storage, sink, &entries[i], names[i], time_ms);
+    return error == IW_OK ? end_archive(sink, count) : error;
 }
 
 enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_entry *entries,

@@ -124,6 +124,12 @@ enum iw_error closing_result_put(struct context *context, struct db *db, const s
         values, 11, NULL);
 }
 
+enum iw_error closing_result_name(struct context *context, struct db *db, int64_t result_id, const char *name)
+{
+    const struct db_value values[] = {db_text(name), db_integer(result_id)};
+    return db_run(context, db, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
+}
+
 static void result_take(const struct db_rows *rows, size_t row, struct closing_result *result)
 {
     const struct db_value *digest = db_at(rows, row, 7);
@@ -272,12 +278,14 @@ enum iw_error closing_places(struct context *context, struct db *db, int64_t ord
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(context, db,
-               "SELECT f.position, COALESCE(w.copy, 0), f.name, COUNT(w.copy) OVER (PARTITION BY f.position) "
-               "FROM files f LEFT JOIN order_watermarks w ON w.order_id = f.order_id AND w.file_position = "
-               "f.position WHERE f.order_id = ? AND f.role = 'main' ORDER BY f.position, w.copy",
-               values, 1, &rows);
+    enum iw_error error = db_run(
+        context, db,
+        "SELECT f.position, COALESCE(w.copy, 0), f.name, COUNT(w.copy) OVER (PARTITION BY f.position), "
+        "COALESCE(r.format, f.format), r.id, r.name FROM files f LEFT JOIN order_watermarks w ON "
+        "w.order_id = f.order_id AND w.file_position = f.position LEFT JOIN results r ON r.file_id = "
+        "f.id AND r.copy = COALESCE(w.copy, 0) WHERE f.order_id = ? AND f.role = 'main' ORDER BY "
+        "f.position, w.copy",
+        values, 1, &rows);
     if (error != IW_OK)
         return error;
     *places = arena_array(context->arena, rows.count + 1, sizeof **places);
@@ -286,7 +294,10 @@ enum iw_error closing_places(struct context *context, struct db *db, int64_t ord
         (*places)[i] = (struct closing_place){.position = db_integer_of(db_at(&rows, i, 0)),
                                               .copy = db_integer_of(db_at(&rows, i, 1)),
                                               .file_name = db_text_of(db_at(&rows, i, 2)),
-                                              .copy_count = db_integer_of(db_at(&rows, i, 3))};
+                                              .copy_count = db_integer_of(db_at(&rows, i, 3)),
+                                              .format = db_text_of(db_at(&rows, i, 4)),
+                                              .result_id = db_integer_of(db_at(&rows, i, 5)),
+                                              .result_name = db_text_of(db_at(&rows, i, 6))};
     return IW_OK;
 }
 

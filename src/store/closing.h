@@ -77,6 +77,10 @@ enum iw_error closing_thumbnail_digest(struct context *context, struct db *db, i
 enum iw_error closing_result_put(struct context *context, struct db *db, const struct closing_result *result,
                                  int64_t now_ms) IW_MUST_USE;
 
+/* Gives a result another name. */
+enum iw_error closing_result_name(struct context *context, struct db *db, int64_t result_id,
+                                  const char *name) IW_MUST_USE;
+
 /* The results of an order in the order of its files; the array is the arena's. */
 enum iw_error closing_results(struct context *context, struct db *db, int64_t order_id,
                               struct closing_result **results, unsigned *count) IW_MUST_USE;
@@ -117,7 +121,10 @@ struct closing_place {
     int64_t position;
     int64_t copy;
     const char *file_name;
-    int64_t copy_count; /* of its file */
+    int64_t copy_count;      /* of its file */
+    const char *format;      /* of the result, else of the input; NULL: neither is there */
+    int64_t result_id;       /* 0: there is no result */
+    const char *result_name; /* valid when there is one */
 };
 
 /* All results that an order may have, by file and copy; the array is the arena's. */

@@ -87,6 +87,8 @@ static enum iw_error entries_read(struct worker *worker, struct task *task, stru
     *entries = arena_array(task->arena, *count + 1, sizeof **entries);
     for (unsigned i = 0; i < *count; i++) {
         (*entries)[i].name = results[i].name;
+        (*entries)[i].format = results[i].format;
+        memcpy((*entries)[i].sha256, results[i].digest, sizeof(*entries)[i].sha256);
         if (!storage_key_read(results[i].store_key, &(*entries)[i].key))
             return context_fail(&task->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }

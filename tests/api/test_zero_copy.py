@@ -50,9 +50,10 @@ def nothing_is_left(stack, order):
 
 
 def test_each_result_is_put_to_its_own_target_with_its_content_type(client, stack, places):
+    """The type is that of the bytes, whatever the names say."""
     places.gives["/good.png"] = pictures.png(200, 200)
     created = client.create(
-        [{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}, {"fileName": "b.png", "imageUrl": places.url("/good.png")}],
+        [{"fileName": "a.png", "imageUrl": places.url("/good.jpg")}, {"fileName": "b.jpg", "imageUrl": places.url("/good.png")}],
         kind="anti-ai/with-urls", mode={"zeroCopy": True},
         outputTargets=[{"fileKey": "k", "url": places.url(path), "presignedUrlExpiresAt": later()} for path in ("/out/a?s=1", "/out/b")])
     order = client.wait(created.data["orderId"])

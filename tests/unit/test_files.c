@@ -1,8 +1,7 @@
-/* File keys, presigned URLs, the file store with faults injected, what comes in, archives. */
+/* File keys, presigned URLs, the file store with faults injected, what comes in, names, archives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +9,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <archive.h>
-#include <archive_entry.h>
+#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/text.h"
 #include "service/intake.h"
+#include "service/name.h"
 #include "service/presign.h"
 #include "service/storage.h"
 #include "service/zip.h"
+#include "service/zipformat.h"
 #include "runner.h"
 
 static struct arena *arena;
@@ -756,141 +757,430 @@ static void test_intake_refuses(void)
     test_end();
 }
 
-/* ---- Archives ---- */
+/* ---- Names ---- */
 
-static void test_zip_names(void)
+static const char *name_of(const char *name, const char *suffix, const char *format)
 {
-    static const struct zip_entry entries[] = {{"a.jpg", {0}},
-                                               {"A.JPG", {0}},
-                                               {"a.jpg", {0}},
-                                               {"a (2).jpg", {0}},
-                                               {"../../etc/passwd", {0}},
-                                               {"x\\y\n\x7f.png", {0}},
-                                               {"..", {0}},
-                                               {"", {0}},
-                                               {".hidden", {0}},
-                                               {".hidden", {0}},
-                                               {"no-ending", {0}},
-                                               {"no-ending", {0}},
-                                               {"gr\xc3\xb6\xc3\x9f"
-                                                "e.webp",
-                                                {0}},
-                                               {"\xc2\x85.png", {0}}};
-    static const char *const wanted[] = {"a.jpg",
-                                         "A (2).JPG",
-                                         "a (3).jpg",
-                                         "a (2) (2).jpg",
-                                         ".._.._etc_passwd",
-                                         "x_y__.png",
-                                         "_..",
-                                         "file",
-                                         ".hidden",
-                                         ".hidden (2)",
-                                         "no-ending",
-                                         "no-ending (2)",
-                                         "gr\xc3\xb6\xc3\x9f"
-                                         "e.webp",
-                                         "__.png"};
-    enum { count = sizeof entries / sizeof entries[0] };
-    test_begin();
-    const char **names = zip_names(arena, entries, count);
-    for (size_t i = 0; i < count; i++)
-        CU_ASSERT_STRING_EQUAL(names[i], wanted[i]);
-    test_end();
+    const struct name_wish wish = {.name = name, .suffix = suffix, .format = format};
+    return name_one(arena, &wish);
 }
 
-/* As many as an order may have results: a hundred twins, each in ten copies; an arena of the usual bound must
- * do. */
-static void test_zip_names_of_many_twins(void)
+static void test_names_are_safe(void)
 {
-    enum { copies = 10, count = 1000 };
-    static struct zip_entry entries[count];
-    char stem[252];
+    static const struct {
+        const char *given;
+        const char *format;
+        const char *wanted;
+    } rows[] = {
+        {"a.jpg", "jpeg", "a.jpg"},
+        /* The format of the bytes decides; the client's spelling of it stays. */
+        {"a.JPEG", "jpeg", "a.JPEG"},
+        {"a.jpg", "png", "a.png"},
+        {"A.PNG", "jpeg", "A.jpg"},
+        {"a.webp", "png", "a.png"},
+        {"a.jpg", NULL, "a.jpg"},
+        {"holiday.2024", "webp", "holiday.2024.webp"},
+        {"none", "png", "none.png"},
+        {".jpg", "jpeg", ".jpg.jpg"},
+        {"order.jpg.zip", "zip", "order.jpg.zip"},
+        /* Windows */
+        {"what: ever?.jpg", "jpeg", "what_ ever_.jpg"},
+        {"x<y>|\"z\"*.jpg", "jpeg", "x_y___z__.jpg"},
+        {"../../etc/passwd.png", "png", ".._.._etc_passwd.png"},
+        {"x\\y\n\x7f.png", "png", "x_y__.png"},
+        {"CON.jpg", "jpeg", "_CON.jpg"},
+        {"con.tar.jpg", "jpeg", "_con.tar.jpg"},
+        {"Nul .png", "png", "_Nul .png"},
+        {"COM1.jpg", "png", "_COM1.png"},
+        {"lpt\u00B3.webp", "webp", "_lpt\u00B3.webp"},
+        {"CONIN$.jpg", "jpeg", "_CONIN$.jpg"},
+        {"console.jpg", "jpeg", "console.jpg"},
+        {"COM10.jpg", "jpeg", "COM10.jpg"},
+        {"end. .", NULL, "end"},
+        {"end.jpg.", "jpeg", "end.jpg..jpg"},
+        /* Nothing is left, or nothing was there. */
+        {"..", NULL, "file"},
+        {"", "png", "file.png"},
+        {NULL, "png", "file.png"},
+        {"\u202E\u2066", "jpeg", "file.jpg"},
+        /* Other order than shown: removed.  Controls and ends of lines: replaced.  Joiners: kept. */
+        {"photo\u202Egpj.exe\u2069\u200F.jpg", "jpeg", "photogpj.exe.jpg"},
+        {"\u202ECON.jpg", "jpeg", "_CON.jpg"},
+        {"a\xC2\x85"
+         "b\u2028c\u2029.png",
+         "png", "a_b_c_.png"},
+        {"\U0001F469\u200D\U0001F680.png", "png", "\U0001F469\u200D\U0001F680.png"},
+        {"\xFF\xC3.png", "png", "__.png"},
+        {"gr\u00F6\u00DFe.webp", "webp", "gr\u00F6\u00DFe.webp"},
+        {"-rf.jpg", "jpeg", "-rf.jpg"},
+        {".hidden.jpg", "jpeg", ".hidden.jpg"},
+    };
     test_begin();
-    memset(stem, 'x', 246);
-    stem[246] = '\0';
-    for (int i = 0; i < count; i++)
-        entries[i].name = arena_printf(arena, "%s-%d.%s", stem, i % copies + 1, i % 3 == 0 ? "png" : "PNG");
-    for (int again = 0; again < 40; again++) {
-        const char **names = zip_names(arena, entries, count);
-        for (int i = 0; i < count && again == 0; i++) {
-            const char *wanted = arena_printf(arena, "%s-%d (%d).%s", stem, i % copies + 1, i / copies + 1,
-                                              i % 3 == 0 ? "png" : "PNG");
-            CU_ASSERT_STRING_EQUAL(names[i], i < copies ? entries[i].name : wanted);
-        }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *name = name_of(rows[i].given, NULL, rows[i].format);
+        CU_ASSERT_STRING_EQUAL(name, rows[i].wanted);
+        CU_ASSERT_STRING_EQUAL(name_of(name, NULL, rows[i].format), name);
     }
     test_end();
 }
 
-static void entry_expect(struct archive *archive, const char *name, const char *bytes, size_t size)
+/* A text of count bytes and what follows. */
+static const char *repeated(const char *piece, size_t count, const char *end)
 {
-    struct archive_entry *entry;
-    char *copy = malloc(size + 1);
-    CU_ASSERT_EQUAL_FATAL(archive_read_next_header(archive, &entry), ARCHIVE_OK);
-    CU_ASSERT_STRING_EQUAL(archive_entry_pathname_utf8(entry), name);
-    CU_ASSERT_EQUAL(archive_entry_mtime(entry), 1700000000);
-    CU_ASSERT_EQUAL(archive_read_data(archive, copy, size + 1), (la_ssize_t)size);
-    CU_ASSERT_EQUAL(memcmp(copy, bytes, size), 0);
-    free(copy);
+    struct text text;
+    text_init(&text, arena);
+    while (text.length + strlen(piece) <= count)
+        text_add_string(&text, piece);
+    text_add_string(&text, end);
+    return text.data;
 }
 
-static void test_zip_reads_back(void)
+static void test_names_are_cut_between_characters(void)
 {
-    enum { big_bytes = 3000000 };
-    static const struct zip_entry entries[] = {{"gr\xc3\xb6\xc3\x9f"
-                                                "e.jpg",
-                                                {STORAGE_RESULT, 7, 1, 1, 0}},
-                                               {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}},
-                                               {"b.png", {STORAGE_RESULT, 7, 3, 1, 0}}};
+    test_begin();
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), NULL, "jpeg"), repeated("n", 251, ".jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), "-10", "jpeg"), repeated("n", 248, "-10.jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), NULL, "webp"), repeated("n", 250, ".webp"));
+    /* Code points of two and four bytes, a letter with its accent, a family of joined people. */
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("\u00E9", 250, ".jpg"), "-1", "jpeg"),
+                           repeated("\u00E9", 248, "-1.jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("\U0001F680", 248, ".jpg"), "-1000", "jpeg"),
+                           repeated("\U0001F680", 244, "-1000.jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("e\u0301", 251, ".jpg"), "-1", "jpeg"),
+                           repeated("e\u0301", 249, "-1.jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated("\U0001F469\u200D\U0001F680", 251, ".jpg"), "-1", "jpeg"),
+                           repeated("\U0001F469\u200D\U0001F680", 242, "-1.jpg"));
+    /* One character longer than a name: between its code points. */
+    const char *tower = arena_printf(arena, "a%s", repeated("\u0301", 250, ".jpg"));
+    CU_ASSERT_STRING_EQUAL(name_of(tower, "-1", "jpeg"),
+                           arena_printf(arena, "a%s", repeated("\u0301", 248, "-1.jpg")));
+    CU_ASSERT_STRING_EQUAL(name_of(repeated(" ", 300, "x"), NULL, NULL), "");
+    test_end();
+}
+
+static void names_expect(const char *const *given, const char *const *wanted, size_t count)
+{
+    struct name_wish *wishes = arena_array(arena, count, sizeof *wishes);
+    for (size_t i = 0; i < count; i++)
+        wishes[i] = (struct name_wish){.name = given[i], .format = "jpeg"};
+    const char **names = name_list(arena, wishes, count);
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_STRING_EQUAL(names[i], wanted[i]);
+        wishes[i].name = names[i];
+    }
+    const char **again = name_list(arena, wishes, count);
+    for (size_t i = 0; i < count; i++)
+        CU_ASSERT_STRING_EQUAL(again[i], names[i]);
+}
+
+static void test_twins_differ_on_every_file_system(void)
+{
+    static const char *const given[] = {
+        "a.jpg",
+        "A.JPG",
+        "a.jpg",
+        "a (2).jpg",
+        "\u00E9.jpg",
+        "e\u0301.jpg",
+        "\u00C9.jpg",
+        "stra\u00DFe.jpg",
+        "STRASSE.jpg",
+        "\u03C3.jpg",
+        "\u03C2.jpg",
+        "\u212Ab.jpg",
+        "kB.jpg",
+        "so\u00ADft.jpg",
+        "soft.jpg",
+        "\u1E9B\u0323.jpg",
+        "\u017F\u0323\u0307.jpg",
+        "a?.jpg",
+        "a*.jpg",
+        "con.jpg",
+        "_CON.jpg",
+        "x.png",
+        "x.jpg",
+        "\u202Ex.webp",
+    };
+    static const char *const wanted[] = {
+        "a.jpg",
+        "A (2).JPG",
+        "a (3).jpg",
+        "a (2) (2).jpg",
+        "\u00E9.jpg",
+        "e\u0301 (2).jpg",
+        "\u00C9 (3).jpg",
+        "stra\u00DFe.jpg",
+        "STRASSE (2).jpg",
+        "\u03C3.jpg",
+        "\u03C2 (2).jpg",
+        "\u212Ab.jpg",
+        "kB (2).jpg",
+        "so\u00ADft.jpg",
+        "soft (2).jpg",
+        "\u1E9B\u0323.jpg",
+        "\u017F\u0323\u0307 (2).jpg",
+        "a_.jpg",
+        "a_ (2).jpg",
+        "_con.jpg",
+        "_CON (2).jpg",
+        "x.jpg",
+        "x (2).jpg",
+        "x (3).jpg",
+    };
+    test_begin();
+    names_expect(given, wanted, sizeof given / sizeof given[0]);
+    const char *long_name = repeated("n", 251, ".jpg");
+    const char *const twins[] = {long_name, long_name, repeated("n", 247, " (2).jpg")};
+    const char *const told[] = {long_name, repeated("n", 247, " (2).jpg"), repeated("n", 247, " (3).jpg")};
+    names_expect(twins, told, 3);
+    test_end();
+}
+
+/* As many as an order may have results, each as long as a name may be: a hundred twins in ten copies. */
+static void test_names_of_many_twins(void)
+{
+    enum { copies = 10, count = 1000 };
+    static struct name_wish wishes[count];
+    test_begin();
+    for (int i = 0; i < count; i++)
+        wishes[i] = (struct name_wish){.name = repeated("x", 250, i % 3 == 0 ? ".png" : ".PNG"),
+                                       .suffix = arena_printf(arena, "-%d", i % copies + 1),
+                                       .format = "png"};
+    const char **names = name_list(arena, wishes, count);
+    for (int i = 0; i < count; i++) {
+        char end[32];
+        const char *extension = i % 3 == 0 ? ".png" : ".PNG";
+        if (i < copies)
+            snprintf(end, sizeof end, "-%d%s", i + 1, extension);
+        else
+            snprintf(end, sizeof end, "-%d (%d)%s", i % copies + 1, i / copies + 1, extension);
+        CU_ASSERT_STRING_EQUAL(names[i], repeated("x", name_bytes_max - strlen(end), end));
+    }
+    test_end();
+}
+
+/* ---- Archives ---- */
+
+/* A little-endian number of the archive, by APPNOTE.TXT. */
+static uint64_t number_at(const char *bytes, unsigned size)
+{
+    uint64_t number = 0;
+    for (unsigned i = 0; i < size; i++)
+        number |= (uint64_t)(unsigned char)bytes[i] << 8 * i;
+    return number;
+}
+
+/* Checks a local header by what is in it, its CRC included; the bytes that header and entry take. */
+static size_t local_expect(const char *at, const char *name, const char *bytes, size_t size)
+{
+    size_t name_size = number_at(at + 26, 2), extra_size = number_at(at + 28, 2);
+    CU_ASSERT_EQUAL(memcmp(at, "PK\3\4", 4), 0);
+    CU_ASSERT_EQUAL(number_at(at + 4, 2), 10);
+    CU_ASSERT_EQUAL(number_at(at + 6, 2), 1 << 11); /* UTF-8, and no data descriptor */
+    CU_ASSERT_EQUAL(number_at(at + 8, 2), 0);
+    CU_ASSERT_EQUAL(number_at(at + 10, 4),
+                    (uint32_t)(43 << 9 | 11 << 5 | 14) << 16 | 22 << 11 | 13 << 5 | 10);
+    CU_ASSERT_EQUAL(number_at(at + 14, 4), crc32_z(0, (const unsigned char *)bytes, size));
+    CU_ASSERT_EQUAL(number_at(at + 18, 4), size);
+    CU_ASSERT_EQUAL(number_at(at + 22, 4), size);
+    CU_ASSERT_EQUAL_FATAL(name_size, strlen(name));
+    CU_ASSERT_EQUAL(memcmp(at + 30, name, name_size), 0);
+    CU_ASSERT_EQUAL(extra_size, 9);
+    CU_ASSERT_EQUAL(number_at(at + 30 + name_size + 5, 4), 1700000000);
+    CU_ASSERT_EQUAL(memcmp(at + 30 + name_size + extra_size, bytes, size), 0);
+    return 30 + name_size + extra_size + size;
+}
+
+/* A central header must say what the local one at offset says; the bytes that it takes. */
+static size_t central_expect(const char *at, const char *archive, uint64_t offset)
+{
+    const char *local = archive + offset;
+    size_t name_size = number_at(at + 28, 2), extra_size = number_at(at + 30, 2);
+    CU_ASSERT_EQUAL(memcmp(at, "PK\1\2", 4), 0);
+    CU_ASSERT_EQUAL(number_at(at + 4, 2), 3 << 8 | 45);
+    CU_ASSERT_EQUAL(memcmp(at + 6, local + 4, 26), 0); /* version to length of extra fields */
+    CU_ASSERT_EQUAL(number_at(at + 32, 6), 0);
+    CU_ASSERT_EQUAL(number_at(at + 38, 4), (uint64_t)0100644 << 16);
+    CU_ASSERT_EQUAL(number_at(at + 42, 4), offset);
+    CU_ASSERT_EQUAL(memcmp(at + 46, local + 30, name_size + extra_size), 0);
+    return 46 + name_size + extra_size;
+}
+
+static struct zip_entry zip_entry_of(const char *name, const char *format, int64_t number, const void *bytes,
+                                     size_t size)
+{
+    struct zip_entry entry = {name, format, {STORAGE_RESULT, 7, number, 1, 0}, {0}};
+    crypto_sha256(bytes, size, entry.sha256);
+    return entry;
+}
+
+static char *archive_read(struct storage *storage, const struct storage_key *key, int64_t size)
+{
+    int descriptor;
+    struct storage_facts facts;
+    char *whole = malloc((size_t)size);
+    CU_ASSERT_EQUAL_FATAL(storage_get(storage, &context, key, &descriptor, &facts), IW_OK);
+    CU_ASSERT_EQUAL(facts.size_bytes, size);
+    CU_ASSERT_EQUAL(pread(descriptor, whole, (size_t)size, 0), size);
+    close(descriptor);
+    return whole;
+}
+
+static void test_zip_is_what_the_format_says(void)
+{
+    enum { big_bytes = 3000000, count = 3 };
     const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
+    static const char *const names[count] = {"gr\u00F6\u00DFe.jpg", "b.png", "b (2).png"};
+    size_t offsets[count], at = 0;
     struct zip_facts made, again;
     uint8_t digest[32];
-    int descriptor;
     test_begin();
     char *big = malloc(big_bytes);
     for (size_t i = 0; i < big_bytes; i++)
         big[i] = (char)(i * 2654435761u >> 13);
+    const struct zip_entry entries[count] = {zip_entry_of("gr\u00F6\u00DFe.jpg", "jpeg", 1, big, big_bytes),
+                                             zip_entry_of("b.png", "png", 2, "two", 3),
+                                             zip_entry_of("b.jpg", "png", 3, "", 0)};
+    const char *const bytes[count] = {big, "two", ""};
+    const size_t sizes[count] = {big_bytes, 3, 0};
     struct storage *storage = store_of();
-    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, big, big_bytes), IW_OK);
-    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
-    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[2].key, "", 0), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &made), IW_OK);
-    CU_ASSERT(made.size_bytes > big_bytes && made.size_bytes < big_bytes + 1000); /* stored, not deflated */
-    struct storage_facts facts;
-    CU_ASSERT_EQUAL_FATAL(storage_get(storage, &context, &key, &descriptor, &facts), IW_OK);
-    CU_ASSERT_EQUAL(facts.size_bytes, made.size_bytes);
-    char *whole = malloc((size_t)made.size_bytes);
-    CU_ASSERT_EQUAL(pread(descriptor, whole, (size_t)made.size_bytes, 0), made.size_bytes);
+    for (int i = 0; i < count; i++)
+        CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[i].key, bytes[i], sizes[i]), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(zip_build(storage, &context, entries, count, 1700000000123, &key, &made), IW_OK);
+    char *whole = archive_read(storage, &key, made.size_bytes);
     crypto_sha256(whole, (size_t)made.size_bytes, digest);
-    CU_ASSERT(memcmp(digest, made.sha256, sizeof digest) == 0);
+    CU_ASSERT_EQUAL(memcmp(digest, made.sha256, sizeof digest), 0);
+    for (int i = 0; i < count; i++) {
+        offsets[i] = at;
+        at += local_expect(whole + at, names[i], bytes[i], sizes[i]);
+    }
+    size_t central = at;
+    for (int i = 0; i < count; i++)
+        at += central_expect(whole + at, whole, offsets[i]);
+    CU_ASSERT_EQUAL(memcmp(whole + at, "PK\5\6\0\0\0\0\3\0\3\0", 12), 0);
+    CU_ASSERT_EQUAL(number_at(whole + at + 12, 4), at - central);
+    CU_ASSERT_EQUAL(number_at(whole + at + 16, 4), central);
+    CU_ASSERT_EQUAL(number_at(whole + at + 20, 2), 0);
+    CU_ASSERT_EQUAL(made.size_bytes, (int64_t)at + 22);
     free(whole);
-    struct archive *archive = archive_read_new();
-    archive_read_support_format_zip_seekable(archive);
-    archive_read_set_options(archive, "hdrcharset=UTF-8");
-    CU_ASSERT_EQUAL_FATAL(archive_read_open_fd(archive, descriptor, 65536), ARCHIVE_OK);
-    entry_expect(archive,
-                 "gr\xc3\xb6\xc3\x9f"
-                 "e.jpg",
-                 big, big_bytes);
-    entry_expect(archive, "b.png", "two", 3);
-    entry_expect(archive, "b (2).png", "", 0);
-    struct archive_entry *none;
-    CU_ASSERT_EQUAL(archive_read_next_header(archive, &none), ARCHIVE_EOF);
-    archive_read_free(archive);
-    close(descriptor);
-    /* The same order again gives the same bytes under the same key. */
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 3, 1700000000123, &key, &again), IW_OK);
-    CU_ASSERT_EQUAL(again.size_bytes, made.size_bytes);
-    CU_ASSERT(memcmp(again.sha256, made.sha256, sizeof made.sha256) == 0);
-    storage_close(storage);
     free(big);
+    /* The same order again gives the same bytes. */
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, count, 1700000000123, &key, &again), IW_OK);
+    CU_ASSERT_EQUAL(memcmp(&again, &made, sizeof made), 0);
+    storage_close(storage);
+    test_end();
+}
+
+/* ZIP64 stands where a number needs it, and only there. */
+static void test_zip64_only_where_it_is_needed(void)
+{
+    static const struct {
+        int64_t size, offset;
+        unsigned version;
+        const char *local, *central; /* the ZIP64 fields */
+    } rows[] = {
+        {0xFFFFFFFE, 0xFFFFFFFE, 10, "", ""},
+        {0xFFFFFFFF, 1, 45, "\1\0\x10\0\xFF\xFF\xFF\xFF\0\0\0\0\xFF\xFF\xFF\xFF\0\0\0\0",
+         "\1\0\x10\0\xFF\xFF\xFF\xFF\0\0\0\0\xFF\xFF\xFF\xFF\0\0\0\0"},
+        {5, 0x123456789A, 45, "", "\1\0\x08\0\x9A\x78\x56\x34\x12\0\0\0"},
+        {0x100000001, 0x100000002, 45, "\1\0\x10\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0",
+         "\1\0\x18\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\2\0\0\0\1\0\0\0"},
+    };
+    static const uint64_t most = UINT32_MAX;
+    struct text record;
+    test_begin();
+    text_init(&record, arena);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct zipformat_entry entry = {"n", rows[i].size, 7, -1000,
+                                              rows[i].offset}; /* no time field */
+        uint64_t size = (uint64_t)rows[i].size < most ? (uint64_t)rows[i].size : most;
+        uint64_t offset = (uint64_t)rows[i].offset < most ? (uint64_t)rows[i].offset : most;
+        text_clear(&record);
+        zipformat_local(&record, &entry);
+        size_t extra = number_at(record.data + 28, 2);
+        CU_ASSERT_EQUAL(number_at(record.data + 4, 2), rows[i].version);
+        CU_ASSERT_EQUAL(number_at(record.data + 18, 4), size);
+        CU_ASSERT_EQUAL(number_at(record.data + 22, 4), size);
+        CU_ASSERT_EQUAL(record.length, 31 + extra);
+        CU_ASSERT_EQUAL(extra, rows[i].local[0] == '\0' ? 0 : 4 + number_at(rows[i].local + 2, 2));
+        CU_ASSERT_EQUAL(memcmp(record.data + 31, rows[i].local, extra), 0);
+        text_clear(&record);
+        zipformat_central(&record, &entry);
+        extra = number_at(record.data + 30, 2);
+        CU_ASSERT_EQUAL(number_at(record.data + 6, 2), rows[i].version);
+        CU_ASSERT_EQUAL(number_at(record.data + 20, 4), size);
+        CU_ASSERT_EQUAL(number_at(record.data + 42, 4), offset);
+        CU_ASSERT_EQUAL(extra, rows[i].central[0] == '\0' ? 0 : 4 + number_at(rows[i].central + 2, 2));
+        CU_ASSERT_EQUAL(memcmp(record.data + 47, rows[i].central, extra), 0);
+    }
+    test_end();
+}
+
+static void test_the_end_of_a_large_archive(void)
+{
+    static const struct {
+        uint64_t count;
+        int64_t offset, size;
+        bool is_zip64;
+    } rows[] = {{0, 0, 0, false},
+                {65534, 0xFFFFFFFE, 0xFFFFFFFE, false},
+                {65535, 5, 6, true},
+                {3, 0xFFFFFFFF, 7, true},
+                {3, 8, 0xFFFFFFFF, true}};
+    struct text record;
+    test_begin();
+    text_init(&record, arena);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        text_clear(&record);
+        zipformat_end(&record, rows[i].count, rows[i].offset, rows[i].size);
+        CU_ASSERT_EQUAL_FATAL(record.length, rows[i].is_zip64 ? 56 + 20 + 22 : 22);
+        const char *end = record.data + record.length - 22, *large = record.data;
+        CU_ASSERT_EQUAL(number_at(end + 10, 2), rows[i].count < 65535 ? rows[i].count : 65535);
+        CU_ASSERT_EQUAL(number_at(end + 12, 4), (uint64_t)rows[i].size);
+        CU_ASSERT_EQUAL(number_at(end + 16, 4), (uint64_t)rows[i].offset);
+        if (!rows[i].is_zip64)
+            continue;
+        CU_ASSERT_EQUAL(memcmp(large, "PK\6\6\x2C\0\0\0\0\0\0\0", 12), 0);
+        CU_ASSERT_EQUAL(number_at(large + 24, 8), rows[i].count);
+        CU_ASSERT_EQUAL(number_at(large + 32, 8), rows[i].count);
+        CU_ASSERT_EQUAL(number_at(large + 40, 8), (uint64_t)rows[i].size);
+        CU_ASSERT_EQUAL(number_at(large + 48, 8), (uint64_t)rows[i].offset);
+        CU_ASSERT_EQUAL(memcmp(large + 56, "PK\6\7\0\0\0\0", 8), 0);
+        CU_ASSERT_EQUAL(number_at(large + 64, 8), (uint64_t)(rows[i].offset + rows[i].size));
+    }
+    test_end();
+}
+
+/* Times that MS-DOS or the field of seconds cannot hold. */
+static void test_zip_times(void)
+{
+    static const struct {
+        int64_t time_ms;
+        uint32_t dos;
+        bool has_seconds;
+    } rows[] = {
+        {0, 1 << 21 | 1 << 16, true},                /* 1970 */
+        {INT64_C(2147483647000), 0x743319C3, true},  /* 2038-01-19 03:14:07 */
+        {INT64_C(2147483648000), 0x743319C4, false}, /* a second later */
+        {INT64_C(4354819200000), 127u << 25 | 12 << 21 | 31 << 16 | 23 << 11, false}, /* 2108 */
+    };
+    struct text record;
+    test_begin();
+    text_init(&record, arena);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct zipformat_entry entry = {"n", 1, 7, rows[i].time_ms, 0};
+        text_clear(&record);
+        zipformat_local(&record, &entry);
+        CU_ASSERT_EQUAL(number_at(record.data + 10, 4), rows[i].dos);
+        CU_ASSERT_EQUAL(record.length, rows[i].has_seconds ? 40 : 31);
+    }
     test_end();
 }
 
 static void test_a_zip_that_fails_leaves_nothing(void)
 {
-    static const struct zip_entry entries[] = {{"a.jpg", {STORAGE_RESULT, 7, 1, 1, 0}},
-                                               {"b.png", {STORAGE_RESULT, 7, 2, 1, 0}}};
+    const struct zip_entry entries[] = {zip_entry_of("a.jpg", "jpeg", 1, "one", 3),
+                                        zip_entry_of("b.png", "png", 2, "two", 3)};
     const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
     struct zip_facts made;
     test_begin();
@@ -898,6 +1188,12 @@ static void test_a_zip_that_fails_leaves_nothing(void)
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, "one", 3), IW_OK);
     CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_NOT_FOUND);
     CU_ASSERT_EQUAL(files_count(), 1);
+    context_fresh();
+    CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "twO", 3), IW_OK);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_SERVER_INTERNAL_ERROR);
+    CU_ASSERT_STRING_EQUAL(context.reason, "result_changed");
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.cause, "out/7/2.1"));
+    CU_ASSERT_EQUAL(files_count(), 2);
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
     fault = FAULT_WRITE;
@@ -938,18 +1234,26 @@ int main(void)
         {"intake refuses", test_intake_refuses},
         CU_TEST_INFO_NULL,
     };
+    static CU_TestInfo names[] = {
+        {"names are safe", test_names_are_safe},
+        {"names are cut between characters", test_names_are_cut_between_characters},
+        {"twins differ on every file system", test_twins_differ_on_every_file_system},
+        {"names of many twins", test_names_of_many_twins},
+        CU_TEST_INFO_NULL,
+    };
     static CU_TestInfo archives[] = {
-        {"zip names", test_zip_names},
-        {"zip names of many twins", test_zip_names_of_many_twins},
-        {"zip reads back", test_zip_reads_back},
+        {"zip is what the format says", test_zip_is_what_the_format_says},
+        {"zip64 only where it is needed", test_zip64_only_where_it_is_needed},
+        {"the end of a large archive", test_the_end_of_a_large_archive},
+        {"zip times", test_zip_times},
         {"a zip that fails leaves nothing", test_a_zip_that_fails_leaves_nothing},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"presigned urls", NULL, NULL, NULL, NULL, urls},
                              {"file store", NULL, NULL, NULL, NULL, stores},
+                             {"names", NULL, NULL, NULL, NULL, names},
                              {"archives", NULL, NULL, NULL, NULL, archives},
                              CU_SUITE_INFO_NULL};
-    setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names through the locale */
     arena = arena_new(0);
     int code = runner_run_suites(suites);
     arena_free(arena);

@@ -69,6 +69,7 @@ CORPUS(fastcgi)
 CORPUS(filekey)
 CORPUS(jpeg)
 CORPUS(json)
+CORPUS(name)
 CORPUS(path)
 CORPUS(png)
 CORPUS(presign)
@@ -86,6 +87,7 @@ int main(void)
         {"file keys", test_filekey},
         {"JPEG", test_jpeg},
         {"JSON", test_json},
+        {"names of results", test_name},
         {"paths", test_path},
         {"PNG", test_png},
         {"presigned URLs", test_presign},

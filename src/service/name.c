@@ -1,0 +1,266 @@
+#include "service/name.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <utf8proc.h>
+
+#include "base/text.h"
+
+/* The parts that a name is put together from. */
+struct shape {
+    const char *prefix;
+    const char *stem;
+    size_t stem_length;
+    const char *suffix;
+    const char *extension; /* with its dot, or "" */
+};
+
+/* ---- Characters ---- */
+
+/* The characters of Bidi_Control (Unicode, PropList.txt): they show a name in another order than it has. */
+static bool is_bidi_control(utf8proc_int32_t point)
+{
+    switch (utf8proc_get_property(point)->bidi_class) {
+    case UTF8PROC_BIDI_CLASS_LRE:
+    case UTF8PROC_BIDI_CLASS_LRO:
+    case UTF8PROC_BIDI_CLASS_RLE:
+    case UTF8PROC_BIDI_CLASS_RLO:
+    case UTF8PROC_BIDI_CLASS_PDF:
+    case UTF8PROC_BIDI_CLASS_LRI:
+    case UTF8PROC_BIDI_CLASS_RLI:
+    case UTF8PROC_BIDI_CLASS_FSI:
+    case UTF8PROC_BIDI_CLASS_PDI:
+        return true;
+    default:
+        return point == 0x061C || point == 0x200E || point == 0x200F;
+    }
+}
+
+/* Reserved by Windows ("Naming Files, Paths, and Namespaces"), a control character or a line separator. */
+static bool is_forbidden(utf8proc_int32_t point)
+{
+    utf8proc_category_t category = utf8proc_category(point);
+    return (point < 0x80 && strchr("<>:\"/\\|?*", point) != NULL) || category == UTF8PROC_CATEGORY_CC ||
+           category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
+}
+
+/* Never longer than what was given.  A byte that is no UTF-8 becomes "_", too. */
+static const char *name_clean(struct arena *arena, const char *given)
+{
+    size_t length = strlen(given);
+    char *name = arena_alloc(arena, length + 1), *end = name;
+    for (size_t at = 0; at < length;) {
+        utf8proc_int32_t point;
+        utf8proc_ssize_t size =
+            utf8proc_iterate((const uint8_t *)given + at, (utf8proc_ssize_t)(length - at), &point);
+        if (size < 1 || is_forbidden(point)) {
+            *end++ = '_';
+        } else if (!is_bidi_control(point)) {
+            memcpy(end, given + at, (size_t)size);
+            end += size;
+        }
+        at += size < 1 ? 1 : (size_t)size;
+    }
+    return name;
+}
+
+/* ---- Extensions ---- */
+
+static const struct {
+    const char *format;
+    const char *extension;
+} extensions[] = {
+    /* The first of a format is given to a name that has none of it. */
+    {"jpeg", ".jpg"}, {"jpeg", ".jpeg"}, {"png", ".png"}, {"webp", ".webp"}, {"zip", ".zip"},
+};
+
+enum { extension_count = sizeof extensions / sizeof extensions[0] };
+
+/* The format that an extension announces; NULL: none of ours. */
+static const char *extension_format(const char *extension)
+{
+    for (unsigned i = 0; i < extension_count; i++)
+        if (text_equal_nocase(extensions[i].extension, extension))
+            return extensions[i].format;
+    return NULL;
+}
+
+static const char *format_extension(const char *format)
+{
+    for (unsigned i = 0; i < extension_count; i++)
+        if (strcmp(extensions[i].format, format) == 0)
+            return extensions[i].extension;
+    return "";
+}
+
+/* Splits a name before its extension.  Only an extension of ours is one, and a dot at the start begins none.
+ */
+static void shape_split(struct shape *shape, const char *name, const char *format)
+{
+    const char *dot = strrchr(name, '.');
+    const char *announced = dot != NULL && dot != name ? extension_format(dot) : NULL;
+    bool is_right = announced != NULL && (format == NULL || strcmp(announced, format) == 0);
+    shape->stem = name;
+    shape->stem_length = announced != NULL ? (size_t)(dot - name) : strlen(name);
+    shape->extension = is_right ? dot : format != NULL ? format_extension(format) : "";
+}
+
+/* ---- Devices ---- */
+
+/* A device of Windows ("Naming Files, Paths, and Namespaces"), also with blanks and an extension behind it.
+ */
+static bool is_device(const char *stem, size_t length)
+{
+    static const char *const devices[] = {
+        "CON",       "PRN",       "AUX",  "NUL",       "CONIN$",    "CONOUT$",   "COM1", "COM2",
+        "COM3",      "COM4",      "COM5", "COM6",      "COM7",      "COM8",      "COM9", "COM\u00B9",
+        "COM\u00B2", "COM\u00B3", "LPT1", "LPT2",      "LPT3",      "LPT4",      "LPT5", "LPT6",
+        "LPT7",      "LPT8",      "LPT9", "LPT\u00B9", "LPT\u00B2", "LPT\u00B3",
+    };
+    const char *dot = memchr(stem, '.', length);
+    if (dot != NULL)
+        length = (size_t)(dot - stem);
+    while (length > 0 && stem[length - 1] == ' ')
+        length--;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
+        if (strlen(devices[i]) == length && strncasecmp(devices[i], stem, length) == 0)
+            return true;
+    return false;
+}
+
+/* ---- One name ---- */
+
+static struct shape shape_of(struct arena *arena, const struct name_wish *wish)
+{
+    struct shape shape = {.prefix = "", .suffix = wish->suffix != NULL ? wish->suffix : ""};
+    const char *name = name_clean(arena, wish->name != NULL ? wish->name : "");
+    bool is_nothing = name[strspn(name, ". ")] == '\0';
+    shape_split(&shape, is_nothing ? "file" : name, wish->format);
+    if (is_device(shape.stem, shape.stem_length))
+        shape.prefix = "_";
+    return shape;
+}
+
+/*
+ * The longest start of at most room bytes that ends between two user-perceived
+ * characters (UAX #29), or between code points where the first is longer.
+ */
+static size_t stem_fit(const char *stem, size_t length, size_t room)
+{
+    utf8proc_int32_t state = 0, point, before = 0;
+    size_t whole = 0, fit = 0;
+    if (length <= room)
+        return length;
+    for (size_t at = 0; at <= room;) {
+        utf8proc_ssize_t size =
+            utf8proc_iterate((const uint8_t *)stem + at, (utf8proc_ssize_t)(length - at), &point);
+        if (at > 0 && utf8proc_grapheme_break_stateful(before, point, &state))
+            whole = at;
+        fit = at;
+        before = point;
+        at += size < 1 ? 1 : (size_t)size;
+    }
+    return whole > 0 ? whole : fit;
+}
+
+/* The name, numbered " (2)" and so on for a twin; number 0: not numbered. */
+static const char *shape_print(struct arena *arena, const struct shape *shape, unsigned number)
+{
+    char digits[text_decimal_size + 3] = "";
+    if (number > 0)
+        snprintf(digits, sizeof digits, " (%u)", number);
+    size_t around = strlen(shape->prefix) + strlen(shape->suffix) + strlen(digits) + strlen(shape->extension);
+    size_t length = stem_fit(shape->stem, shape->stem_length, name_bytes_max - around);
+    /* Windows drops dots and blanks at the end of a name. */
+    bool is_end = shape->suffix[0] == '\0' && digits[0] == '\0' && shape->extension[0] == '\0';
+    while (is_end && length > 0 && strchr(". ", shape->stem[length - 1]) != NULL)
+        length--;
+    return arena_printf(arena, "%s%.*s%s%s%s", shape->prefix, (int)length, shape->stem, shape->suffix, digits,
+                        shape->extension);
+}
+
+const char *name_one(struct arena *arena, const struct name_wish *wish)
+{
+    const struct shape shape = shape_of(arena, wish);
+    return shape_print(arena, &shape, 0);
+}
+
+/* ---- Twins ---- */
+
+static uint8_t *text_map(const uint8_t *text, size_t length, unsigned options, size_t *mapped_length)
+{
+    uint8_t *mapped;
+    utf8proc_ssize_t size =
+        utf8proc_map(text, (utf8proc_ssize_t)length, &mapped, (utf8proc_option_t)(UTF8PROC_STABLE | options));
+    if (size < 0)
+        abort(); /* no memory: the text is valid */
+    *mapped_length = (size_t)size;
+    return mapped;
+}
+
+/*
+ * What is equal for names that some file system takes for one: canonical caseless
+ * matching (Unicode, D145), without the characters that are ignorable.
+ */
+static const char *name_fold(struct arena *arena, const char *name)
+{
+    size_t length = strlen(name), folded_length;
+    if (text_is_ascii(name, length)) {
+        char *lower = arena_text(arena, name);
+        for (char *at = lower; *at != '\0'; at++)
+            *at = *at >= 'A' && *at <= 'Z' ? (char)(*at | 0x20) : *at;
+        return lower;
+    }
+    uint8_t *plain = text_map((const uint8_t *)name, length, UTF8PROC_DECOMPOSE, &length);
+    uint8_t *folded =
+        text_map(plain, length, UTF8PROC_DECOMPOSE | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE, &folded_length);
+    char *key = arena_text_n(arena, (const char *)folded, folded_length);
+    free(plain);
+    free(folded);
+    return key;
+}
+
+/* A name that is given, and the number that its next twin tries first: those below are taken. */
+struct taken {
+    const char *key; /* NULL: a free place */
+    unsigned next;
+};
+
+/* The place of a key, or the free one that it would get.  FNV-1a (Fowler, Noll, Vo). */
+static struct taken *taken_find(struct taken *table, size_t room, const char *key)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (const char *at = key; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    size_t place = (size_t)(hash ^ hash >> 32) & (room - 1);
+    while (table[place].key != NULL && strcmp(table[place].key, key) != 0)
+        place = (place + 1) & (room - 1);
+    return &table[place];
+}
+
+const char **name_list(struct arena *arena, const struct name_wish *wishes, size_t count)
+{
+    size_t room = 16;
+    while (room < 2 * count)
+        room *= 2;
+    struct taken *table = arena_array(arena, room, sizeof *table);
+    const char **names = arena_array(arena, count > 0 ? count : 1, sizeof *names);
+    for (size_t i = 0; i < count; i++) {
+        const struct shape shape = shape_of(arena, &wishes[i]);
+        const char *name = shape_print(arena, &shape, 0), *key = name_fold(arena, name);
+        struct taken *first = taken_find(table, room, key), *place = first;
+        while (place->key != NULL) {
+            name = shape_print(arena, &shape, first->next++);
+            key = name_fold(arena, name);
+            place = taken_find(table, room, key);
+        }
+        *place = (struct taken){key, 2};
+        names[i] = name;
+    }
+    return names;
+}

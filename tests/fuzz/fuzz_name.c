@@ -1,0 +1,53 @@
+/*
+ * Names of results: whatever was given, a name is UTF-8 of at most 255 bytes
+ * without a character that a path or Windows cannot have, differs from those
+ * before it, and does not change when it is given again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "service/name.h"
+#include "targets.h"
+
+enum { wishes_max = 64 };
+
+static const char *const formats[] = {"jpeg", "png", "webp", "zip", NULL};
+
+static void name_check(const char *name)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length > name_bytes_max || !text_is_utf8(name, length) ||
+        text_has_control(name, length) || strpbrk(name, "<>:\"/\\|?*") != NULL ||
+        strchr(". ", name[length - 1]) != NULL)
+        abort();
+}
+
+int fuzz_name(const unsigned char *data, size_t size)
+{
+    struct arena *arena = arena_new(0);
+    struct name_wish wishes[wishes_max];
+    size_t count = 0;
+    char *text = arena_text_n(arena, (const char *)data, size);
+    /* A line a wish; its length decides its format. */
+    for (char *line = text, *end; count < wishes_max && line != NULL; line = end) {
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end++ = '\0';
+        wishes[count++] = (struct name_wish){.name = line, .format = formats[strlen(line) % 5]};
+    }
+    const char **names = name_list(arena, wishes, count);
+    for (size_t i = 0; i < count; i++) {
+        name_check(names[i]);
+        wishes[i].name = names[i];
+        for (size_t before = 0; before < i; before++)
+            if (text_equal_nocase(names[before], names[i]))
+                abort();
+    }
+    const char **again = name_list(arena, wishes, count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(again[i], names[i]) != 0)
+            abort();
+    arena_free(arena);
+    return 0;
+}
