@@ -72,6 +72,7 @@ rule_driver_headers() {
     included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'archive.*\.h' 'src/service/zip\.[ch]'
+    included_outside 'brotli/.*' 'src/service/decode\.[ch]'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
     included_outside 'seccomp\.h' 'src/worker/(seal|sandbox)[a-z_]*\.[ch]'
