@@ -612,6 +612,8 @@ static const struct {
     {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
     {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server asks for a client certificate"}},
     {CURLE_PEER_FAILED_VERIFICATION, {FETCH_REFUSED, "certificate", "the server's certificate is not valid"}},
+    {CURLE_SSL_CACERT_BADFILE,
+     {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be checked at the moment"}},
     {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too often"}},
     {CURLE_UNSUPPORTED_PROTOCOL, {FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"}},
     {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"}},
@@ -637,12 +639,16 @@ static const struct ending ending_address = {FETCH_REFUSED, "address_refused",
 static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
                                              "the server's answer is no valid HTTP"};
 
-/* What is wrong with a certificate, by the codes of OpenSSL's x509_vfy.h; 0: the host name. */
+/*
+ * What is wrong with a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
+ * itself, and leaves the code at 0 or its own start value of 1 then.
+ */
 static const struct {
     long code;
     struct ending ending;
 } certificates[] = {
     {0, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+    {1, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
     {9, {FETCH_REFUSED, "certificate", "the server's certificate is not valid yet"}},
     {10, {FETCH_REFUSED, "certificate", "the server's certificate has expired"}},
     {18, {FETCH_REFUSED, "certificate", "the server's certificate is self-signed"}},
@@ -656,6 +662,7 @@ static const struct {
       "the server's certificate comes from an unknown authority, or the server does not send the "
       "certificates between"}},
     {62, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+    {64, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
 };
 
 static const struct ending *certificate_ending(const struct transfer *transfer, const struct ending *other)
