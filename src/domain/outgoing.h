@@ -24,7 +24,7 @@ const char *outgoing_url_fault(const struct config *config, const char *url);
 bool outgoing_header_name_is_token(const char *name);
 
 /*
- * What is wrong with a header for an output target, as a constant clause; NULL: nothing.  Few names are sent,
+ * The fault of a header for an output target, as a constant clause; NULL: none.  Few names are sent,
  * so that no header changes how the request is read or speaks for the service; values are printable ASCII.
  */
 const char *outgoing_header_fault(const char *name, const char *value, size_t length);

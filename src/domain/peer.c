@@ -26,7 +26,7 @@ static const struct peer_status rows[] = {
     {500, 599, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, NULL},
 };
 
-/* RFC 9110, 15: what is outside 100 to 599 is treated as a server error, and so is a 1xx that nothing
+/* RFC 9110, 15: a status outside 100 to 599 is treated as a server error, and so is a 1xx that nothing
  * follows. */
 static const struct peer_status other = {
     0, 0, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, "that is no final status of HTTP"};

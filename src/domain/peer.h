@@ -1,6 +1,7 @@
 /*
- * What the status of an answer means: one table for the sources that are fetched, the targets that results
- * are pushed to and the receivers of webhooks.  doc/api.md has it for clients.  Knows no HTTP library.
+ * The meaning of the status of an answer: one table for the sources that are fetched, the targets that
+ * results are pushed to and the receivers of webhooks.  doc/api.md has it for clients.  Knows no HTTP
+ * library.
  */
 #ifndef DOMAIN_PEER_H
 #define DOMAIN_PEER_H

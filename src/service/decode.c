@@ -28,7 +28,7 @@ enum {
 
 struct layer {
     enum coding coding;
-    bool is_begun; /* the first bytes have told how the layer is read */
+    bool is_begun; /* the first bytes have decided how the layer is read */
     bool is_over;  /* the stream has ended */
     unsigned char first[sniff_bytes];
     size_t first_count;

@@ -41,7 +41,7 @@ void decode_free(struct decode *decode);
 /* Decodes the next bytes of the body and hands them to the sink.  After an end nothing more may be added. */
 enum decode_end decode_add(struct decode *decode, const void *bytes, size_t size);
 
-/* The body is over: hands on what was held back.  DECODE_BROKEN when a layer was cut off. */
+/* The body is over: hands on the first bytes that were held back.  DECODE_BROKEN when a layer was cut off. */
 enum decode_end decode_finish(struct decode *decode);
 
 /* Decoded bytes that went to the sink. */

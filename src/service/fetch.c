@@ -73,7 +73,7 @@ struct transfer {
     int64_t due_since_ms;  /* monotonic, begin of the window in which due_bytes came; 0: no bytes are due */
     int64_t due_bytes;
 
-    /* Of the answer that is being read; a redirect has an answer of its own before it. */
+    /* Of the answer that is being read; the answer of a redirect comes before it. */
     char codings[codings_size]; /* the values of Content-Encoding */
     bool is_whole_range;        /* Content-Range is that of the whole file */
     bool is_address_refused;
@@ -268,7 +268,7 @@ static bool is_range_whole(const char *value, size_t length)
            last >= 0 && last + 1 == all;
 }
 
-/* Chunks are what every server may use; other transfer codings are only for those who ask (RFC 9112, 7.4). */
+/* Every server may send chunks; other transfer codings are only for clients that ask (RFC 9112, 7.4). */
 static bool is_transfer_coding_asked_for(const char *value, size_t length)
 {
     return (length == 7 && strncasecmp(value, "chunked", length) == 0) ||
@@ -640,7 +640,7 @@ static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
                                              "the server's answer is no valid HTTP"};
 
 /*
- * What is wrong with a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
+ * Faults of a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
  * itself, and leaves the code at 0 or its own start value of 1 then.
  */
 static const struct {
@@ -802,7 +802,8 @@ static void ends_tell(struct fetch *fetch)
     }
 }
 
-/* Ends what is too slow.  done may change the list: after each end it is looked at from its start. */
+/* Ends transfers that are too slow.  done may change the list: after each end it is looked at from its start.
+ */
 static void slow_end(struct fetch *fetch)
 {
     int64_t now_ms = clock_monotonic_ms();

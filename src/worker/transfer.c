@@ -1,7 +1,7 @@
 /*
  * Jobs on the network: sources fetched into the store, results pushed to their
  * targets.  All of them side by side on one event loop; none holds an image
- * process.  What a status means is told by the table of domain/peer.c.
+ * process.  The table of domain/peer.c has the meaning of each status.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 enum { redirects_max = 3 };
 
-/* What of the two is talked to, and its words. */
+/* The other side of a transfer, and its words. */
 struct side {
     enum peer peer;
     const char *name;
@@ -64,7 +64,7 @@ static const char *sentence_of(struct task *task, const struct side *side, const
 
 /* The end of a transfer that did not go well.  It is retried no sooner than the server asks for (RFC
  * 9110, 10.2.3). */
-static void trouble_tell(struct task *task, const struct side *side, const struct fetch_result *result)
+static void trouble_end(struct task *task, const struct side *side, const struct fetch_result *result)
 {
     bool is_retried = fate_of(side, result) == PEER_RETRIED;
     int64_t asked_s = is_retried ? result->retry_after_s : 0;
@@ -128,7 +128,7 @@ static void source_failed(struct task *task, const struct fetch_result *result)
                                   (long long)task->worker->config.store_upload_max_bytes),
                      "too_large");
     else
-        trouble_tell(task, &source_side, result);
+        trouble_end(task, &source_side, result);
 }
 
 /* All bytes are here: into the store, and then they are the outcome. */
@@ -201,7 +201,7 @@ static void target_done(void *user, const struct fetch_result *result)
     transfer_drop(task);
     fault_point(FAULT_TARGET_TOOK);
     if (fate_of(&target_side, result) != PEER_TAKEN) {
-        trouble_tell(task, &target_side, result);
+        trouble_end(task, &target_side, result);
         return;
     }
     task->outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_PUSHED};

@@ -1,4 +1,4 @@
-"""A certificate authority for tests, and what it issues; the openssl program does the work."""
+"""A certificate authority for tests and its certificates; the openssl program does the work."""
 import os
 import ssl
 import subprocess

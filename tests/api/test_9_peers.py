@@ -49,9 +49,8 @@ def fetched(client, urls, seconds=300):
 
 
 def failures(order):
-    lines = order["errors"] or []
-    lines = lines.split("\n") if isinstance(lines, str) else lines
-    return {int(name.removesuffix(".jpg")): rest for name, rest in (line.split(": ", 1) for line in lines)}
+    return {int(file["fileName"].removesuffix(".jpg")): "{code}: {message}".format(**file["error"])
+            for file in order["files"] if file["error"]}
 
 
 def target(url, **fields):
@@ -69,7 +68,7 @@ def pushed(client, source, targets, seconds=300):
     return client.wait(created.data["orderId"], seconds)
 
 
-# ---- what sources answer ----
+# ---- answers of sources ----
 
 
 def raw_deflate(data):
@@ -94,7 +93,7 @@ def test_encoded_sources_are_decoded(client, places, photo):
     assert places.headers("/gzip")["Accept-Encoding"] == "identity"
 
 
-def test_encoded_sources_that_are_no_pictures_are_told(client, places, photo):
+def test_encoded_sources_that_are_no_pictures_are_refused(client, places, photo):
     body = gzip.compress(photo)
     places.gives.update({
         "/cut-gzip": (200, {"Content-Encoding": "gzip"}, body[:len(body) // 2]),
@@ -160,7 +159,7 @@ def test_redirects_of_every_form_are_followed(client, places, photo):
     assert set(failed) == {len(forms)} and failed[len(forms)].startswith("SOURCE_REFUSED: ") and "302" in failed[len(forms)]
 
 
-def test_a_source_that_is_not_there_is_told_with_its_reason(client, places):
+def test_a_source_that_is_not_there_is_refused_with_its_reason(client, places):
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         failed = fetched(client, [f"http://127.0.0.1:{unheard.getsockname()[1]}/a.jpg", f"http://{'a' * 64}.example/a.jpg",
@@ -183,7 +182,7 @@ def test_a_source_and_a_target_may_think(client, places, photo):
     assert places.count("/thinks") == 2 and len(places.put["/thinks"]) == 1
 
 
-# ---- what targets answer ----
+# ---- answers of targets ----
 
 
 def test_each_status_of_a_target_has_its_rule(client, places):
@@ -303,7 +302,7 @@ def authority(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def test_what_is_wrong_with_a_certificate_is_told(client, stack, authority, photo, tmp_path):
+def test_the_fault_of_a_certificate_is_named(client, stack, authority, photo, tmp_path):
     stranger = Authority(tmp_path)
     kinds = {"expired": (authority.issue("expired", days=-1), "expired"),
              "other": (authority.issue("other", host="DNS:other.example"), "another host name"),

@@ -1,4 +1,4 @@
-/* Content codings: what is decoded, what is taken as it is, and what a small body can at most become. */
+/* Content codings: decoded, taken as they are where the label is wrong, and bounded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool sink(void *user, const void *bytes, size_t size)
     return out_most == 0 || out_size <= out_most;
 }
 
-/* What begins as a JPEG and compresses badly, or not as a picture and compresses well. */
+/* The beginning of a JPEG and random bytes, which compress badly. */
 static void photo_make(void)
 {
     srand(45);
@@ -135,7 +135,7 @@ static void test_a_wrong_label_does_no_harm(void)
     free(once);
 }
 
-static void test_unknown_codings_are_told(void)
+static void test_unknown_codings_are_reported(void)
 {
     static const struct {
         const char *codings;
@@ -252,7 +252,7 @@ int main(void)
         {"brotli is decoded", test_brotli_is_decoded},
         {"twice encoded is twice decoded", test_twice_encoded_is_twice_decoded},
         {"a wrong label does no harm", test_a_wrong_label_does_no_harm},
-        {"unknown codings are told", test_unknown_codings_are_told},
+        {"unknown codings are reported", test_unknown_codings_are_reported},
         {"cut off and damaged bodies are broken", test_cut_off_and_damaged_bodies_are_broken},
         {"gzip of several members is one file", test_gzip_of_several_members_is_one_file},
         {"the limit counts decoded bytes", test_the_limit_counts_decoded_bytes},

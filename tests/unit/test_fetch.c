@@ -138,7 +138,7 @@ static void linger(int peer)
         continue;
 }
 
-/* "hello" behind a gzip of its own, and the same once more around that. */
+/* "hello" in gzip, once or several times. */
 static void answer_gzip(int peer, int layers)
 {
     unsigned char body[2][256] = {"hello"};
@@ -459,7 +459,7 @@ static void test_a_result_is_pushed_whole(void)
     fetch_free(fetch);
 }
 
-/* Path, how it ends, and what of the body came: "" nothing. */
+/* Path, end, and the body that came: "" for none. */
 static void test_odd_answers_of_sources(void)
 {
     static const struct {
@@ -622,7 +622,7 @@ static void test_only_bytes_that_are_due_can_be_slow(void)
     fetch_free(fetch);
 }
 
-static void test_a_refused_connection_is_told_as_that(void)
+static void test_a_refused_connection_is_named(void)
 {
     struct fetch *fetch = fetch_open("127.0.0.1/32");
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -703,7 +703,7 @@ int main(void)
         {"odd answers of sources", test_odd_answers_of_sources},
         {"odd answers of targets and receivers", test_odd_answers_of_targets_and_receivers},
         {"only bytes that are due can be slow", test_only_bytes_that_are_due_can_be_slow},
-        {"a refused connection is told as that", test_a_refused_connection_is_told_as_that},
+        {"a refused connection is named", test_a_refused_connection_is_named},
         {"a file of certificates that is not there is named",
          test_a_file_of_certificates_that_is_not_there_is_named},
         {"URLs that clients may not give are named", test_urls_that_clients_may_not_give_are_named},

@@ -1,4 +1,4 @@
-/* What a status means to whom, and which headers are sent to an output target. */
+/* The meaning of each status, and the headers that are sent to an output target. */
 #include <string.h>
 
 #include "domain/outgoing.h"
