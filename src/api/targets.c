@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/render.h"
 #include "domain/outgoing.h"
 
 enum { target_key_code_points_max = 1024 };
@@ -34,6 +35,78 @@ static int64_t expiry_read(const struct field_place *target)
     return 0;
 }
 
+/* An empty array counts as an empty object: PHP writes one for the other.  NULL when there is nothing to
+ * read. */
+static const struct json *headers_object(const struct field_place *target)
+{
+    const struct json *headers = json_member(target->object, "headers");
+    bool is_empty_array = json_is(headers, JSON_KIND_ARRAY) && headers->length == 0;
+    if (json_is_absent(headers) || is_empty_array)
+        return NULL;
+    if (!json_is(headers, JSON_KIND_OBJECT)) {
+        field_bad(target, "headers", "must be an object of strings");
+        return NULL;
+    }
+    if (headers->length <= outgoing_headers_max)
+        return headers->length > 0 ? headers : NULL;
+    field_bad(target, "headers", "has %zu headers; at most %d are allowed", headers->length,
+              outgoing_headers_max);
+    return NULL;
+}
+
+/* Whether a header before this one has the same name, which counts in any case of its letters. */
+static bool header_is_twin(const struct json *headers, const struct json *header)
+{
+    for (const struct json *at = headers->first; at != header; at = at->next)
+        if (text_equal_nocase(at->name, header->name))
+            return true;
+    return false;
+}
+
+static const char *header_fault(const struct json *headers, const struct json *header)
+{
+    bool is_string = json_is(header, JSON_KIND_STRING);
+    const char *fault =
+        outgoing_header_fault(header->name, is_string ? header->string : "-", is_string ? header->length : 1);
+    if (fault == NULL && !is_string)
+        fault = "must be a string";
+    if (fault == NULL && header_is_twin(headers, header))
+        fault = "is there twice: names of headers are the same in upper and lower case";
+    return fault;
+}
+
+/* The headers as the JSON object that is kept with the file; NULL when there are none, or bad ones. */
+static const char *headers_read(const struct field_place *target)
+{
+    struct arena *arena = target->context->arena;
+    const struct json *headers = headers_object(target);
+    struct text text;
+    struct render render;
+    size_t bytes = 0;
+    if (headers == NULL)
+        return NULL;
+    text_init(&text, arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    for (const struct json *header = headers->first; header != NULL; header = header->next) {
+        const char *fault = header_fault(headers, header);
+        if (!outgoing_header_name_is_token(header->name))
+            field_bad(target, "headers", "has a name that is none of HTTP, or longer than %d bytes",
+                      outgoing_header_name_bytes_max);
+        else if (fault != NULL)
+            field_bad(target, arena_printf(arena, "headers.%s", header->name), "%s", fault);
+        else {
+            render_string(&render, header->name, header->string);
+            bytes += strlen(header->name) + header->length;
+        }
+    }
+    render_object_end(&render);
+    if (bytes > outgoing_headers_bytes_max)
+        field_bad(target, "headers", "has %zu bytes of names and values; at most %d are allowed", bytes,
+                  outgoing_headers_bytes_max);
+    return text.data;
+}
+
 static void target_read(const struct field_place *body, const struct config *config, const struct json *item,
                         unsigned index, struct order_wish_file *file)
 {
@@ -47,6 +120,7 @@ static void target_read(const struct field_place *body, const struct config *con
     file->target_key = key != NULL ? key->string : NULL;
     file->target_url = targets_url(&target, "url", true, config);
     file->target_expires_ms = expiry_read(&target);
+    file->target_headers = headers_read(&target);
 }
 
 void targets_read(const struct field_place *body, const struct config *config, struct order_wish *wish)

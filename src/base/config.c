@@ -109,6 +109,8 @@ static const struct config_key keys[] = {
             "Whether URLs that we fetch from or send to may be plain http."),
     TEXT(outgoing, allow_addresses, "", true,
          "Address blocks (CIDR) beside the public ones that we may connect to."),
+    TEXT(outgoing, ca_file, "", true,
+         "File of the certificates (PEM) that https servers are checked against; empty for the system's."),
     INTEGER(outgoing, fetch_timeout_s, "30", 1, 3600, true, "Seconds to fetch a source."),
     INTEGER(outgoing, push_timeout_s, "60", 1, 3600, true, "Seconds to push a result to its target."),
     TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/sealing.key", false,

@@ -78,6 +78,7 @@ struct config {
     /* [outgoing] */
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* blank-separated CIDR blocks beside the public ones */
+    const char *outgoing_ca_file;         /* empty: the system's */
     int64_t outgoing_fetch_timeout_s;
     int64_t outgoing_push_timeout_s;
     /* [webhooks] */

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "domain/peer.h"
+
 static const char *const names[DELIVERY_STATE_COUNT] = {
     [DELIVERY_PENDING] = "PENDING",
     [DELIVERY_SENDING] = "SENDING",
@@ -34,7 +36,7 @@ static const enum delivery_state transitions[DELIVERY_STATE_COUNT][DELIVERY_EVEN
 /* After how many seconds the first, second and so on retry comes. */
 static const int64_t schedule_s[delivery_retries] = {5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400};
 
-enum { status_gone = 410, jitter_part = 5 };
+enum { jitter_part = 5 };
 
 enum delivery_state delivery_next(enum delivery_state state, enum delivery_event event)
 {
@@ -56,11 +58,13 @@ struct delivery_verdict delivery_judge(const struct delivery_answer *answer, int
                                        uint64_t random)
 {
     struct delivery_verdict verdict = {.event = DELIVERY_EVENT_SUCCEED, .failures = failures};
-    if (answer->is_answered && answer->status >= 200 && answer->status <= 299)
+    enum peer_fate fate =
+        answer->is_answered ? peer_status(answer->status)->fates[PEER_WEBHOOK] : PEER_RETRIED;
+    if (fate == PEER_TAKEN)
         return verdict;
     verdict.event = DELIVERY_EVENT_FAIL;
     verdict.failures++;
-    verdict.is_gone = answer->is_answered && answer->status == status_gone;
+    verdict.is_gone = fate == PEER_GONE;
     if (verdict.is_gone || verdict.failures > delivery_retries)
         return verdict;
     verdict.event = DELIVERY_EVENT_RETRY;

@@ -58,7 +58,7 @@ struct delivery_verdict {
 enum delivery_state delivery_next(enum delivery_state state, enum delivery_event event);
 
 /*
- * Decides what follows a try.  2xx is a success, 410 the end of the webhook;
+ * Decides what follows a try, by the table of domain/peer.c.  2xx is a success, 410 the end of the webhook;
  * everything else, redirects included, is tried again by the schedule of the
  * contract, never earlier than it says and at most a fifth later (random picks
  * where), and not before Retry-After, of which at most 24 h count.

@@ -133,6 +133,7 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id, const 
                                            .target_url = file->target_url,
                                            .target_key = file->target_key,
                                            .target_expires_ms = file->target_expires_ms,
+                                           .target_headers = file->target_headers,
                                            .text_count = file->text_count};
         row->is_started = row->is_started && file->source_url != NULL;
     }

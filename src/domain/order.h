@@ -36,9 +36,10 @@ struct order_wish_text {
 struct order_wish_file {
     const char *name;
     const char *source_url; /* NULL: it will be uploaded */
-    const char *target_url; /* zero copy alone, with the next two */
+    const char *target_url; /* zero copy alone, with the next three */
     const char *target_key;
     int64_t target_expires_ms;
+    const char *target_headers;          /* opaque here, for store and worker; NULL: none */
     const struct order_wish_text *texts; /* embedding alone */
     unsigned text_count;
 };

@@ -1,8 +1,10 @@
 #include "service/fetch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +13,52 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "service/decode.h"
 #include "service/netguard.h"
 
-enum { dropped_bytes_max = 65536, low_speed_bytes = 1024, low_speed_s = 15, connect_timeout_s = 10 };
-enum { status_success = 200, status_success_last = 299 };
+enum {
+    dropped_bytes_max = 65536,
+    low_speed_bytes = 1024,
+    low_speed_s = 15,
+    connect_timeout_s = 10,
+    codings_size = 256
+};
+enum {
+    status_success = 200,
+    status_partial = 206,
+    status_success_last = 299,
+    status_redirect = 300,
+    status_client_first = 400
+};
+
+/* How a transfer ended, and the rule for it: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
+struct ending {
+    enum fetch_outcome outcome;
+    const char *reason;
+    const char *message;
+};
+
+/* Why we ended a transfer ourselves. */
+enum stop {
+    STOP_NONE,
+    STOP_UNREAD,
+    STOP_UNWANTED,
+    STOP_TOO_LARGE,
+    STOP_CODING,
+    STOP_TRANSFER_CODING,
+    STOP_SLOW,
+    STOP_COUNT
+};
+
+static const struct ending stops[STOP_COUNT] = {
+    [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server answered before it had the whole file"},
+    [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the file was not wanted"},
+    [STOP_TOO_LARGE] = {FETCH_TOO_LARGE, "too_large", "the file is too large"},
+    [STOP_CODING] = {FETCH_UNREACHABLE, "encoding", "the answer cannot be decoded by its Content-Encoding"},
+    [STOP_TRANSFER_CODING] = {FETCH_UNREACHABLE, "encoding",
+                              "the server used a Transfer-Encoding that was not asked for"},
+    [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout", "the connection is too slow, under 1024 bytes a second"},
+};
 
 struct transfer {
     struct fetch *fetch;
@@ -22,10 +66,19 @@ struct transfer {
     struct curl_slist *headers;
     struct fetch_request request;
     int64_t received;
-    bool is_too_large;
-    bool is_refused;
-    bool is_stopped;
-    bool is_body_unread; /* of an answer that is no success */
+    int64_t sent;      /* FETCH_PUT */
+    int64_t send_size; /* FETCH_PUT */
+    enum stop stop;
+    struct decode *decode; /* NULL until the body of a success begins */
+    int64_t due_since_ms;  /* monotonic, begin of the window in which due_bytes came; 0: no bytes are due */
+    int64_t due_bytes;
+
+    /* Of the answer that is being read; the answer of a redirect comes before it. */
+    char codings[codings_size]; /* the values of Content-Encoding */
+    bool is_whole_range;        /* Content-Range is that of the whole file */
+    bool is_address_refused;
+    bool is_address_allowed;
+
     char message[CURL_ERROR_SIZE];
     struct transfer *next;
 };
@@ -34,6 +87,8 @@ struct fetch {
     CURLM *multi;
     struct netguard *guard;
     bool allow_http;
+    char *allow_addresses;
+    char *ca_file; /* empty: the system's */
     struct transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
@@ -100,9 +155,10 @@ static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_s
 {
     struct transfer *transfer = user;
     if (purpose != CURLSOCKTYPE_IPCXN || !netguard_allows(transfer->fetch->guard, &address->addr)) {
-        transfer->is_refused = true;
+        transfer->is_address_refused = true;
         return CURL_SOCKET_BAD;
     }
+    transfer->is_address_allowed = true;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -120,34 +176,178 @@ static bool target_write(int target, const char *bytes, size_t size)
     return true;
 }
 
-/* A body is worth its bytes only to who asked for it, and only when it is what was asked for. */
-static bool body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
+static long status_of(const struct transfer *transfer)
 {
     long status = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &status);
-    transfer->is_body_unread = status < status_success || status > status_success_last;
-    if (!transfer->is_body_unread)
-        transfer->is_stopped = !transfer->request.receive(transfer->request.user, bytes, size);
-    return !transfer->is_body_unread && !transfer->is_stopped;
+    return status;
+}
+
+static bool is_success(long status)
+{
+    return status >= status_success && status <= status_success_last;
+}
+
+static bool is_partial(const struct transfer *transfer, long status)
+{
+    return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
+}
+
+/* ---- when bytes are due ---- */
+
+static int64_t window_ms(const struct transfer *transfer)
+{
+    int64_t window_s = transfer->request.low_speed_s;
+    return (window_s > 0 ? window_s : low_speed_s) * 1000;
+}
+
+static void bytes_moved(struct transfer *transfer, size_t size)
+{
+    if (transfer->due_since_ms == 0)
+        transfer->due_since_ms = clock_monotonic_ms();
+    transfer->due_bytes += (int64_t)size;
+}
+
+static void bytes_over(struct transfer *transfer)
+{
+    transfer->due_since_ms = 0;
+    transfer->due_bytes = 0;
+}
+
+/* Looks at a window that is over, and begins the next one. */
+static bool is_slow(struct transfer *transfer, int64_t now_ms)
+{
+    int64_t passed_ms = now_ms - transfer->due_since_ms;
+    if (transfer->due_since_ms == 0 || passed_ms < window_ms(transfer))
+        return false;
+    bool is_under = transfer->due_bytes < low_speed_bytes * window_ms(transfer) / 1000;
+    transfer->due_since_ms = now_ms;
+    transfer->due_bytes = 0;
+    return is_under;
+}
+
+/* ---- the head of an answer ---- */
+
+/* The value of a header line if it has that name, without the blanks around it; NULL otherwise. */
+static const char *value_of(const char *line, size_t size, const char *name, size_t *length)
+{
+    size_t at = strlen(name);
+    if (size <= at || strncasecmp(line, name, at) != 0 || line[at] != ':')
+        return NULL;
+    for (at++; at < size && (line[at] == ' ' || line[at] == '\t');)
+        at++;
+    while (size > at && strchr(" \t\r\n", line[size - 1]) != NULL)
+        size--;
+    *length = size - at;
+    return line + at;
+}
+
+/* Fields of one name are one list (RFC 9110, 5.3).  A list that has no room has more layers than are taken.
+ */
+static void codings_add(struct transfer *transfer, const char *value, size_t length)
+{
+    size_t at = strlen(transfer->codings);
+    if (transfer->decode != NULL)
+        return; /* a trailer: too late */
+    if (length + 2 > sizeof transfer->codings - at)
+        transfer->stop = STOP_CODING;
+    else
+        snprintf(transfer->codings + at, sizeof transfer->codings - at, "%.*s,", (int)length, value);
+}
+
+/* "bytes 0-4999/5000": all of it (RFC 9110, 14.4). */
+static bool is_range_whole(const char *value, size_t length)
+{
+    char text[64];
+    long long last = -1, all = -1;
+    int end = 0;
+    if (length >= sizeof text)
+        return false;
+    snprintf(text, sizeof text, "%.*s", (int)length, value);
+    return sscanf(text, "bytes 0-%19lld/%19lld%n", &last, &all, &end) == 2 && end == (int)length &&
+           last >= 0 && last + 1 == all;
+}
+
+/* Every server may send chunks; other transfer codings are only for clients that ask (RFC 9112, 7.4). */
+static bool is_transfer_coding_asked_for(const char *value, size_t length)
+{
+    return (length == 7 && strncasecmp(value, "chunked", length) == 0) ||
+           (length == 8 && strncasecmp(value, "identity", length) == 0);
+}
+
+static size_t head_receive(char *line, size_t one, size_t size, void *user)
+{
+    struct transfer *transfer = user;
+    const char *value;
+    size_t length = 0;
+    size *= one;
+    if (size > 5 && memcmp(line, "HTTP/", 5) == 0) {
+        transfer->codings[0] = '\0';
+        transfer->is_whole_range = false;
+        transfer->is_address_refused = false;
+        transfer->is_address_allowed = false;
+    } else if ((value = value_of(line, size, "Content-Encoding", &length)) != NULL)
+        codings_add(transfer, value, length);
+    else if ((value = value_of(line, size, "Content-Range", &length)) != NULL)
+        transfer->is_whole_range = is_range_whole(value, length);
+    else if ((value = value_of(line, size, "Transfer-Encoding", &length)) != NULL &&
+             !is_transfer_coding_asked_for(value, length))
+        transfer->stop = STOP_TRANSFER_CODING;
+    return transfer->stop == STOP_NONE ? size : 0;
+}
+
+/* ---- the body of an answer ---- */
+
+static bool body_take(void *user, const void *bytes, size_t size)
+{
+    struct transfer *transfer = user;
+    const struct fetch_request *request = &transfer->request;
+    if (request->receive != NULL)
+        return request->receive(request->user, bytes, size);
+    return request->target < 0 || target_write(request->target, bytes, size);
+}
+
+static void decode_said(struct transfer *transfer, enum decode_end end)
+{
+    static const enum stop stop_of[] = {[DECODE_GOES_ON] = STOP_NONE,
+                                        [DECODE_STOPPED] = STOP_UNWANTED,
+                                        [DECODE_TOO_LARGE] = STOP_TOO_LARGE,
+                                        [DECODE_BROKEN] = STOP_CODING};
+    transfer->stop = stop_of[end];
+}
+
+/* A body is worth its bytes only to those who asked for it, and only when it is the file. */
+static void body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
+{
+    const struct fetch_request *request = &transfer->request;
+    long status = status_of(transfer);
+    if (!is_success(status) || is_partial(transfer, status)) {
+        transfer->stop = STOP_UNREAD;
+        return;
+    }
+    int64_t most = request->body_max_bytes > 0 ? request->body_max_bytes : dropped_bytes_max;
+    if (transfer->decode == NULL)
+        transfer->decode = decode_new(transfer->codings, most, body_take, transfer);
+    if (transfer->decode == NULL)
+        transfer->stop = STOP_CODING;
+    else
+        decode_said(transfer, decode_add(transfer->decode, bytes, size));
 }
 
 /* Answering less than it was given makes libcurl end the transfer. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
     struct transfer *transfer = user;
-    int64_t most =
-        transfer->request.body_max_bytes > 0 ? transfer->request.body_max_bytes : dropped_bytes_max;
+    const struct fetch_request *request = &transfer->request;
     size *= one;
     transfer->received += (int64_t)size;
-    if (transfer->received > most) {
-        transfer->is_too_large = true;
-        return 0;
-    }
-    if (transfer->request.receive != NULL)
-        return body_hand_over(transfer, bytes, size) ? size : 0;
-    if (transfer->request.target >= 0 && !target_write(transfer->request.target, bytes, size))
-        return 0;
-    return size;
+    if (request->method == FETCH_GET)
+        bytes_moved(transfer, size);
+    if (request->method == FETCH_GET || request->receive != NULL || request->target >= 0)
+        body_hand_over(transfer, bytes, size);
+    else if (transfer->received > dropped_bytes_max)
+        transfer->stop = STOP_UNREAD;
+    return transfer->stop == STOP_NONE ? size : 0;
 }
 
 static size_t body_send(char *bytes, size_t one, size_t room, void *user)
@@ -157,14 +357,22 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
     do
         size = read(transfer->request.source, bytes, one * room);
     while (size < 0 && errno == EINTR);
-    return size < 0 ? CURL_READFUNC_ABORT : (size_t)size;
+    if (size < 0)
+        return CURL_READFUNC_ABORT;
+    transfer->sent += size;
+    bytes_moved(transfer, (size_t)size);
+    if (transfer->sent >= transfer->send_size)
+        bytes_over(transfer);
+    return (size_t)size;
 }
 
 /* A server that closed a kept connection makes libcurl send again, from the start. */
 static int body_rewind(void *user, curl_off_t offset, int origin)
 {
     struct transfer *transfer = user;
-    return lseek(transfer->request.source, offset, origin) < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
+    off_t at = lseek(transfer->request.source, offset, origin);
+    transfer->sent = at;
+    return at < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
 }
 
 /* Keeps the table of descriptors that the caller polls. */
@@ -204,10 +412,19 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
 
 /* ---- life ---- */
 
+static enum iw_error ca_file_check(struct context *context, const char *file)
+{
+    if (file[0] == '\0' || access(file, R_OK) == 0)
+        return IW_OK;
+    return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", file, strerror(errno));
+}
+
 enum iw_error fetch_new(struct context *context, const struct config *config, struct fetch **fetch)
 {
     struct netguard *guard = NULL;
-    enum iw_error error = netguard_new(context, config->outgoing_allow_addresses, &guard);
+    enum iw_error error = ca_file_check(context, config->outgoing_ca_file);
+    if (error == IW_OK)
+        error = netguard_new(context, config->outgoing_allow_addresses, &guard);
     if (error != IW_OK)
         return error;
     struct fetch *fresh = calloc(1, sizeof *fresh);
@@ -216,6 +433,10 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
         abort();
     fresh->guard = guard;
     fresh->allow_http = config->outgoing_allow_http;
+    fresh->allow_addresses = strdup(config->outgoing_allow_addresses);
+    fresh->ca_file = strdup(config->outgoing_ca_file);
+    if (fresh->allow_addresses == NULL || fresh->ca_file == NULL)
+        abort();
     fresh->timer_at_ms = -1;
     curl_multi_setopt(fresh->multi, CURLMOPT_SOCKETFUNCTION, socket_watch);
     curl_multi_setopt(fresh->multi, CURLMOPT_SOCKETDATA, fresh);
@@ -225,6 +446,14 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
     return IW_OK;
 }
 
+bool fetch_is_made_with(const struct fetch *fetch, const struct config *config)
+{
+    return fetch->allow_http == config->outgoing_allow_http &&
+           strcmp(fetch->allow_addresses, config->outgoing_allow_addresses) == 0 &&
+           strcmp(fetch->ca_file, config->outgoing_ca_file) == 0;
+}
+
+/* Takes it out of the list and away from libcurl, so that done finds it gone. */
 static void transfer_free(struct transfer *transfer)
 {
     struct transfer **link = &transfer->fetch->transfers;
@@ -235,6 +464,7 @@ static void transfer_free(struct transfer *transfer)
     curl_multi_remove_handle(transfer->fetch->multi, transfer->handle);
     curl_easy_cleanup(transfer->handle);
     curl_slist_free_all(transfer->headers);
+    decode_free(transfer->decode);
     free(transfer);
 }
 
@@ -246,6 +476,8 @@ void fetch_free(struct fetch *fetch)
         transfer_free(fetch->transfers);
     curl_multi_cleanup(fetch->multi);
     netguard_free(fetch->guard);
+    free(fetch->allow_addresses);
+    free(fetch->ca_file);
     free(fetch);
 }
 
@@ -265,6 +497,8 @@ static void options_guard(struct transfer *transfer)
     /* Behind a redirect too: a user name in a URL would go out as credentials. */
     curl_easy_setopt(handle, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    if (transfer->fetch->ca_file[0] != '\0')
+        curl_easy_setopt(handle, CURLOPT_CAINFO, transfer->fetch->ca_file);
     /* Otherwise giving a transfer up waits for the thread that asks a silent name server. */
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 }
@@ -275,15 +509,12 @@ static void options_bounds(struct transfer *transfer)
     const struct fetch_request *request = &transfer->request;
     curl_easy_setopt(handle, CURLOPT_TIMEOUT, (long)request->timeout_s);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, (long)connect_timeout_s);
-    /* A receiver of a POST answers a few bytes after some thought: that is not slow, only its timeout counts.
-     */
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT,
-                     request->method == FETCH_POST ? 0L : (long)low_speed_bytes);
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)low_speed_s);
     curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, request->redirects_max > 0 ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_MAXREDIRS, (long)request->redirects_max);
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body_receive);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, transfer);
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, head_receive);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, transfer);
     if (request->body_max_bytes > 0)
         curl_easy_setopt(handle, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->body_max_bytes);
 }
@@ -298,6 +529,7 @@ static void options_body(struct transfer *transfer)
         curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request->body);
         curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
     } else if (request->method == FETCH_PUT && fstat(request->source, &facts) == 0) {
+        transfer->send_size = facts.st_size;
         curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(handle, CURLOPT_READFUNCTION, body_send);
         curl_easy_setopt(handle, CURLOPT_READDATA, transfer);
@@ -311,6 +543,8 @@ static void options_headers(struct transfer *transfer)
 {
     /* An empty Expect keeps libcurl from waiting for a 100 that many receivers never send. */
     transfer->headers = curl_slist_append(NULL, "Expect:");
+    if (transfer->request.method == FETCH_GET)
+        transfer->headers = curl_slist_append(transfer->headers, "Accept-Encoding: identity");
     for (unsigned i = 0; i < fetch_headers_max && transfer->request.headers[i] != NULL; i++)
         transfer->headers = curl_slist_append(transfer->headers, transfer->request.headers[i]);
     curl_easy_setopt(transfer->handle, CURLOPT_HTTPHEADER, transfer->headers);
@@ -356,67 +590,202 @@ unsigned fetch_poll(const struct fetch *fetch, struct pollfd *polls, unsigned ro
 
 int fetch_wait_ms(const struct fetch *fetch)
 {
-    if (fetch->timer_at_ms < 0)
+    int64_t at_ms = fetch->timer_at_ms < 0 ? INT64_MAX : fetch->timer_at_ms;
+    for (const struct transfer *transfer = fetch->transfers; transfer != NULL; transfer = transfer->next)
+        if (transfer->due_since_ms != 0 && transfer->due_since_ms + window_ms(transfer) < at_ms)
+            at_ms = transfer->due_since_ms + window_ms(transfer);
+    if (at_ms == INT64_MAX)
         return -1;
-    int64_t left_ms = fetch->timer_at_ms - clock_monotonic_ms();
+    int64_t left_ms = at_ms - clock_monotonic_ms();
     return left_ms <= 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-/* What libcurl's codes mean to us; all others are "unreachable" for a reason of their own. */
+/* ---- how a transfer ended ---- */
+
 static const struct {
     CURLcode code;
-    enum fetch_outcome outcome;
-    const char *reason;
-    const char *message;
+    struct ending ending;
 } endings[] = {
-    {CURLE_COULDNT_RESOLVE_HOST, FETCH_UNREACHABLE, "dns", "the host name could not be resolved"},
-    {CURLE_COULDNT_CONNECT, FETCH_UNREACHABLE, "connect", "the server could not be connected to"},
-    {CURLE_OPERATION_TIMEDOUT, FETCH_UNREACHABLE, "timeout", "the server took too long"},
-    {CURLE_SSL_CONNECT_ERROR, FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"},
-    {CURLE_PEER_FAILED_VERIFICATION, FETCH_REFUSED, "certificate", "the server's certificate is not valid"},
-    {CURLE_TOO_MANY_REDIRECTS, FETCH_REFUSED, "redirects", "the server redirects too often"},
-    {CURLE_UNSUPPORTED_PROTOCOL, FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"},
-    {CURLE_LOGIN_DENIED, FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"},
-    {CURLE_URL_MALFORMAT, FETCH_REFUSED, "url", "the URL is not valid"},
-    {CURLE_FILESIZE_EXCEEDED, FETCH_TOO_LARGE, "too_large", "the file is too large"},
-    {CURLE_PARTIAL_FILE, FETCH_UNREACHABLE, "cut_off", "the answer was cut off"},
-    {CURLE_GOT_NOTHING, FETCH_UNREACHABLE, "cut_off", "the server closed the connection without an answer"},
+    {CURLE_COULDNT_RESOLVE_HOST, {FETCH_UNREACHABLE, "dns", "the host name could not be resolved"}},
+    {CURLE_COULDNT_CONNECT, {FETCH_UNREACHABLE, "connect", "the server could not be connected to"}},
+    {CURLE_OPERATION_TIMEDOUT, {FETCH_UNREACHABLE, "timeout", "the server took too long"}},
+    {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
+    {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server asks for a client certificate"}},
+    {CURLE_PEER_FAILED_VERIFICATION, {FETCH_REFUSED, "certificate", "the server's certificate is not valid"}},
+    {CURLE_SSL_CACERT_BADFILE,
+     {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be checked at the moment"}},
+    {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too often"}},
+    {CURLE_UNSUPPORTED_PROTOCOL, {FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"}},
+    {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"}},
+    {CURLE_URL_MALFORMAT, {FETCH_REFUSED, "url", "the URL is not valid"}},
+    {CURLE_FILESIZE_EXCEEDED, {FETCH_TOO_LARGE, "too_large", "the file is too large"}},
+    {CURLE_PARTIAL_FILE, {FETCH_UNREACHABLE, "cut_off", "the answer was cut off"}},
+    {CURLE_GOT_NOTHING, {FETCH_UNREACHABLE, "cut_off", "the server closed the connection without an answer"}},
+    {CURLE_RECV_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off"}},
+    {CURLE_SEND_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off while the file was sent"}},
+    {CURLE_HTTP2, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 connection broke off"}},
+    {CURLE_HTTP2_STREAM, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 stream was closed by the server"}},
+    {CURLE_WEIRD_SERVER_REPLY, {FETCH_UNREACHABLE, "no_http", "the server's answer is no valid HTTP"}},
 };
+
+static const struct ending ending_answered = {FETCH_ANSWERED, "answered", "the server answered"};
+static const struct ending ending_other = {FETCH_UNREACHABLE, "transfer", "the transfer failed"};
+static const struct ending ending_refused = {FETCH_UNREACHABLE, "connect",
+                                             "the connection was refused: nothing listens at that port"};
+static const struct ending ending_connect_late = {FETCH_UNREACHABLE, "timeout",
+                                                  "the server could not be connected to in time"};
+static const struct ending ending_address = {FETCH_REFUSED, "address_refused",
+                                             "the address is not one that may be connected to"};
+static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
+                                             "the server's answer is no valid HTTP"};
+
+/*
+ * Faults of a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
+ * itself, and leaves the code at 0 or its own start value of 1 then.
+ */
+static const struct {
+    long code;
+    struct ending ending;
+} certificates[] = {
+    {0, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+    {1, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+    {9, {FETCH_REFUSED, "certificate", "the server's certificate is not valid yet"}},
+    {10, {FETCH_REFUSED, "certificate", "the server's certificate has expired"}},
+    {18, {FETCH_REFUSED, "certificate", "the server's certificate is self-signed"}},
+    {19, {FETCH_REFUSED, "certificate", "the server's certificate comes from an unknown authority"}},
+    {20,
+     {FETCH_REFUSED, "certificate",
+      "the server's certificate comes from an unknown authority, or the server does not send the "
+      "certificates between"}},
+    {21,
+     {FETCH_REFUSED, "certificate",
+      "the server's certificate comes from an unknown authority, or the server does not send the "
+      "certificates between"}},
+    {62, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+    {64, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
+};
+
+static const struct ending *certificate_ending(const struct transfer *transfer, const struct ending *other)
+{
+    long code = 0;
+    curl_easy_getinfo(transfer->handle, CURLINFO_SSL_VERIFYRESULT, &code);
+    for (size_t i = 0; i < sizeof certificates / sizeof certificates[0]; i++)
+        if (certificates[i].code == code)
+            return &certificates[i].ending;
+    return other;
+}
+
+static const struct ending *connect_ending(const struct transfer *transfer, const struct ending *other)
+{
+    long number = 0;
+    curl_easy_getinfo(transfer->handle, CURLINFO_OS_ERRNO, &number);
+    if (transfer->is_address_refused && !transfer->is_address_allowed)
+        return &ending_address;
+    return number == ECONNREFUSED ? &ending_refused : other;
+}
+
+static const struct ending *timeout_ending(const struct transfer *transfer, const struct ending *other)
+{
+    curl_off_t connected_us = 0;
+    curl_easy_getinfo(transfer->handle, CURLINFO_CONNECT_TIME_T, &connected_us);
+    return connected_us == 0 ? &ending_connect_late : other;
+}
+
+/* libcurl has one code for a scheme that it may not use and for an answer that is no HTTP. */
+static const struct ending *protocol_ending(const struct transfer *transfer, const struct ending *other)
+{
+    const char *url = NULL;
+    curl_easy_getinfo(transfer->handle, CURLINFO_EFFECTIVE_URL, &url);
+    bool is_http = url != NULL && strncasecmp(url, "http:", 5) == 0 && transfer->fetch->allow_http;
+    bool is_https = url != NULL && strncasecmp(url, "https:", 6) == 0;
+    return is_http || is_https ? &ending_no_http : other;
+}
+
+static const struct ending *ending_of(const struct transfer *transfer, CURLcode code)
+{
+    static const struct {
+        CURLcode code;
+        const struct ending *(*look)(const struct transfer *, const struct ending *);
+    } closer[] = {{CURLE_PEER_FAILED_VERIFICATION, certificate_ending},
+                  {CURLE_COULDNT_CONNECT, connect_ending},
+                  {CURLE_OPERATION_TIMEDOUT, timeout_ending},
+                  {CURLE_UNSUPPORTED_PROTOCOL, protocol_ending}};
+    const struct ending *ending = code == CURLE_OK ? &ending_answered : &ending_other;
+    if (transfer->stop != STOP_NONE)
+        return &stops[transfer->stop];
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (endings[i].code == code)
+            ending = &endings[i].ending;
+    for (size_t i = 0; i < sizeof closer / sizeof closer[0]; i++)
+        if (closer[i].code == code)
+            return closer[i].look(transfer, ending);
+    return ending;
+}
+
+/*
+ * The status is the answer, whatever became of the body behind it.  A redirect that a GET follows leaves its
+ * status behind, and of a success a GET needs the body.
+ */
+static bool is_status_decisive(const struct transfer *transfer, enum fetch_outcome outcome, long status)
+{
+    if (outcome != FETCH_UNREACHABLE && outcome != FETCH_TOO_LARGE)
+        return false;
+    if (transfer->request.method == FETCH_GET)
+        return status >= status_client_first || transfer->stop == STOP_UNREAD || is_partial(transfer, status);
+    if (transfer->request.method == FETCH_PUT && is_success(status))
+        return transfer->sent >= transfer->send_size;
+    return status >= status_success;
+}
+
+/* The host that an answer redirects to, for a sentence: only where it is plain text. */
+static void redirect_host_read(const struct transfer *transfer, char host[fetch_host_size])
+{
+    char *location = NULL, *name = NULL;
+    CURLU *url = NULL;
+    curl_easy_getinfo(transfer->handle, CURLINFO_REDIRECT_URL, &location);
+    if (location == NULL || (url = curl_url()) == NULL)
+        return;
+    if (curl_url_set(url, CURLUPART_URL, location, 0) == CURLUE_OK &&
+        curl_url_get(url, CURLUPART_HOST, &name, 0) == CURLUE_OK) {
+        size_t length = strlen(name);
+        if (length < fetch_host_size && text_is_ascii(name, length) && !text_has_control(name, length))
+            memcpy(host, name, length + 1);
+    }
+    curl_free(name);
+    curl_url_cleanup(url);
+}
 
 static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
 {
-    struct fetch_result result = {.outcome = FETCH_UNREACHABLE,
-                                  .reason = "transfer",
-                                  .message = "the transfer failed",
+    long status = status_of(transfer);
+    if (code == CURLE_OK && transfer->decode != NULL)
+        decode_said(transfer, decode_finish(transfer->decode));
+    const struct ending *ending = ending_of(transfer, code);
+    if (is_status_decisive(transfer, ending->outcome, status))
+        ending = &ending_answered;
+    bool is_answered = ending->outcome == FETCH_ANSWERED;
+    struct fetch_result result = {.outcome = ending->outcome,
+                                  .status = is_answered ? status : 0,
+                                  .reason = ending->reason,
+                                  .message = ending->message,
+                                  .is_partial = is_answered && is_partial(transfer, status),
+                                  .is_coded = transfer->decode != NULL && decode_is_unknown(transfer->decode),
                                   .body_bytes = transfer->received};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (endings[i].code == code) {
-            result.outcome = endings[i].outcome;
-            result.reason = endings[i].reason;
-            result.message = endings[i].message;
-        }
     curl_off_t retry_after_s = 0;
-    curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &result.status);
     curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
-    result.retry_after_s = (int64_t)retry_after_s;
-    if (code == CURLE_OK || transfer->is_body_unread) {
-        result.outcome = FETCH_ANSWERED;
-        result.reason = "answered";
-        result.message = "the server answered";
-    } else if (transfer->is_stopped) {
-        result.outcome = FETCH_STOPPED;
-        result.reason = "stopped";
-        result.message = "the file was not wanted";
-    } else if (transfer->is_too_large) {
-        result.outcome = FETCH_TOO_LARGE;
-        result.reason = "too_large";
-        result.message = "the file is too large";
-    } else if (transfer->is_refused && code == CURLE_COULDNT_CONNECT) {
-        result.outcome = FETCH_REFUSED;
-        result.reason = "address_refused";
-        result.message = "the address is not one that may be connected to";
-    }
+    result.retry_after_s = is_answered ? (int64_t)retry_after_s : 0;
+    if (is_answered && status >= status_redirect && status < status_client_first)
+        redirect_host_read(transfer, result.redirect_host);
     return result;
+}
+
+static void transfer_end(struct transfer *transfer, CURLcode code)
+{
+    struct fetch_result result = result_of(transfer, code);
+    void (*done)(void *, const struct fetch_result *) = transfer->request.done;
+    void *user = transfer->request.user;
+    transfer_free(transfer);
+    done(user, &result);
 }
 
 /* Tells the ends of transfers; done may start new ones. */
@@ -429,12 +798,29 @@ static void ends_tell(struct fetch *fetch)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
-        struct fetch_result result = result_of(transfer, message->data.result);
-        void (*done)(void *, const struct fetch_result *) = transfer->request.done;
-        void *user = transfer->request.user;
-        transfer_free(transfer);
-        done(user, &result);
+        transfer_end(transfer, message->data.result);
     }
+}
+
+/* Ends transfers that are too slow.  done may change the list: after each end it is looked at from its start.
+ */
+static void slow_end(struct fetch *fetch)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    for (struct transfer *transfer = fetch->transfers; transfer != NULL;) {
+        if (is_slow(transfer, now_ms)) {
+            transfer->stop = STOP_SLOW;
+            transfer_end(transfer, CURLE_OPERATION_TIMEDOUT);
+            transfer = fetch->transfers;
+        } else {
+            transfer = transfer->next;
+        }
+    }
+}
+
+static bool is_timer_due(const struct fetch *fetch)
+{
+    return fetch->timer_at_ms >= 0 && fetch->timer_at_ms <= clock_monotonic_ms();
 }
 
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
@@ -451,9 +837,10 @@ void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
         if (events != 0)
             curl_multi_socket_action(fetch->multi, polls[i].fd, events, &running);
     }
-    if (fetch_wait_ms(fetch) == 0) {
+    if (is_timer_due(fetch)) {
         fetch->timer_at_ms = -1;
         curl_multi_socket_action(fetch->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
     ends_tell(fetch);
+    slow_end(fetch);
 }

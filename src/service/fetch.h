@@ -21,7 +21,12 @@
 
 #include "base/config.h"
 
-enum { fetch_url_bytes_max = 2048, fetch_headers_max = 8, fetch_descriptors_max = 512 };
+enum {
+    fetch_url_bytes_max = 2048,
+    fetch_headers_max = 24, /* the service's own and those of an output target (domain/outgoing.h) */
+    fetch_descriptors_max = 512,
+    fetch_host_size = 256 /* a name of DNS has at most 255 bytes */
+};
 
 struct fetch;
 
@@ -29,21 +34,36 @@ enum fetch_method { FETCH_GET, FETCH_PUT, FETCH_POST };
 
 /* How a transfer ended. */
 enum fetch_outcome {
-    FETCH_ANSWERED,    /* there is a status */
+    FETCH_ANSWERED,    /* there is a status that decides, and with a 2xx of a GET the whole body */
     FETCH_UNREACHABLE, /* DNS, connection, TLS, time, a broken answer: may go better later */
     FETCH_REFUSED,     /* an address or scheme we do not go to, too many redirects: will not go better */
-    FETCH_TOO_LARGE,   /* the body passed its limit */
+    FETCH_TOO_LARGE,   /* the body of a GET passed its limit, as sent or decoded */
     FETCH_STOPPED      /* receive wanted no more */
 };
 
 struct fetch_result {
     enum fetch_outcome outcome;
-    long status;           /* with FETCH_ANSWERED and FETCH_TOO_LARGE */
-    int64_t body_bytes;    /* received */
+    long status;           /* with FETCH_ANSWERED; 0 when there is none */
+    bool is_partial;       /* a 206 that is not the whole file; its body was not read */
+    bool is_coded;         /* labelled with a content coding that is not known here, and taken as it is */
+    int64_t body_bytes;    /* received, not decoded */
     int64_t retry_after_s; /* from the answer, 0 when it said nothing */
     const char *reason;    /* a short constant word: "timeout", "address_refused", "dns" ... */
-    const char *message;   /* a sentence with no part of the URL in it; valid during the call */
+    const char *message;   /* a constant clause: "the server took too long" */
+    char redirect_host[fetch_host_size]; /* of a redirect that was not followed; "" otherwise */
 };
+
+/*
+ * The status decides as soon as it is there, whatever becomes of the body behind it, save for the body of a
+ * GET that is asked for.  Of a PUT a 2xx counts only when all of the source was sent.
+ *
+ * A body comes decoded (decode.h); sources are asked for the identity coding, for a picture is compressed
+ * already.  A transfer coding other than chunked, which nobody asked for, is a broken answer.
+ *
+ * While bytes are due, fewer than 1024 a second over low_speed_s end the transfer: of a GET from the first
+ * byte of the body on, of a PUT until the source is read to its end.  Before the first byte, and while a
+ * target thinks about its answer, timeout_s alone counts.
+ */
 
 struct fetch_request {
     enum fetch_method method;
@@ -58,6 +78,7 @@ struct fetch_request {
     bool (*receive)(void *user, const void *bytes, size_t size);
     int64_t body_max_bytes; /* of the answer; 0: none is kept and 64 KiB are read at most */
     int64_t timeout_s;      /* for all of it */
+    int64_t low_speed_s;    /* 0: 15 s */
     unsigned redirects_max;
     void (*done)(void *user, const struct fetch_result *result);
     void *user;
@@ -71,9 +92,13 @@ struct fetch_request {
  */
 bool fetch_url_is_valid(const char *url, bool allow_http, const char **why);
 
-/* CONFIG_INVALID when outgoing.allow_addresses is none.  The caller owns it. */
+/* CONFIG_INVALID when outgoing.allow_addresses is none, or outgoing.ca_file cannot be read.  The caller owns
+ * it. */
 enum iw_error fetch_new(struct context *context, const struct config *config,
                         struct fetch **fetch) IW_MUST_USE;
+
+/* False when a setting that fetch_new took from the configuration has another value there. */
+bool fetch_is_made_with(const struct fetch *fetch, const struct config *config);
 
 /* Ends every transfer without calling done. */
 void fetch_free(struct fetch *fetch);

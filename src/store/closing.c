@@ -332,8 +332,9 @@ enum iw_error closing_inputs_forget(struct context *context, struct db *db, cons
     struct db_value values[closing_orders_max];
     ids_fill(values, order_ids, count);
     return db_run(context, db,
-                  "UPDATE files SET store_key = NULL, target_url = NULL WHERE order_id IN " ORDER_IDS, values,
-                  closing_orders_max, NULL);
+                  "UPDATE files SET store_key = NULL, target_url = NULL, target_headers = NULL WHERE "
+                  "order_id IN " ORDER_IDS,
+                  values, closing_orders_max, NULL);
 }
 
 enum iw_error closing_files_forget(struct context *context, struct db *db, int64_t order_id, int64_t now_ms)

@@ -271,6 +271,7 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
         .result_key = db_text_of(db_at(rows, row, 22)),
         .result_format = db_text_of(db_at(rows, row, 23)),
         .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
+        .target_headers = db_text_of(db_at(rows, row, 25)),
         .strength = ORDER_STRENGTH_STANDARD,
     };
     if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
@@ -291,7 +292,8 @@ static enum iw_error lease_read(struct context *context, struct db *db, struct l
         "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
         "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
         "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
-        "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost' FROM jobs j JOIN orders o ON "
+        "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers FROM jobs j "
+        "JOIN orders o ON "
         "o.id = j.order_id LEFT "
         "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
         "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy = "

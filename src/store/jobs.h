@@ -43,11 +43,12 @@ struct job {
     int64_t position;
     int64_t copy; /* which watermark text; 0 where there is none */
 
-    const char *source_url;    /* JOB_FETCH */
-    const char *target_url;    /* JOB_PUSH */
-    int64_t target_expires_ms; /* JOB_PUSH */
-    const char *result_key;    /* JOB_PUSH: what is pushed, NULL when it is gone, */
-    const char *result_format; /* and of which format: "jpeg", "png", "webp" */
+    const char *source_url;     /* JOB_FETCH */
+    const char *target_url;     /* JOB_PUSH */
+    int64_t target_expires_ms;  /* JOB_PUSH */
+    const char *target_headers; /* JOB_PUSH: a JSON object of strings, sent along; NULL: none */
+    const char *result_key;     /* JOB_PUSH: what is pushed, NULL when it is gone, */
+    const char *result_format;  /* and of which format: "jpeg", "png", "webp" */
 };
 
 /* Most jobs that one call leases. */

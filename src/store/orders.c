@@ -123,8 +123,8 @@ static const char *insert_text(struct arena *arena, const struct order_row *row)
         groups_add(&sql, "(?, ?, ?, ?)", row->file_rows);
     } else {
         text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
-                              "target_url, target_key, target_expires_at) VALUES ");
-        groups_add(&sql, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", row->file_rows);
+                              "target_url, target_key, target_expires_at, target_headers) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row->file_rows);
     }
     text_add_string(&sql, "; SET first = LAST_INSERT_ID(); ");
     if (text_count(row) > 0) {
@@ -178,6 +178,7 @@ static struct db_value *file_parameters(const struct order_row *row, bool is_pla
         *next++ = db_text(file->target_url);
         *next++ = db_text(file->target_key);
         *next++ = db_time(file->target_expires_ms);
+        *next++ = db_text(file->target_headers);
     }
     return next;
 }
@@ -215,7 +216,7 @@ enum iw_error orders_insert(struct context *context, struct db *db, const struct
                             int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 18 + 9 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    size_t room = 18 + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
     struct db_value *parameters = arena_array(context->arena, room, sizeof *parameters);
     struct db_value *next = order_parameters(context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);

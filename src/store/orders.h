@@ -65,7 +65,8 @@ struct order_row_file {
     const char *target_url; /* zero copy: where the result is pushed to; NULL otherwise */
     const char *target_key;
     int64_t target_expires_ms;
-    const int64_t *text_ids; /* of its watermark texts, in order */
+    const char *target_headers; /* as the worker reads them; NULL: none */
+    const int64_t *text_ids;    /* of its watermark texts, in order */
     unsigned text_count;
 };
 

@@ -23,8 +23,7 @@ enum {
     postpone_ms = 60000,
     lease_margin_s = 30, /* beside the time that the receiver has */
     transfer_arena_bytes = 4 * 1024 * 1024,
-    arena_bytes = 16 * 1024 * 1024,
-    status_final_first = 200
+    arena_bytes = 16 * 1024 * 1024
 };
 
 /* One delivery from its lease to its record. */
@@ -54,8 +53,6 @@ struct deliver {
     struct presign *presign;
     struct sealing sealing;
     struct fetch *fetch;
-    char *allow_addresses; /* what fetch was made with */
-    bool allow_http;
     bool is_fetch_stale; /* made with an older configuration: replaced when nothing is under way */
     struct arena *arena; /* of one look */
     struct context context;
@@ -119,20 +116,15 @@ static void transfer_free(struct transfer *transfer)
     free(transfer);
 }
 
-/* The status is the answer: what becomes of the body behind it (too long, too slow, cut off) is no matter. */
-static bool is_answer(const struct fetch_result *result)
-{
-    return result->outcome == FETCH_ANSWERED || result->status >= status_final_first;
-}
-
 static void transfer_done(void *user, const struct fetch_result *result)
 {
     struct transfer *transfer = user;
     fault_point(FAULT_DELIVERY_ANSWERED);
     transfer->is_ended = true;
     transfer->record_at_ms = clock_monotonic_ms();
-    transfer->answer = (struct delivery_answer){
-        .is_answered = is_answer(result), .status = result->status, .retry_after_s = result->retry_after_s};
+    transfer->answer = (struct delivery_answer){.is_answered = result->outcome == FETCH_ANSWERED,
+                                                .status = result->status,
+                                                .retry_after_s = result->retry_after_s};
     transfer->reason = transfer->answer.is_answered ? "status" : result->reason;
 }
 
@@ -349,12 +341,7 @@ static enum iw_error fetch_make(struct deliver *deliver, struct context *context
     if (error != IW_OK)
         return error;
     fetch_free(deliver->fetch);
-    free(deliver->allow_addresses);
     deliver->fetch = fresh;
-    deliver->allow_http = deliver->config->outgoing_allow_http;
-    deliver->allow_addresses = strdup(deliver->config->outgoing_allow_addresses);
-    if (deliver->allow_addresses == NULL)
-        abort();
     deliver->is_fetch_stale = false;
     return IW_OK;
 }
@@ -389,7 +376,6 @@ void deliver_free(struct deliver *deliver)
         transfer_free(deliver->transfers);
     presign_free(deliver->presign);
     crypto_wipe(&deliver->sealing, sizeof deliver->sealing);
-    free(deliver->allow_addresses);
     arena_free(deliver->arena);
     free(deliver);
 }
@@ -412,9 +398,7 @@ enum iw_error deliver_reload(struct deliver *deliver, struct context *context)
     presign_free(deliver->presign);
     deliver->presign = presign;
     deliver->look_at_ms = 0;
-    deliver->is_fetch_stale =
-        deliver->allow_http != deliver->config->outgoing_allow_http ||
-        strcmp(deliver->allow_addresses, deliver->config->outgoing_allow_addresses) != 0;
+    deliver->is_fetch_stale = !fetch_is_made_with(deliver->fetch, deliver->config);
     return IW_OK;
 }
 

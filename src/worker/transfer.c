@@ -1,7 +1,7 @@
 /*
  * Jobs on the network: sources fetched into the store, results pushed to their
  * targets.  All of them side by side on one event loop; none holds an image
- * process.  What can go wrong is told by two tables below.
+ * process.  The table of domain/peer.c has the meaning of each status.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,61 +10,71 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "domain/outgoing.h"
+#include "domain/peer.h"
 #include "worker/worker.h"
 
-enum { redirects_max = 3, status_success = 200, status_success_last = 299, status_server_first = 500 };
+enum { redirects_max = 3 };
 
-static bool is_success(const struct fetch_result *result)
-{
-    return result->status >= status_success && result->status <= status_success_last;
-}
+/* The other side of a transfer, and its words. */
+struct side {
+    enum peer peer;
+    const char *name;
+    enum iw_error retried; /* the code after the last retry */
+    enum iw_error refused;
+};
 
-/* What a server says when it may say otherwise later: request timeout, too early, too many requests. */
-static bool is_status_transient(long status)
-{
-    return status == 408 || status == 425 || status == 429 || status >= status_server_first;
-}
+static const struct side source_side = {PEER_SOURCE, "The source URL", IW_SOURCE_UNREACHABLE,
+                                        IW_SOURCE_REFUSED};
+static const struct side target_side = {PEER_TARGET, "The output target", IW_OUTPUT_TARGET_REFUSED,
+                                        IW_OUTPUT_TARGET_REFUSED};
 
-/* There is a status that decides, whatever became of the body. */
-static bool is_answered_otherwise(const struct fetch_result *result)
+/* One rule for each end: an answer by the table of statuses, everything else by the outcome. */
+static enum peer_fate fate_of(const struct side *side, const struct fetch_result *result)
 {
-    bool is_answer = result->outcome == FETCH_ANSWERED || result->outcome == FETCH_TOO_LARGE;
-    return is_answer && !is_success(result);
-}
-
-static bool is_transient(const struct fetch_result *result)
-{
-    if (is_answered_otherwise(result))
-        return is_status_transient(result->status);
-    return result->outcome == FETCH_UNREACHABLE;
+    if (result->outcome != FETCH_ANSWERED)
+        return result->outcome == FETCH_UNREACHABLE ? PEER_RETRIED : PEER_FINAL;
+    return result->is_partial ? PEER_RETRIED : peer_status(result->status)->fates[side->peer];
 }
 
 static const char *reason_of(const struct fetch_result *result)
 {
-    return is_answered_otherwise(result) ? "status" : result->reason;
+    return result->outcome == FETCH_ANSWERED ? "status" : result->reason;
 }
 
-/* "The source URL: the server answered with status 404."  Nothing of the URL is in it. */
-static const char *sentence_of(struct task *task, const char *what, const struct fetch_result *result)
+/* "The source URL: the server answered with status 404: there is nothing at this URL." */
+static const char *sentence_of(struct task *task, const struct side *side, const struct fetch_result *result)
 {
-    if (is_answered_otherwise(result))
-        return arena_printf(task->arena, "%s: the server answered with status %ld.", what, result->status);
-    return arena_printf(task->arena, "%s: %s.", what, result->message);
+    struct arena *arena = task->arena;
+    if (result->outcome != FETCH_ANSWERED)
+        return arena_printf(arena, "%s: %s.", side->name, result->message);
+    const char *start =
+        arena_printf(arena, "%s: the server answered with status %ld", side->name, result->status);
+    if (result->is_partial)
+        return arena_printf(arena, "%s: that is a part, and the whole file was asked for.", start);
+    if (result->redirect_host[0] != '\0')
+        return arena_printf(arena, "%s: it redirects to the host %s, and that is not followed.", start,
+                            result->redirect_host);
+    const char *clause = peer_status(result->status)->clause;
+    return clause != NULL ? arena_printf(arena, "%s: %s.", start, clause) : arena_printf(arena, "%s.", start);
 }
 
-/* Once more later, and no sooner than the server asks for (RFC 9110, 10.2.3). */
-static void trouble_transient(struct task *task, enum iw_error error, const char *what,
-                              const struct fetch_result *result)
+/* The end of a transfer that did not go well.  It is retried no sooner than the server asks for (RFC
+ * 9110, 10.2.3). */
+static void trouble_end(struct task *task, const struct side *side, const struct fetch_result *result)
 {
-    int64_t asked_s = is_answered_otherwise(result) ? result->retry_after_s : 0;
+    bool is_retried = fate_of(side, result) == PEER_RETRIED;
+    int64_t asked_s = is_retried ? result->retry_after_s : 0;
     if (asked_s > job_wait_max_ms / 1000)
         asked_s = job_wait_max_ms / 1000;
     task->outcome = (struct outcome){.job = &task->job,
                                      .kind = OUTCOME_TROUBLE,
-                                     .trouble = JOB_TROUBLE_TRANSIENT,
-                                     .error = error,
-                                     .sentence = sentence_of(task, what, result),
+                                     .trouble = is_retried ? JOB_TROUBLE_TRANSIENT : JOB_TROUBLE_FINAL,
+                                     .error = is_retried ? side->retried : side->refused,
+                                     .sentence = sentence_of(task, side, result),
                                      .reason = reason_of(result),
                                      .asked_ms = asked_s * 1000};
     task_end(task->worker, task);
@@ -86,7 +96,7 @@ static bool source_receive(void *user, const void *bytes, size_t size)
 }
 
 /* The store or the first bytes refused: what the context says. */
-static void intake_refused(struct task *task)
+static void intake_refused(struct task *task, const struct fetch_result *result)
 {
     static const struct {
         enum iw_error from;
@@ -96,6 +106,9 @@ static void intake_refused(struct task *task)
     const char *sentence = task->context.sentence;
     const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";
     enum iw_error error = task->context.error;
+    if (error == IW_UNSUPPORTED_MEDIA_TYPE && result->is_coded)
+        sentence =
+            arena_printf(task->arena, "%s Its Content-Encoding is none of gzip, deflate and br.", sentence);
     intake_end(task);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].from == error) {
@@ -108,18 +121,14 @@ static void intake_refused(struct task *task)
 
 static void source_failed(struct task *task, const struct fetch_result *result)
 {
-    bool is_too_large = result->outcome == FETCH_TOO_LARGE && !is_answered_otherwise(result);
     intake_end(task);
-    if (is_too_large)
+    if (result->outcome == FETCH_TOO_LARGE)
         task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_SOURCE_TOO_LARGE,
                      arena_printf(task->arena, "The source URL: the file has more than %lld bytes.",
                                   (long long)task->worker->config.store_upload_max_bytes),
                      "too_large");
-    else if (is_transient(result))
-        trouble_transient(task, IW_SOURCE_UNREACHABLE, "The source URL", result);
     else
-        task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_SOURCE_REFUSED,
-                     sentence_of(task, "The source URL", result), reason_of(result));
+        trouble_end(task, &source_side, result);
 }
 
 /* All bytes are here: into the store, and then they are the outcome. */
@@ -155,11 +164,11 @@ static void source_done(void *user, const struct fetch_result *result)
 {
     struct task *task = user;
     if (result->outcome == FETCH_STOPPED)
-        intake_refused(task);
-    else if (result->outcome != FETCH_ANSWERED || !is_success(result))
+        intake_refused(task, result);
+    else if (fate_of(&source_side, result) != PEER_TAKEN)
         source_failed(task, result);
     else if (source_keep(task) != IW_OK)
-        intake_refused(task);
+        intake_refused(task, result);
     else
         task_end(task->worker, task);
 }
@@ -189,19 +198,14 @@ static enum iw_error source_begin(struct worker *worker, struct task *task)
 static void target_done(void *user, const struct fetch_result *result)
 {
     struct task *task = user;
-    bool is_taken = result->outcome == FETCH_ANSWERED || result->outcome == FETCH_TOO_LARGE;
     transfer_drop(task);
     fault_point(FAULT_TARGET_TOOK);
-    if (is_taken && is_success(result)) {
-        task->outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_PUSHED};
-        task_end(task->worker, task);
+    if (fate_of(&target_side, result) != PEER_TAKEN) {
+        trouble_end(task, &target_side, result);
         return;
     }
-    if (is_transient(result))
-        trouble_transient(task, IW_OUTPUT_TARGET_REFUSED, "The output target", result);
-    else
-        task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
-                     sentence_of(task, "The output target", result), reason_of(result));
+    task->outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_PUSHED};
+    task_end(task->worker, task);
 }
 
 /* What is to be pushed.  NOT_FOUND when it is gone. */
@@ -214,23 +218,48 @@ static enum iw_error result_open(struct worker *worker, struct task *task)
     return storage_get(worker->storage, &task->context, &key, &task->source_file, NULL);
 }
 
-static enum iw_error target_begin(struct worker *worker, struct task *task)
+/*
+ * The headers of the PUT: those that the client gave for its target, as they are, and our Content-Type unless
+ * one of them is it.
+ */
+static enum iw_error headers_fill(struct task *task, const char **headers)
 {
-    enum iw_error error = result_open(worker, task);
+    const struct json *given = NULL;
+    const char *text = task->job.target_headers;
+    bool has_type = false;
+    unsigned count = 0;
+    enum iw_error error = text != NULL ? json_read(&task->context, text, strlen(text), &given) : IW_OK;
     if (error != IW_OK)
         return error;
-    const struct fetch_request request = {
-        .method = FETCH_PUT,
-        .url = task->job.target_url,
-        .headers = {arena_printf(task->arena, "Content-Type: image/%s", task->job.result_format)},
-        .source = task->source_file,
-        .target = -1,
-        .timeout_s = worker->config.outgoing_push_timeout_s,
-        .redirects_max = 0,
-        .done = target_done,
-        .user = task};
-    if (fault_fails(FAULT_TARGET_ASKED))
-        return context_fail(&task->context, IW_IO_FAILED, NULL);
+    for (const struct json *header = given != NULL ? given->first : NULL; header != NULL;
+         header = header->next) {
+        if (!json_is(header, JSON_KIND_STRING) || count == outgoing_headers_max)
+            return context_fail(&task->context, IW_SERVER_INTERNAL_ERROR, NULL);
+        has_type = has_type || text_equal_nocase(header->name, "Content-Type");
+        headers[count++] = arena_printf(task->arena, "%s: %s", header->name, header->string);
+    }
+    if (!has_type)
+        headers[count] = arena_printf(task->arena, "Content-Type: image/%s", task->job.result_format);
+    return IW_OK;
+}
+
+static enum iw_error target_begin(struct worker *worker, struct task *task)
+{
+    struct fetch_request request = {.method = FETCH_PUT,
+                                    .target = -1,
+                                    .timeout_s = worker->config.outgoing_push_timeout_s,
+                                    .redirects_max = 0,
+                                    .done = target_done,
+                                    .user = task};
+    enum iw_error error = result_open(worker, task);
+    if (error == IW_OK)
+        error = headers_fill(task, request.headers);
+    if (error == IW_OK && fault_fails(FAULT_TARGET_ASKED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
+    if (error != IW_OK)
+        return error;
+    request.url = task->job.target_url;
+    request.source = task->source_file;
     return fetch_start(worker->fetch, &task->context, &request);
 }
 
@@ -269,12 +298,7 @@ static enum iw_error fetch_make(struct worker *worker, struct context *context)
     if (error != IW_OK)
         return error;
     fetch_free(worker->fetch);
-    free(worker->fetch_allow_addresses);
     worker->fetch = fresh;
-    worker->fetch_allow_http = worker->config.outgoing_allow_http;
-    worker->fetch_allow_addresses = strdup(worker->config.outgoing_allow_addresses);
-    if (worker->fetch_allow_addresses == NULL)
-        abort();
     return IW_OK;
 }
 
@@ -287,15 +311,11 @@ void transfer_close(struct worker *worker)
 {
     fetch_free(worker->fetch);
     worker->fetch = NULL;
-    free(worker->fetch_allow_addresses);
-    worker->fetch_allow_addresses = NULL;
 }
 
 void transfer_reload(struct worker *worker)
 {
-    worker->is_fetch_stale =
-        worker->fetch_allow_http != worker->config.outgoing_allow_http ||
-        strcmp(worker->fetch_allow_addresses, worker->config.outgoing_allow_addresses) != 0;
+    worker->is_fetch_stale = !fetch_is_made_with(worker->fetch, &worker->config);
 }
 
 void transfer_step(struct worker *worker, const struct pollfd *polls, unsigned count)

@@ -137,11 +137,9 @@ struct worker {
     struct pool pools[JOB_CLASS_COUNT];
     struct helper *helpers;
     unsigned helper_count;
-    uint64_t turn;         /* of the next job */
-    struct fetch *fetch;   /* of transfers */
-    bool is_fetch_stale;   /* made with an older configuration: replaced when nothing is under way */
-    bool fetch_allow_http; /* what it was made with */
-    char *fetch_allow_addresses;
+    uint64_t turn;       /* of the next job */
+    struct fetch *fetch; /* of transfers */
+    bool is_fetch_stale; /* made with an older configuration: replaced when nothing is under way */
 
     struct metrics *metrics;
 

@@ -8,11 +8,13 @@ class Places:
     """
     GET gives what gives[path] says, PUT is answered by what takes[path] says: a
     status, bytes (200), a (status, headers, body), "hang", "slow" bytes as
-    ("slow", body), ("gate", event, body) that waits half-way for the event, "endless", "cut"; or a list of these to be used up, of which the
-    last stays.  What was put is kept in put[path] as (headers, body).
+    ("slow", body), ("gate", event, body) that waits half-way for the event, "endless", "cut"; ("pause", seconds, one of
+    these) that thinks before it answers; a function of the request's headers that returns one of these; or a list of these
+    to be used up, of which the last stays.  What was put is kept in put[path] as (headers, body).  With tls, an
+    ssl.SSLContext of a server, it speaks https.
     """
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.gives = {}
         self.takes = {}
         self.put = {}
@@ -40,7 +42,13 @@ class Places:
             request_queue_size = 256
             daemon_threads = True
 
+            def handle_error(self, request, client_address):
+                """A client that refuses a certificate breaks off: tests want that."""
+
+        self.scheme = "https" if tls else "http"
         self.server = Server(("127.0.0.1", 0), Handler)
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
@@ -57,7 +65,7 @@ class Places:
             self.changed.notify_all()
 
     def url(self, path):
-        return f"http://127.0.0.1:{self.server.server_port}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.server.server_port}{path}"
 
     def count(self, path):
         with self.lock:
@@ -79,6 +87,11 @@ class Places:
             answer = table.get(handler.path, default)
             if isinstance(answer, list):
                 answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if isinstance(answer, tuple) and answer[0] == "pause":
+            self.released.wait(answer[1])
+            answer = answer[2]
+        if callable(answer):
+            answer = answer(handler.headers)
         if isinstance(answer, int):
             return answer, {}, b""
         return (200, {}, answer) if isinstance(answer, bytes) else answer
@@ -93,7 +106,7 @@ class Places:
                 return None
             if answer == "endless":
                 return self.endless(handler)
-            if answer[0] in (200, 201, 204, "gate", "slow", "cut"):
+            if answer[0] in (200, 201, 202, 204, "gate", "slow", "cut"):
                 keep()
             if answer[0] == "gate":
                 return self.halt(handler, *answer[1:])

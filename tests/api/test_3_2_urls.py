@@ -219,7 +219,7 @@ def test_no_credentials_and_no_cookies_go_out(client, places, photo):
     places.gives["/cookie-after"] = photo
     assert by_url(client, places, ["/cookie"])["status"] == "complete"
     sent = {name.lower() for path in ("/cookie", "/cookie-after") for name in places.headers(path)}
-    assert sent <= {"host", "user-agent", "accept"}, sent
+    assert sent <= {"host", "user-agent", "accept", "accept-encoding"}, sent
 
 
 def test_a_redirect_to_a_url_with_credentials_is_refused(client, places, photo):

@@ -508,6 +508,14 @@ def test_a_status_counts_though_its_body_is_cut_off(hook_of):
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() >= 3600
 
 
+@pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {"Content-Encoding": "br, zstd, " * 9 + "br"},
+                                     {"Transfer-Encoding": "gzip, chunked", "Content-Length": "0"}])
+def test_a_status_counts_however_its_body_is_encoded(hook_of, headers):
+    hook = hook_of((200, headers, b"no gzip"))
+    data = hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED" or item["failedAttempts"] > 0)
+    assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
+
+
 def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
     created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]

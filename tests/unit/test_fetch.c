@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
 #include "base/clock.h"
 #include "service/fetch.h"
 #include "runner.h"
@@ -64,6 +66,135 @@ static void answer_put(int peer, const char *head)
     dprintf(peer, "HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s", size, text);
 }
 
+/* Answers that are always the same. */
+static const struct {
+    const char *request;
+    const char *answer;
+} fixed[] = {
+    {"GET /busy", "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /cut ", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"},
+    {"GET /file", "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /fragment", "HTTP/1.1 301 Moved\r\nLocation: redirect/0#top\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /blank", "HTTP/1.1 301 Moved\r\nLocation: /redirect/0?a b\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /chunked ",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"},
+    {"GET /chunked-cut", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\n"},
+    {"GET /hints",
+     "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /no-length", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"},
+    {"GET /older", "HTTP/1.0 200 OK\r\n\r\nhello"},
+    {"GET /no-http", "SSH-2.0-OpenSSH_9.2\r\n"},
+    {"GET /nothing", ""},
+    {"GET /204", "HTTP/1.1 204 No Content\r\n\r\n"},
+    {"GET /300", "HTTP/1.1 300 Multiple Choices\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /304", "HTTP/1.1 304 Not Modified\r\n\r\n"},
+    {"GET /404-cut", "HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nno"},
+    {"GET /404-long", "HTTP/1.1 404 Not Found\r\nContent-Length: 99999999999\r\n\r\nno"},
+    {"GET /206-part",
+     "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-4/10\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /206-open",
+     "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-4/*\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /206-end",
+     "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /206-bare", "HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /206-whole",
+     "HTTP/1.1 206 Partial Content\r\ncontent-range:  bytes 0-4/5 \r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /label", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /unknown-label", "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /six-labels", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip, gzip\r\n"
+                        "Content-Encoding: gzip, gzip, gzip\r\nContent-Length: 5\r\n\r\nhello"},
+    {"GET /transfer-gzip",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"},
+    {"GET /redirected-label",
+     "HTTP/1.1 302 Found\r\nContent-Encoding: gzip, gzip, gzip, gzip, gzip, gzip\r\n"
+     "Content-Range: bytes 0-4/5\r\nLocation: /206-bare\r\nContent-Length: 0\r\n\r\n"},
+    {"PUT /moved",
+     "HTTP/1.1 307 Moved\r\nLocation: https://other.example:8443/x?y=z\r\nContent-Length: 0\r\n\r\n"},
+    {"PUT /continue",
+     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
+    {"PUT /forbidden", "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"},
+    {"PUT /cut", "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf"},
+    {"POST /cut", "HTTP/1.1 410 Gone\r\nContent-Length: 100\r\nContent-Encoding: gzip\r\n\r\nhalf"},
+    {"POST /transfer-gzip",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"},
+};
+
+static bool answer_fixed(int peer, const char *head)
+{
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (strncmp(head, fixed[i].request, strlen(fixed[i].request)) == 0) {
+            dprintf(peer, "%s", fixed[i].answer);
+            return true;
+        }
+    return false;
+}
+
+/* Ends the answer and reads on until the client has gone: closing at once would take the answer away. */
+static void linger(int peer)
+{
+    char buffer[65536];
+    shutdown(peer, SHUT_WR);
+    while (read(peer, buffer, sizeof buffer) > 0)
+        continue;
+}
+
+/* "hello" in gzip, once or several times. */
+static void answer_gzip(int peer, int layers)
+{
+    unsigned char body[2][256] = {"hello"};
+    size_t size = 5;
+    for (int i = 0; i < layers; i++) {
+        z_stream zlib = {0};
+        deflateInit2(&zlib, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY);
+        zlib.next_in = body[i % 2];
+        zlib.avail_in = (unsigned)size;
+        zlib.next_out = body[(i + 1) % 2];
+        zlib.avail_out = sizeof body[0];
+        deflate(&zlib, Z_FINISH);
+        size = zlib.total_out;
+        deflateEnd(&zlib);
+    }
+    dprintf(peer, "HTTP/1.1 200 OK\r\n");
+    for (int i = 0; i < layers; i++)
+        dprintf(peer, "Content-Encoding: gzip\r\n");
+    dprintf(peer, "Content-Length: %zu\r\n\r\n", size);
+    if (write(peer, body[layers % 2], size) < 0)
+        return;
+}
+
+/* Two windows of the test's low-speed limit. */
+static void think(void)
+{
+    sleep(3);
+}
+
+static void answer_slow(int peer, const char *head)
+{
+    if (strncmp(head, "GET /thinks-first", 17) == 0) {
+        think();
+        dprintf(peer, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+        think();
+        dprintf(peer, "hello");
+    } else if (strncmp(head, "GET /stalls", 11) == 0) {
+        dprintf(peer, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell");
+        sleep(60);
+    } else {
+        sleep(60);
+    }
+}
+
+static void answer_put_slow(int peer, const char *head)
+{
+    if (strncmp(head, "PUT /takes-nothing", 18) == 0) {
+        sleep(60);
+    } else if (strncmp(head, "PUT /hasty", 10) == 0) {
+        dprintf(peer, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    } else {
+        think();
+        answer_put(peer, head);
+    }
+}
+
 static void serve(int peer)
 {
     char head[8192];
@@ -82,16 +213,21 @@ static void serve(int peer)
     else if (strncmp(head, "GET /elsewhere", 14) == 0)
         dprintf(peer, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/ok\r\nContent-Length: 0\r\n\r\n",
                 port);
-    else if (strncmp(head, "GET /file", 9) == 0)
-        dprintf(peer, "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n");
     else if (strncmp(head, "GET /endless", 12) == 0)
         answer_endless(peer);
-    else if (strncmp(head, "GET /busy", 9) == 0)
-        dprintf(peer, "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n");
-    else if (strncmp(head, "GET /cut", 8) == 0)
-        dprintf(peer, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+    else if (sscanf(head, "GET /gzip/%d", &number) == 1)
+        answer_gzip(peer, number);
+    else if (answer_fixed(peer, head))
+        linger(peer);
     else if (strncmp(head, "GET /hang", 9) == 0)
         sleep(20);
+    else if (strncmp(head, "GET /thinks", 11) == 0 || strncmp(head, "GET /stalls", 11) == 0)
+        answer_slow(peer, head);
+    else if (strncmp(head, "PUT /takes", 10) == 0 || strncmp(head, "PUT /hasty", 10) == 0 ||
+             strncmp(head, "PUT /thinks", 11) == 0)
+        answer_put_slow(peer, head);
+    else if (strncmp(head, "PUT /endless", 12) == 0)
+        answer_endless(peer);
     else if (strncmp(head, "PUT ", 4) == 0 || strncmp(head, "POST ", 5) == 0)
         answer_put(peer, head);
     else
@@ -323,6 +459,202 @@ static void test_a_result_is_pushed_whole(void)
     fetch_free(fetch);
 }
 
+/* Path, end, and the body that came: "" for none. */
+static void test_odd_answers_of_sources(void)
+{
+    static const struct {
+        const char *path;
+        enum fetch_outcome outcome;
+        long status;
+        const char *reason;
+        const char *body;
+    } rows[] = {
+        {"/gzip/1", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/gzip/2", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/label", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/unknown-label", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/six-labels", FETCH_UNREACHABLE, 0, "encoding", ""},
+        {"/transfer-gzip", FETCH_UNREACHABLE, 0, "encoding", ""},
+        {"/fragment", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/blank", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/chunked", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/chunked-cut", FETCH_UNREACHABLE, 0, "cut_off", "hel"},
+        {"/cut", FETCH_UNREACHABLE, 0, "cut_off", "half"},
+        {"/hints", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/no-length", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/older", FETCH_ANSWERED, 200, "answered", "hello"},
+        {"/no-http", FETCH_UNREACHABLE, 0, "no_http", ""},
+        {"/nothing", FETCH_UNREACHABLE, 0, "cut_off", ""},
+        {"/204", FETCH_ANSWERED, 204, "answered", ""},
+        {"/300", FETCH_ANSWERED, 300, "answered", ""},
+        {"/304", FETCH_ANSWERED, 304, "answered", ""},
+        {"/404-cut", FETCH_ANSWERED, 404, "answered", ""},
+        {"/404-long", FETCH_ANSWERED, 404, "answered", ""},
+        {"/206-part", FETCH_ANSWERED, 206, "answered", ""},
+        {"/206-open", FETCH_ANSWERED, 206, "answered", ""},
+        {"/206-end", FETCH_ANSWERED, 206, "answered", ""},
+        {"/206-bare", FETCH_ANSWERED, 206, "answered", ""},
+        {"/redirected-label", FETCH_ANSWERED, 206, "answered", ""},
+        {"/206-whole", FETCH_ANSWERED, 206, "answered", "hello"},
+    };
+    struct fetch *fetch = fetch_open("127.0.0.1/32");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct end end;
+        struct fetch_request request = request_to(rows[i].path, &end);
+        char body[16] = "";
+        request.target = memfd_create("target", 0);
+        CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
+        drive(fetch, &end, 90000);
+        bool is_part = strncmp(rows[i].path, "/206", 4) == 0 || strncmp(rows[i].path, "/redirected", 11) == 0;
+        bool is_right =
+            end.is_done && end.result.outcome == rows[i].outcome && end.result.status == rows[i].status &&
+            strcmp(end.result.reason, rows[i].reason) == 0 &&
+            end.result.is_partial == (is_part && rows[i].body[0] == '\0') &&
+            end.result.is_coded == (strcmp(rows[i].path, "/unknown-label") == 0) &&
+            pread(request.target, body, sizeof body - 1, 0) >= 0 && strcmp(body, rows[i].body) == 0;
+        CU_ASSERT(is_right);
+        if (!is_right)
+            fprintf(stderr, "%s: outcome %d, status %ld, reason %s, body \"%s\"\n", rows[i].path,
+                    (int)end.result.outcome, end.result.status, end.result.reason, body);
+        close(request.target);
+    }
+    fetch_free(fetch);
+}
+
+/* A few letters and zeros behind them; a large one does not fit into the buffers on the way. */
+static int source_make(size_t size)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    int source = memfd_create("source", 0);
+    for (size_t at = 0; size <= 1000 && at < size; at += 20)
+        CU_ASSERT_EQUAL_FATAL(pwrite(source, letters, 20, (off_t)at), 20);
+    CU_ASSERT_EQUAL_FATAL(ftruncate(source, (off_t)size), 0);
+    return source;
+}
+
+static struct fetch_result sent(struct fetch *fetch, enum fetch_method method, const char *path, size_t size)
+{
+    struct end end;
+    struct fetch_request request = request_to(path, &end);
+    request.method = method;
+    request.body_max_bytes = 0;
+    request.redirects_max = 0;
+    request.body = "{}";
+    request.body_bytes = 2;
+    request.low_speed_s = 1;
+    request.source = source_make(size);
+    CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
+    drive(fetch, &end, 90000);
+    CU_ASSERT(end.is_done);
+    close(request.source);
+    return end.result;
+}
+
+static void test_odd_answers_of_targets_and_receivers(void)
+{
+    enum { small = 1000, large = 64 * 1024 * 1024 };
+    static const struct {
+        enum fetch_method method;
+        const char *path;
+        size_t size;
+        enum fetch_outcome outcome;
+        long status;
+    } rows[] = {
+        {FETCH_PUT, "/moved", small, FETCH_ANSWERED, 307},
+        {FETCH_PUT, "/continue", small, FETCH_ANSWERED, 204},
+        {FETCH_PUT, "/forbidden", small, FETCH_ANSWERED, 403},
+        {FETCH_PUT, "/forbidden", large, FETCH_ANSWERED, 403},
+        {FETCH_PUT, "/cut", small, FETCH_ANSWERED, 201},
+        {FETCH_PUT, "/endless", small, FETCH_ANSWERED, 200},
+        {FETCH_PUT, "/hasty", large, FETCH_UNREACHABLE, 0}, /* it answered before it had the file, and closed
+                                                             */
+        {FETCH_POST, "/cut", 0, FETCH_ANSWERED, 410},
+        {FETCH_POST, "/transfer-gzip", 0, FETCH_ANSWERED, 200},
+    };
+    struct fetch *fetch = fetch_open("127.0.0.1/32");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fetch_result result = sent(fetch, rows[i].method, rows[i].path, rows[i].size);
+        bool is_right = result.outcome == rows[i].outcome && result.status == rows[i].status;
+        CU_ASSERT(is_right);
+        if (!is_right)
+            fprintf(stderr, "%s: outcome %d, status %ld, reason %s\n", rows[i].path, (int)result.outcome,
+                    result.status, result.reason);
+        CU_ASSERT_STRING_EQUAL(result.redirect_host, result.status == 307 ? "other.example" : "");
+    }
+    fetch_free(fetch);
+}
+
+/* Side by side: each waits for longer than its window of one second. */
+static void test_only_bytes_that_are_due_can_be_slow(void)
+{
+    static const struct {
+        const char *path;
+        bool is_put;
+        enum fetch_outcome outcome;
+    } rows[] = {
+        {"/thinks-first", false, FETCH_ANSWERED},
+        {"/thinks-first", true, FETCH_ANSWERED},
+        {"/stalls", false, FETCH_UNREACHABLE},
+        {"/takes-nothing", true, FETCH_UNREACHABLE},
+    };
+    enum { count = sizeof rows / sizeof rows[0] };
+    struct fetch *fetch = fetch_open("127.0.0.1/32");
+    struct end ends[count];
+    int sources[count];
+    for (int i = 0; i < count; i++) {
+        struct fetch_request request = request_to(rows[i].path, &ends[i]);
+        request.low_speed_s = 1;
+        request.source = sources[i] =
+            source_make(rows[i].outcome == FETCH_ANSWERED ? 1000 : 64 * 1024 * 1024);
+        request.method = rows[i].is_put ? FETCH_PUT : FETCH_GET;
+        CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
+    }
+    for (int i = 0; i < count; i++) {
+        drive(fetch, &ends[i], 90000);
+        CU_ASSERT(ends[i].is_done);
+        CU_ASSERT_EQUAL(ends[i].result.outcome, rows[i].outcome);
+        CU_ASSERT_STRING_EQUAL(ends[i].result.reason,
+                               rows[i].outcome == FETCH_ANSWERED ? "answered" : "timeout");
+        CU_ASSERT(rows[i].outcome == FETCH_ANSWERED || strstr(ends[i].result.message, "too slow") != NULL);
+        close(sources[i]);
+    }
+    CU_ASSERT_EQUAL(fetch_count(fetch), 0);
+    fetch_free(fetch);
+}
+
+static void test_a_refused_connection_is_named(void)
+{
+    struct fetch *fetch = fetch_open("127.0.0.1/32");
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    struct end end;
+    struct fetch_request request = request_to("/", &end);
+    int unheard = socket(AF_INET, SOCK_STREAM, 0);
+    address.sin_addr.s_addr = htonl(0x7F000001);
+    CU_ASSERT_EQUAL(bind(unheard, (struct sockaddr *)&address, sizeof address), 0);
+    getsockname(unheard, (struct sockaddr *)&address, &size);
+    request.url = arena_printf(arena, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
+    drive(fetch, &end, 90000);
+    CU_ASSERT_EQUAL(end.result.outcome, FETCH_UNREACHABLE);
+    CU_ASSERT_STRING_EQUAL(end.result.reason, "connect");
+    CU_ASSERT_PTR_NOT_NULL(strstr(end.result.message, "refused"));
+    close(unheard);
+    fetch_free(fetch);
+}
+
+static void test_a_file_of_certificates_that_is_not_there_is_named(void)
+{
+    struct fetch *fetch = fetch_open("127.0.0.1/32");
+    struct fetch *other = NULL;
+    CU_ASSERT(fetch_is_made_with(fetch, &config));
+    config.outgoing_ca_file = "/nowhere/ca.pem";
+    CU_ASSERT_FALSE(fetch_is_made_with(fetch, &config));
+    CU_ASSERT_EQUAL(fetch_new(&context, &config, &other), IW_CONFIG_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "outgoing.ca_file"));
+    fetch_free(fetch);
+}
+
 static void test_urls_that_clients_may_not_give_are_named(void)
 {
     static const char *const bad[] = {"",
@@ -368,6 +700,12 @@ int main(void)
         {"a hanging server does not delay another transfer",
          test_a_hanging_server_does_not_delay_another_transfer},
         {"a result is pushed whole", test_a_result_is_pushed_whole},
+        {"odd answers of sources", test_odd_answers_of_sources},
+        {"odd answers of targets and receivers", test_odd_answers_of_targets_and_receivers},
+        {"only bytes that are due can be slow", test_only_bytes_that_are_due_can_be_slow},
+        {"a refused connection is named", test_a_refused_connection_is_named},
+        {"a file of certificates that is not there is named",
+         test_a_file_of_certificates_that_is_not_there_is_named},
         {"URLs that clients may not give are named", test_urls_that_clients_may_not_give_are_named},
         CU_TEST_INFO_NULL,
     };

@@ -1,0 +1,384 @@
+"""Contract 9: sources and targets as real servers are; test_fetch.c and test_decode.c have more of each kind."""
+import contextlib
+import datetime
+import gzip
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import zlib
+
+import pytest
+
+import pictures
+from authority import Authority, served
+from client import ORDERS
+from places import Places
+
+WITH_URLS = "anti-ai/with-urls"
+LATER = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+@pytest.fixture(scope="module")
+def photo():
+    return pictures.jpeg(300, 200, seed=91)
+
+
+@pytest.fixture(scope="module")
+def places(photo):
+    made = Places()
+    made.gives["/good.jpg"] = photo
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short(stack, places):
+    with stack.configured("worker", "retry_first_ms", "200"):
+        yield
+
+
+def fetched(client, urls, seconds=300):
+    """An order of those sources, waited for: {position: "CODE: sentence"} of the files that failed."""
+    files = [{"fileName": f"{number}.jpg", "imageUrl": url} for number, url in enumerate(urls)]
+    created = client.create(files, kind=WITH_URLS)
+    assert created.status == 201, created
+    return failures(client.wait(created.data["orderId"], seconds))
+
+
+def failures(order):
+    return {int(file["fileName"].removesuffix(".jpg")): "{code}: {message}".format(**file["error"])
+            for file in order["files"] if file["error"]}
+
+
+def target(url, **fields):
+    return {"fileKey": "k", "url": url, "presignedUrlExpiresAt": LATER, **fields}
+
+
+def push(client, source, targets):
+    return client.create([{"fileName": f"{number}.jpg", "imageUrl": source} for number in range(len(targets))],
+                         kind=WITH_URLS, mode={"zeroCopy": True}, outputTargets=targets)
+
+
+def pushed(client, source, targets, seconds=300):
+    created = push(client, source, targets)
+    assert created.status == 201, created
+    return client.wait(created.data["orderId"], seconds)
+
+
+# ---- answers of sources ----
+
+
+def raw_deflate(data):
+    encoder = zlib.compressobj(wbits=-15)
+    return encoder.compress(data) + encoder.flush()
+
+
+def test_encoded_sources_are_decoded(client, places, photo):
+    labelled = {
+        "/gzip": ("gzip", gzip.compress(photo)),
+        "/x-gzip": ("x-gzip", gzip.compress(photo)),
+        "/deflate": ("deflate", zlib.compress(photo)),
+        "/raw-deflate": ("deflate", raw_deflate(photo)),
+        "/twice": ("deflate, gzip", gzip.compress(zlib.compress(photo))),
+        "/not-at-all": ("gzip", photo),
+        "/once-of-two": ("gzip, gzip", gzip.compress(photo)),
+        "/aws": ("aws-chunked", photo),
+        "/charset": ("utf-8", photo),
+    }
+    places.gives.update({path: (200, {"Content-Encoding": coding}, body) for path, (coding, body) in labelled.items()})
+    assert fetched(client, [places.url(path) for path in labelled]) == {}
+    assert places.headers("/gzip")["Accept-Encoding"] == "identity"
+
+
+def test_encoded_sources_that_are_no_pictures_are_refused(client, places, photo):
+    body = gzip.compress(photo)
+    places.gives.update({
+        "/cut-gzip": (200, {"Content-Encoding": "gzip"}, body[:len(body) // 2]),
+        "/page": (200, {"Content-Encoding": "gzip"}, gzip.compress(b"<html>please log in</html>" * 9)),
+        "/zstd": (200, {"Content-Encoding": "zstd"}, b"\x28\xb5\x2f\xfd" + bytes(100)),
+    })
+    failed = fetched(client, [places.url(path) for path in ("/cut-gzip", "/page", "/zstd")])
+    assert failed[0].startswith("SOURCE_UNREACHABLE: ") and "Content-Encoding" in failed[0]
+    assert failed[1].startswith("IMAGE_FORMAT_UNSUPPORTED: ")
+    assert failed[2].startswith("IMAGE_FORMAT_UNSUPPORTED: ") and "gzip, deflate and br" in failed[2]
+    assert places.count("/cut-gzip") == 5 and places.count("/page") == 1
+
+
+def test_the_size_limit_counts_decoded_bytes(client, stack, places, photo):
+    """A small body of a picture's first bytes and very many zeros."""
+    bomb = gzip.compress(photo + bytes(50_000_000))
+    places.gives["/bomb"] = (200, {"Content-Encoding": "gzip"}, bomb)
+    places.gives["/bomb-in-bomb"] = (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(bomb))
+    with stack.configured("store", "upload_max_bytes", "1000000"):
+        failed = fetched(client, [places.url("/bomb"), places.url("/bomb-in-bomb"), places.url("/good.jpg")])
+    assert len(bomb) < 200_000 and set(failed) == {0, 1}
+    assert all(text.startswith("SOURCE_TOO_LARGE: ") for text in failed.values()), failed
+
+
+def test_a_part_is_not_the_file(client, places, photo):
+    def part(first, last, of):
+        return 206, {"Content-Range": f"bytes {first}-{last}/{of}"}, photo[first:last + 1]
+    size = len(photo)
+    places.gives.update({"/whole": part(0, size - 1, size), "/first-half": part(0, size // 2, size),
+                         "/once-half": [part(0, size // 2, size), photo], "/no-range": (206, {}, photo)})
+    failed = fetched(client, [places.url(path) for path in ("/whole", "/first-half", "/once-half", "/no-range")])
+    assert set(failed) == {1, 3}
+    assert all(text.startswith("SOURCE_UNREACHABLE: ") and "206" in text for text in failed.values()), failed
+    assert places.count("/first-half") == 5 and places.count("/once-half") == 2
+
+
+def test_each_status_of_a_source_has_its_rule(client, places, photo):
+    taken, final, retried = [201, 203], [204, 205, 300, 304, 401, 402, 403, 404, 405, 410, 416], [202, 408, 421, 425, 429, 502]
+    for status in final:
+        places.gives[f"/final/{status}"] = (status, {}, b"" if status in (204, 205, 304) else b"no")
+    for status in taken:
+        places.gives[f"/taken/{status}"] = (status, {}, photo)
+    for status in retried:
+        places.gives[f"/retried/{status}"] = [(status, {}, b"later"), photo]
+    paths = [f"/final/{status}" for status in final]
+    paths += [f"/taken/{status}" for status in taken] + [f"/retried/{status}" for status in retried]
+    failed = fetched(client, [places.url(path) for path in paths])
+    assert set(failed) == set(range(len(final))), failed
+    for number, status in enumerate(final):
+        assert failed[number].startswith("SOURCE_REFUSED: ") and str(status) in failed[number]
+        assert places.count(f"/final/{status}") == 1
+    assert "presigned URL may have expired" in failed[final.index(403)]
+    assert all(places.count(f"/retried/{status}") == 2 for status in retried)
+
+
+def test_redirects_of_every_form_are_followed(client, places, photo):
+    places.gives["/dir/ok%20pic.jpg"] = photo
+    forms = {"/relative": "good.jpg", "/fragment": "/good.jpg#top", "/same-scheme": places.url("/good.jpg").removeprefix("http:"),
+             "/blank": "/dir/ok pic.jpg"}
+    places.gives.update({path: (302, {"Location": location}, b"") for path, location in forms.items()})
+    places.gives["/nowhere"] = (302, {}, b"")
+    failed = fetched(client, [places.url(path) for path in (*forms, "/nowhere")])
+    assert set(failed) == {len(forms)} and failed[len(forms)].startswith("SOURCE_REFUSED: ") and "302" in failed[len(forms)]
+
+
+def test_a_source_that_is_not_there_is_refused_with_its_reason(client, places):
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        failed = fetched(client, [f"http://127.0.0.1:{unheard.getsockname()[1]}/a.jpg", f"http://{'a' * 64}.example/a.jpg",
+                                  "http://10.0.0.1/a.jpg"])
+    assert failed[0].startswith("SOURCE_UNREACHABLE: ") and "refused" in failed[0]
+    assert failed[1].startswith("SOURCE_UNREACHABLE: ") and "resolved" in failed[1]
+    assert failed[2].startswith("SOURCE_REFUSED: ") and "not one that may be connected to" in failed[2]
+
+
+# ---- slow, and not slow ----
+
+
+def test_a_source_and_a_target_may_think(client, places, photo):
+    """Longer than the 15 seconds after which a slow body is given up; side by side."""
+    places.gives["/thinks"] = ("pause", 17, photo)
+    places.takes["/thinks"] = ("pause", 25, 200)
+    order = push(client, places.url("/good.jpg"), [target(places.url("/thinks"))]).data["orderId"]
+    assert fetched(client, [places.url("/thinks")]) == {}
+    assert client.wait(order)["status"] == "complete"
+    assert places.count("/thinks") == 2 and len(places.put["/thinks"]) == 1
+
+
+# ---- answers of targets ----
+
+
+def test_each_status_of_a_target_has_its_rule(client, places):
+    taken, final, retried = [200, 201, 202, 204], [300, 304, 400, 401, 403, 404, 409, 410, 412], [408, 421, 425, 429, 500]
+    places.takes.update({f"/t/{status}": status for status in taken + final})
+    places.takes.update({f"/t/{status}": [status, 200] for status in retried})
+    order = pushed(client, places.url("/good.jpg"), [target(places.url(f"/t/{status}")) for status in taken + retried + final])
+    failed = failures(order)
+    assert set(failed) == set(range(len(taken + retried), len(taken + retried + final))), failed
+    for number, status in enumerate(final, len(taken + retried)):
+        assert failed[number].startswith("OUTPUT_TARGET_REFUSED: ") and str(status) in failed[number]
+        assert places.count(f"/t/{status}") == 1
+    assert all(places.count(f"/t/{status}") == 2 for status in retried)
+
+
+def test_a_redirect_of_a_target_is_refused_and_names_the_host(client, places):
+    places.takes["/to-elsewhere"] = (307, {"Location": "https://elsewhere.example:8443/x?secret=1"}, b"")
+    order = pushed(client, places.url("/good.jpg"), [target(places.url("/to-elsewhere"))])
+    [text] = failures(order).values()
+    assert "307" in text and "elsewhere.example" in text and "secret" not in text
+    assert places.count("/to-elsewhere") == 1
+
+
+def test_a_status_of_a_target_counts_though_its_body_is_cut_off(client, places):
+    places.takes["/cut-201"] = (201, {"Content-Length": "100"}, b"half")
+    places.takes["/long-200"] = (200, {}, b"x" * 1_000_000)
+    order = pushed(client, places.url("/good.jpg"), [target(places.url("/cut-201")), target(places.url("/long-200"))])
+    assert failures(order) == {} and places.count("/cut-201") == 1 and places.count("/long-200") == 1
+
+
+# ---- headers of output targets ----
+
+
+def azure_like(headers):
+    """Azure's Put Blob wants a header that no presigned URL can carry."""
+    return 201 if headers.get("x-ms-blob-type") == "BlockBlob" else (400, {}, b"<Error><Code>MissingRequiredHeader</Code></Error>")
+
+
+def test_headers_of_a_target_are_sent_as_they_are(client, stack, places):
+    places.takes.update({"/c/azure": azure_like, "/c/azure-without": azure_like})
+    given = {"x-ms-blob-type": "BlockBlob", "Content-Type": "application/x-own; a=\"b\"", "Cache-Control": "no-cache, max-age=0",
+             "Content-Disposition": "attachment; filename*=UTF-8''b%C3%BC.jpg", "X-Amz-Meta-Note": "a  b: c\\d",
+             "x-goog-acl": "private"}
+    targets = [target(places.url("/c/azure"), headers=given), target(places.url("/c/azure-without")),
+               target(places.url("/c/plain"), headers=[]), target(places.url("/c/empty"), headers={}),
+               target(places.url("/c/null"), headers=None)]
+    order = pushed(client, places.url("/good.jpg"), targets)
+    failed = failures(order)
+    assert set(failed) == {1} and "status 400" in failed[1]
+    [(sent, body)] = places.put["/c/azure"]
+    assert {name: sent[name] for name in given} == given and sent.get_all("Content-Type") == [given["Content-Type"]]
+    assert pictures.decode(body).size == (300, 200)
+    for path in ("/c/plain", "/c/empty", "/c/null"):
+        assert places.put[path][0][0]["Content-Type"] == "image/jpeg"
+    stack.emptied(order["orderId"])
+    assert stack.sql(f"SELECT id FROM files WHERE order_id = {order['orderId']} AND target_headers IS NOT NULL") == []
+
+
+def test_headers_are_kept_with_their_file(client, stack, places):
+    created = client.create(["0.jpg"], mode={"zeroCopy": True},
+                            outputTargets=[target(places.url("/kept"), headers={"x-amz-meta-a": "q\"\\"})])
+    [[kept]] = stack.sql(f"SELECT JSON_VALUE(target_headers, '$.\"x-amz-meta-a\"') FROM files WHERE order_id = {created.data['orderId']}")
+    assert kept.replace("\\\\", "\\") == "q\"\\"
+
+
+@pytest.mark.parametrize("headers, field, words", [
+    ({"Authorization": "Bearer x"}, "headers.Authorization", "x-ms-"),
+    ({"Host": "a"}, "headers.Host", "Content-Type"),
+    ({"Content-Length": "1"}, "headers.Content-Length", "x-goog-"),
+    ({"Transfer-Encoding": "chunked"}, "headers.Transfer-Encoding", "x-amz-"),
+    ({"Expect": "100-continue"}, "headers.Expect", "allowed"),
+    ({"x-amz-": "a"}, "headers.x-amz-", "allowed"),
+    ({"x-ms-a b": "a"}, "headers", "name"),
+    ({"x-ms-a\r\nHost": "a"}, "headers", "name"),
+    ({"": "a"}, "headers", "name"),
+    ({"x-ms-" + "a" * 200: "a"}, "headers", "128"),
+    ({"x-ms-a": "b\r\nHost: c"}, "headers.x-ms-a", "printable"),
+    ({"x-ms-a": "\u00fc"}, "headers.x-ms-a", "printable"),
+    ({"x-ms-a": "b\u0000"}, "headers.x-ms-a", "printable"),
+    ({"x-ms-a": ""}, "headers.x-ms-a", "empty"),
+    ({"x-ms-a": " b"}, "headers.x-ms-a", "blank"),
+    ({"x-ms-a": 1}, "headers.x-ms-a", "string"),
+    ({"x-ms-a": None}, "headers.x-ms-a", "string"),
+    ({"x-ms-a": "1", "X-MS-A": "2"}, "headers.X-MS-A", "twice"),
+    ({f"x-ms-{number}": "a" for number in range(21)}, "headers", "20"),
+    ({"x-ms-a": "b" * 8190}, "headers", "8192"),
+    ("x-ms-a: b", "headers", "object"),
+    ([["x-ms-a", "b"]], "headers", "object"),
+])
+def test_headers_that_are_not_sent_are_named(client, places, headers, field, words):
+    answer = push(client, places.url("/good.jpg"), [target(places.url("/c/x")), target(places.url("/c/y"), headers=headers)])
+    assert answer.status == 400 and answer.code == "VALIDATION_FAILED"
+    [detail] = answer.json["details"]
+    assert detail["field"] == "outputTargets[1]." + field and words in detail["message"], detail
+
+
+def test_every_bad_header_is_named_in_one_answer(client, places):
+    headers = {"Cookie": "a", "x-ms-ok": "b", "x-ms-bad": "\n", "Accept": "c"}
+    answer = push(client, places.url("/good.jpg"), [target(places.url("/c/x"), headers=headers)])
+    assert answer.fields() == [f"outputTargets[0].headers.{name}" for name in ("Cookie", "x-ms-bad", "Accept")]
+
+
+def test_another_header_makes_another_order_of_the_same_key(client, places):
+    def ask(value):
+        return client.create([{"fileName": "0.jpg", "imageUrl": places.url("/good.jpg")}], key="peers-headers", kind=WITH_URLS,
+                             mode={"zeroCopy": True}, outputTargets=[target(places.url("/c/key"), headers={"x-ms-a": value})])
+    first, again, other = ask("1"), ask("1"), ask("2")
+    assert first.status == 201 and again.status == 200 and again.data["orderId"] == first.data["orderId"]
+    assert other.status == 409 and other.code == "IDEMPOTENCY_KEY_REUSED"
+
+
+# ---- https ----
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def test_the_fault_of_a_certificate_is_named(client, stack, authority, photo, tmp_path):
+    stranger = Authority(tmp_path)
+    kinds = {"expired": (authority.issue("expired", days=-1), "expired"),
+             "other": (authority.issue("other", host="DNS:other.example"), "another host name"),
+             "own": (authority.self_signed("own"), "self-signed"),
+             "stranger": (stranger.issue("stranger"), "unknown authority"),
+             "good": (authority.issue("good"), None)}
+    with contextlib.ExitStack() as ended:
+        servers = []
+        for pair, _ in kinds.values():
+            servers.append(Places(served(pair)))
+            ended.callback(servers[-1].close)
+            servers[-1].gives["/a.jpg"] = photo
+        plain = Places()
+        ended.callback(plain.close)
+        with stack.configured("outgoing", "ca_file", authority.file):
+            urls = [server.url("/a.jpg") for server in servers]
+            failed = fetched(client, urls + [plain.url("/a.jpg").replace("http:", "https:")])
+            source = servers[-1].url("/a.jpg")
+            refused = failures(pushed(client, source, [target(server.url("/t")) for server in servers]))
+    words = [word for _, word in kinds.values()][:-1]
+    assert set(failed) == {0, 1, 2, 3, 5} and set(refused) == {0, 1, 2, 3}, (failed, refused)
+    for number, word in enumerate(words):
+        assert failed[number].startswith("SOURCE_REFUSED: ") and word in failed[number], failed
+        assert refused[number].startswith("OUTPUT_TARGET_REFUSED: ") and word in refused[number], refused
+    assert failed[5].startswith("SOURCE_UNREACHABLE: ") and "TLS" in failed[5]
+
+
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    log_format brief "$request_method $server_protocol $uri"; access_log {folder}/access.log brief;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key};
+        client_max_body_size 0; root {folder}/files; dav_methods PUT;
+    }}
+}}
+"""
+
+
+@pytest.fixture
+def http2(tmp_path, authority, photo):
+    """nginx, which speaks HTTP/2: its folder of files, its log and its address."""
+    program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+    certificate, key = authority.issue("http2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.jpg").write_bytes(photo)
+    for folder in (*tmp_path.parents, tmp_path, files):
+        with contextlib.suppress(PermissionError):
+            if os.stat(folder).st_uid == os.getuid() and str(folder) != "/":
+                folder.chmod(os.stat(folder).st_mode | 0o011)
+    files.chmod(0o777)
+    conf = tmp_path / "nginx.conf"
+    conf.write_text(NGINX.format(folder=tmp_path, port=port, certificate=certificate, key=key))
+    nginx = subprocess.Popen([program, "-p", str(tmp_path), "-e", str(tmp_path / "error.log"), "-c", str(conf)])
+    end = time.monotonic() + 60
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+            break
+        assert nginx.poll() is None and time.monotonic() < end, (tmp_path / "error.log").read_text()
+        time.sleep(0.05)
+    yield files, tmp_path / "access.log", f"https://127.0.0.1:{port}"
+    nginx.send_signal(signal.SIGTERM)
+    nginx.wait(60)
+
+
+def test_http_2_is_spoken_where_the_server_does(client, stack, authority, http2):
+    files, log, url = http2
+    with stack.configured("outgoing", "ca_file", authority.file):
+        order = pushed(client, url + "/a.jpg", [target(url + "/result.jpg", headers={"x-amz-meta-a": "b"})])
+    assert order["status"] == "complete", order
+    assert pictures.decode((files / "result.jpg").read_bytes()).size == (300, 200)
+    assert log.read_text().splitlines() == ["GET HTTP/2.0 /a.jpg", "PUT HTTP/2.0 /result.jpg"]
