@@ -53,10 +53,16 @@ def resolve(thing):
     return thing
 
 
+def items():
+    """The path items by their templates: the operations of the API, and the presigned URLs, which are none of them."""
+    document_ = document()
+    return {**document_["paths"], **{item["x-template"]: item for item in document_["components"]["pathItems"].values()}}
+
+
 def template_of(path):
     """The documented path that this path is one of: of several the one with the fewest captures."""
     fitting = []
-    for template in document()["paths"]:
+    for template in items():
         pattern = re.escape(template).replace(r"\{fileKey\}", ".+")
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", pattern)
         if re.fullmatch(pattern + "/?", path):
@@ -73,7 +79,7 @@ def faults_of(schema, instance):
 def faults(method, path, answer):
     template = template_of(path)
     verb = "get" if method == "HEAD" else method.lower()
-    operation = document()["paths"].get(template, {}).get(verb) if template else None
+    operation = items().get(template, {}).get(verb) if template else None
     if operation is None:
         return []
     described = operation["responses"].get(str(answer.status))
@@ -137,7 +143,7 @@ def check(method, path, answer):
 
 def unseen():
     """Documented answers that no test saw."""
-    return sorted((template, verb, int(status)) for template, item in document()["paths"].items() for verb in METHODS
+    return sorted((template, verb, int(status)) for template, item in items().items() for verb in METHODS
                   if verb in item for status in item[verb]["responses"] if (template, verb, int(status)) not in seen)
 
 
