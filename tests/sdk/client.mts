@@ -123,6 +123,7 @@ await step("it is confirmed and completes", async () => {
   assert.equal(order.errors, null);
   assert.deepEqual(order.watermarks, []);
   assert.equal(order.files[0]?.status, "complete");
+  assert.equal(order.files[0].error, null);
   assert.ok(Date.parse(order.updatedAt) >= Date.parse(order.createdAt));
 });
 
@@ -144,7 +145,8 @@ await step("a watermark is embedded", async () => {
   await upload(created.files[0].uploadUrl, picture);
   const order = await ended(created.orderId);
   assert.equal(order.status, "complete");
-  assert.deepEqual(order.watermarks.map((one) => one.text), [text]);
+  assert.deepEqual(order.watermarks, [text]);
+  assert.deepEqual(order.files[0]?.watermarks, [text]);
   marked = await downloaded(created.orderId);
   assertPicture(marked);
 });
@@ -162,13 +164,13 @@ await step("the watermark is extracted", async () => {
 });
 
 await step("orders are listed by filters", async () => {
-  const { data } = await api.GET("/api/v2/orders", {
+  const data = dataOf(await api.GET("/api/v2/orders", {
     params: { query: { page: 1, limit: 5, keyword: "generated", status: "complete", type: "antiAi", channel: "api" } },
-  });
-  assert.deepEqual(data?.data.map((order) => order.orderId), [orderId]);
+  }));
+  assert.deepEqual(data.orders.map((order) => order.orderId), [orderId]);
   assert.deepEqual(data.pageInfo, { totalItems: 1, totalPages: 1, currentPage: 1, itemsPerPage: 5 });
-  const all = await api.GET("/api/v2/orders", { params: { query: { limit: -1 } } });
-  assert.equal(all.data?.data.length, 4);
+  const all = dataOf(await api.GET("/api/v2/orders", { params: { query: { limit: -1 } } }));
+  assert.equal(all.orders.length, 4);
 });
 
 await step("webhooks are created, listed, read, updated, tested and deleted", async () => {
@@ -184,9 +186,10 @@ await step("webhooks are created, listed, read, updated, tested and deleted", as
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
   try {
     const created = dataOf(await api.POST("/api/v2/orders/webhooks", { body: { url, name: "generated" } }));
+    assert.equal(typeof created.id, "number");
     const params = { path: { webhookId: created.id } };
-    const list = await api.GET("/api/v2/orders/webhooks", { params: { query: { keyword: "generated" } } });
-    assert.deepEqual(list.data?.data.map((webhook) => webhook.id), [created.id]);
+    const list = dataOf(await api.GET("/api/v2/orders/webhooks", { params: { query: { keyword: "generated" } } }));
+    assert.deepEqual(list.webhooks.map((webhook) => webhook.id), [created.id]);
     const changed = dataOf(await api.PUT("/api/v2/orders/webhooks/{webhookId}", { params, body: { name: "renamed" } }));
     assert.deepEqual([changed.id, changed.name, changed.url, changed.isActive], [created.id, "renamed", url, true]);
     assert.equal(dataOf(await api.GET("/api/v2/orders/webhooks/{webhookId}", { params })).name, "renamed");
@@ -197,8 +200,8 @@ await step("webhooks are created, listed, read, updated, tested and deleted", as
     const notice = new Webhook(created.secret).verify(delivery.body, delivery.headers) as Schemas["TestNotice"];
     assert.equal(notice.eventId, event.eventId);
     assert.equal(notice.data.webhookId, created.id);
-    const events = await api.GET("/api/v2/orders/webhooks/{webhookId}/events", { params });
-    assert.deepEqual(events.data?.data.map((one) => one.eventType), ["webhook.test"]);
+    const events = dataOf(await api.GET("/api/v2/orders/webhooks/{webhookId}/events", { params }));
+    assert.deepEqual(events.events.map((one) => one.eventType), ["webhook.test"]);
     const rotated = dataOf(await api.POST("/api/v2/orders/webhooks/{webhookId}/rotate-secret", { params }));
     assert.notEqual(rotated.secret, created.secret);
     const deleted = dataOf(await api.DELETE("/api/v2/orders/webhooks/{webhookId}", { params }));

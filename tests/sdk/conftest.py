@@ -1,21 +1,11 @@
-"""The programs of tests/npm, and the client that is made of doc/openapi.yaml."""
+"""The programs of tests/npm, run; the client that is made of doc/openapi.yaml."""
 import os
 import shutil
 import subprocess
 
 import pytest
 
-from programs import DOCUMENT, ENVIRONMENT, HERE, MODULES, ROOT
-
-
-@pytest.fixture(scope="session")
-def modules():
-    """The folder node_modules of tests/npm."""
-    if shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    if not os.path.exists(os.path.join(MODULES, ".installed-lock.json")):
-        pytest.skip("the programs of tests/npm are not installed: ./dev deps npm")
-    return MODULES
+from programs import DOCUMENT, ENVIRONMENT, HERE, ROOT
 
 
 @pytest.fixture(scope="session")
