@@ -9,12 +9,13 @@ out=$IMGWARD_VAR/check
 counts=$out/counts
 
 parts=(
-    "deps#the Debian packages are there (installed, as root)"
+    "deps#the Debian packages are there (installed, as root), and the programs from npm"
     "build#the programs compile"
     "unit#unit tests of every room (make check)"
     "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#the walls, format, length of functions"
     "api#the contract over HTTPS, on three stacks of its own side by side"
+    "sdk#the OpenAPI document by its linters, and a client made of it over HTTPS, on a stack of its own (needs npm)"
     "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
     "rounds#seeded rounds that break one thing each, every fault point among them, on a stack of its own"
     "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
@@ -40,6 +41,7 @@ check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
 
 part_deps() {
     check_one "$root/dev" deps
+    check_one "$root/dev" deps npm
 }
 
 part_build() { check_one "$root/dev" build; }
@@ -154,6 +156,12 @@ part_api() {
     pytest_session api-last "$root/tests/api/test_openapi.py::test_every_documented_answer_was_seen"
     unset IMGWARD_ANSWERS
     pytest_count "${names[@]}" api-last
+}
+
+# The programs are of tests/npm; without them its tests skip.
+part_sdk() {
+    "$root/dev" deps npm
+    pytest_run "$root/tests/sdk"
 }
 
 part_fault() { pytest_run "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }

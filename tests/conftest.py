@@ -31,6 +31,17 @@ def dev(verb, var, **environment):
 
 
 @pytest.fixture(scope="session")
+def modules():
+    """The folder of the programs from npm: tests/npm/node_modules."""
+    folder = os.path.join(HERE, "npm", "node_modules")
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    if not os.path.exists(os.path.join(folder, ".installed-lock.json")):
+        pytest.skip("the programs of tests/npm are not installed: ./dev deps npm")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def stack(request):
     named = os.environ.get("IMGWARD_ENV")
     if named:

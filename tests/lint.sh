@@ -149,7 +149,7 @@ rule_headers_alone() {
 }
 
 rule_no_machine_paths() {
-    { git ls-files 2>/dev/null || find . -type f -not -path './.git/*' -not -path './build*' -not -path './var/*'; } |
+    { git ls-files 2>/dev/null || find . -type f -not -path './.git/*' -not -path './build*' -not -path './var/*' -not -path '*/node_modules/*'; } |
         grep -vE '^(COPYING|tests/lint\.sh)$' | xargs -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home/[a-z]+)/' | head
 }
 

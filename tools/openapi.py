@@ -18,14 +18,25 @@ DOC = pathlib.Path(__file__).resolve().parent.parent / "doc"
 METHODS = ("get", "post", "put", "delete")
 
 STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --soft: color-mix(in srgb, currentColor 7%, transparent); --line: color-mix(in srgb, currentColor 20%, transparent); }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 code, pre { font: 14px/1.4 ui-monospace, monospace; }
-pre { padding: .8rem; overflow-x: auto; background: color-mix(in srgb, currentColor 7%, transparent); border-radius: .3rem; }
-h2 { margin-top: 3rem; border-bottom: 1px solid; } h3 { margin-top: 2.2rem; }
-table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
-.verb { display: inline-block; min-width: 4.5rem; font-weight: 700; }
-nav li { list-style: none; } nav ul { padding: 0; }
+pre { padding: .8rem; overflow-x: auto; background: var(--soft); border-radius: .3rem; margin: .4rem 0; }
+a { text-decoration: none; } a:hover { text-decoration: underline; }
+h2 { margin-top: 3rem; border-bottom: 1px solid; } h3 { margin: 2.6rem 0 .2rem; } h3 code { font-size: 1rem; overflow-wrap: anywhere; }
+h4 { margin: 1.2rem 0 .2rem; }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+td:first-child { white-space: nowrap; } td:last-child { width: 50%; }
+table.answers td:last-child { width: auto; } table.answers td:first-child { width: 4rem; }
+details { margin: .4rem 0; } summary { cursor: pointer; }
+.verb { display: inline-block; min-width: 4.2rem; font: 700 13px ui-monospace, monospace; }
+.get { color: light-dark(#05624e, #5cc9ab); } .post { color: light-dark(#1b4fa8, #8fb8ff); }
+.put { color: light-dark(#8a5300, #e8b465); } .delete { color: light-dark(#a3211b, #ff9d96); }
+.optional { opacity: .65; }
+nav h3 { margin: 1rem 0 .2rem; font-size: 1rem; } nav p { margin: 0 0 .2rem; } nav ul { padding: 0; margin: 0; } nav li { list-style: none; }
+nav .says { opacity: .75; }
+@media (max-width: 45rem) { td:first-child { white-space: normal; } nav .says { display: none; } }
 """
 
 
@@ -70,18 +81,27 @@ class Page:
             return " | ".join(f"<code>{html.escape(json.dumps(word))}</code>" for word in schema["enum"])
         if "const" in schema:
             return f"<code>{html.escape(json.dumps(schema['const']))}</code>"
-        if "anyOf" in schema:
-            return " or ".join(self.kind(one) for one in schema["anyOf"])
+        for word in ("anyOf", "oneOf"):
+            if word in schema:
+                return " or ".join(self.kind(one) for one in schema[word])
         if schema.get("type") == "array":
             return "array of " + self.kind(schema.get("items", {}))
         kind = schema.get("type", "object")
-        return " or ".join(kind) if isinstance(kind, list) else kind
+        kind = " or ".join(kind) if isinstance(kind, list) else kind
+        return f"{kind} ({schema['format']})" if "format" in schema else kind
 
     @staticmethod
     def bounds(schema):
         words = {"minLength": "at least {} characters", "maxLength": "at most {} characters", "minItems": "at least {} items",
                  "maxItems": "at most {} items", "minimum": "from {}", "maximum": "to {}", "default": "default {}"}
         return ", ".join(word.format(json.dumps(schema[key])) for key, word in words.items() if key in schema)
+
+    def note(self, schema):
+        description = schema.get("description", "").strip()
+        if description and description[-1] not in ".;:":
+            description += "."
+        limits = self.bounds(schema)
+        return " ".join(filter(None, [description, limits and limits[0].upper() + limits[1:] + "."]))
 
     def members(self, schema, prefix=""):
         """Rows of a schema's members, nested ones with their whole name."""
@@ -90,11 +110,10 @@ class Page:
             if "allOf" in part:
                 yield from self.members(part, prefix)
             for name, member in part.get("properties", {}).items():
-                note = " ".join(filter(None, [member.get("description", ""), self.bounds(member)]))
-                yield prefix + name, self.kind(member), name in part.get("required", []), note
-                inner = member.get("items", member) if member.get("type") == "array" else member
-                if "$ref" not in inner:
-                    yield from self.members(inner, f"{prefix}{name}{'[]' if inner is not member else ''}.")
+                whole = self.resolve(member)
+                yield prefix + name, self.kind(member), name in part.get("required", []), self.note(whole)
+                inner = whole.get("items", whole) if whole.get("type") == "array" else whole
+                yield from self.members(self.resolve(inner), f"{prefix}{name}{'[]' if inner is not whole else ''}.")
 
     def table(self, schema):
         rows = list(self.members(schema))
@@ -103,40 +122,64 @@ class Page:
             return
         self.add("<table><tr><th>Member</th><th>Type</th><th></th></tr>")
         for name, kind, required, note in rows:
-            mark = " <b>required</b>" if required else ""
+            mark = "" if required else ' <span class="optional">optional</span>'
             self.add(f"<tr><td><code>{html.escape(name)}</code>{mark}</td><td>{kind}</td><td>{text(note)}</td></tr>")
         self.add("</table>")
+
+    def examples(self, content):
+        """The examples of a body, each by its name where there are several."""
+        several = {name: one["value"] for name, one in content.get("examples", {}).items()}
+        if "example" in content:
+            several[""] = content["example"]
+        for name, example in several.items():
+            shown = html.escape(json.dumps(example, indent=2, ensure_ascii=False))
+            self.add(f"<details><summary>Example {html.escape(name)}</summary><pre>{shown}</pre></details>")
 
     def schema_of(self, content):
         return content.get("application/json", {}).get("schema")
 
-    def operation(self, path, verb, item, operation):
-        self.add(f'<h3 id="{operation["operationId"]}"><span class="verb">{verb.upper()}</span> <code>{path}</code></h3>')
-        self.add(f"<p><b>{text(operation['summary'])}</b></p>{paragraphs(operation.get('description'))}")
-        parameters = [self.resolve(one) for one in item.get("parameters", []) + operation.get("parameters", [])]
+    def parameters(self, given):
+        parameters = [self.resolve(one) for one in given]
         if parameters:
-            self.add("<table><tr><th>Parameter</th><th>Type</th><th></th></tr>")
+            self.add("<h4>Parameters</h4><table><tr><th>Name</th><th>Type</th><th></th></tr>")
             for one in parameters:
-                note = " ".join(filter(None, [one.get("description", ""), self.bounds(one["schema"])]))
+                schema = self.resolve(one["schema"])
+                note = self.note({**schema, "description": one["description"]})
                 self.add(f"<tr><td><code>{one['name']}</code> ({one['in']})</td><td>{self.kind(one['schema'])}</td>"
                          f"<td>{text(note)}</td></tr>")
             self.add("</table>")
-        body = operation.get("requestBody", {}).get("content", {})
-        if self.schema_of(body):
-            self.add("<h4>Body</h4>")
-            self.table(self.resolve(self.schema_of(body)))
-            content = body["application/json"]
-            examples = [content["example"]] if "example" in content else [one["value"] for one in content.get("examples", {}).values()]
-            for example in examples:
-                self.add(f"<pre>{html.escape(json.dumps(example, indent=2, ensure_ascii=False))}</pre>")
-        self.add("<h4>Answers</h4><table>")
+
+    def body(self, title, content):
+        """A JSON body: its members and examples."""
+        if self.schema_of(content):
+            self.add(f"<h4>{title}</h4>")
+            self.table(self.resolve(self.schema_of(content)))
+            self.examples(content["application/json"])
+
+    def operation(self, path, verb, item, operation):
+        self.add(f'<h3 id="{operation["operationId"]}"><span class="verb {verb}">{verb.upper()}</span> <code>{path}</code></h3>')
+        self.add(f"<p><b>{text(operation['summary'])}</b></p>{paragraphs(operation.get('description'))}")
+        self.parameters(item.get("parameters", []) + operation.get("parameters", []))
+        self.body("Body", operation.get("requestBody", {}).get("content", {}))
+        good = next((self.resolve(answer) for status, answer in operation["responses"].items() if status.startswith("2")), {})
+        self.body("Answer", good.get("content", {}))
+        self.add('<h4>Statuses</h4><table class="answers">')
         for status, answer in operation["responses"].items():
             answer = self.resolve(answer)
             self.add(f"<tr><td><b>{status}</b></td><td>{text(answer['description'])}</td></tr>")
         self.add("</table>")
-        good = next((self.resolve(answer) for status, answer in operation["responses"].items() if status.startswith("2")), {})
-        if self.schema_of(good.get("content", {})):
-            self.table(self.resolve(self.schema_of(good["content"])))
+
+    def contents(self, operations):
+        """All operations by their tags."""
+        self.add("<nav>")
+        for tag in self.document["tags"]:
+            self.add(f"<h3>{html.escape(tag['name'])}</h3><p>{text(tag['description'])}</p><ul>")
+            for path, verb, _, operation in operations:
+                if tag["name"] in operation["tags"]:
+                    self.add(f'<li><span class="verb {verb}">{verb.upper()}</span> <a href="#{operation["operationId"]}">'
+                             f'<code>{path}</code></a> <span class="says">{text(operation["summary"])}</span></li>')
+            self.add("</ul>")
+        self.add('<p><a href="#webhooks">Webhooks: the events that your server receives</a> · <a href="#schemas">Schemas</a></p></nav>')
 
     def render(self):
         info = self.document["info"]
@@ -144,20 +187,22 @@ class Page:
                  f"<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")
         self.add(f"<h1>{info['title']} API</h1>{paragraphs(info['description'])}"
                  "<p>The same for programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>")
-        operations = [(path, verb, item, item[verb]) for path, item in self.document["paths"].items()
-                      for verb in METHODS if verb in item]
-        self.add("<nav><ul>")
-        for path, verb, _, operation in operations:
-            self.add(f'<li><span class="verb">{verb.upper()}</span> <a href="#{operation["operationId"]}"><code>{path}</code></a></li>')
-        self.add("</ul></nav><h2>Endpoints</h2>")
-        for one in operations:
+        groups = [self.document["paths"], {item["x-template"]: item for item in self.document["components"]["pathItems"].values()}]
+        api, presigned = ([(path, verb, item, item[verb]) for path, item in group.items() for verb in METHODS if verb in item]
+                          for group in groups)
+        self.contents(api + presigned)
+        self.add("<h2>Endpoints</h2>")
+        for one in api:
             self.operation(*one)
-        self.add("<h2>Webhooks</h2>")
-        for name, item in self.document["webhooks"].items():
-            hook = item["post"]
-            self.add(f"<h3 id=\"webhook-{name}\">{text(hook['summary'])}</h3>{paragraphs(hook.get('description'))}")
-            self.table(self.resolve(hook["requestBody"]["content"]["application/json"]["schema"]))
-        self.add("<h2>Schemas</h2>")
+        self.add('<h2 id="presigned">Presigned URLs</h2>')
+        for item in self.document["components"]["pathItems"].values():
+            self.add(paragraphs(item["description"]))
+        for one in presigned:
+            self.operation(*one)
+        self.add('<h2 id="webhooks">Webhooks</h2>')
+        for item in self.document["webhooks"].values():
+            self.operation("your url", "post", item, item["post"])
+        self.add('<h2 id="schemas">Schemas</h2>')
         for name, schema in self.document["components"]["schemas"].items():
             self.add(f'<h3 id="schema-{name}">{name}</h3>{paragraphs(schema.get("description"))}')
             self.table(schema)

@@ -28,7 +28,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("IMGWARD_BUILD", ROOT / "build"))
 VAR = pathlib.Path(os.environ.get("IMGWARD_VAR", ROOT / "var"))
-NPM = HERE.parent / "npm-zip"
 # Programs show and write names in the locale's encoding.
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
@@ -85,21 +84,11 @@ def python_extract(archive, folder):
 
 
 @pytest.fixture(scope="session")
-def unzipper():
-    """The script beside an installed unzipper: from the lock file, once."""
-    folder = VAR / "npm-zip"
-    lock = (NPM / "package-lock.json").read_bytes()
-    if not (folder / "installed").exists() or (folder / "installed").read_bytes() != lock:
-        if not shutil.which("npm"):
-            pytest.skip("npm is not installed: unzipper comes from the npm registry alone")
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(NPM, folder, ignore=shutil.ignore_patterns("node_modules"))
-        done = subprocess.run(["npm", "ci", "--ignore-scripts"], cwd=folder, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0:
-            pytest.skip(f"npm ci of unzipper: {done.stderr[-300:]}")
-        (folder / "installed").write_bytes(lock)
-    shutil.copy(NPM / "unzip.js", folder)
-    return folder / "unzip.js"
+def unzipper(modules):
+    """Calls the script with unzipper of tests/npm."""
+    def call(*words):
+        return said("env", f"NODE_PATH={modules}", "node", HERE / "unzip.js", *words)
+    return call
 
 
 def needs(name):
@@ -145,8 +134,8 @@ def readers_expect(archive, folder, wanted, unzipper=None):
     readers = dict(READERS)
     if unzipper:
         for way in ("stream", "open"):
-            readers[f"unzipper, {way}"] = (lambda archive, way=way: sized(said("node", unzipper, way, archive)),
-                                           lambda archive, folder, way=way: said("node", unzipper, way, archive, folder))
+            readers[f"unzipper, {way}"] = (lambda archive, way=way: sized(unzipper(way, archive)),
+                                           lambda archive, folder, way=way: unzipper(way, archive, folder))
     for place, (name, reader) in enumerate(readers.items()):
         out = pathlib.Path(folder, f"out-{place}")
         out.mkdir()

@@ -1,5 +1,6 @@
 """doc/openapi.yaml: it is a document, it is served, and what is made of it is up to date."""
 import os
+import re
 import subprocess
 import sys
 
@@ -31,14 +32,61 @@ def test_every_schema_is_a_schema():
         openapi.jsonschema.Draft202012Validator.check_schema(schema), name
 
 
-def test_every_example_fits_its_schema():
-    for path, item in openapi.document()["paths"].items():
-        for verb in openapi.METHODS:
-            content = item.get(verb, {}).get("requestBody", {}).get("content", {}).get("application/json", {})
-            examples = [content["example"]] if "example" in content else []
-            examples += [one["value"] for one in content.get("examples", {}).values()]
-            for example in examples:
-                assert openapi.faults_of(content["schema"], example) == [], (path, verb)
+def examples(thing, place=""):
+    """(place, schema, example) of everything in the document that has both."""
+    if isinstance(thing, dict):
+        schema = thing.get("schema", thing)
+        found = [thing["example"]] if "example" in thing else []
+        several = thing.get("examples", [])
+        found += [one["value"] for one in several.values()] if isinstance(several, dict) else several
+        for example in found:
+            yield place, schema, example
+        thing = {name: value for name, value in thing.items() if name not in ("example", "examples")}.items()
+    elif isinstance(thing, list):
+        thing = enumerate(thing)
+    else:
+        return
+    for name, value in thing:
+        yield from examples(value, f"{place}/{name}")
+
+
+def test_every_example_fits_its_schema_and_has_no_other_member():
+    found = list(examples(openapi.document()))
+    assert len(found) > 40
+    for place, schema, example in found:
+        assert openapi.faults_of(openapi.closed(schema), example) == [], place
+
+
+def operations():
+    """(place, operation): those that an SDK calls, and those that a receiver of webhooks is."""
+    document = openapi.document()
+    for group in ("paths", "webhooks"):
+        for place, item in document[group].items():
+            for verb in openapi.METHODS:
+                if verb in item:
+                    yield f"{verb} {place}", item[verb]
+
+
+def test_every_json_body_has_an_example():
+    for place, operation in operations():
+        answers = [openapi.resolve(answer) for status, answer in operation["responses"].items() if status.startswith("2")]
+        for one in answers + [operation.get("requestBody", {})]:
+            content = one.get("content", {}).get("application/json")
+            is_document = place.endswith("/openapi.json")
+            assert content is None or is_document or {"example", "examples"} & content.keys(), place
+
+
+def test_every_operation_is_described_and_has_a_name_of_its_own():
+    names = []
+    tags = {tag["name"] for tag in openapi.document()["tags"] if tag["description"]}
+    for place, operation in operations():
+        names.append(operation["operationId"])
+        assert re.fullmatch("[a-z]+([A-Z][a-z]+)*", operation["operationId"]), place
+        assert operation["summary"].endswith(".") and operation["description"].strip().endswith("."), place
+        assert operation["tags"] and set(operation["tags"]) <= tags, place
+        for one in operation.get("parameters", []):
+            assert openapi.resolve(one)["description"], (place, one)
+    assert len(names) == len(set(names))
 
 
 def test_the_json_and_the_page_are_made_of_the_yaml():
@@ -53,6 +101,9 @@ def test_document_and_page_are_served_without_a_key(nobody):
     page = nobody.get("/api/v2/docs")
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
     assert b"/api/v2/orders/anti-ai" in page.body
+    for place in ("openapi.json", "docs"):
+        beyond = nobody.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
+        assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
     # Nothing of the page comes from elsewhere.
     assert b"src=" not in page.body and b"@import" not in page.body and b"<link" not in page.body
 
