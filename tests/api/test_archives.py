@@ -27,7 +27,6 @@ from places import Places
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("IMGWARD_BUILD", ROOT / "build"))
-VAR = pathlib.Path(os.environ.get("IMGWARD_VAR", ROOT / "var"))
 # Programs show and write names in the locale's encoding.
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
