@@ -16,44 +16,44 @@
  * raised the error said nothing better.
  */
 #define IW_ERRORS(X)                                                                                         \
-    X(VALIDATION_FAILED, "The request is not valid.")                                                        \
-    X(ORDER_NOT_PENDING, "The order is no longer pending.")                                                  \
-    X(ORDER_EXPIRED, "The order has expired and its files are deleted.")                                     \
-    X(ORDER_NOT_COMPLETED, "The order is not complete.")                                                     \
-    X(ORDER_FILE_NOT_UPLOADED, "Not every file of the order has been uploaded.")                             \
-    X(ORDER_TYPE_CANT_DOWNLOAD, "Orders of this kind have nothing to download.")                             \
-    X(AUTH_NOT_AUTHENTICATED, "An API key is required.")                                                     \
+    X(VALIDATION_FAILED, "The request is not valid: correct the fields that details names.")                 \
+    X(ORDER_NOT_PENDING, "The order is not pending any more; make a new order for other files.")             \
+    X(ORDER_EXPIRED, "The order has expired and its files are deleted; make a new order.")                   \
+    X(ORDER_NOT_COMPLETED, "The order is not complete; ask again when its status is complete.")              \
+    X(ORDER_FILE_NOT_UPLOADED, "A file of the order has not been uploaded; upload it, then confirm again.")  \
+    X(ORDER_TYPE_CANT_DOWNLOAD, "Orders of this type have no file to download.")                             \
+    X(AUTH_NOT_AUTHENTICATED, "The request has no API key.")                                                 \
     X(AUTH_TOKEN_INVALID_FORMAT, "The Authorization header does not hold an API key.")                       \
-    X(AUTH_TOKEN_INVALID, "The API key is unknown or revoked.")                                              \
-    X(AUTH_TOKEN_EXPIRED, "The API key has expired.")                                                        \
-    X(AUTH_FORBIDDEN, "The account is suspended.")                                                           \
-    X(ORDER_NOT_FOUND, "There is no such order.")                                                            \
-    X(WEBHOOK_NOT_FOUND, "There is no such webhook.")                                                        \
-    X(WEBHOOK_EVENT_NOT_FOUND, "There is no such webhook event.")                                            \
-    X(RESOURCE_NOT_FOUND, "There is nothing at this address.")                                               \
-    X(PROCESSED_FILE_NOT_FOUND, "The file is not there.")                                                    \
-    X(METHOD_NOT_ALLOWED, "This address does not take that method.")                                         \
-    X(IDEMPOTENCY_KEY_REUSED, "The idempotency key was used before with another body.")                      \
-    X(ORDER_ALREADY_STARTED, "The order has started; its files can no longer be replaced.")                  \
-    X(URL_EXPIRED, "The URL has expired.")                                                                   \
-    X(URL_SIGNATURE_INVALID, "The signature of the URL is not valid.")                                       \
+    X(AUTH_TOKEN_INVALID, "No account has this API key; use another key or ask the operator for one.")       \
+    X(AUTH_TOKEN_EXPIRED, "The API key has expired; use another key or ask the operator for one.")           \
+    X(AUTH_FORBIDDEN, "The account is suspended; ask the operator of the service.")                          \
+    X(ORDER_NOT_FOUND, "Your account has no order with this id; use the orderId of its creation.")           \
+    X(WEBHOOK_NOT_FOUND, "Your account has no webhook with this id; the list of webhooks has the ids.")      \
+    X(WEBHOOK_EVENT_NOT_FOUND, "The webhook has no event with this id; the list of events has the ids.")     \
+    X(RESOURCE_NOT_FOUND, "There is nothing at this path; /api/v2/docs lists every path.")                   \
+    X(PROCESSED_FILE_NOT_FOUND, "The file does not exist any more; look at the status of its order.")        \
+    X(METHOD_NOT_ALLOWED, "This path does not accept the method; the Allow header lists those it accepts.")  \
+    X(IDEMPOTENCY_KEY_REUSED, "The idempotencyKey was used with another body; send a new one.")              \
+    X(ORDER_ALREADY_STARTED, "The order has started and its files cannot be replaced; make a new order.")    \
+    X(URL_EXPIRED, "The URL has expired; ask for a new one.")                                                \
+    X(URL_SIGNATURE_INVALID, "The signature of the URL is not valid; use the URL exactly as it was given.")  \
     X(PAYLOAD_TOO_LARGE, "The body is too large.")                                                           \
     X(UNSUPPORTED_MEDIA_TYPE, "The content is of a type that is not accepted.")                              \
-    X(RATE_LIMIT_EXCEEDED, "Too many requests.")                                                             \
-    X(SERVER_INTERNAL_ERROR, "Something went wrong on our side.")                                            \
-    X(SERVICE_UNAVAILABLE, "The service is not available for the moment.")                                   \
-    X(IMAGE_CORRUPT, "The image is broken and cannot be decoded.")                                           \
-    X(IMAGE_FORMAT_UNSUPPORTED, "The file is not a JPEG, PNG or WebP image.")                                \
-    X(IMAGE_TOO_LARGE, "The image is too large.")                                                            \
-    X(IMAGE_TOO_SMALL, "The image is too small.")                                                            \
-    X(SOURCE_UNREACHABLE, "The source URL could not be reached.")                                            \
-    X(SOURCE_REFUSED, "The source URL was refused.")                                                         \
-    X(SOURCE_TOO_LARGE, "The file behind the source URL is too large.")                                      \
-    X(OUTPUT_TARGET_REFUSED, "The output target refused the result.")                                        \
-    X(PROCESSING_TIMEOUT, "Processing took too long.")                                                       \
-    X(PROCESSING_CRASHED, "Processing failed.")                                                              \
-    X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time.")                                  \
-    X(ORDER_CANCELLED, "The operator cancelled the order.")                                                  \
+    X(RATE_LIMIT_EXCEEDED, "Too many requests; wait for the seconds in Retry-After.")                        \
+    X(SERVER_INTERNAL_ERROR, "The service failed; repeat the request or tell the operator its requestId.")   \
+    X(SERVICE_UNAVAILABLE, "The service is not available now; repeat the request later.")                    \
+    X(IMAGE_CORRUPT, "The image is damaged and cannot be decoded; export it again.")                         \
+    X(IMAGE_FORMAT_UNSUPPORTED, "The file is not a JPEG, PNG or WebP image; convert it to one of these.")    \
+    X(IMAGE_TOO_LARGE, "The image is too large; scale it down.")                                             \
+    X(IMAGE_TOO_SMALL, "The image is too small; use a larger one.")                                          \
+    X(SOURCE_UNREACHABLE, "The source URL did not answer in several tries; check it and order again.")       \
+    X(SOURCE_REFUSED, "The source URL was refused; check it and order again.")                               \
+    X(SOURCE_TOO_LARGE, "The file at the source URL is too large; make it smaller and order again.")         \
+    X(OUTPUT_TARGET_REFUSED, "The output target refused the result; check its URL and order again.")         \
+    X(PROCESSING_TIMEOUT, "Processing took too long in every try; order again with a smaller image.")        \
+    X(PROCESSING_CRASHED, "Processing failed in every try; order again or tell the operator the orderId.")   \
+    X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time; make a new order.")                \
+    X(ORDER_CANCELLED, "The operator cancelled the order; ask the operator why.")                            \
     X(WATERMARK_NOT_FOUND, "The image carries no readable watermark.")                                       \
     X(WATERMARK_NOT_EMBEDDED, "The watermark could not be embedded so that it can be read back.")            \
     X(NO_MEMORY, "There is not enough memory.")                                                              \

@@ -63,6 +63,13 @@ void clock_iso(int64_t time_ms, char text[clock_iso_size])
     digits_write(text + 20, (unsigned)millisecond, 3);
 }
 
+const char *clock_iso_text(struct arena *arena, int64_t time_ms)
+{
+    char text[clock_iso_size];
+    clock_iso(time_ms, text);
+    return arena_text(arena, text);
+}
+
 void clock_day(int64_t time_ms, char text[11])
 {
     char iso[clock_iso_size];

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <imgward/arena.h>
+
 /* "2026-03-12T10:00:00.000Z" and the closing zero. */
 enum { clock_iso_size = 25 };
 
@@ -23,6 +25,9 @@ void clock_offset_set_s(int64_t offset_s);
 
 /* ISO 8601 UTC with milliseconds and Z into text. */
 void clock_iso(int64_t time_ms, char text[clock_iso_size]);
+
+/* The same in the arena. */
+const char *clock_iso_text(struct arena *arena, int64_t time_ms);
 
 /* "YYYY-MM-DD" (11 bytes with the zero) of the UTC day that holds time_ms. */
 void clock_day(int64_t time_ms, char text[11]);

@@ -18,7 +18,8 @@ const char *iw_error_code(enum iw_error error)
 
 const char *iw_error_sentence(enum iw_error error)
 {
-    return (unsigned)error < IW_ERROR_COUNT ? errors[error].sentence : "Something went wrong on our side.";
+    return (unsigned)error < IW_ERROR_COUNT ? errors[error].sentence
+                                            : errors[IW_SERVER_INTERNAL_ERROR].sentence;
 }
 
 enum iw_error iw_error_by_code(const char *code)

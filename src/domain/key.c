@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "base/text.h"
 
 static const char word[] = "iw_live_";
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -48,6 +49,36 @@ bool key_is_well_formed(const char *text, size_t length)
         if (text[i] == '\0' || strchr(digits, text[i]) == NULL)
             return false;
     return true;
+}
+
+/* True for what a program or a person puts around a key: quotation marks, also typographic ones, and
+ * brackets. */
+static bool is_enclosed(const char *text)
+{
+    static const char *const marks[] = {"\"", "'", "`", "<", "{", "[", "\u2018", "\u201c", "\u00ab"};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (strncmp(text, marks[i], strlen(marks[i])) == 0)
+            return true;
+    return false;
+}
+
+const char *key_form_fault(struct arena *arena, const char *text)
+{
+    size_t length = strlen(text);
+    const char *first = strstr(text, word);
+    if (key_is_well_formed(text, length))
+        return NULL;
+    if (is_enclosed(text))
+        return "the key is in quotation marks or brackets";
+    if (first != NULL && strstr(first + word_length, word) != NULL)
+        return "there are two keys; one is needed";
+    if (strpbrk(text, " \t") != NULL || text_has_control(text, length))
+        return "the key has spaces or control characters";
+    if (text_code_points(text, length) != key_length)
+        return arena_printf(arena, "the key has %zu characters", text_code_points(text, length));
+    if (first != text)
+        return "the key does not begin with iw_live_";
+    return "the key has a character that is neither a letter nor a digit";
 }
 
 void key_digest(const char *key, uint8_t digest[32])

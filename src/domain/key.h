@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <imgward/arena.h>
+
 enum {
     key_length = 51,        /* "iw_live_" and 43 characters */
     key_size = 52,          /* with the closing zero */
@@ -28,6 +30,12 @@ void key_from_bytes(const uint8_t bytes[32], char key[key_size]);
 
 /* True when text of length bytes looks like a key; says nothing about whether it exists. */
 bool key_is_well_formed(const char *text, size_t length);
+
+/*
+ * Why a text is not a key, as a clause without a full stop ("the key has 49
+ * characters"); NULL when it is well formed.  Nothing of the text is in it.
+ */
+const char *key_form_fault(struct arena *arena, const char *text);
 
 /* SHA-256 of a well-formed key: what the database knows it by. */
 void key_digest(const char *key, uint8_t digest[32]);

@@ -1,5 +1,6 @@
 #include "http/auth.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -9,6 +10,13 @@
 #include "domain/domain.h"
 #include "domain/key.h"
 #include "http/suspect.h"
+
+/* What is to be sent, behind the sentence that says what was wrong. */
+#define AUTH_ADVICE                                                                                          \
+    "Send \"Authorization: Bearer iw_live_...\" with your API key: "                                         \
+    "iw_live_ and 43 letters and digits, 51 characters."
+
+static_assert(key_length == 51, "AUTH_ADVICE says so");
 
 enum { cache_slots = 256 };
 
@@ -27,14 +35,35 @@ void auth_forget(void)
     suspect_forget();
 }
 
-/* The key of "Bearer KEY"; NULL when the header is anything else. */
-static const char *bearer_key(const char *header)
+/* True when the header's scheme is this one, in any case (RFC 9110, 11.1). */
+static bool scheme_is(const char *header, const char *scheme)
 {
-    if (strncasecmp(header, "Bearer ", 7) != 0)
-        return NULL;
-    header += 7;
-    header += strspn(header, " ");
-    return key_is_well_formed(header, strlen(header)) ? header : NULL;
+    size_t length = strlen(scheme);
+    return strncasecmp(header, scheme, length) == 0 && (header[length] == ' ' || header[length] == '\0');
+}
+
+/* Takes the key of "Bearer KEY"; NULL, or why there is none.  The header may hold secrets: it is never
+ * quoted. */
+static const char *bearer_read(struct arena *arena, const char *header, const char **key)
+{
+    *key = header + strlen("Bearer");
+    if (scheme_is(header, "Bearer")) {
+        *key += strspn(*key, " ");
+        if (**key == '\0')
+            return "no key follows the word Bearer";
+        return scheme_is(*key, "Bearer") ? "the word Bearer is there twice" : key_form_fault(arena, *key);
+    }
+    if (strncasecmp(header, "Bearer", strlen("Bearer")) == 0)
+        return "a space is needed between the word Bearer and the key";
+    if (strncmp(header, "iw_live_", strlen("iw_live_")) == 0)
+        return "the word Bearer is missing before the key";
+    return scheme_is(header, "Basic") ? "its scheme is Basic" : "its scheme is not Bearer";
+}
+
+static enum iw_error header_missing(struct request *request)
+{
+    return context_fail(request->context, IW_AUTH_NOT_AUTHENTICATED,
+                        "The request has no Authorization header. " AUTH_ADVICE);
 }
 
 /* True when the slot holds this key, be it too old to be trusted.  Compared in constant time. */
@@ -75,7 +104,8 @@ static enum iw_error address_admit(struct request *request, const uint8_t digest
     request->context->retry_after_s = wait_s;
     request->context->reason = "unknown_keys";
     return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
-                        "Too many requests without a valid key from this address; try again in %u s.",
+                        "Too many requests with unknown API keys from this address; try again in %u s, "
+                        "with a key that is valid.",
                         wait_s);
 }
 
@@ -98,10 +128,11 @@ enum iw_error auth_check(struct request *request)
     uint8_t digest[sha256_bytes];
     const char *header = request_header(request, "Authorization");
     if (header == NULL)
-        return context_fail(request->context, IW_AUTH_NOT_AUTHENTICATED, NULL);
-    const char *key = bearer_key(header);
-    if (key == NULL)
-        return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT, NULL);
+        return header_missing(request);
+    const char *key, *fault = bearer_read(request->arena, header, &key);
+    if (fault != NULL)
+        return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT,
+                            "The Authorization header is wrong: %s. " AUTH_ADVICE, fault);
     key_digest(key, digest);
     struct caller *caller = arena_alloc(request->arena, sizeof *caller);
     const struct caller *remembered = cache_find(digest);
@@ -114,7 +145,9 @@ enum iw_error auth_check(struct request *request)
     }
     request->context->account_id = caller->id;
     if (caller->key_expires_ms != 0 && caller->key_expires_ms <= clock_now_ms())
-        return context_fail(request->context, IW_AUTH_TOKEN_EXPIRED, NULL);
+        return context_fail(request->context, IW_AUTH_TOKEN_EXPIRED,
+                            "The API key expired at %s; use another key or ask the operator for one.",
+                            clock_iso_text(request->arena, caller->key_expires_ms));
     if (caller->is_suspended)
         return context_fail(request->context, IW_AUTH_FORBIDDEN, NULL);
     request->caller = caller;

@@ -10,9 +10,9 @@ enum iw_error keys_find(struct context *context, struct db *db, const uint8_t di
     enum iw_error error =
         db_run(context, db,
                "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
-               "COALESCE(a.requests_per_minute, p.requests_per_minute) "
+               "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at "
                "FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON p.name = a.plan "
-               "WHERE k.digest = ? AND k.revoked_at IS NULL",
+               "WHERE k.digest = ?",
                parameters, 1, &rows);
     if (error != IW_OK)
         return error;
@@ -25,6 +25,7 @@ enum iw_error keys_find(struct context *context, struct db *db, const uint8_t di
         .key_last_used_ms = db_integer_of(db_at(&rows, 0, 3)),
         .is_suspended = db_integer_of(db_at(&rows, 0, 4)) != 0,
         .requests_per_minute = (unsigned)db_integer_of(db_at(&rows, 0, 5)),
+        .key_revoked_ms = db_integer_of(db_at(&rows, 0, 6)),
     };
     return IW_OK;
 }

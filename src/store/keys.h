@@ -9,7 +9,8 @@
 #include "domain/caller.h"
 #include "store/db.h"
 
-/* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown or revoked key. */
+/* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown key; key_revoked_ms tells a revoked
+ * one. */
 enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
                         struct caller *caller) IW_MUST_USE;
 

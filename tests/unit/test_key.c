@@ -79,6 +79,34 @@ static void digest_is_of_the_whole_key(void)
     CU_ASSERT_EQUAL(memcmp(digest, expected, sizeof expected), 0);
 }
 
+/* Why a text is no key, without a word of it. */
+static void what_is_wrong_with_a_text(void)
+{
+    static const struct {
+        const char *text;
+        const char *fault;
+    } rows[] = {
+        {"iw_live_0000000000000000000000000000000000000000000", NULL},
+        {"iw_live_00000000000000000000000000000000000000000", "the key has 49 characters"},
+        {"", "the key has 0 characters"},
+        {"\"iw_live_0000000000000000000000000000000000000000000\"",
+         "the key is in quotation marks or brackets"},
+        {"\xe2\x80\x9ciw_live_0000000000000000000000000000000000000000000\xe2\x80\x9d",
+         "the key is in quotation marks or brackets"},
+        {"iw_live_0,iw_live_0", "there are two keys; one is needed"},
+        {"iw_live_0 x", "the key has spaces or control characters"},
+        {"iw_test_0000000000000000000000000000000000000000000", "the key does not begin with iw_live_"},
+        {"iw_live_000000000000000000000000000000000000000000-",
+         "the key has a character that is neither a letter nor a digit"},
+    };
+    struct arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *fault = key_form_fault(arena, rows[i].text);
+        CU_ASSERT(rows[i].fault == NULL ? fault == NULL : fault != NULL && strcmp(fault, rows[i].fault) == 0);
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -88,6 +116,7 @@ int main(void)
         {"malformed keys", malformed_keys},
         {"the prefix is the beginning", prefix_is_the_beginning},
         {"the digest is of the whole key", digest_is_of_the_whole_key},
+        {"what is wrong with a text", what_is_wrong_with_a_text},
         CU_TEST_INFO_NULL,
     };
     return runner_run("key", tests);
