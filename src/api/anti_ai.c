@@ -19,9 +19,11 @@ static void strength_read(const struct field_place *body, struct order_wish *wis
     const struct json *word = json_member(options.object, "strength");
     if (json_is_absent(word))
         return;
-    bool is_word = json_is(word, JSON_KIND_STRING) && strlen(word->string) == word->length;
+    bool is_text = json_is(word, JSON_KIND_STRING);
+    bool is_word = is_text && strlen(word->string) == word->length;
     if (!is_word || !order_strength_read(word->string, &wish->strength))
-        field_bad(&options, "strength", "must be low, standard or high");
+        field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high", is_text ? "\"" : "",
+                  is_text ? word->string : json_kind_name(word->kind), is_text ? "\"" : "");
 }
 
 /* Without zero copy the targets are of no use, but still must be an array if they are there. */

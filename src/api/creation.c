@@ -44,7 +44,8 @@ void creation_files_read(struct request *request, const struct field_place *body
         struct order_wish_file *file = &wish->files[index];
         struct field_place place = {body->context, entry, arena_printf(arena, "files[%u].", index)};
         if (!json_is(entry, JSON_KIND_OBJECT)) {
-            field_bad(body, arena_printf(arena, "files[%u]", index), "must be an object");
+            field_bad(body, arena_printf(arena, "files[%u]", index), "is %s; it must be an object",
+                      json_kind_name(entry->kind));
             continue;
         }
         file->name = field_file_name(&place, "fileName");

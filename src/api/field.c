@@ -26,7 +26,7 @@ static const struct json *member_of(const struct field_place *place, const char 
     if (json_is(member, kind))
         return member;
     if (!json_is_absent(member))
-        field_bad(place, name, "must be %s", wanted);
+        field_bad(place, name, "is %s; it must be %s", json_kind_name(member->kind), wanted);
     else if (is_required)
         field_bad(place, name, "is required");
     return NULL;
@@ -34,7 +34,9 @@ static const struct json *member_of(const struct field_place *place, const char 
 
 bool field_object(const struct field_place *place, const char *name, struct field_place *inner)
 {
-    const struct json *member = member_of(place, name, false, JSON_KIND_OBJECT, "an object");
+    const struct json *member = json_member(place->object, name);
+    if (!json_is_object(member))
+        member = member_of(place, name, false, JSON_KIND_OBJECT, "an object");
     *inner = (struct field_place){place->context, member,
                                   arena_printf(place->context->arena, "%s%s.", place->prefix, name)};
     return member != NULL;
@@ -48,7 +50,7 @@ const struct json *field_string(const struct field_place *place, const char *nam
         return NULL;
     size_t length = text_code_points(member->string, member->length);
     if (text_has_control(member->string, member->length))
-        field_bad(place, name, "holds control characters");
+        field_bad(place, name, "has control characters, such as line breaks or tabs; leave them out");
     else if (length < least || length > most)
         field_bad(place, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
     else
@@ -62,7 +64,8 @@ bool field_boolean(const struct field_place *place, const char *name, bool fallb
     if (json_is(member, JSON_KIND_TRUE) || json_is(member, JSON_KIND_FALSE))
         return member->kind == JSON_KIND_TRUE;
     if (!json_is_absent(member))
-        field_bad(place, name, "must be true or false");
+        field_bad(place, name, "is %s; it must be true or false, without quotation marks",
+                  json_kind_name(member->kind));
     return fallback;
 }
 
@@ -79,12 +82,13 @@ const struct json *field_array(const struct field_place *place, const char *name
 int64_t field_order_id(const struct field_place *place, const char *name)
 {
     int64_t id = 0;
-    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "an order id, as a string");
+    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "an orderId, as a string");
     if (member == NULL)
         return 0;
+    if (member->length == 0)
+        field_bad(place, name, "is empty; it must be the orderId of the creation");
     if (strlen(member->string) == member->length && text_integer(member->string, 1, INT64_MAX, &id))
         return id;
-    field_bad(place, name, "is not an order id");
     return 0;
 }
 
@@ -103,12 +107,14 @@ static const char *file_name_fault(struct arena *arena, const struct json *name)
     if (name->length == 0 || name->length > file_name_bytes_max)
         return arena_printf(arena, "has %zu bytes; 1 to %d are allowed", name->length, file_name_bytes_max);
     if (text_has_control(name->string, name->length))
-        return "holds control characters";
+        return "has control characters, such as line breaks or tabs; leave them out";
     if (strpbrk(name->string, "/\\") != NULL)
-        return "holds a slash or a backslash";
-    if (dot == NULL || !extension_is_known(dot + 1))
-        return "must end in .jpg, .jpeg, .png or .webp";
-    return dot == name->string ? "has nothing before the extension" : NULL;
+        return "has a slash or a backslash; send the name without folders";
+    if (dot == NULL)
+        return "has no extension; it must end in .jpg, .jpeg, .png or .webp";
+    if (!extension_is_known(dot + 1))
+        return arena_printf(arena, "ends in %.20s; it must end in .jpg, .jpeg, .png or .webp", dot);
+    return dot == name->string ? "has nothing before the extension; a name must stand there" : NULL;
 }
 
 const char *field_file_name(const struct field_place *place, const char *name)

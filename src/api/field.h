@@ -20,7 +20,10 @@ struct field_place {
     const char *prefix;
 };
 
-/* The place of a member object; false when it is absent, or is no object (a detail then). */
+/*
+ * The place of a member object; false when it is absent, or is no object (a
+ * detail then).  An empty array counts as an object without members (PHP).
+ */
 bool field_object(const struct field_place *place, const char *name, struct field_place *inner);
 
 /* Adds a detail for the field name of place. */
@@ -41,7 +44,10 @@ bool field_boolean(const struct field_place *place, const char *name, bool fallb
 const struct json *field_array(const struct field_place *place, const char *name, bool is_required,
                                size_t least, size_t most);
 
-/* An order id, as the decimal string we gave; 0 when it is absent or bad. */
+/*
+ * An order id, as the decimal string we gave; 0, which no order has, when it is
+ * another word, and also when it is absent, empty or not a string (a detail then).
+ */
 int64_t field_order_id(const struct field_place *place, const char *name);
 
 /* A file name as the contract allows them; NULL when it is absent or bad. */

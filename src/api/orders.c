@@ -193,7 +193,7 @@ static void word_read(struct request *request, const char *name, const char *(*w
     text_init(&words, request->arena);
     for (unsigned i = 0; i < count; i++)
         text_printf(&words, "%s, ", word_of(i));
-    context_detail(request->context, name, "must be one of %sall", words.data);
+    context_detail(request->context, name, "is \"%.40s\"; it must be one of %sall", text, words.data);
 }
 
 static const char *status_word(unsigned value)

@@ -32,7 +32,7 @@ static enum iw_error recent(struct request *request)
     request_query_read(request);
     const char *date = request_query(request, "date");
     if (date != NULL && !clock_day_read(date, &last_ms))
-        context_detail(request->context, "date", "must be a day such as 2026-03-12");
+        context_detail(request->context, "date", "is \"%.40s\"; it must be a day such as 2026-03-12", date);
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
         error = statistics_recent(request->domain, request->caller->id, last_ms, days);

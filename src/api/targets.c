@@ -31,7 +31,8 @@ static int64_t expiry_read(const struct field_place *target)
         return 0;
     if (clock_iso_read(time->string, &expires_ms))
         return expires_ms > 0 ? expires_ms : 1;
-    field_bad(target, "presignedUrlExpiresAt", "must be a time such as 2026-03-12T10:00:00.000Z");
+    field_bad(target, "presignedUrlExpiresAt",
+              "is \"%s\"; it must be a time such as 2026-03-12T10:00:00.000Z", time->string);
     return 0;
 }
 
@@ -113,7 +114,8 @@ static void target_read(const struct field_place *body, const struct config *con
     struct arena *arena = body->context->arena;
     struct field_place target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
-        field_bad(body, arena_printf(arena, "outputTargets[%u]", index), "must be an object");
+        field_bad(body, arena_printf(arena, "outputTargets[%u]", index), "is %s; it must be an object",
+                  json_kind_name(item->kind));
         return;
     }
     const struct json *key = field_string(&target, "fileKey", true, 1, target_key_code_points_max);

@@ -17,7 +17,8 @@ static void text_read(const struct field_place *file, const struct json *item, u
     struct field_place place = {file->context, item,
                                 arena_printf(arena, "%swatermarks[%u].", file->prefix, index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
-        field_bad(file, arena_printf(arena, "watermarks[%u]", index), "must be an object");
+        field_bad(file, arena_printf(arena, "watermarks[%u]", index), "is %s; it must be an object",
+                  json_kind_name(item->kind));
         return;
     }
     const struct json *member = field_string(&place, "text", true, 1, order_text_code_points_max);

@@ -65,7 +65,7 @@ static void text_read(const struct field_place *place, const char *name, const c
         *text = member->string;
         *length = member->length;
     } else if (!json_is_absent(member)) {
-        field_bad(place, name, "must be a string");
+        field_bad(place, name, "is %s; it must be a string", json_kind_name(member->kind));
     }
 }
 

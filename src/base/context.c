@@ -91,6 +91,7 @@ enum iw_error context_validated(struct context *context)
     if (context->detail_count == 1)
         return context_fail(context, IW_VALIDATION_FAILED, "%s: %s.", context->details->field,
                             context->details->message);
-    return context_fail(context, IW_VALIDATION_FAILED, "%u fields of the request are not valid.",
+    return context_fail(context, IW_VALIDATION_FAILED,
+                        "%u fields of the request are not valid; details names each of them.",
                         context->detail_count);
 }

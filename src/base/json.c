@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,24 +90,98 @@ static json_t *text_load(const char *text, size_t length, json_error_t *problem)
     return root;
 }
 
+/* ---- bodies that are not JSON at all ---- */
+
+/* How a text begins that is something else; the bytes of a row may be zeros. */
+static const struct {
+    size_t size;
+    const char *bytes;
+    const char *what;
+} beginnings[] = {
+    {4, "\xff\xfe\0\0", "UTF-32 text; send JSON in UTF-8"},
+    {4, "\0\0\xfe\xff", "UTF-32 text; send JSON in UTF-8"},
+    {3, "\0\0\0", "UTF-32 text; send JSON in UTF-8"},
+    {2, "\xff\xfe", "UTF-16 text; send JSON in UTF-8"},
+    {2, "\xfe\xff", "UTF-16 text; send JSON in UTF-8"},
+    {1, "\0", "UTF-16 text; send JSON in UTF-8"},
+    {2, "\x1f\x8b", "compressed with gzip; send the JSON uncompressed"},
+    {2, "--", "a form (multipart/form-data); send a JSON object"},
+    {1, "<", "XML or HTML; send a JSON object"},
+};
+
+/* True for "name=", the name as forms write it. */
+static bool is_form(const char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length && (isalnum((unsigned char)text[at]) || strchr("_-.%+[]", text[at]) != NULL))
+        at++;
+    return at > 0 && at < length && text[at] == '=';
+}
+
+/* What a text that is not JSON is instead, and what to do; NULL when it looks like JSON. */
+static const char *foreign_text(const char *text, size_t length)
+{
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (length >= beginnings[i].size && memcmp(text, beginnings[i].bytes, beginnings[i].size) == 0)
+            return beginnings[i].what;
+    /* Little endian without a byte order mark: RFC 4627, 3. */
+    if (length >= 4 && text[1] == '\0')
+        return text[2] == '\0' ? "UTF-32 text; send JSON in UTF-8" : "UTF-16 text; send JSON in UTF-8";
+    return is_form(text, length) ? "a form (name=value); send a JSON object" : NULL;
+}
+
+static bool is_blank(const char *text, size_t length)
+{
+    for (size_t at = 0; at < length; at++)
+        if (strchr(" \t\r\n", text[at]) == NULL || text[at] == '\0')
+            return false;
+    return true;
+}
+
+/* Says what is wrong with a text that is not JSON. */
+static enum iw_error text_refuse(struct context *context, const char *text, size_t length,
+                                 const json_error_t *problem)
+{
+    const char *foreign = foreign_text(text, length);
+    if (is_blank(text, length)) {
+        context_detail(context, "body", "is empty; it must be a JSON object");
+        return context_fail(context, IW_VALIDATION_FAILED, "The body is empty; send a JSON object.");
+    }
+    if (foreign != NULL) {
+        context_detail(context, "body", "is not JSON but %s", foreign);
+        return context_fail(context, IW_VALIDATION_FAILED, "The body is not JSON but %s.", foreign);
+    }
+    context_detail(context, "body", "malformed JSON at line %d, column %d: %s", problem->line,
+                   problem->column, problem->text);
+    return context_fail(context, IW_VALIDATION_FAILED, "The body is not valid JSON (line %d, column %d): %s.",
+                        problem->line, problem->column, problem->text);
+}
+
 enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; RFC 8259, 8.1 allows to ignore it */
     json_error_t problem;
-    json_t *root = text_load(text, length, &problem);
-    if (root == NULL) {
-        context_detail(context, "body", "malformed JSON at line %d, column %d: %s", problem.line,
-                       problem.column, problem.text);
-        return context_fail(context, IW_VALIDATION_FAILED, "The body is not valid JSON (line %d, column %d).",
-                            problem.line, problem.column);
-    }
+    size_t skipped =
+        length >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+    json_t *root = text_load(text + skipped, length - skipped, &problem);
+    if (root == NULL)
+        return text_refuse(context, text + skipped, length - skipped, &problem);
     bool is_too_deep = tree_depth(root, 0) > depth_max;
     *json = is_too_deep ? NULL : tree_copy(context->arena, root, NULL, 0);
     json_decref(root);
     if (!is_too_deep)
         return IW_OK;
-    context_detail(context, "body", "nested deeper than %d levels", depth_max);
-    return context_fail(context, IW_VALIDATION_FAILED, "The body is nested deeper than %d levels.",
-                        depth_max);
+    context_detail(context, "body", "is nested deeper than the %d levels that are allowed", depth_max);
+    return context_validated(context);
+}
+
+const char *json_kind_name(enum json_kind kind)
+{
+    static const char *const names[] = {
+        [JSON_KIND_NULL] = "null",        [JSON_KIND_FALSE] = "false",     [JSON_KIND_TRUE] = "true",
+        [JSON_KIND_INTEGER] = "a number", [JSON_KIND_REAL] = "a number",   [JSON_KIND_STRING] = "a string",
+        [JSON_KIND_ARRAY] = "an array",   [JSON_KIND_OBJECT] = "an object"};
+    return names[kind];
 }
 
 const struct json *json_member(const struct json *json, const char *name)
@@ -155,7 +230,10 @@ static void canonical_write(struct render *render, struct arena *arena, const st
         canonical_object(render, arena, json);
         break;
     case JSON_KIND_ARRAY:
-        canonical_array(render, arena, json);
+        if (json->length == 0)
+            canonical_object(render, arena, json);
+        else
+            canonical_array(render, arena, json);
         break;
     case JSON_KIND_STRING:
         render_string_n(render, json->name, json->string, json->length);

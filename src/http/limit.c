@@ -41,7 +41,7 @@ enum iw_error limit_receive(struct request *request)
     context_clear(request->context);
     request->context->retry_after_s = answer.reset_s;
     return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
-                        "More than %u requests within a minute; try again in %u s.",
+                        "Your plan allows %u requests a minute; try again in %u s.",
                         request->limit_per_minute, answer.reset_s);
 }
 

@@ -124,15 +124,16 @@ static void pair_take(struct request *request, const char *text, size_t length)
     struct request_pair *pair = arena_alloc(request->arena, sizeof *pair);
     const char *name = request_decode(request->arena, text, name_length, true);
     if (name == NULL || !text_is_utf8(name, strlen(name))) {
-        context_detail(request->context, "query", "holds a name with a broken percent code");
+        context_detail(request->context, "query", "has a name that is not percent-encoded UTF-8");
         return;
     }
     pair->name = name;
     pair->value = request_decode(request->arena, value, (size_t)(text + length - value), true);
     if (pair->value == NULL || !text_is_utf8(pair->value, strlen(pair->value)))
-        context_detail(request->context, name, "is not valid percent-encoded UTF-8");
+        context_detail(request->context, name,
+                       "has a value that is not percent-encoded UTF-8; write %% as %%25");
     else if (pair_find(request, name) != NULL)
-        context_detail(request->context, name, "is given twice");
+        context_detail(request->context, name, "is twice in the query; send it once");
     else {
         pair->next = request->queries;
         request->queries = pair;
@@ -187,10 +188,11 @@ static bool type_is_json(const char *type)
 
 static enum iw_error body_too_large(struct request *request, int64_t actual)
 {
-    return context_fail(request->context, IW_PAYLOAD_TOO_LARGE,
-                        "The body has %s%lld bytes; at most %lld are allowed.",
-                        request_body_length(request) < 0 ? "at least " : "", (long long)actual,
-                        (long long)request->config->api_body_max_bytes);
+    return context_fail(
+        request->context, IW_PAYLOAD_TOO_LARGE,
+        "The body has %s%lld bytes; at most %lld are allowed. Split it into several requests.",
+        request_body_length(request) < 0 ? "at least " : "", (long long)actual,
+        (long long)request->config->api_body_max_bytes);
 }
 
 /* A content coding is none that we know (RFC 9110, 8.4). */
@@ -200,7 +202,7 @@ static enum iw_error coding_check(const struct request *request)
     if (coding == NULL || strcasecmp(coding, "identity") == 0)
         return IW_OK;
     return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
-                        "The body is encoded as %.40s; it must come as it is.", coding);
+                        "The Content-Encoding is %.40s; send the body without an encoding.", coding);
 }
 
 /* Reads the body whole, but never more than one byte above the limit. */
@@ -213,7 +215,9 @@ static enum iw_error body_whole(struct request *request, struct text *body)
         return body_too_large(request, announced);
     for (long count; (count = request_body_read(request, piece, sizeof piece)) != 0;) {
         if (count < 0)
-            return context_fail(request->context, IW_VALIDATION_FAILED, "The body ended early.");
+            return context_fail(request->context, IW_VALIDATION_FAILED,
+                                "The body ended early, after %zu bytes; send the request again.",
+                                body->length);
         if (body->length + (size_t)count > limit)
             return body_too_large(request, (int64_t)body->length + count);
         text_add(body, piece, (size_t)count);
@@ -226,16 +230,18 @@ enum iw_error request_json(struct request *request, const struct json **json)
     struct text body;
     const char *type = request_header(request, "Content-Type");
     if (!type_is_json(type))
-        return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
-                            "The body is %.80s; it must be application/json.", type);
+        return context_fail(
+            request->context, IW_UNSUPPORTED_MEDIA_TYPE,
+            "The Content-Type is %.80s; send a JSON object with Content-Type: application/json.", type);
     text_init(&body, request->arena);
     enum iw_error error = coding_check(request);
     if (error == IW_OK)
         error = body_whole(request, &body);
     if (error == IW_OK)
         error = json_read(request->context, body.data, body.length, json);
-    if (error == IW_OK && !json_is(*json, JSON_KIND_OBJECT)) {
-        context_detail(request->context, "body", "must be a JSON object");
+    if (error == IW_OK && !json_is_object(*json)) {
+        context_detail(request->context, "body", "is %s; it must be a JSON object",
+                       json_kind_name((*json)->kind));
         error = context_validated(request->context);
     }
     return error;

@@ -307,6 +307,40 @@ static void test_json_is_read_into_a_tree(void)
 }
 
 /* RFC 8259 sets no bound: a number that nobody asked for must not spoil what stands beside it. */
+/* What is not JSON at all is named; a byte order mark of UTF-8 does not count. */
+static void test_a_text_that_is_not_json_is_named(void)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *words;
+    } rows[] = {
+        {"", 0, "is empty"},
+        {" \r\n", 3, "is empty"},
+        {"\xef\xbb\xbf", 3, "is empty"},
+        {"\xff\xfe{\0", 4, "UTF-16"},
+        {"\xfe\xff\0{", 4, "UTF-16"},
+        {"{\0\"\0", 4, "UTF-16"},
+        {"\0{\0\"", 4, "UTF-16"},
+        {"{\0\0\0", 4, "UTF-32"},
+        {"\0\0\0{", 4, "UTF-32"},
+        {"a=1&b=2", 7, "form (name=value)"},
+        {"<a/>", 4, "XML or HTML"},
+        {"--x\r\n", 5, "multipart/form-data"},
+        {"\x1f\x8b\x08", 3, "gzip"},
+        {"{\"a\":", 5, "line 1"},
+        {"=", 1, "line 1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct json *json = NULL;
+        context_init(&context, arena, NULL);
+        CU_ASSERT_EQUAL(json_read(&context, rows[i].text, rows[i].size, &json), IW_VALIDATION_FAILED);
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, rows[i].words));
+        CU_ASSERT_STRING_EQUAL(context.details->field, "body");
+    }
+    CU_ASSERT_PTR_NOT_NULL(json_of("\xef\xbb\xbf{\"a\":1}"));
+}
+
 static void test_an_integer_of_any_size_is_json(void)
 {
     const struct json *json = json_of("{\"a\":123456789012345678901234567890,\"b\":\"x\"}");
@@ -493,6 +527,7 @@ int main(void)
         {"malformed JSON names line and column", test_malformed_json_names_line_and_column},
         {"bodies that mean the same have one digest", test_bodies_that_mean_the_same_have_one_digest},
         {"rendered JSON reads back", test_rendered_json_reads_back},
+        {"a text that is not JSON is named", test_a_text_that_is_not_json_is_named},
         {"an integer of any size is JSON", test_an_integer_of_any_size_is_json},
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"configuration errors name every line",

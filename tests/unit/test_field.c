@@ -93,13 +93,32 @@ static void test_a_file_name_has_at_most_255_bytes(void)
 static void test_order_ids_are_decimal_strings(void)
 {
     CU_ASSERT_EQUAL(field_order_id(at("{'o':'9223372036854775807'}"), "o"), INT64_MAX);
-    static const char *const wrong[] = {"{'o':1}",          "{'o':'0'}", "{'o':'-1'}",
-                                        "{'o':'01'}",       "{'o':''}",  "{'o':' 1'}",
-                                        "{'o':'1\\u0000'}", "{}",        "{'o':'9223372036854775808'}"};
+    static const char *const wrong[] = {"{'o':1}", "{'o':''}", "{}", "{'o':[]}"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         CU_ASSERT_EQUAL(field_order_id(at(wrong[i]), "o"), 0);
         CU_ASSERT_EQUAL(context.detail_count, 1);
     }
+    /* A word is the id of no order, and not a bad field. */
+    static const char *const unknown[] = {"{'o':'0'}",  "{'o':'-1'}",       "{'o':'01'}",
+                                          "{'o':' 1'}", "{'o':'1\\u0000'}", "{'o':'9223372036854775808'}"};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        CU_ASSERT_EQUAL(field_order_id(at(unknown[i]), "o"), 0);
+        CU_ASSERT_EQUAL(context.detail_count, 0);
+    }
+}
+
+/* As PHP writes an object without members. */
+static void test_an_empty_array_counts_as_an_object(void)
+{
+    struct field_place inner;
+    CU_ASSERT_TRUE(field_object(at("{'o':[]}"), "o", &inner));
+    CU_ASSERT_PTR_NULL(json_member(inner.object, "x"));
+    CU_ASSERT_STRING_EQUAL(inner.prefix, "files[3].o.");
+    CU_ASSERT_EQUAL(context.detail_count, 0);
+    CU_ASSERT_FALSE(field_object(at("{'o':[1]}"), "o", &inner));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+    CU_ASSERT_FALSE(field_object(at("{}"), "o", &inner));
+    CU_ASSERT_EQUAL(context.detail_count, 0);
 }
 
 static void test_arrays_have_bounds(void)
@@ -121,6 +140,7 @@ int main(void)
         {"file names", test_file_names},
         {"a file name has at most 255 bytes", test_a_file_name_has_at_most_255_bytes},
         {"order ids are decimal strings", test_order_ids_are_decimal_strings},
+        {"an empty array counts as an object", test_an_empty_array_counts_as_an_object},
         {"arrays have bounds", test_arrays_have_bounds},
         CU_TEST_INFO_NULL,
     };
