@@ -30,6 +30,17 @@ static const struct {
     [SNIFF_WEBP] = {"WEBP", "image/webp"},
 };
 
+/* What a presigned URL is for stands in its path. */
+static bool is_upload_key(const char *key)
+{
+    return strncmp(key, "in/", 3) == 0;
+}
+
+static const char *methods_of(const char *key)
+{
+    return is_upload_key(key) ? "PUT, OPTIONS" : "GET, HEAD, OPTIONS";
+}
+
 /* ---- CORS (the Fetch standard, 3.2) ---- */
 
 static bool origin_is_listed(const char *origins, const char *origin)
@@ -63,8 +74,7 @@ static bool origin_allow(struct request *request)
 
 static enum iw_error files_preflight(struct request *request)
 {
-    const char *key = request_capture(request, "key");
-    const char *methods = strncmp(key, "in/", 3) == 0 ? "PUT, OPTIONS" : "GET, HEAD, OPTIONS";
+    const char *methods = methods_of(request_capture(request, "key"));
     response_status(request, 204);
     response_header(request, "Allow", methods);
     if (!origin_allow(request))
@@ -121,14 +131,32 @@ static enum iw_error announced_read(struct request *request, struct announced *a
         (length == NULL || !text_integer(length, 0, INT64_MAX, &announced->size_bytes)))
         announced->size_bytes = -1;
     if (request_header(request, "Content-Range") != NULL)
-        context_detail(context, "Content-Range", "is not taken: a file is uploaded whole");
+        context_detail(context, "Content-Range", "is not accepted; upload the whole file with one PUT");
     if (digest != NULL && !content_digest_read(request->arena, digest, announced))
-        context_detail(context, "Content-Digest", "must hold sha-256=:BASE64: of 32 bytes");
+        context_detail(context, "Content-Digest",
+                       "must be sha-256=:BASE64: with the base64 of the 32 bytes of the digest");
     if (md5 != NULL)
         announced->has_md5 = crypto_base64_read(md5, announced->md5, md5_bytes) == md5_bytes;
     if (md5 != NULL && !announced->has_md5)
-        context_detail(context, "Content-MD5", "must be the base64 of 16 bytes");
+        context_detail(context, "Content-MD5",
+                       "must be the base64 of the 16 bytes of the digest, not hexadecimal");
     return context_validated(context);
+}
+
+/* ---- Methods ---- */
+
+static enum iw_error method_check(struct request *request, const char *key)
+{
+    bool is_upload = is_upload_key(key);
+    if (request->method == (is_upload ? METHOD_PUT : METHOD_GET))
+        return IW_OK;
+    response_header(request, "Allow", methods_of(key));
+    return context_fail(request->context, IW_METHOD_NOT_ALLOWED,
+                        is_upload
+                            ? "This is an upload URL: send the bytes of the file with PUT, without a "
+                              "form; the request used %.20s."
+                            : "This is a download URL: fetch the file with GET; the request used %.20s.",
+                        request->method_name);
 }
 
 /* ---- Uploads ---- */
@@ -166,7 +194,10 @@ static enum iw_error check_run(struct request *request)
 {
     struct presign_grant grant;
     struct announced announced;
-    enum iw_error error = url_check(request, PRESIGN_PUT, checked_key(request), &grant);
+    const char *key = checked_key(request);
+    enum iw_error error = method_check(request, key);
+    if (error == IW_OK)
+        error = url_check(request, PRESIGN_PUT, key, &grant);
     if (error == IW_OK)
         error = announced_read(request, &announced);
     return error != IW_OK ? error : upload_check(request->domain, &grant, announced.size_bytes);
@@ -188,6 +219,8 @@ static void refusal_pack(struct request *request)
     response_header(request, "Imgward-Body", body);
     if (wait_s > 0)
         response_header_printf(request, "Imgward-Wait", "%u", wait_s);
+    if (status == 405)
+        response_header(request, "Imgward-Allow", methods_of(checked_key(request)));
 }
 
 static enum iw_error files_upload_check(struct request *request)
@@ -226,7 +259,10 @@ static enum iw_error files_upload(struct request *request)
     struct announced announced;
     struct upload_outcome outcome;
     origin_allow(request);
-    enum iw_error error = url_check(request, PRESIGN_PUT, request_capture(request, "key"), &grant);
+    const char *key = request_capture(request, "key");
+    enum iw_error error = method_check(request, key);
+    if (error == IW_OK)
+        error = url_check(request, PRESIGN_PUT, key, &grant);
     if (error == IW_OK)
         error = announced_read(request, &announced);
     if (error != IW_OK)
@@ -270,7 +306,10 @@ static enum iw_error files_download(struct request *request)
     struct presign_grant grant;
     struct download download;
     origin_allow(request);
-    enum iw_error error = url_check(request, PRESIGN_GET, request_capture(request, "key"), &grant);
+    const char *key = request_capture(request, "key");
+    enum iw_error error = method_check(request, key);
+    if (error == IW_OK)
+        error = url_check(request, PRESIGN_GET, key, &grant);
     if (error == IW_OK)
         error = download_find(request->domain, &grant.key, &download);
     if (error != IW_OK)
@@ -287,6 +326,10 @@ static enum iw_error files_download(struct request *request)
 
 const struct route api_files[] = {
     {METHOD_PUT, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_GET, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_POST, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_DELETE, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_OTHER, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
     {METHOD_PUT, "/files/{key*}", files_upload, ROUTE_OPEN},
     {METHOD_GET, "/files/{key*}", files_download, ROUTE_OPEN},
     {METHOD_OPTIONS, "/files/{key*}", files_preflight, ROUTE_OPEN},

@@ -379,19 +379,100 @@ static bool key_is_upload(const struct filekey *key)
     return key->kind == FILEKEY_UPLOAD || key->kind == FILEKEY_ORIGINAL;
 }
 
+/* The value of a parameter of one letter, or NULL. */
+static const char *parameter_at(const char *query, char name)
+{
+    for (const char *at = query; at != NULL; at = strchr(at, '&'), at = at != NULL ? at + 1 : NULL)
+        if (at[0] == name && at[1] == '=')
+            return at + 2;
+    return NULL;
+}
+
+/* The parameters that a URL of this method must have and this query lacks, as "k, s"; "" for none. */
+static const char *parameters_missing(struct arena *arena, const char *query, enum presign_method method)
+{
+    const char *missing = "";
+    for (unsigned i = 0; i < parameter_count; i++)
+        if ((parameter_names[i] != 'm' || method == PRESIGN_PUT) &&
+            parameter_at(query, parameter_names[i]) == NULL)
+            missing =
+                arena_printf(arena, "%s%s%c", missing, *missing != '\0' ? ", " : "", parameter_names[i]);
+    return missing;
+}
+
+/*
+ * What probably became of a URL on its way to the client that sends it.  It is
+ * asked after the URL is known to be wrong, and it decides nothing.
+ */
+static const char *query_fault(struct arena *arena, const char *query, enum presign_method method)
+{
+    const char *missing = parameters_missing(arena, query, method);
+    const char *signature = parameter_at(query, 's');
+    unsigned count = 1;
+    for (const char *at = query; *at != '\0'; at++)
+        count += *at == '&';
+    if (query[0] == '\0')
+        return "the query after the question mark is missing";
+    if (strstr(query, "&amp;") != NULL)
+        return "it was copied out of HTML; write & for each &amp;";
+    if (strcasestr(query, "%26") != NULL || strcasestr(query, "%3D") != NULL)
+        return "it was percent-encoded again after it was given";
+    if (*missing != '\0')
+        return arena_printf(
+            arena, "it was cut off, for the parameters %s are missing; quote the URL in a shell", missing);
+    if (strcspn(signature, "&") != signature_length)
+        return arena_printf(arena, "its signature has %zu characters in place of %d", strcspn(signature, "&"),
+                            (int)signature_length);
+    if (count > (method == PRESIGN_PUT ? parameter_count : parameter_count - 1u))
+        return "parameters were added to it";
+    return "it was changed, or its query belongs to another file";
+}
+
+/* NULL when the URL is one that we signed, otherwise why it is not. */
+static const char *url_fault(const struct presign *presign, struct arena *arena, enum presign_method method,
+                             const char *key_text, const char *query, struct presign_grant *grant)
+{
+    struct parameters parameters;
+    if (!filekey_read(key_text, &grant->key) || key_is_upload(&grant->key) != (method == PRESIGN_PUT))
+        return "its path was changed";
+    if (!query_read(query, &parameters) || !limits_read(&parameters, method, grant))
+        return query_fault(arena, query, method);
+    if (parameters.values[2][0] != '\0' &&
+        key_find(&presign->list, parameters.values[2]) == presign->list.count)
+        return "it was changed, or the key that signed it is not in use any more; ask for a new URL";
+    if (!signature_matches(presign, arena, method, key_text, &parameters, grant))
+        return query_fault(arena, query, method);
+    return NULL;
+}
+
+/* Where a new URL of each kind comes from. */
+static const struct {
+    const char *what;
+    const char *method;
+    const char *path;
+} origins[] = {
+    [FILEKEY_UPLOAD] = {"upload", "POST", "/refresh-urls"},
+    [FILEKEY_ORIGINAL] = {"upload", "POST", "/refresh-urls"},
+    [FILEKEY_RESULT] = {"download", "GET", "/download"},
+    [FILEKEY_ZIP] = {"download", "GET", "/download"},
+    [FILEKEY_THUMBNAIL] = {"thumbnail", "GET", ""},
+};
+
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
                              enum presign_method method, const char *key_text, const char *query,
                              int64_t at_ms, struct presign_grant *grant)
 {
-    struct parameters parameters;
-    if (!filekey_read(key_text, &grant->key) || key_is_upload(&grant->key) != (method == PRESIGN_PUT) ||
-        !query_read(query, &parameters) || !limits_read(&parameters, method, grant) ||
-        !signature_matches(presign, context->arena, method, key_text, &parameters, grant))
-        return context_fail(context, IW_URL_SIGNATURE_INVALID, NULL);
+    const char *fault = url_fault(presign, context->arena, method, key_text, query, grant);
+    if (fault != NULL)
+        return context_fail(context, IW_URL_SIGNATURE_INVALID,
+                            "The service did not sign this URL: %s. Use each URL exactly as it was given.",
+                            fault);
     if (at_ms < grant->expires_s * 1000)
         return IW_OK;
-    char expired_at[clock_iso_size];
-    clock_iso(grant->expires_s * 1000, expired_at);
-    context->expired_at = arena_text(context->arena, expired_at);
-    return context_fail(context, IW_URL_EXPIRED, "The URL expired at %s.", expired_at);
+    enum filekey_kind kind = grant->key.kind;
+    context->expired_at = clock_iso_text(context->arena, grant->expires_s * 1000);
+    return context_fail(context, IW_URL_EXPIRED,
+                        "The %s URL expired at %s; %s /api/v2/orders/%" PRId64 "%s answers a new one.",
+                        origins[kind].what, context->expired_at, origins[kind].method, grant->key.order_id,
+                        origins[kind].path);
 }
