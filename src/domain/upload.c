@@ -27,7 +27,8 @@ static enum iw_error store_ready(struct domain *domain)
         return IW_OK;
     const char *cause = context->sentence;
     context_clear(context);
-    enum iw_error error = context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be used.");
+    enum iw_error error =
+        context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be used now; try again later.");
     context->reason = "store_failed";
     context_cause(context, "%s", cause);
     return error;
@@ -41,7 +42,7 @@ static enum iw_error place_check(struct context *context, const struct upload_pl
         return IW_OK;
     if (place->order_status == ORDER_FAILED && !place->is_started)
         return context_fail(context, IW_ORDER_NOT_PENDING,
-                            "The order was not started in time; files can no longer be uploaded.");
+                            "The order was not started in time and takes no more files; make a new order.");
     return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
 }
 
@@ -97,9 +98,11 @@ static enum iw_error bytes_take(struct context *context, struct intake *intake,
         return IW_OK;
     context->reason = "upload_short";
     if (source->announced_bytes < 0)
-        return context_fail(context, IW_VALIDATION_FAILED, "The body ended early, after %lld bytes.",
+        return context_fail(context, IW_VALIDATION_FAILED,
+                            "The body ended early, after %lld bytes; upload the file again.",
                             (long long)taken_bytes);
-    return context_fail(context, IW_VALIDATION_FAILED, "The body ended after %lld of %lld bytes.",
+    return context_fail(context, IW_VALIDATION_FAILED,
+                        "The body ended after %lld of %lld bytes; upload the file again.",
                         (long long)taken_bytes, (long long)source->announced_bytes);
 }
 
@@ -107,10 +110,26 @@ static enum iw_error digests_check(struct context *context, const struct upload_
                                    const struct intake_facts *facts)
 {
     if (source->sha256 != NULL && !crypto_equal(source->sha256, facts->sha256, sizeof facts->sha256))
-        context_detail(context, "Content-Digest", "does not match the SHA-256 of the bytes that arrived");
+        context_detail(context, "Content-Digest",
+                       "is not the SHA-256 of the bytes that arrived; upload the file again");
     if (source->md5 != NULL && !crypto_equal(source->md5, facts->md5, sizeof facts->md5))
-        context_detail(context, "Content-MD5", "does not match the MD5 of the bytes that arrived");
+        context_detail(context, "Content-MD5",
+                       "is not the MD5 of the bytes that arrived; upload the file again");
     return context_validated(context);
+}
+
+/* A cut file is a fault of the upload here, and its client knows the file by its name. */
+static enum iw_error cut_refuse(struct domain *domain, const struct presign_grant *grant)
+{
+    struct upload_place place;
+    struct context *context = domain->context;
+    const char *sentence = context->sentence;
+    context_clear(context);
+    enum iw_error error = place_find(domain, domain->db, &grant->key, false, &place);
+    if (error != IW_OK)
+        return error;
+    context->reason = "cut_off";
+    return context_fail(context, IW_VALIDATION_FAILED, "%s: %s Upload it again.", place.name, sentence);
 }
 
 /* Reads all of it into the store; on success the bytes lie under key and nothing names them yet. */
@@ -133,7 +152,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
     if (error == IW_OK)
         return intake_commit(intake, context, key);
     intake_abandon(intake);
-    return error;
+    return error == IW_IMAGE_CORRUPT ? cut_refuse(domain, grant) : error;
 }
 
 struct record {

@@ -41,7 +41,7 @@ struct upload_outcome {
  * of their own; then, with the order's row locked and the order still pending,
  * the file's row is pointed at them.  Whatever fails before leaves an
  * earlier upload as it was.  Errors as upload_check, and UNSUPPORTED_MEDIA_TYPE,
- * VALIDATION_FAILED (a digest differs, fewer bytes than announced),
+ * VALIDATION_FAILED (a digest differs, fewer bytes than announced, a file that is cut off),
  * SERVICE_UNAVAILABLE.
  */
 enum iw_error upload_receive(struct domain *domain, const struct presign_grant *grant,

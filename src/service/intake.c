@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "service/cutoff.h"
 
 struct intake {
     struct storage_writer *writer;
@@ -11,9 +12,31 @@ struct intake {
     struct crypto_md5 *md5;     /* NULL once ended, or not asked for */
     unsigned char first[sniff_bytes];
     size_t first_count;
-    enum sniff_format format;
+    struct cutoff cutoff; /* its format is that of the first bytes, once they tell it */
     int64_t size_bytes;
     int64_t max_bytes;
+};
+
+/*
+ * How a body begins that came by a way that changes files, and what to do.  The
+ * PNG signature shows by its line ends that a file passed as text (PNG, 5.2);
+ * U+FFFD stands where bytes were read as UTF-8.
+ */
+static const struct {
+    const char *bytes;
+    const char *what;
+} mistakes[] = {
+    {"--",
+     "The body is a form (multipart/form-data); send the bytes of the file alone as the body of the PUT."},
+    {"/9j/", "The body is base64 text; send the bytes of the file themselves."},
+    {"iVBORw0KGgo", "The body is base64 text; send the bytes of the file themselves."},
+    {"UklGR", "The body is base64 text; send the bytes of the file themselves."},
+    {"data:image/", "The body is a data URL; send the bytes of the file themselves."},
+    {"[object ", "The body is the text \"[object ...]\"; send the bytes of the file themselves."},
+    {"\xef\xbf\xbd", "The file was read as text, which destroys it; read and send its bytes."},
+    {"\x89PNG", "The PNG file was transferred as text, which destroys it; transfer it as binary."},
+    {"{", "The body is JSON; send the bytes of the file alone as the body of the PUT."},
+    {"<", "The body is XML, SVG or HTML; send a JPEG, PNG or WebP file."},
 };
 
 enum iw_error intake_begin(struct storage *storage, struct context *context, int64_t max_bytes, bool with_md5,
@@ -34,27 +57,39 @@ enum iw_error intake_begin(struct storage *storage, struct context *context, int
     return IW_OK;
 }
 
-static enum iw_error no_picture(struct context *context)
+static enum iw_error no_picture(const struct intake *intake, struct context *context)
 {
-    enum iw_error error = context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE,
-                                       "The file is not a JPEG, PNG or WebP image, by its first bytes.");
+    const char *what = "The file is not a JPEG, PNG or WebP image, by its first bytes; convert it to one.";
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        if (strlen(mistakes[i].bytes) <= intake->first_count &&
+            memcmp(intake->first, mistakes[i].bytes, strlen(mistakes[i].bytes)) == 0) {
+            what = mistakes[i].what;
+            break;
+        }
+    if (intake->first_count == 0)
+        what = "The file is empty: it has 0 bytes; send the bytes of the file as the body.";
     context->reason = "no_picture";
-    return error;
+    return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", what);
 }
 
-/* Gathers the first bytes until there are enough of them to tell. */
+/* Gathers the first bytes until there are enough of them to tell; what is known of the format looks on. */
 static enum iw_error first_look(struct intake *intake, struct context *context, const void *bytes,
                                 size_t size)
 {
     size_t wanted = sizeof intake->first - intake->first_count;
     size_t count = size < wanted ? size : wanted;
-    if (count == 0)
-        return IW_OK;
+    bool was_known = intake->cutoff.format != SNIFF_NONE;
     memcpy(intake->first + intake->first_count, bytes, count);
     intake->first_count += count;
-    intake->format = sniff_format(intake->first, intake->first_count);
+    if (was_known) {
+        cutoff_add(&intake->cutoff, bytes, size);
+        return IW_OK;
+    }
+    intake->cutoff.format = sniff_format(intake->first, intake->first_count);
+    cutoff_add(&intake->cutoff, intake->first, intake->first_count);
+    cutoff_add(&intake->cutoff, (const unsigned char *)bytes + count, size - count);
     bool is_decided = intake->first_count == sizeof intake->first;
-    return intake->format == SNIFF_NONE && is_decided ? no_picture(context) : IW_OK;
+    return intake->cutoff.format == SNIFF_NONE && is_decided ? no_picture(intake, context) : IW_OK;
 }
 
 enum iw_error intake_add(struct intake *intake, struct context *context, const void *bytes, size_t size)
@@ -86,9 +121,14 @@ static void hashes_end(struct intake *intake, struct intake_facts *facts)
 
 enum iw_error intake_finish(struct intake *intake, struct context *context, struct intake_facts *facts)
 {
-    if (intake->format == SNIFF_NONE)
-        return no_picture(context);
-    *facts = (struct intake_facts){.format = intake->format, .size_bytes = intake->size_bytes};
+    if (intake->cutoff.format == SNIFF_NONE)
+        return no_picture(intake, context);
+    if (cutoff_is_cut(&intake->cutoff)) {
+        context->reason = "cut_off";
+        return context_fail(context, IW_IMAGE_CORRUPT, "The file is cut off after %lld bytes.",
+                            (long long)intake->size_bytes);
+    }
+    *facts = (struct intake_facts){.format = intake->cutoff.format, .size_bytes = intake->size_bytes};
     hashes_end(intake, facts);
     return IW_OK;
 }

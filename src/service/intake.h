@@ -41,7 +41,8 @@ enum iw_error intake_add(struct intake *intake, struct context *context, const v
 
 /*
  * No more bytes come.  UNSUPPORTED_MEDIA_TYPE when there were too few to be a
- * picture.  Comes before intake_commit.
+ * picture, IMAGE_CORRUPT when the end of the file is surely missing
+ * (service/cutoff.h).  Comes before intake_commit.
  */
 enum iw_error intake_finish(struct intake *intake, struct context *context,
                             struct intake_facts *facts) IW_MUST_USE;

@@ -4,7 +4,7 @@
 
 #define PLACE_COLUMNS                                                                                        \
     "SELECT o.account_id, f.id, o.type, o.status, o.started_at IS NOT NULL, f.status <> 'pending', "         \
-    "f.store_key FROM orders o JOIN files f ON f.order_id = o.id "                                           \
+    "f.store_key, f.name FROM orders o JOIN files f ON f.order_id = o.id "                                   \
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
 static enum iw_error words_read(struct context *context, const struct db_rows *rows, unsigned type_column,
@@ -35,6 +35,7 @@ enum iw_error uploads_find(struct context *context, struct db *db, int64_t order
         .is_started = db_integer_of(db_at(&rows, 0, 4)) != 0,
         .is_uploaded = db_integer_of(db_at(&rows, 0, 5)) != 0,
         .store_key = db_text_of(db_at(&rows, 0, 6)),
+        .name = db_text_of(db_at(&rows, 0, 7)),
     };
     return words_read(context, &rows, 2, &place->order_type, 3, &place->order_status);
 }

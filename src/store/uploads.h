@@ -22,6 +22,7 @@ struct upload_place {
     bool is_started;       /* the order was started at some time */
     bool is_uploaded;      /* the file has bytes already */
     const char *store_key; /* of those bytes, or NULL */
+    const char *name;      /* of the file, as the client called it */
 };
 
 /*

@@ -102,7 +102,8 @@ static void intake_refused(struct task *task, const struct fetch_result *result)
         enum iw_error from;
         enum iw_error to;
     } codes[] = {{IW_UNSUPPORTED_MEDIA_TYPE, IW_IMAGE_FORMAT_UNSUPPORTED},
-                 {IW_PAYLOAD_TOO_LARGE, IW_SOURCE_TOO_LARGE}};
+                 {IW_PAYLOAD_TOO_LARGE, IW_SOURCE_TOO_LARGE},
+                 {IW_IMAGE_CORRUPT, IW_IMAGE_CORRUPT}};
     const char *sentence = task->context.sentence;
     const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";
     enum iw_error error = task->context.error;

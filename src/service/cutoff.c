@@ -1,0 +1,131 @@
+#include "service/cutoff.h"
+
+#include <string.h>
+
+enum {
+    png_signature_bytes = 8,
+    png_crc_bytes = 4,
+    riff_head_bytes = 12,
+    chunk_head_bytes = 8, /* of both formats */
+    /*
+     * What may follow the last pixel in a zlib stream: the code that ends its block
+     * (2 bytes at most), the empty stored block of a flush (5), an empty last block
+     * (2), Adler-32 (4).
+     */
+    zlib_end_bytes = 13
+};
+
+static const uint8_t png_end[] = {0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82};
+
+static uint32_t big_endian(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static uint32_t little_endian(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
+}
+
+/* The first chunk is IHDR of 13 bytes, or in Apple's dialect CgBI. */
+static bool png_begins(const uint8_t *head)
+{
+    return memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
+}
+
+/* A length of more than 31 bits is not one; what follows IEND does not matter. */
+static void png_chunk(struct cutoff *cutoff)
+{
+    const uint8_t *head = cutoff->head;
+    cutoff->is_in_pixels = memcmp(head + 4, "IDAT", 4) == 0;
+    cutoff->has_pixels |= cutoff->is_in_pixels;
+    cutoff->left_bytes = (uint64_t)big_endian(head) + png_crc_bytes;
+    cutoff->is_judged = (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 ||
+                        (cutoff->heads == 1 && !png_begins(head));
+}
+
+static bool png_is_cut(const struct cutoff *cutoff)
+{
+    if (memcmp(cutoff->tail, png_end, sizeof png_end) == 0)
+        return false;
+    return !cutoff->has_pixels ||
+           (cutoff->is_in_pixels && cutoff->left_bytes > png_crc_bytes + zlib_end_bytes);
+}
+
+static void webp_chunk(struct cutoff *cutoff)
+{
+    const uint8_t *head = cutoff->head;
+    uint32_t size = little_endian(head + 4);
+    cutoff->is_in_pixels =
+        memcmp(head, "VP8 ", 4) == 0 || memcmp(head, "VP8L", 4) == 0 || memcmp(head, "ANMF", 4) == 0;
+    cutoff->has_pixels |= cutoff->is_in_pixels;
+    cutoff->left_bytes = (uint64_t)size + (size & 1);
+}
+
+/* The file names itself longer, and so does its picture; the byte that makes a chunk's size even is not
+ * missed. */
+static bool webp_is_cut(const struct cutoff *cutoff)
+{
+    bool is_picture_whole = cutoff->has_pixels && !(cutoff->is_in_pixels && cutoff->left_bytes > 1);
+    return cutoff->named_bytes > cutoff->size_bytes && !is_picture_whole;
+}
+
+static const struct {
+    size_t signature_bytes;
+    void (*chunk)(struct cutoff *cutoff);
+    bool (*is_cut)(const struct cutoff *cutoff);
+} formats[] = {
+    [SNIFF_NONE] = {0, NULL, NULL},
+    [SNIFF_JPEG] = {0, NULL, NULL},
+    [SNIFF_PNG] = {png_signature_bytes, png_chunk, png_is_cut},
+    [SNIFF_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
+};
+
+/* The last bytes so far: PNG alone asks for them. */
+static void tail_keep(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
+{
+    size_t count = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
+    memmove(cutoff->tail, cutoff->tail + count, sizeof cutoff->tail - count);
+    memcpy(cutoff->tail + sizeof cutoff->tail - count, bytes + size - count, count);
+}
+
+/* Takes bytes of the signature or of a chunk's head, at least one; how many. */
+static size_t head_take(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
+{
+    size_t wanted = cutoff->heads == 0 ? formats[cutoff->format].signature_bytes : chunk_head_bytes;
+    size_t count = size < wanted - cutoff->head_count ? size : wanted - cutoff->head_count;
+    memcpy(cutoff->head + cutoff->head_count, bytes, count);
+    cutoff->head_count += count;
+    if (cutoff->head_count < wanted)
+        return count;
+    if (cutoff->heads == 0)
+        cutoff->named_bytes = (uint64_t)little_endian(cutoff->head + 4) + chunk_head_bytes;
+    else
+        formats[cutoff->format].chunk(cutoff);
+    cutoff->head_count = 0;
+    cutoff->heads += cutoff->heads < 2;
+    return count;
+}
+
+void cutoff_add(struct cutoff *cutoff, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes, *end = at + size;
+    if (size == 0 || formats[cutoff->format].chunk == NULL)
+        return;
+    tail_keep(cutoff, at, size);
+    cutoff->size_bytes += size;
+    while (at < end && !cutoff->is_judged) {
+        uint64_t rest = (uint64_t)(end - at);
+        uint64_t passed = cutoff->left_bytes < rest ? cutoff->left_bytes : rest;
+        cutoff->left_bytes -= passed;
+        at += passed;
+        if (at < end)
+            at += head_take(cutoff, at, (size_t)(end - at));
+    }
+}
+
+bool cutoff_is_cut(const struct cutoff *cutoff)
+{
+    return formats[cutoff->format].chunk != NULL && !cutoff->is_judged &&
+           formats[cutoff->format].is_cut(cutoff);
+}

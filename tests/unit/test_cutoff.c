@@ -1,0 +1,141 @@
+/* Files whose end is missing: what is told at upload is refused by the codecs, for every length of every
+ * kind. */
+#include "service/cutoff.h"
+
+#include <string.h>
+
+#include "picture_maker.h"
+#include "runner.h"
+
+static struct context context;
+static const struct codec_limits no_limits;
+
+static const struct made_spec kinds[] = {
+    {.name = "PNG", .format = CODEC_PNG, .width_px = 40, .height_px = 30, .channels = 3, .depth_bits = 8},
+    {.name = "PNG palette",
+     .format = CODEC_PNG,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 1,
+     .depth_bits = 8,
+     .is_palette = true},
+    {.name = "PNG interlaced",
+     .format = CODEC_PNG,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 4,
+     .depth_bits = 16,
+     .is_progressive = true},
+    {.name = "PNG metadata",
+     .format = CODEC_PNG,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 3,
+     .depth_bits = 8,
+     .has_metadata = true},
+    {.name = "WebP", .format = CODEC_WEBP, .width_px = 40, .height_px = 30, .channels = 3, .quality = 80},
+    {.name = "WebP lossless",
+     .format = CODEC_WEBP,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 4,
+     .is_lossless = true},
+    {.name = "WebP metadata",
+     .format = CODEC_WEBP,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 4,
+     .quality = 80,
+     .has_metadata = true},
+    {.name = "JPEG",
+     .format = CODEC_JPEG,
+     .width_px = 40,
+     .height_px = 30,
+     .channels = 3,
+     .sampling = 11,
+     .quality = 90},
+};
+
+static bool is_cut(const struct codec_bytes *file, size_t size, size_t piece)
+{
+    struct cutoff cutoff = {.format = sniff_format(file->data, size)};
+    for (size_t at = 0; at < size; at += piece)
+        cutoff_add(&cutoff, file->data + at, size - at < piece ? size - at : piece);
+    return cutoff_is_cut(&cutoff);
+}
+
+static bool is_decoded(const struct codec_bytes *file, size_t size)
+{
+    struct codec_picture picture;
+    arena_reset(context.arena);
+    context_init(&context, context.arena, NULL);
+    if (codec_decode(&context, file->data, size, &no_limits, &picture) != IW_OK)
+        return false;
+    codec_picture_free(&picture);
+    return true;
+}
+
+static void what_is_called_cut_is_refused_by_the_decoder(void)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct codec_bytes file = make_picture(&kinds[i]);
+        size_t told = 0;
+        for (size_t size = 0; size < file.size; size++) {
+            bool is_told = is_cut(&file, size, size + 1);
+            told += is_told;
+            CU_ASSERT(!is_told || !is_decoded(&file, size));
+        }
+        CU_ASSERT_FALSE(is_cut(&file, file.size, file.size));
+        CU_ASSERT_TRUE(is_decoded(&file, file.size));
+        printf("%s: %zu of %zu lengths told\n", kinds[i].name, told, file.size);
+        CU_ASSERT(kinds[i].format == CODEC_JPEG ? told == 0 : told > file.size / 4);
+        codec_bytes_free(&file);
+    }
+}
+
+static void pieces_of_any_size_say_the_same(void)
+{
+    static const size_t pieces[] = {1, 2, 3, 7, 8, 11, 12, 13, 100};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct codec_bytes file = make_picture(&kinds[i]);
+        for (size_t size = 0; size <= file.size; size += 1 + file.size / 60)
+            for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++)
+                CU_ASSERT_EQUAL(is_cut(&file, size, pieces[k]), is_cut(&file, size, size + 1));
+        codec_bytes_free(&file);
+    }
+}
+
+/* Lengths that lie are for the decoder to judge. */
+static void a_structure_that_is_none_is_not_called_cut(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } rows[] = {
+        {"\x89PNG\r\n\x1a\n and so on, for a while", 33},
+        {"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678901234567\xff\xff\xff\xffIDAT", 41},
+        {"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678901234567\0\0\1\0IDAT\0\0\0\0IEND\xae\x42\x60\x82", 53},
+        {"RIFF\0\0\0\0WEBPVP8 \xff\xff\xff\xff", 20},
+        {"\xff\xd8\xff\xe0"
+         "broken",
+         10},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct codec_bytes file = {(unsigned char *)(uintptr_t)rows[i].bytes, rows[i].size};
+        CU_ASSERT_FALSE(is_cut(&file, file.size, file.size));
+    }
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"what is called cut is refused by the decoder", what_is_called_cut_is_refused_by_the_decoder},
+        {"pieces of any size say the same", pieces_of_any_size_say_the_same},
+        {"a structure that is none is not called cut", a_structure_that_is_none_is_not_called_cut},
+        CU_TEST_INFO_NULL,
+    };
+    context_init(&context, arena_new(0), NULL);
+    int code = runner_run("cutoff", tests);
+    arena_free(context.arena);
+    return code;
+}
