@@ -237,7 +237,7 @@ void order_targets_check(struct context *context, const struct order_wish *wish)
         if (target_is_late(&wish->files[i]))
             context_detail(context,
                            arena_printf(context->arena, "outputTargets[%u].presignedUrlExpiresAt", i),
-                           "must lie in the future");
+                           "must lie in the future; sign a new URL for the target");
 }
 
 /* What is asked for again is answered again, though the time of its targets is over by now. */
@@ -297,6 +297,17 @@ static const char *missing_field(struct arena *arena, const struct order_view *v
     return arena_printf(arena, "files[%u].fileName", file->position - 1);
 }
 
+/* A file's name; what tells it from another one of the same name follows in brackets. */
+static const char *file_label(struct arena *arena, const struct order_view *view, unsigned index)
+{
+    const struct order_file *file = &view->files[index];
+    for (unsigned i = 0; i < view->order.file_rows; i++)
+        if (i != index && strcmp(view->files[i].name, file->name) == 0)
+            return arena_printf(arena, "%s (position %u, fileId %lld)", file->name, file->position,
+                                (long long)file->id);
+    return file->name;
+}
+
 /* A detail for each file that waits for its upload. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)
 {
@@ -307,12 +318,15 @@ static enum iw_error uploads_check(struct domain *domain, const struct order_vie
             continue;
         missing++;
         context_detail(domain->context, missing_field(domain->context->arena, view, file),
-                       "%s has not been uploaded.", file->name);
+                       "%s has not been uploaded; PUT it to its uploadUrl",
+                       file_label(domain->context->arena, view, i));
     }
     if (missing == 0)
         return IW_OK;
-    return context_fail(domain->context, IW_ORDER_FILE_NOT_UPLOADED, "%u of %u files have not been uploaded.",
-                        missing, view->order.file_rows);
+    return context_fail(
+        domain->context, IW_ORDER_FILE_NOT_UPLOADED,
+        "%u of %u files have not been uploaded; upload those that details names, then confirm again.",
+        missing, view->order.file_rows);
 }
 
 /* What a confirmation is about and what came of it. */
@@ -337,6 +351,20 @@ enum iw_error order_start(struct context *context, struct db *db, const struct o
     return error;
 }
 
+/* What an order that takes no more files is, and where to look. */
+static enum iw_error not_pending(struct context *context, enum order_status status)
+{
+    if (status == ORDER_FAILED)
+        return context_fail(context, IW_ORDER_NOT_PENDING,
+                            "The order is failed and not pending; its errors say why. Make a new order.");
+    if (status == ORDER_EXPIRED)
+        return context_fail(context, IW_ORDER_NOT_PENDING,
+                            "The order is expired and not pending; make a new order.");
+    return context_fail(context, IW_ORDER_NOT_PENDING,
+                        "The order is %s and not pending; it takes no more files.",
+                        order_status_name(status));
+}
+
 static enum iw_error confirm_work(struct context *context, struct db *db, void *user)
 {
     struct confirmation *confirmation = user;
@@ -350,8 +378,7 @@ static enum iw_error confirm_work(struct context *context, struct db *db, void *
         return error;
     confirmation->status = view.order.status;
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
-        return context_fail(context, IW_ORDER_NOT_PENDING, "The order is %s.",
-                            order_status_name(view.order.status));
+        return not_pending(context, view.order.status);
     if (view.order.status != ORDER_PENDING)
         return IW_OK;
     error = uploads_check(confirmation->domain, &view);
@@ -377,8 +404,7 @@ enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t i
 {
     enum iw_error error = order_find(domain, account_id, id, view);
     if (error == IW_OK && view->order.status != ORDER_PENDING)
-        return context_fail(domain->context, IW_ORDER_NOT_PENDING, "The order is %s.",
-                            order_status_name(view->order.status));
+        return not_pending(domain->context, view->order.status);
     return error;
 }
 
@@ -397,12 +423,20 @@ static enum iw_error download_check(struct domain *domain, const struct order *o
     bool has_results = order->type != ORDER_WATERMARK_EXTRACT && !order->is_zero_copy;
     bool is_over = order->expires_ms != 0 && order->expires_ms <= clock_now_ms();
     if (!has_results)
-        return context_fail(domain->context, IW_ORDER_TYPE_CANT_DOWNLOAD, NULL);
+        return context_fail(
+            domain->context, IW_ORDER_TYPE_CANT_DOWNLOAD,
+            order->is_zero_copy
+                ? "A zero-copy order has no file to download; its results are at its outputTargets."
+                : "An extraction order has no file to download; its result is watermarkText of "
+                  "GET /api/v2/orders/{orderId}.");
     if (order->status == ORDER_EXPIRED || (order->status == ORDER_COMPLETE && is_over))
         return context_fail(domain->context, IW_ORDER_EXPIRED, NULL);
     if (order->status != ORDER_COMPLETE)
-        return context_fail(domain->context, IW_ORDER_NOT_COMPLETED, "The order is %s.",
-                            order_status_name(order->status));
+        return context_fail(domain->context, IW_ORDER_NOT_COMPLETED, "The order is %s and not complete; %s.",
+                            order_status_name(order->status),
+                            order->status == ORDER_FAILED    ? "its errors say why"
+                            : order->status == ORDER_PENDING ? "upload its files and confirm it first"
+                                                             : "ask again when its status is complete");
     return IW_OK;
 }
 
@@ -473,8 +507,8 @@ const char *order_errors(struct arena *arena, const struct order_view *view)
     text_init(&text, arena);
     for (unsigned i = 0; i < view->order.file_count; i++)
         if (order_file_failure(&view->order, &view->files[i], &failure))
-            text_printf(&text, "%s%s: %s: %s", text.length > 0 ? "\n" : "", view->files[i].name, failure.code,
-                        failure.sentence);
+            text_printf(&text, "%s%s: %s: %s", text.length > 0 ? "\n" : "", file_label(arena, view, i),
+                        failure.code, failure.sentence);
     return text.length > 0 ? text.data : NULL;
 }
 

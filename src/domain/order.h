@@ -137,7 +137,8 @@ bool order_file_failure(const struct order *order, const struct order_file *file
 
 /*
  * "fileName: CODE: sentence" of each file that failed, one a line, joined by
- * newlines; NULL when none did.  The arena's.
+ * newlines; NULL when none did.  A name that is in the order twice is followed by
+ * "(position N, fileId ID)".  The arena's.
  */
 const char *order_errors(struct arena *arena, const struct order_view *view);
 

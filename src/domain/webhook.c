@@ -106,10 +106,11 @@ static void name_check(struct context *context, const struct webhook_fields *fie
         return;
     size_t characters = text_code_points(name, fields->name_length);
     if (strlen(name) != fields->name_length || text_has_control(name, fields->name_length))
-        context_detail(context, "name", "must not hold control characters");
+        context_detail(context, "name",
+                       "has control characters, such as line breaks or tabs; leave them out");
     else if (characters > webhook_name_length_max)
-        context_detail(context, "name", "must be at most %d characters long, not %zu",
-                       webhook_name_length_max, characters);
+        context_detail(context, "name", "has %zu characters; at most %d are allowed", characters,
+                       webhook_name_length_max);
 }
 
 static void url_check(struct context *context, const struct config *config,
@@ -122,7 +123,7 @@ static void url_check(struct context *context, const struct config *config,
     }
     const char *fault = outgoing_url_fault(config, fields->url);
     if (strlen(fields->url) != fields->url_length)
-        context_detail(context, "url", "must not hold control characters");
+        context_detail(context, "url", "has control characters, such as line breaks or tabs; leave them out");
     else if (fields->url_length > outgoing_url_bytes_max)
         context_detail(context, "url", "has %zu characters; at most %d are allowed", fields->url_length,
                        outgoing_url_bytes_max);
@@ -148,7 +149,8 @@ static enum iw_error active_check(struct context *context, const struct webhook 
 {
     if (webhook->is_active)
         return IW_OK;
-    context_detail(context, "isActive", "must be true: nothing is sent to a webhook that is not active");
+    context_detail(context, "isActive",
+                   "is false, and nothing is sent to a webhook that is not active; set it to true with PUT");
     return context_validated(context);
 }
 
@@ -170,8 +172,9 @@ static enum iw_error room_check(struct domain *domain, int64_t account_id)
     enum iw_error error = webhooks_count(domain->context, domain->db, account_id, NULL, &count);
     if (error != IW_OK || count < webhook_account_max)
         return error;
-    context_detail(domain->context, "url", "an account has at most %d webhooks, and this one has %lld",
-                   webhook_account_max, (long long)count);
+    context_detail(domain->context, "url",
+                   "is one webhook too many: the account has %lld, and %d are allowed; delete one",
+                   (long long)count, webhook_account_max);
     return context_validated(domain->context);
 }
 

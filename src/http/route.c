@@ -110,7 +110,8 @@ static const struct route *route_of(const struct route *const *tables, const cha
     return found;
 }
 
-static void allow_add(struct request *request, unsigned allowed)
+/* Adds the header Allow; its value. */
+static const char *allow_add(struct request *request, unsigned allowed)
 {
     struct text list;
     text_init(&list, request->arena);
@@ -121,6 +122,61 @@ static void allow_add(struct request *request, unsigned allowed)
                     method == METHOD_GET ? ", HEAD" : "");
     }
     response_header(request, "Allow", list.data);
+    return list.data;
+}
+
+/* How many bytes two segments have in common at their beginning. */
+static unsigned common(struct segment one, struct segment other)
+{
+    unsigned count = 0;
+    while (count < one.length && count < other.length && one.text[count] == other.text[count])
+        count++;
+    return count;
+}
+
+/*
+ * How near a path is to a pattern with as many segments, of which one at most may
+ * differ: by the common beginning of that one; 0 for not near.
+ */
+static unsigned nearness(const char *pattern, const char *path)
+{
+    unsigned shared = 0, different = 0;
+    while (*pattern == '/' && *path == '/') {
+        struct segment want = segment_at(pattern), have = segment_at(path);
+        bool is_same = want.length == have.length && common(want, have) == want.length;
+        if (!segment_is_capture(want) && !is_same) {
+            different++;
+            shared = common(want, have);
+        }
+        pattern = want.text + want.length;
+        path = have.text + have.length;
+    }
+    return *pattern == '\0' && *path == '\0' && different == 1 ? shared : 0;
+}
+
+/* The documented path that a path was probably meant to be, or NULL. */
+static const char *pattern_near(const struct request *request, const struct route *const *tables)
+{
+    const char *best = NULL;
+    unsigned most = 0;
+    for (; *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++) {
+            unsigned near = nearness(route->pattern, request->path);
+            if (near > most && strncmp(route->pattern, "/api/", 5) == 0) {
+                most = near;
+                best = route->pattern;
+            }
+        }
+    return best;
+}
+
+static enum iw_error path_unknown(struct request *request, const struct route *const *tables)
+{
+    const char *near = pattern_near(request, tables);
+    if (near == NULL)
+        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+    return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
+                        "There is nothing at this path; the nearest is %s.", near);
 }
 
 enum iw_error route_find(struct request *request, const struct route *const *tables)
@@ -131,10 +187,11 @@ enum iw_error route_find(struct request *request, const struct route *const *tab
         length--;
     const char *pattern = pattern_best(request, tables, length);
     if (pattern == NULL || !captures_take(request, pattern, length))
-        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+        return path_unknown(request, tables);
     request->route = route_of(tables, pattern, request->method, &allowed);
     if (request->route != NULL)
         return IW_OK;
-    allow_add(request, allowed);
-    return context_fail(request->context, IW_METHOD_NOT_ALLOWED, NULL);
+    const char *accepted = allow_add(request, allowed);
+    return context_fail(request->context, IW_METHOD_NOT_ALLOWED,
+                        "This path accepts %s; the request used %.20s.", accepted, request->method_name);
 }
