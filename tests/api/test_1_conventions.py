@@ -101,7 +101,7 @@ def test_an_unknown_field_may_hold_a_number_of_any_size(client):
 
 @pytest.mark.parametrize("field, value", [
     ("idempotencyKey", 7), ("orderName", ["x"]), ("files", {"fileName": "a.jpg"}), ("files", "a.jpg"),
-    ("mode", []), ("mode", {"zeroCopy": "yes"}), ("options", 1), ("options", {"strength": 3}),
+    ("mode", [1]), ("mode", {"zeroCopy": "yes"}), ("options", 1), ("options", {"strength": 3}),
     ("files", [1]), ("files", [{"fileName": 1}]), ("files", [None]), ("outputTargets", {})])
 def test_wrong_types_are_refused(client, field, value):
     body = {"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}], field: value}

@@ -71,7 +71,7 @@ def test_strength_changes_the_distance(client):
     assert distances[0] > distances[1] > distances[2], distances
 
 
-BROKEN = [("cut.jpg", lambda: pictures.jpeg()[:900], "IMAGE_CORRUPT"), ("junk.png", lambda: pictures.png()[:60] + b"\0" * 500, "IMAGE_CORRUPT"),
+BROKEN = [("cut.jpg", lambda: pictures.jpeg()[:900], "IMAGE_CORRUPT"), ("junk.png", lambda: pictures.png()[:60] + b"\0" * 500 + pictures.png()[560:], "IMAGE_CORRUPT"),
           ("small.png", lambda: pictures.png(40, 40), "IMAGE_TOO_SMALL"), ("large.png", lambda: pictures.encode(Image.new("L", (16385, 64)), "PNG"), "IMAGE_TOO_LARGE")]
 
 

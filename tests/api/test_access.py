@@ -227,9 +227,10 @@ def test_a_signed_url_is_good_for_its_method_and_file_alone(stack, owner, nobody
              ("PUT", download + "&m=52428800"), ("GET", upload.replace("&m=52428800", ""))]
     for method, url in tries:
         answer = nobody.request(method, url, jpeg if method == "PUT" else None, key=False)
-        assert answer.status == 403, (method, url, answer)
+        is_method_right = (method == "PUT") == ("/in/" in url)
+        assert answer.status == (403 if is_method_right else 405), (method, url, answer)
         if method != "HEAD":
-            assert answer.code == "URL_SIGNATURE_INVALID"
+            assert answer.code == ("URL_SIGNATURE_INVALID" if is_method_right else "METHOD_NOT_ALLOWED")
     for method in ("POST", "DELETE", "PATCH", "TRACE", "PROPFIND", "MKCOL", "MOVE", "COPY"):
         for url in (upload, download):
             assert nobody.request(method, url, key=False).status == 405, (method, url)

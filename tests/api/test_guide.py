@@ -48,10 +48,61 @@ def test_the_bodies_of_the_guide_fit_the_document(guide):
         assert openapi.faults_of(schema, json.loads(body)) == []
 
 
-def test_the_guide_says_what_to_do_about_every_error(guide):
-    codes = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", guide))
-    with open(os.path.join(ROOT, "include", "imgward", "error.h"), encoding="utf-8") as file:
-        known = set(re.findall(r"X\(([A-Z_]+),", file.read()))
-    assert codes - known == set()
+def source(*names):
+    with open(os.path.join(ROOT, *names), encoding="utf-8") as file:
+        return file.read()
+
+
+def rows(guide, head):
+    """The cells of the table's rows under a head, without the code's marks."""
+    table = guide.split("\n" + head + "\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table]
+
+
+def sentences(cells):
+    return all(re.fullmatch(r"[A-Z].{10,}\.", cell) for cell in cells)
+
+
+def known_codes():
+    return set(re.findall(r"X\(([A-Z_]+),", source("include", "imgward", "error.h")))
+
+
+def test_the_guide_names_no_code_that_there_is_not(guide):
+    notes = {code for code, *_ in rows(guide, NOTES)} if NOTES in guide else set()
+    assert set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", guide)) - known_codes() - notes == set()
+
+
+ERRORS = "| Status | Code | What it means | What to do |"
+FILE_ERRORS = "| Code | What it means | What to do |"
+NOTES = "| Note | What it means | What to do |"
+
+
+def test_the_guide_has_a_remedy_for_every_error_with_its_status(guide):
+    table = rows(guide, ERRORS)
+    statuses = dict(re.findall(r"\{IW_([A-Z_]+), (\d{3})\}", source("src", "http", "failure.c")))
+    assert len(table) == len(statuses) > 20
+    assert {code: status for status, code, _, _ in table} == statuses and set(statuses) <= known_codes()
+    assert [row for row in table if not sentences(row[2:])] == []
     if openapi.jsonschema is not None:
-        assert set(openapi.document()["components"]["schemas"]["ErrorCode"]["enum"]) - codes == set()
+        assert set(openapi.document()["components"]["schemas"]["ErrorCode"]["enum"]) == set(statuses)
+
+
+def test_the_guide_has_a_remedy_for_everything_that_can_become_of_a_file(guide):
+    table = rows(guide, FILE_ERRORS)
+    codes = [code for code, _, _ in table]
+    assert len(codes) == len(set(codes)) and set(codes) <= known_codes()
+    assert [row for row in table if not sentences(row[1:])] == []
+    if openapi.jsonschema is not None:
+        assert set(openapi.document()["components"]["schemas"]["FileErrorCode"]["enum"]) == set(codes)
+
+
+def test_the_guide_has_a_row_for_every_note(guide):
+    """A note's code stands in the source where it is noted: context_note(context, "CODE", ...)."""
+    codes = set()
+    for folder, _, names in os.walk(os.path.join(ROOT, "src")):
+        for name in names:
+            if name.endswith((".c", ".h")):
+                codes.update(re.findall(r'context_note\(\s*[^",]+,\s*"([A-Z_]+)"', source(folder, name)))
+    table = rows(guide, NOTES) if NOTES in guide else []
+    assert {row[0] for row in table} == codes
+    assert [row for row in table if not sentences(row[1:])] == []

@@ -63,7 +63,7 @@ def test_orders_are_found_by_what_one_knows_of_them(stack, client):
     assert ctl(stack, "order", "find", "--status", "nonsense").returncode == 2
 
 
-CANCELLED = "a.jpg: ORDER_CANCELLED: The operator cancelled the order."
+CANCELLED = "a.jpg: ORDER_CANCELLED: The operator cancelled the order; ask the operator why."
 
 
 def test_a_pending_order_and_a_waiting_one_are_cancelled(stack, client):
