@@ -34,10 +34,11 @@ enum iw_error intake_begin(struct storage *storage, struct context *context, int
     return IW_OK;
 }
 
-static enum iw_error no_picture(struct context *context)
+/* By the first bytes, as many as there are. */
+static enum iw_error no_picture(const struct intake *intake, struct context *context)
 {
-    enum iw_error error = context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE,
-                                       "The file is not a JPEG, PNG or WebP image, by its first bytes.");
+    enum iw_error error = context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s",
+                                       sniff_advice(intake->first, intake->first_count));
     context->reason = "no_picture";
     return error;
 }
@@ -54,7 +55,7 @@ static enum iw_error first_look(struct intake *intake, struct context *context, 
     intake->first_count += count;
     intake->format = sniff_format(intake->first, intake->first_count);
     bool is_decided = intake->first_count == sizeof intake->first;
-    return intake->format == SNIFF_NONE && is_decided ? no_picture(context) : IW_OK;
+    return intake->format == SNIFF_NONE && is_decided ? no_picture(intake, context) : IW_OK;
 }
 
 enum iw_error intake_add(struct intake *intake, struct context *context, const void *bytes, size_t size)
@@ -87,7 +88,7 @@ static void hashes_end(struct intake *intake, struct intake_facts *facts)
 enum iw_error intake_finish(struct intake *intake, struct context *context, struct intake_facts *facts)
 {
     if (intake->format == SNIFF_NONE)
-        return no_picture(context);
+        return no_picture(intake, context);
     *facts = (struct intake_facts){.format = intake->format, .size_bytes = intake->size_bytes};
     hashes_end(intake, facts);
     return IW_OK;
