@@ -55,7 +55,8 @@ enum iw_error codec_check_animation(struct context *context, const struct codec_
                             "each frame that you need as a still image and upload these.",
                             header->frame_count);
     if (header->width_px == 0 || header->height_px == 0)
-        return context_fail(context, IW_IMAGE_CORRUPT, "The image has no pixels. Export it again and upload it.");
+        return context_fail(context, IW_IMAGE_CORRUPT,
+                            "The image has no pixels. Export it again and upload it.");
     return IW_OK;
 }
 
@@ -177,8 +178,9 @@ static enum iw_error driver_of(struct context *context, const void *data, size_t
                                const struct codec_driver **driver)
 {
     *driver = formats[sniff_format(data, size)].driver;
-    return *driver == NULL ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
-                           : IW_OK;
+    return *driver == NULL
+               ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
+               : IW_OK;
 }
 
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,

@@ -60,12 +60,12 @@ struct codec_header {
     enum codec_format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;            /* as decoded, see imgward/image.h */
-    uint32_t depth_bits;          /* 8 or 16 */
-    bool is_lossy;                /* JPEG and lossy WebP */
-    bool is_cmyk;                 /* JPEG: the file stays CMYK, the image is its sRGB rendition */
-    bool is_animated;             /* refused with IMAGE_FORMAT_UNSUPPORTED unless the limits say is_read_only */
-    uint32_t frame_count;         /* of an animation */
+    uint32_t channels;    /* as decoded, see imgward/image.h */
+    uint32_t depth_bits;  /* 8 or 16 */
+    bool is_lossy;        /* JPEG and lossy WebP */
+    bool is_cmyk;         /* JPEG: the file stays CMYK, the image is its sRGB rendition */
+    bool is_animated;     /* refused with IMAGE_FORMAT_UNSUPPORTED unless the limits say is_read_only */
+    uint32_t frame_count; /* of an animation */
     uint64_t decode_memory_bytes; /* estimates of the most that is held, pixels included */
     uint64_t encode_memory_bytes;
 };

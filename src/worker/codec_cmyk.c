@@ -16,11 +16,12 @@
 
 #include "worker/codec_keep.h"
 
-/* 17 nodes an ink: what lcms2 takes for tables of four channels (cmspcs.c, _cmsReasonableGridpointsByColorspace). */
+/* 17 nodes an ink: what lcms2 takes for tables of four channels (cmspcs.c,
+ * _cmsReasonableGridpointsByColorspace). */
 enum { inks = 4, colors = 3, nodes = 17, node_count = nodes * nodes * nodes * nodes, full = 255 };
 
 /* From one node to the next of each ink. */
-static const unsigned node_step[inks] = {nodes * nodes * nodes, nodes * nodes, nodes, 1};
+static const unsigned node_step[inks] = {nodes * nodes * nodes, nodes *nodes, nodes, 1};
 
 /* A colour of sRGB, 0..1 inside of its gamut, as one vector of the processor; the fourth lane is padding. */
 typedef float color __attribute__((vector_size(16)));
@@ -87,9 +88,9 @@ static bool grid_fill_profile(struct cmyk_grid *grid, const void *icc, size_t si
     cmsHPROFILE to = cmsCreate_sRGBProfileTHR(lcms);
     cmsHTRANSFORM transform = NULL;
     if (from != NULL && to != NULL && cmsGetColorSpace(from) == cmsSigCmykData)
-        transform = cmsCreateTransformTHR(lcms, from, TYPE_CMYK_FLT, to, TYPE_RGB_FLT,
-                                          INTENT_RELATIVE_COLORIMETRIC,
-                                          cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
+        transform =
+            cmsCreateTransformTHR(lcms, from, TYPE_CMYK_FLT, to, TYPE_RGB_FLT, INTENT_RELATIVE_COLORIMETRIC,
+                                  cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
     bool is_filled = transform != NULL && grid_fill_by(grid, transform);
     if (transform != NULL)
         cmsDeleteTransform(transform);

@@ -676,7 +676,8 @@ static void row_write(struct jpeg_job *job)
     size_t row_px = out->next_scanline;
     JSAMPROW row = (JSAMPROW)image->pixels + row_px * image->stride_bytes;
     if (keep->inks != NULL) {
-        cmyk_carry(keep->grid, keep->inks + row_px * image->width_px * 4, row, image->width_px, job->inks_row);
+        cmyk_carry(keep->grid, keep->inks + row_px * image->width_px * 4, row, image->width_px,
+                   job->inks_row);
         if (keep->is_inverted)
             inks_invert(job->inks_row, image->width_px);
         row = job->inks_row;

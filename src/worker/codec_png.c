@@ -390,9 +390,11 @@ static bool feed_piece(struct png_feed *feed)
 static uint64_t raw_bytes(const struct png_layout *layout)
 {
     static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
-    uint64_t row = ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
+    uint64_t row =
+        ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
     /* Adam7 has seven passes with row ends of their own. */
-    return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7) : row * layout->height_px;
+    return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
+                                 : row * layout->height_px;
 }
 
 /* True when the compressed stream ends where it says, with its own checksum right. */
@@ -427,7 +429,8 @@ static enum iw_error pixels_prove(struct context *context, const unsigned char *
 {
     if ((layout->has_end && !layout->is_pixel_sum_wrong) || is_stream_whole(data, layout))
         return IW_OK;
-    return layout->has_end ? png_broken(context, "checksums of the pixels are wrong") : codec_cut(context, size);
+    return layout->has_end ? png_broken(context, "checksums of the pixels are wrong")
+                           : codec_cut(context, size);
 }
 
 /* ---- errors ---- */
@@ -439,8 +442,8 @@ static void png_exit(png_structp png, png_const_charp message)
     if (job->error == IW_OK && job->bytes != NULL)
         job->error = context_fail(job->context, IW_SERVER_INTERNAL_ERROR, NULL);
     else if (job->error == IW_OK)
-        job->error = job->layout->has_end ? codec_damaged(job->context, "PNG")
-                                          : codec_cut(job->context, job->size);
+        job->error =
+            job->layout->has_end ? codec_damaged(job->context, "PNG") : codec_cut(job->context, job->size);
     png_longjmp(png, 1);
 }
 
@@ -647,8 +650,7 @@ static void png_write_palette(struct png_job *job)
     int translucent = 0;
     for (unsigned i = 0; i < job->palette->count; i++) {
         uint32_t color = job->palette->colors[i];
-        colors[i] =
-            (png_color){(png_byte)(color >> 24), (png_byte)(color >> 16), (png_byte)(color >> 8)};
+        colors[i] = (png_color){(png_byte)(color >> 24), (png_byte)(color >> 16), (png_byte)(color >> 8)};
         alphas[i] = (png_byte)color;
         translucent += alphas[i] != 255;
     }

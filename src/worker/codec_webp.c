@@ -295,8 +295,10 @@ static size_t picture_search(const unsigned char *data, size_t size)
     return size;
 }
 
-/* The first frame of an animation: its place, size and time, and behind them its chunks (RFC 9649, 2.7.1.1). */
-static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk, const unsigned char *canvas)
+/* The first frame of an animation: its place, size and time, and behind them its chunks (RFC 9649, 2.7.1.1).
+ */
+static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk,
+                         const unsigned char *canvas)
 {
     enum { frame_head_bytes = 16, place_bytes = 6, size_bytes = 6 };
     static const unsigned char corner[place_bytes];
@@ -434,7 +436,8 @@ static enum iw_error webp_check_side(struct context *context, const struct codec
         (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
         return IW_OK;
     return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The WebP image is %" PRIu32 " x %" PRIu32 " px; at most %d px a side can be written.",
+                        "The WebP image is %" PRIu32 " x %" PRIu32
+                        " px; at most %d px a side can be written.",
                         header->width_px, header->height_px, WEBP_MAX_DIMENSION);
 }
 

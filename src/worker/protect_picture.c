@@ -181,8 +181,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
 }
 
 /*
- * Notes that the result has less than the strength.  A PSNR that is far above any
- * that one changed sample gives says that nothing changed.
+ * Notes that the result has less than the strength.
  */
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
@@ -193,7 +192,7 @@ static void strength_note(struct context *context, const struct codec_picture *p
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
         context_note(context, "PROTECTION_REDUCED",
                      "No pixel changed: the compression of this file undoes a change of strength \"%s\". "
-                     "Upload the image with less compression, or take a higher strength.",
+                     "Export the image with less compression and upload it again.",
                      name);
     else if (report->psnr_db >= unchanged_db)
         context_note(context, "PROTECTION_REDUCED",
@@ -202,8 +201,10 @@ static void strength_note(struct context *context, const struct codec_picture *p
     else
         context_note(context, "PROTECTION_REDUCED",
                      "The protection is weaker than strength \"%s\": the change is %.1f dB below the image, "
-                     "where \"%s\" means %.0f dB. More would be seen in this image.",
-                     name, report->psnr_db, name, report->target_db);
+                     "where \"%s\" means %.0f dB. %s",
+                     name, report->psnr_db, name, report->target_db,
+                     picture->header.is_lossy ? "More would be seen in it, or is undone by its compression."
+                                              : "More would be seen in it.");
 }
 
 enum iw_error protect_picture(struct context *context, const struct protect *protect,

@@ -473,13 +473,17 @@ static size_t pixels_end(const struct codec_bytes *file, enum codec_format forma
         if (frame == NULL)
             frame = memmem(file->data, file->size, "VP8 ", 4);
         CU_ASSERT_PTR_NOT_NULL_FATAL(frame);
-        return (size_t)(frame - file->data) + 8 + frame[4] + ((size_t)frame[5] << 8) + ((size_t)frame[6] << 16);
+        return (size_t)(frame - file->data) + 8 + frame[4] + ((size_t)frame[5] << 8) +
+               ((size_t)frame[6] << 16);
     }
-    size_t at = file->size - 12; /* the end chunk; the pixels' checksum, and texts before it */
-    for (unsigned char *found = file->data; found != NULL; found = memmem(found + 4, 80, "tEXt", 4))
-        if (found > file->data && found - file->data > (ptrdiff_t)file->size / 2)
-            at = (size_t)(found - file->data) - 4;
-    return at - 4;
+    size_t end = 0;
+    for (size_t at = 8; at + 12 <= file->size;) {
+        const unsigned char *chunk = file->data + at;
+        at += 12 + ((size_t)chunk[0] << 24 | (size_t)chunk[1] << 16 | (size_t)chunk[2] << 8 | chunk[3]);
+        if (memcmp(chunk + 4, "IDAT", 4) == 0)
+            end = at - 4; /* without the chunk's checksum, for the stream has one */
+    }
+    return end;
 }
 
 static void check_truncated(const unsigned char *data, size_t size, size_t end)

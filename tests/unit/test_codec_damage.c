@@ -23,12 +23,12 @@ static const struct made_spec jpeg = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .samp
 static const struct made_spec progressive = {
     "progressive", CODEC_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_progressive = true};
 static const struct made_spec png = {"PNG", CODEC_PNG, 48, 40, 3, true, .depth_bits = 8};
-static const struct made_spec colored = {"PNG palette", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4,
-                                         .is_palette = true};
+static const struct made_spec colored = {"PNG palette",   CODEC_PNG,         97, 71, 1, false,
+                                         .depth_bits = 4, .is_palette = true};
 static const struct made_spec webp = {"WebP", CODEC_WEBP, 97, 71, 3, true, .quality = 80};
 static const struct made_spec clear_webp = {"WebP alpha", CODEC_WEBP, 97, 71, 4, true, .quality = 80};
-static const struct made_spec exact_webp = {
-    "WebP lossless", CODEC_WEBP, 97, 71, 4, true, .quality = 50, .is_lossless = true};
+static const struct made_spec exact_webp = {"WebP lossless", CODEC_WEBP,         97, 71, 4, true,
+                                            .quality = 50,   .is_lossless = true};
 
 static void fresh(void)
 {
@@ -181,7 +181,10 @@ static void test_jpeg_of_odd_form(void)
     struct codec_bytes file = make_picture(&jpeg);
     replace(&file, file.size - 2, 0, "\x12\x34\0\0", 4); /* bytes behind the last scan */
     file.data[find(&file, "JFIF", 5) + 5] = 3;           /* a version of JFIF that there is not */
-    replace(&file, 2, 0, "\xff\xee\0\x0e" "Adobe\0\x64\0\0\0\0\x09", 16); /* and a transform */
+    replace(&file, 2, 0,
+            "\xff\xee\0\x0e"
+            "Adobe\0\x64\0\0\0\0\x09",
+            16); /* and a transform */
     check_same(&jpeg, &file);
     codec_bytes_free(&file);
 }
@@ -223,7 +226,7 @@ static void test_jpeg_quantiser_of_zero(void)
 /* The factors of an interleaved scan have a bound; a common divisor goes out. */
 static void test_jpeg_factors_reduced(void)
 {
-    const struct made_spec spec = {"2x2 2x2 2x2", CODEC_JPEG, 97, 71, 3, false, .factors = {22, 22, 22},
+    const struct made_spec spec = {"2x2 2x2 2x2", CODEC_JPEG,      97, 71, 3, false, .factors = {22, 22, 22},
                                    .quality = 85, .is_split = true};
     struct codec_bytes file = make_picture(&spec), again = recode(&file);
     size_t frame = find(&again, "\xff\xc0", 2);
@@ -236,8 +239,8 @@ static void test_jpeg_factors_reduced(void)
 /* Scans of single components without an end marker: whole when each component had its scan. */
 static void test_jpeg_scans_without_end(void)
 {
-    const struct made_spec spec = {"split", CODEC_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85,
-                                   .is_split = true};
+    const struct made_spec spec = {"split",       CODEC_JPEG,      97, 71, 3, false, .sampling = 22,
+                                   .quality = 85, .is_split = true};
     struct codec_bytes file = make_picture(&spec);
     file.size -= 2;
     check_same(&spec, &file);
@@ -251,8 +254,8 @@ static void test_jpeg_scans_without_end(void)
 /* Pixels that are missing or in doubt. */
 static void test_jpeg_lost_pixels(void)
 {
-    const struct made_spec spec = {"restarts", CODEC_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85,
-                                   .restart = 2};
+    const struct made_spec spec = {"restarts",     CODEC_JPEG,    97,          71, 3, false,
+                                   .sampling = 22, .quality = 85, .restart = 2};
     struct codec_bytes file = make_picture(&spec);
     size_t from = find(&file, "\xff\xd1", 2), to = find(&file, "\xff\xd3", 2);
     replace(&file, from, to - from, "", 0);
@@ -288,8 +291,8 @@ static void test_jpeg_kinds(void)
 static void test_cmyk_ways(void)
 {
     for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
-        const struct made_spec spec = {"CMYK", CODEC_JPEG, 64, 64, 4, false, .quality = 95,
-                                       .is_unmarked = is_unmarked};
+        const struct made_spec spec = {
+            "CMYK", CODEC_JPEG, 64, 64, 4, false, .quality = 95, .is_unmarked = is_unmarked};
         struct codec_bytes file = make_picture(&spec);
         struct codec_picture picture;
         CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
@@ -364,8 +367,9 @@ static void test_cmyk_carries(void)
 /* The result is CMYK of the same kind, with its marker and its profile. */
 static void test_cmyk_stays(void)
 {
-    const struct made_spec spec = {"YCCK", CODEC_JPEG, 97, 71, 4, true, .factors = {22, 11, 11, 22},
-                                   .quality = 90, .is_ycck = true, .has_ink_icc = true};
+    const struct made_spec spec = {
+        "YCCK",          CODEC_JPEG,         97, 71, 4, true, .factors = {22, 11, 11, 22}, .quality = 90,
+        .is_ycck = true, .has_ink_icc = true};
     struct codec_bytes file = make_picture(&spec), again = recode(&file);
     size_t frame = find(&again, "\xff\xc0", 2), adobe = find(&again, "Adobe", 5);
     CU_ASSERT_EQUAL(again.data[frame + 9], 4);
@@ -400,8 +404,9 @@ static void test_png_transparency_that_does_not_fit(void)
         const struct made_spec *spec;
         const char *before;
         size_t size;
-    } places[] = {{&colored, "IDAT", 256}, {&colored, "IDAT", 17}, {&colored, "IDAT", 0}, {&colored, "PLTE", 4},
-                  {&colored, "IEND", 4},   {&png, "IDAT", 5},      {&png, "IDAT", 0}};
+    } places[] = {{&colored, "IDAT", 256}, {&colored, "IDAT", 17}, {&colored, "IDAT", 0},
+                  {&colored, "PLTE", 4},   {&colored, "IEND", 4},  {&png, "IDAT", 5},
+                  {&png, "IDAT", 0}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         struct codec_bytes file = make_picture(places[i].spec);
         png_insert(&file, png_at(&file, places[i].before), "tRNS", alphas, places[i].size);
@@ -507,9 +512,11 @@ static void test_png_animation(void)
 static void test_png_palette(void)
 {
     static const struct made_spec specs[] = {
-        {"palette 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true, .has_transparency = true},
+        {"palette 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
+         .has_transparency = true},
         {"palette 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
-        {"palette 8", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8, .is_palette = true, .has_transparency = true},
+        {"palette 8", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8, .is_palette = true,
+         .has_transparency = true},
         {"grey 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1},
         {"grey 2", CODEC_PNG, 97, 71, 1, false, .depth_bits = 2, .is_progressive = true},
         {"grey 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4},
@@ -667,10 +674,18 @@ static void test_other_formats(void)
         size_t size;
         const char *word;
     } files[] = {
-        {"\0\0\0\x18" "ftypheic\0\0\0\0mif1heic", 24, "HEIC file (iPhone photo). Export it as JPEG"},
-        {"\0\0\0\x1c" "ftypavif\0\0\0\0avifmif1", 24, "AVIF"},
-        {"\0\0\0\x18" "ftypmif1\0\0\0\0mif1heic", 24, "HEIF"},
-        {"\0\0\0\x14" "ftypqt  \0\0\0\0qt  ", 20, "video"},
+        {"\0\0\0\x18"
+         "ftypheic\0\0\0\0mif1heic",
+         24, "HEIC file (iPhone photo). Export it as JPEG"},
+        {"\0\0\0\x1c"
+         "ftypavif\0\0\0\0avifmif1",
+         24, "AVIF"},
+        {"\0\0\0\x18"
+         "ftypmif1\0\0\0\0mif1heic",
+         24, "HEIF"},
+        {"\0\0\0\x14"
+         "ftypqt  \0\0\0\0qt  ",
+         20, "video"},
         {"GIF89a\1\0\1\0", 10, "GIF"},
         {"II*\0\x08\0\0\0\0\0", 10, "TIFF"},
         {"MM\0*\0\0\0\x08\0\0", 10, "TIFF"},
