@@ -58,8 +58,9 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
     error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0644);
     codec_bytes_free(&bytes);
     if (error == IW_OK)
-        printf("%s: %s, PSNR %.2f dB%s\n", ctl->arguments[1], protect_strength_name(strength), report.psnr_db,
-               report.is_limited ? ", less than the strength's: the picture hides no more" : "");
+        printf("%s: %s, PSNR %.2f dB\n", ctl->arguments[1], protect_strength_name(strength), report.psnr_db);
+    if (error == IW_OK && ctl->context->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     return error;
 }
 

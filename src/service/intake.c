@@ -17,28 +17,6 @@ struct intake {
     int64_t max_bytes;
 };
 
-/*
- * How a body begins that came by a way that changes files, and what to do.  The
- * PNG signature shows by its line ends that a file passed as text (PNG, 5.2);
- * U+FFFD stands where bytes were read as UTF-8.
- */
-static const struct {
-    const char *bytes;
-    const char *what;
-} mistakes[] = {
-    {"--",
-     "The body is a form (multipart/form-data); send the bytes of the file alone as the body of the PUT."},
-    {"/9j/", "The body is base64 text; send the bytes of the file themselves."},
-    {"iVBORw0KGgo", "The body is base64 text; send the bytes of the file themselves."},
-    {"UklGR", "The body is base64 text; send the bytes of the file themselves."},
-    {"data:image/", "The body is a data URL; send the bytes of the file themselves."},
-    {"[object ", "The body is the text \"[object ...]\"; send the bytes of the file themselves."},
-    {"\xef\xbf\xbd", "The file was read as text, which destroys it; read and send its bytes."},
-    {"\x89PNG", "The PNG file was transferred as text, which destroys it; transfer it as binary."},
-    {"{", "The body is JSON; send the bytes of the file alone as the body of the PUT."},
-    {"<", "The body is XML, SVG or HTML; send a JPEG, PNG or WebP file."},
-};
-
 enum iw_error intake_begin(struct storage *storage, struct context *context, int64_t max_bytes, bool with_md5,
                            struct intake **intake)
 {
@@ -57,19 +35,12 @@ enum iw_error intake_begin(struct storage *storage, struct context *context, int
     return IW_OK;
 }
 
+/* By the first bytes, as many as there are. */
 static enum iw_error no_picture(const struct intake *intake, struct context *context)
 {
-    const char *what = "The file is not a JPEG, PNG or WebP image, by its first bytes; convert it to one.";
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
-        if (strlen(mistakes[i].bytes) <= intake->first_count &&
-            memcmp(intake->first, mistakes[i].bytes, strlen(mistakes[i].bytes)) == 0) {
-            what = mistakes[i].what;
-            break;
-        }
-    if (intake->first_count == 0)
-        what = "The file is empty: it has 0 bytes; send the bytes of the file as the body.";
+    const char *advice = sniff_advice(intake->first, intake->first_count);
     context->reason = "no_picture";
-    return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", what);
+    return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", advice);
 }
 
 /* Gathers the first bytes until there are enough of them to tell; what is known of the format looks on. */

@@ -46,16 +46,28 @@ static enum iw_error codec_check_memory(struct context *context, const struct co
                         needed_bytes >> 20, limits->memory_max_bytes >> 20);
 }
 
+enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
+                                    const struct codec_header *header)
+{
+    if (header->is_animated && !limits->is_read_only)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "The image is an animation of %" PRIu32 " frames, which is not supported. Save "
+                            "each frame that you need as a still image and upload these.",
+                            header->frame_count);
+    if (header->width_px == 0 || header->height_px == 0)
+        return context_fail(context, IW_IMAGE_CORRUPT,
+                            "The image has no pixels. Export it again and upload it.");
+    return IW_OK;
+}
+
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,
                           const struct codec_header *header)
 {
     uint32_t longer = header->width_px > header->height_px ? header->width_px : header->height_px;
     uint32_t shorter = header->width_px > header->height_px ? header->height_px : header->width_px;
     uint64_t pixels = (uint64_t)header->width_px * header->height_px;
-    if (header->is_animated)
-        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "Animated images are not supported.");
-    if (shorter == 0)
-        return context_fail(context, IW_IMAGE_CORRUPT, "The image has no pixels.");
+    if (codec_check_animation(context, limits, header) != IW_OK)
+        return context->error;
     if (limits->side_max_px != 0 && longer > limits->side_max_px)
         return context_fail(context, IW_IMAGE_TOO_LARGE,
                             "The image is %" PRIu32 " x %" PRIu32 " px; at most %" PRIu32
@@ -71,6 +83,21 @@ enum iw_error codec_check(struct context *context, const struct codec_limits *li
                             " px a side are needed.",
                             header->width_px, header->height_px, limits->side_min_px);
     return codec_check_memory(context, limits, header);
+}
+
+enum iw_error codec_cut(struct context *context, size_t size)
+{
+    context->reason = "cut";
+    return context_fail(context, IW_IMAGE_CORRUPT, "The file is cut off after %zu bytes; upload it again.",
+                        size);
+}
+
+enum iw_error codec_damaged(struct context *context, const char *format)
+{
+    return context_fail(context, IW_IMAGE_CORRUPT,
+                        "The %s image is damaged and cannot be decoded. Export it again and upload the new "
+                        "file.",
+                        format);
 }
 
 struct codec_keep *keep_new(void)
@@ -151,7 +178,9 @@ static enum iw_error driver_of(struct context *context, const void *data, size_t
                                const struct codec_driver **driver)
 {
     *driver = formats[sniff_format(data, size)].driver;
-    return *driver == NULL ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, NULL) : IW_OK;
+    return *driver == NULL
+               ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
+               : IW_OK;
 }
 
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,
@@ -161,6 +190,13 @@ enum iw_error codec_probe(struct context *context, const void *data, size_t size
     memset(header, 0, sizeof *header);
     enum iw_error error = driver_of(context, data, size, &driver);
     return error != IW_OK ? error : driver->probe(context, data, size, limits, header);
+}
+
+/* 0: more than a palette holds. */
+static unsigned colors_count(const struct image *image)
+{
+    struct palette palette;
+    return palette_collect(image, &palette) ? palette.count : 0;
 }
 
 enum iw_error codec_decode(struct context *context, const void *data, size_t size,
@@ -177,6 +213,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
         error = driver->decode(context, data, size, limits, picture);
     if (error != IW_OK)
         codec_picture_free(picture);
+    else if (!picture->header.is_lossy && !limits->is_read_only)
+        picture->keep->color_count = colors_count(&picture->image);
     return error;
 }
 
@@ -197,6 +235,17 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
     return error;
 }
 
+/* A lossless file of few colours is small because of these; a change that makes them many makes it larger. */
+static void growth_note(struct context *context, const struct codec_picture *picture)
+{
+    if (picture->keep->color_count == 0 || colors_count(&picture->image) != 0)
+        return;
+    context_note(context, "PALETTE_EXPANDED",
+                 "The image had %u colours and the result has more than %d, which no palette holds: the file "
+                 "is larger.",
+                 picture->keep->color_count, (int)palette_colors_max);
+}
+
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes)
 {
@@ -204,6 +253,8 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     enum iw_error error = driver_by_format(picture->header.format)->encode(context, picture, bytes);
     if (error != IW_OK)
         codec_bytes_free(bytes);
+    else
+        growth_note(context, picture);
     return error;
 }
 
@@ -220,8 +271,11 @@ enum iw_error codec_opt_out(struct context *context, struct codec_picture *pictu
 void codec_picture_free(struct codec_picture *picture)
 {
     free(picture->image.pixels);
-    if (picture->keep != NULL)
+    if (picture->keep != NULL) {
+        free(picture->keep->jpeg.inks);
+        free(picture->keep->jpeg.grid);
         arena_free(picture->keep->arena);
+    }
     memset(picture, 0, sizeof *picture);
 }
 

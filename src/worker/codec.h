@@ -10,16 +10,23 @@
  *
  * Every limit is checked from the header, before any pixel is decoded.
  *
- * Refused with IMAGE_FORMAT_UNSUPPORTED and a sentence: animated WebP, APNG,
- * CMYK and YCCK JPEG, 12-bit and lossless JPEG.  Refused as IMAGE_CORRUPT: any
- * picture whose pixels are not all there; half a picture is never delivered.
+ * Refused with IMAGE_FORMAT_UNSUPPORTED and a sentence: animated WebP and APNG
+ * (read-only work takes their first frame), 12-bit and lossless JPEG, Xcode's
+ * iPhone PNG.  Refused as IMAGE_CORRUPT: any picture whose pixels are not all
+ * there; half a picture is never delivered.  Damage anywhere else costs the
+ * piece that it is in and no more.
  *
- * What does not survive, because it cannot: a PNG palette (the picture becomes
- * 8-bit RGB or RGBA; 1, 2 and 4-bit grey becomes 8-bit grey) with bKGD, sBIT
- * and hIST of that palette; PNG chunks that this code does not know and whose
- * name says that they depend on the pixels; in JPEG what follows the end of
- * the picture (embedded second pictures) and the APP2 MPF index into it, and
- * the progressive scans of pictures whose coefficients take more than 400 MiB.
+ * A CMYK or YCCK JPEG is decoded to sRGB by its profile.  Its inks are kept, and
+ * the encoder carries the change of the sRGB pixels back into them.
+ *
+ * A PNG palette survives where the result has no more colours than a palette
+ * holds; else the picture becomes 8-bit RGB or RGBA.  Grey of 1, 2 and 4 bits
+ * survives where the result still fits.  A note on the context says when they
+ * do not.  Not kept: bKGD, sBIT and hIST of a palette; PNG chunks that this
+ * code does not know and whose name says that they depend on the pixels; in
+ * JPEG all that follows the end of the picture (embedded second pictures) and the
+ * APP2 MPF index into it, and the progressive scans of pictures whose
+ * coefficients take more than 400 MiB.
  */
 #ifndef WORKER_CODEC_H
 #define WORKER_CODEC_H
@@ -44,7 +51,8 @@ struct codec_limits {
     uint64_t memory_max_bytes; /* what decoding or encoding may hold at once, pixels included; 0: no limit */
     uint32_t engine_bytes_px;  /* what the caller holds beside the picture for each pixel, */
     uint32_t engine_bytes_row; /* and for each row, of at most four times the width; both count as memory */
-    bool is_read_only;         /* the picture will not be encoded: an encoder's memory does not count */
+    bool is_read_only;         /* the picture will not be encoded: an encoder's memory does not count, and */
+                               /* of an animation the first frame is decoded */
 };
 
 /* What the header says. */
@@ -52,10 +60,12 @@ struct codec_header {
     enum codec_format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;            /* as decoded, see imgward/image.h */
-    uint32_t depth_bits;          /* 8 or 16 */
-    bool is_lossy;                /* JPEG and lossy WebP */
-    bool is_animated;             /* refused by codec_decode with IMAGE_FORMAT_UNSUPPORTED */
+    uint32_t channels;    /* as decoded, see imgward/image.h */
+    uint32_t depth_bits;  /* 8 or 16 */
+    bool is_lossy;        /* JPEG and lossy WebP */
+    bool is_cmyk;         /* JPEG: the file stays CMYK, the image is its sRGB rendition */
+    bool is_animated;     /* refused with IMAGE_FORMAT_UNSUPPORTED unless the limits say is_read_only */
+    uint32_t frame_count; /* of an animation */
     uint64_t decode_memory_bytes; /* estimates of the most that is held, pixels included */
     uint64_t encode_memory_bytes;
 };
@@ -95,7 +105,11 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
                                 const struct codec_limits *limits, codec_rows_taker *taker,
                                 void *user) IW_MUST_USE;
 
-/* Encodes the picture in its own format.  On success the caller owns the bytes. */
+/*
+ * Encodes the picture in its own format.  On success the caller owns the bytes.
+ * Notes PALETTE_EXPANDED when a picture of few colours came to have many.  An
+ * error of an encoder is SERVER_INTERNAL_ERROR or NO_MEMORY, never the file's.
+ */
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes) IW_MUST_USE;
 

@@ -17,7 +17,7 @@ struct keep_chunk {
     struct keep_chunk *next;
 };
 
-enum { keep_components_max = 3, keep_quant_entries = 64 };
+enum { keep_components_max = 4, keep_quant_entries = 64 };
 
 struct keep_jpeg {
     int color_space; /* libjpeg's J_COLOR_SPACE of the file */
@@ -29,10 +29,15 @@ struct keep_jpeg {
     uint64_t coefficient_bytes;
     bool is_progressive;
     bool is_arithmetic;
+    bool is_inverted;       /* CMYK: samples count what an ink leaves out, as Adobe writes them */
+    unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
+    struct cmyk_grid *grid; /* CMYK: its rendition */
 };
 
 struct keep_png {
     bool is_interlaced;
+    bool is_palette;
+    unsigned depth_bits; /* of the file: 1, 2, 4, 8, 16 */
 };
 
 struct keep_webp {
@@ -42,6 +47,7 @@ struct keep_webp {
 struct codec_keep {
     struct arena *arena; /* owns this struct and all chunks */
     size_t chunk_bytes;
+    unsigned color_count; /* of a lossless picture as decoded; 0: more than a palette holds, or not counted */
     struct keep_chunk *first;
     struct keep_chunk *last;
     struct keep_jpeg jpeg; /* the one of the file's format is valid */
@@ -73,6 +79,10 @@ extern const struct codec_driver codec_webp_driver;
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,
                           const struct codec_header *header) IW_MUST_USE;
 
+/* The part of it that needs no size: what becomes of animations and of pictures without pixels. */
+enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
+                                    const struct codec_header *header) IW_MUST_USE;
+
 /* Makes picture->keep and room for the pixels of picture->header; both the picture's. */
 enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 
@@ -88,6 +98,48 @@ void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t ta
 
 /* Bytes that grow: appends, false when there is no memory.  capacity is the caller's to keep. */
 bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void *data, size_t size);
+
+/* IMAGE_CORRUPT: the bytes end before the picture does. */
+enum iw_error codec_cut(struct context *context, size_t size);
+
+/* IMAGE_CORRUPT with the sentence for damage; format is "JPEG" and so on. */
+enum iw_error codec_damaged(struct context *context, const char *format);
+
+/* ---- codec_palette.c: the colours of a picture that has few ---- */
+
+enum { palette_colors_max = 256, palette_slot_bits = 10, palette_slots = 1 << palette_slot_bits };
+
+struct palette {
+    unsigned count;
+    uint32_t colors[palette_colors_max]; /* red, green, blue, alpha; red highest */
+    uint16_t slots[palette_slots];       /* of the hash: number of the colour + 1; 0: empty */
+};
+
+/* False for more colours than a palette holds, and for 16 bits. */
+bool palette_collect(const struct image *image, struct palette *palette);
+
+/* Puts colours that are not opaque first. */
+void palette_order(struct palette *palette);
+
+/* The indices of row y, all of whose colours the palette has. */
+void palette_row(const struct palette *palette, const struct image *image, uint32_t y,
+                 unsigned char *indices);
+
+/* ---- codec_cmyk.c: CMYK as sRGB, and changes of it carried back ---- */
+
+struct cmyk_grid;
+
+/* From a CMYK profile, or without one (NULL, or a profile of other colours) by the plain product; NULL: no
+ * memory.  The caller frees it. */
+struct cmyk_grid *cmyk_grid_new(const void *icc, size_t size);
+
+/* The sRGB rendition of so many pixels. */
+void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb);
+
+/* The inks whose rendition differs from that of `ink` as `rgb` does.  Where rgb is the rendition, the same
+ * inks. */
+void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const unsigned char *rgb,
+                uint32_t count, unsigned char *out);
 
 /* ---- codec_meta.c: what the pieces mean ---- */
 

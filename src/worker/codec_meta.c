@@ -118,10 +118,27 @@ static uint32_t exif_32(const unsigned char *bytes, bool is_little)
                      : KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-/* The orientation in the first directory of a TIFF block (EXIF 2.32, section 4.6.4). */
+/* The number in a directory's entry when it is one unsigned number; 0 for other types. */
+static uint32_t exif_number(const unsigned char *entry, bool is_little)
+{
+    enum { type_byte = 1, type_short = 3, type_long = 4, value_at = 8 };
+    switch (exif_16(entry + 2, is_little)) {
+    case type_byte:
+        return entry[value_at];
+    case type_short:
+        return exif_16(entry + value_at, is_little);
+    case type_long:
+        return exif_32(entry + value_at, is_little);
+    default:
+        return 0;
+    }
+}
+
+/* The orientation in the first directory of a TIFF block (EXIF 2.32, section 4.6.4), which says SHORT.  Some
+ * phones write LONG or BYTE, and every reader takes these. */
 static unsigned exif_orientation(const unsigned char *tiff, size_t size)
 {
-    enum { entry_bytes = 12, tag_orientation = 0x0112, type_short = 3 };
+    enum { entry_bytes = 12, tag_orientation = 0x0112 };
     if (size < 10)
         return 1;
     bool is_little = tiff[0] == 'I';
@@ -130,10 +147,9 @@ static unsigned exif_orientation(const unsigned char *tiff, size_t size)
         return 1;
     unsigned count = exif_16(tiff + offset, is_little);
     for (offset += 2; count > 0 && size - offset >= entry_bytes; count--, offset += entry_bytes) {
-        unsigned value = exif_16(tiff + offset + 8, is_little);
-        if (exif_16(tiff + offset, is_little) == tag_orientation &&
-            exif_16(tiff + offset + 2, is_little) == type_short)
-            return value >= 1 && value <= 8 ? value : 1;
+        uint32_t value = exif_number(tiff + offset, is_little);
+        if (exif_16(tiff + offset, is_little) == tag_orientation && value >= 1 && value <= 8)
+            return (unsigned)value;
     }
     return 1;
 }

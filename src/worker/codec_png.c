@@ -1,13 +1,19 @@
 /*
- * PNG through libpng, which sees only the chunks that make pixels; all others
- * are read, checked and written back here, byte for byte.  libpng leaves by
- * longjmp, which stays within this file: every library call is made by a step
- * that png_guarded runs, and all that a step changes lives in the job.
+ * PNG through libpng, which sees only the chunks that make pixels: header,
+ * palette, transparency and pixel data, put together here.  All others are read,
+ * checked and written back here, byte for byte.  Damage in these costs the chunk.
+ * Pixels are taken when one of their checksums holds: that of each pixel chunk,
+ * or that of the compressed stream in them.
+ *
+ * libpng leaves by longjmp, which stays within this file: every library call is
+ * made by a step that png_guarded runs, and all that a step changes lives in the
+ * job.
  */
 #include <png.h>
 
 #include <endian.h>
 #include <setjmp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -16,8 +22,11 @@
 
 enum {
     signature_bytes = 8,
+    chunk_head_bytes = 8,   /* length, name */
     chunk_frame_bytes = 12, /* length, name, checksum */
     header_chunk_bytes = 13,
+    palette_bytes_max = 3 * 256,
+    transparency_bytes_max = 256,
     compression_level = 5,
     deflate_buffer_bytes = 256 * 1024
 };
@@ -27,6 +36,8 @@ enum {
 #define TAG_IDAT KEEP_TAG('I', 'D', 'A', 'T')
 #define TAG_IEND KEEP_TAG('I', 'E', 'N', 'D')
 #define TAG_ACTL KEEP_TAG('a', 'c', 'T', 'L')
+#define TAG_FCTL KEEP_TAG('f', 'c', 'T', 'L')
+#define TAG_CGBI KEEP_TAG('C', 'g', 'B', 'I')
 #define TAG_TRNS KEEP_TAG('t', 'R', 'N', 'S')
 #define TAG_BKGD KEEP_TAG('b', 'K', 'G', 'D')
 #define TAG_SBIT KEEP_TAG('s', 'B', 'I', 'T')
@@ -44,8 +55,10 @@ static const uint32_t tags_kept[] = {
 
 struct png_chunk {
     uint32_t tag;
-    uint32_t size;
+    uint32_t size; /* of the data that are there */
     const unsigned char *data;
+    bool is_cut;   /* the file ends before the chunk does */
+    bool is_sound; /* whole, and its checksum holds */
 };
 
 /* What the walk over the chunks finds. */
@@ -55,11 +68,17 @@ struct png_layout {
     unsigned depth_bits; /* of the file: 1, 2, 4, 8, 16 */
     unsigned color_type;
     bool is_interlaced;
-    bool has_transparency;
-    bool has_palette;
+    const unsigned char *palette; /* NULL: none */
+    uint32_t palette_bytes;
+    const unsigned char *transparency; /* NULL: none that holds */
+    uint32_t transparency_bytes;
     bool has_pixels;
     bool has_end;
+    bool is_pixel_sum_wrong; /* of a pixel chunk */
+    bool has_frame_control;  /* before the pixels: these are the first frame */
     bool is_animated;
+    uint32_t frame_count;
+    size_t end; /* behind the last chunk that counts */
 };
 
 struct png_job {
@@ -69,11 +88,15 @@ struct png_job {
     png_infop info;
     const unsigned char *data;
     size_t size;
-    size_t offset;
+    const struct png_layout *layout;
+    struct png_feed *feed; /* what libpng reads */
     const struct image *image;
     const struct codec_keep *keep;
     struct codec_bytes *bytes;
     size_t capacity;
+    const struct palette *palette; /* to write by; NULL: as samples */
+    unsigned depth_bits;           /* to write */
+    unsigned char *row;            /* of indices or of grey of less than 8 bits */
 };
 
 static uint32_t big_endian(const unsigned char *bytes)
@@ -83,27 +106,39 @@ static uint32_t big_endian(const unsigned char *bytes)
 
 /* ---- the walk over the chunks ---- */
 
-static enum iw_error png_broken(struct context *context, const char *what)
+static enum iw_error png_broken(struct context *context, const char *cause)
 {
-    return context_fail(context, IW_IMAGE_CORRUPT, "The PNG image is broken: %s.", what);
+    context_cause(context, "PNG: %s", cause);
+    return codec_damaged(context, "PNG");
 }
 
-/* Takes the next chunk; checks its checksum unless it is pixels, which libpng checks. */
-static enum iw_error chunk_next(struct context *context, const unsigned char *data, size_t size,
-                                size_t *offset, struct png_chunk *chunk)
+static bool is_tag(uint32_t tag)
 {
-    if (size - *offset < chunk_frame_bytes)
-        return png_broken(context, "the file ends early");
-    chunk->size = big_endian(data + *offset);
+    for (int shift = 0; shift < 32; shift += 8) {
+        unsigned letter = (tag >> shift & 0xFF) | 0x20;
+        if (letter < 'a' || letter > 'z')
+            return false;
+    }
+    return true;
+}
+
+/* Takes the next chunk.  False at the end of the file and at what is no chunk. */
+static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
+{
+    if (size - *offset < chunk_head_bytes)
+        return false;
+    uint32_t length = big_endian(data + *offset);
+    size_t left = size - *offset - chunk_head_bytes;
     chunk->tag = big_endian(data + *offset + 4);
-    chunk->data = data + *offset + 8;
-    if (chunk->size > size - *offset - chunk_frame_bytes)
-        return png_broken(context, "the file ends early");
-    if (chunk->tag != TAG_IDAT &&
-        crc32(0, chunk->data - 4, chunk->size + 4) != big_endian(chunk->data + chunk->size))
-        return png_broken(context, "a checksum is wrong");
-    *offset += chunk_frame_bytes + (size_t)chunk->size;
-    return IW_OK;
+    chunk->data = data + *offset + chunk_head_bytes;
+    chunk->size = length < left ? length : (uint32_t)left;
+    chunk->is_cut = left < (size_t)length + 4;
+    if (!is_tag(chunk->tag))
+        return false;
+    chunk->is_sound =
+        !chunk->is_cut && crc32(0, chunk->data - 4, length + 4) == big_endian(chunk->data + length);
+    *offset += chunk->is_cut ? chunk_head_bytes + left : chunk_frame_bytes + (size_t)length;
+    return true;
 }
 
 static enum iw_error layout_header(struct context *context, const struct png_chunk *chunk,
@@ -112,8 +147,12 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
     /* Bit n: a depth of n is allowed with the colour type. */
     static const uint32_t depths[7] = {
         [0] = 0x10116, [2] = 0x10100, [3] = 0x116, [4] = 0x10100, [6] = 0x10100};
-    if (chunk->tag != TAG_IHDR || chunk->size != header_chunk_bytes)
-        return png_broken(context, "it does not begin with a header");
+    if (chunk->tag == TAG_CGBI)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "This is a PNG that Xcode changed for an iPhone app (CgBI), which is no standard "
+                            "PNG. Upload the PNG that the app was built from.");
+    if (chunk->tag != TAG_IHDR || chunk->size != header_chunk_bytes || !chunk->is_sound)
+        return png_broken(context, "no sound header at its begin");
     layout->width_px = big_endian(chunk->data);
     layout->height_px = big_endian(chunk->data + 4);
     layout->depth_bits = chunk->data[8];
@@ -130,7 +169,7 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
 static bool is_shape_same(const struct png_layout *layout)
 {
     return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
-           !layout->has_transparency;
+           layout->transparency == NULL;
 }
 
 static bool is_kept(const struct png_layout *layout, uint32_t tag)
@@ -146,6 +185,50 @@ static bool is_kept(const struct png_layout *layout, uint32_t tag)
     return (tag & safe_to_copy) != 0;
 }
 
+static bool has_palette_type(const struct png_layout *layout)
+{
+    return layout->color_type == PNG_COLOR_TYPE_PALETTE;
+}
+
+/* The first palette counts.  It has to be sound where the pixels are indices; else it is a suggestion. */
+static void layout_palette(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    if (layout->palette != NULL || layout->has_pixels || !chunk->is_sound || chunk->size == 0 ||
+        chunk->size % 3 != 0)
+        return;
+    uint32_t most = has_palette_type(layout) ? 3U << layout->depth_bits : palette_bytes_max;
+    layout->palette = chunk->data;
+    layout->palette_bytes = chunk->size < most ? chunk->size : most;
+}
+
+/*
+ * As libpng takes it: a chunk that is damaged, in a wrong place, empty, longer than
+ * the palette or of another size than the colour type has is passed over.
+ */
+static void layout_transparency(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    bool is_fit = false;
+    if (layout->color_type == PNG_COLOR_TYPE_GRAY)
+        is_fit = chunk->size == 2;
+    if (layout->color_type == PNG_COLOR_TYPE_RGB)
+        is_fit = chunk->size == 6;
+    if (has_palette_type(layout))
+        is_fit = layout->palette != NULL && chunk->size > 0 && chunk->size <= layout->palette_bytes / 3;
+    if (!is_fit || !chunk->is_sound || layout->has_pixels || layout->transparency != NULL)
+        return;
+    layout->transparency = chunk->data;
+    layout->transparency_bytes = chunk->size;
+}
+
+static void layout_animation(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    if (layout->has_pixels || !chunk->is_sound || chunk->size < 8)
+        return;
+    layout->is_animated = true;
+    layout->frame_count = big_endian(chunk->data);
+}
+
+/* Takes note of a chunk.  A critical one that is not known changes what the pixels mean. */
 static enum iw_error layout_chunk(struct context *context, const struct png_chunk *chunk,
                                   struct png_layout *layout)
 {
@@ -153,24 +236,30 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
     switch (chunk->tag) {
     case TAG_IDAT:
         layout->has_pixels = true;
+        layout->is_pixel_sum_wrong |= !chunk->is_sound;
         return IW_OK;
     case TAG_IEND:
         layout->has_end = true;
         return IW_OK;
     case TAG_PLTE:
-        layout->has_palette = true;
+        layout_palette(chunk, layout);
         return IW_OK;
     case TAG_TRNS:
-        layout->has_transparency |= !layout->has_pixels;
+        layout_transparency(chunk, layout);
         return IW_OK;
     case TAG_ACTL:
-        layout->is_animated |= !layout->has_pixels;
+        layout_animation(chunk, layout);
+        return IW_OK;
+    case TAG_FCTL:
+        layout->has_frame_control |= !layout->has_pixels && chunk->is_sound;
         return IW_OK;
     default:
-        if (!(chunk->tag & ancillary))
-            return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                                "The PNG image holds a chunk that is not known.");
-        return IW_OK;
+        if ((chunk->tag & ancillary) || !chunk->is_sound)
+            return IW_OK;
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "The PNG image uses an extension (chunk %.4s) that is not supported. Export it "
+                            "as standard PNG and upload it again.",
+                            (const char *)chunk->data - 4);
     }
 }
 
@@ -179,41 +268,169 @@ static bool is_pixel_chunk(uint32_t tag)
     return tag == TAG_IDAT || tag == TAG_IEND || tag == TAG_IHDR;
 }
 
+/* Walks to the end chunk, or to where no chunk follows. */
 static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
                                  struct png_layout *layout)
 {
     struct png_chunk chunk;
-    size_t offset = signature_bytes;
     memset(layout, 0, sizeof *layout);
-    enum iw_error error = chunk_next(context, data, size, &offset, &chunk);
-    if (error == IW_OK)
-        error = layout_header(context, &chunk, layout);
-    while (error == IW_OK && !layout->has_end) {
-        error = chunk_next(context, data, size, &offset, &chunk);
-        if (error == IW_OK)
-            error = layout_chunk(context, &chunk, layout);
-    }
-    if (error == IW_OK && !layout->has_pixels)
-        error = png_broken(context, "it holds no pixels");
-    if (error == IW_OK && layout->color_type == PNG_COLOR_TYPE_PALETTE && !layout->has_palette)
-        error = png_broken(context, "its palette is missing");
-    return error;
+    layout->end = signature_bytes;
+    if (!chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
+        return codec_cut(context, size);
+    enum iw_error error = layout_header(context, &chunk, layout);
+    while (error == IW_OK && !layout->has_end && chunk_next(data, size, &layout->end, &chunk))
+        error = layout_chunk(context, &chunk, layout);
+    if (error != IW_OK)
+        return error;
+    if (!layout->has_pixels || (has_palette_type(layout) && layout->palette == NULL))
+        return layout->has_end ? png_broken(context, "pixels or palette missing") : codec_cut(context, size);
+    /* An animation of one frame, which is the picture, is a still picture. */
+    if (layout->has_frame_control && layout->frame_count == 1)
+        layout->is_animated = false;
+    return IW_OK;
 }
 
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data, size_t size,
+static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
                                  const struct png_layout *layout, struct codec_keep *keep)
 {
-    struct png_chunk chunk = {0, 0, NULL};
+    struct png_chunk chunk;
     size_t offset = signature_bytes;
     bool is_after_pixels = false;
     enum iw_error error = IW_OK;
-    while (error == IW_OK && chunk.tag != TAG_IEND) {
-        error = chunk_next(context, data, size, &offset, &chunk);
+    while (error == IW_OK && offset < layout->end && chunk_next(data, layout->end, &offset, &chunk)) {
         is_after_pixels |= chunk.tag == TAG_IDAT;
-        if (error == IW_OK && !is_pixel_chunk(chunk.tag) && is_kept(layout, chunk.tag))
+        if (chunk.is_sound && !is_pixel_chunk(chunk.tag) && is_kept(layout, chunk.tag))
             error = keep_add(context, keep, chunk.tag, is_after_pixels, chunk.data, chunk.size);
     }
     return error;
+}
+
+/* ---- what libpng reads ---- */
+
+/* A PNG made of the pieces that count.  One piece after another is handed out. */
+struct png_feed {
+    const unsigned char *data;
+    size_t end;
+    size_t offset; /* of the next chunk of the file */
+    const unsigned char *piece;
+    size_t piece_bytes;
+    unsigned part; /* of the chunk of pixels at hand: head, data, checksum */
+    struct png_chunk chunk;
+    unsigned char frame[chunk_head_bytes]; /* the head of a chunk of pixels */
+    unsigned char head[signature_bytes + 3 * chunk_frame_bytes + header_chunk_bytes + palette_bytes_max +
+                       transparency_bytes_max];
+};
+
+static unsigned char *put_big_endian(unsigned char *at, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (unsigned char)(value >> shift);
+    return at;
+}
+
+static unsigned char *put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
+{
+    unsigned char *name = put_big_endian(at, size);
+    memcpy(put_big_endian(name, tag), data, size);
+    return put_big_endian(name + 4 + size, (uint32_t)crc32(0, name, size + 4));
+}
+
+static void feed_start(struct png_feed *feed, const unsigned char *data, const struct png_layout *layout)
+{
+    enum { first_chunk = signature_bytes + chunk_head_bytes };
+    unsigned char *at = feed->head;
+    memset(feed, 0, offsetof(struct png_feed, head));
+    memcpy(at, data, signature_bytes);
+    at = put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
+    if (has_palette_type(layout))
+        at = put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
+    if (layout->transparency != NULL)
+        at = put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
+    feed->data = data;
+    feed->end = layout->end;
+    feed->offset = signature_bytes;
+    feed->piece = feed->head;
+    feed->piece_bytes = (size_t)(at - feed->head);
+}
+
+/* The next chunk of pixels.  False when there is no other. */
+static bool feed_chunk(struct png_feed *feed)
+{
+    while (feed->offset < feed->end && chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
+        if (feed->chunk.tag == TAG_IDAT)
+            return true;
+    return false;
+}
+
+/* The next piece.  Checksums are not looked at again, so that any bytes will do for one. */
+static bool feed_piece(struct png_feed *feed)
+{
+    static const unsigned char checksum[4];
+    switch (feed->part++) {
+    case 0:
+        if (!feed_chunk(feed))
+            return false;
+        put_big_endian(put_big_endian(feed->frame, feed->chunk.size), TAG_IDAT);
+        feed->piece = feed->frame;
+        feed->piece_bytes = sizeof feed->frame;
+        break;
+    case 1:
+        feed->piece = feed->chunk.data;
+        feed->piece_bytes = feed->chunk.size;
+        break;
+    default:
+        feed->part = 0;
+        feed->piece = checksum;
+        feed->piece_bytes = sizeof checksum;
+    }
+    return true;
+}
+
+/* The most bytes that the pixels of one pass or of all take, filters included. */
+static uint64_t raw_bytes(const struct png_layout *layout)
+{
+    static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
+    uint64_t row =
+        ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
+    /* Adam7 has seven passes with row ends of their own. */
+    return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
+                                 : row * layout->height_px;
+}
+
+/* True when the compressed stream ends where it says, with its own checksum right. */
+static bool is_stream_whole(const unsigned char *data, const struct png_layout *layout)
+{
+    static unsigned char out[64 * 1024];
+    struct png_feed feed;
+    z_stream stream;
+    int state = Z_OK;
+    feed_start(&feed, data, layout);
+    memset(&stream, 0, sizeof stream);
+    if (inflateInit(&stream) != Z_OK)
+        return false;
+    while (state == Z_OK && feed_chunk(&feed)) {
+        stream.next_in = (Bytef *)(uintptr_t)feed.chunk.data;
+        stream.avail_in = feed.chunk.size;
+        while (state == Z_OK && stream.avail_in > 0 && stream.total_out <= raw_bytes(layout) + sizeof out) {
+            stream.next_out = out;
+            stream.avail_out = sizeof out;
+            state = inflate(&stream, Z_NO_FLUSH);
+        }
+        if (stream.avail_in > 0)
+            break;
+    }
+    inflateEnd(&stream);
+    return state == Z_STREAM_END;
+}
+
+/* Pixels of which a checksum is wrong or the end missing have to prove themselves by the other checksum. */
+static enum iw_error pixels_prove(struct context *context, const unsigned char *data, size_t size,
+                                  const struct png_layout *layout)
+{
+    if ((layout->has_end && !layout->is_pixel_sum_wrong) || is_stream_whole(data, layout))
+        return IW_OK;
+    return layout->has_end ? png_broken(context, "checksums of the pixels are wrong")
+                           : codec_cut(context, size);
 }
 
 /* ---- errors ---- */
@@ -221,8 +438,12 @@ static enum iw_error chunks_keep(struct context *context, const unsigned char *d
 static void png_exit(png_structp png, png_const_charp message)
 {
     struct png_job *job = png_get_error_ptr(png);
-    if (job->error == IW_OK)
-        job->error = context_fail(job->context, IW_IMAGE_CORRUPT, "The PNG image is broken: %s.", message);
+    context_cause(job->context, "libpng: %s", message);
+    if (job->error == IW_OK && job->bytes != NULL)
+        job->error = context_fail(job->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    else if (job->error == IW_OK)
+        job->error =
+            job->layout->has_end ? codec_damaged(job->context, "PNG") : codec_cut(job->context, job->size);
     png_longjmp(png, 1);
 }
 
@@ -253,7 +474,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     if (error != IW_OK)
         return error;
     bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
-    bool has_alpha = (layout.color_type & PNG_COLOR_MASK_ALPHA) != 0 || layout.has_transparency;
+    bool has_alpha = (layout.color_type & PNG_COLOR_MASK_ALPHA) != 0 || layout.transparency != NULL;
     header->format = CODEC_PNG;
     header->width_px = layout.width_px;
     header->height_px = layout.height_px;
@@ -261,6 +482,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     header->depth_bits = layout.depth_bits == 16 ? 16 : 8;
     header->is_lossy = false;
     header->is_animated = layout.is_animated;
+    header->frame_count = layout.frame_count;
     uint64_t pixel_bytes =
         (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);
     /* The result comes on top; noise in the lower byte of 16 bits does not deflate. */
@@ -272,10 +494,17 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
 static void source_take(png_structp png, png_bytep bytes, size_t size)
 {
     struct png_job *job = png_get_io_ptr(png);
-    if (size > job->size - job->offset)
-        png_error(png, "the file ends early");
-    memcpy(bytes, job->data + job->offset, size);
-    job->offset += size;
+    struct png_feed *feed = job->feed;
+    while (size > 0) {
+        if (feed->piece_bytes == 0 && !feed_piece(feed))
+            png_error(png, "the pixel data end early");
+        size_t count = size < feed->piece_bytes ? size : feed->piece_bytes;
+        memcpy(bytes, feed->piece, count);
+        feed->piece += count;
+        feed->piece_bytes -= count;
+        bytes += count;
+        size -= count;
+    }
 }
 
 static void png_expand(png_structp png, png_infop info)
@@ -298,17 +527,20 @@ static void png_step_decode(struct png_job *job)
     const struct image *image = job->image;
     png_set_read_fn(png, job, source_take);
     png_set_user_limits(png, image->width_px, image->height_px);
-    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    /* pixels_prove has seen to the checksums. */
+    png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    png_set_option(png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
+    /* Some writers announce a smaller window than they use. */
+    png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     png_read_info(png, job->info);
     png_expand(png, job->info);
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, job->info);
     if (png_get_rowbytes(png, job->info) != image->stride_bytes)
-        png_error(png, "its transparency does not match its colours");
+        png_error(png, "the rows have another size than the header says");
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < image->height_px; y++)
             png_read_row(png, (png_bytep)image->pixels + y * image->stride_bytes, NULL);
-    png_read_end(png, NULL);
 }
 
 static enum iw_error codec_png_decode(struct context *context, const unsigned char *data, size_t size,
@@ -318,11 +550,22 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
     (void)limits;
     enum iw_error error = layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, size, &layout, picture->keep);
+        error = chunks_keep(context, data, &layout, picture->keep);
+    if (error == IW_OK)
+        error = pixels_prove(context, data, size, &layout);
     if (error != IW_OK)
         return error;
     picture->keep->png.is_interlaced = layout.is_interlaced;
-    struct png_job job = {.context = context, .data = data, .size = size, .image = &picture->image};
+    picture->keep->png.is_palette = has_palette_type(&layout);
+    picture->keep->png.depth_bits = layout.depth_bits;
+    struct png_feed feed;
+    feed_start(&feed, data, &layout);
+    struct png_job job = {.context = context,
+                          .data = data,
+                          .size = size,
+                          .layout = &layout,
+                          .feed = &feed,
+                          .image = &picture->image};
     job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
     job.info = job.png == NULL ? NULL : png_create_info_struct(job.png);
     if (job.info == NULL)
@@ -359,6 +602,76 @@ static void chunks_write(struct png_job *job, bool is_after_pixels)
     }
 }
 
+/* ---- samples of less than 8 bits, and indices ---- */
+
+/* The least depth that so many colours fit into. */
+static unsigned index_bits(unsigned count)
+{
+    return count <= 2 ? 1 : count <= 4 ? 2 : count <= 16 ? 4 : 8;
+}
+
+/* What one step of a grey sample of so many bits is in 8 bits. */
+static unsigned grey_step(unsigned depth_bits)
+{
+    return 255U / ((1U << depth_bits) - 1);
+}
+
+static bool is_grey_of(const struct image *image, unsigned depth_bits)
+{
+    for (uint32_t y = 0; y < image->height_px; y++) {
+        const unsigned char *row = (const unsigned char *)image->pixels + y * image->stride_bytes;
+        for (uint32_t x = 0; x < image->width_px; x++)
+            if (row[x] % grey_step(depth_bits) != 0)
+                return false;
+    }
+    return true;
+}
+
+/* Chooses how the samples are written: as the file had them, where the result fits that. */
+static void shape_choose(struct png_job *job, struct palette *palette)
+{
+    const struct keep_png *keep = &job->keep->png;
+    const struct image *image = job->image;
+    job->depth_bits = image->depth_bits;
+    if (keep->is_palette && palette_collect(image, palette)) {
+        palette_order(palette);
+        job->palette = palette;
+        job->depth_bits = index_bits(palette->count);
+    }
+    if (!keep->is_palette && image->channels == 1 && keep->depth_bits < 8 &&
+        is_grey_of(image, keep->depth_bits))
+        job->depth_bits = keep->depth_bits;
+}
+
+static void png_write_palette(struct png_job *job)
+{
+    png_color colors[palette_colors_max];
+    png_byte alphas[palette_colors_max];
+    int translucent = 0;
+    for (unsigned i = 0; i < job->palette->count; i++) {
+        uint32_t color = job->palette->colors[i];
+        colors[i] = (png_color){(png_byte)(color >> 24), (png_byte)(color >> 16), (png_byte)(color >> 8)};
+        alphas[i] = (png_byte)color;
+        translucent += alphas[i] != 255;
+    }
+    png_set_PLTE(job->png, job->info, colors, (int)job->palette->count);
+    /* A picture that came with transparency keeps it, even where all of it is opaque. */
+    if (image_has_alpha(job->image))
+        png_set_tRNS(job->png, job->info, alphas, translucent > 0 ? translucent : 1, NULL);
+}
+
+static void png_row_write(struct png_job *job, uint32_t y)
+{
+    const struct image *image = job->image;
+    const unsigned char *row = (const unsigned char *)image->pixels + y * image->stride_bytes;
+    if (job->palette != NULL)
+        palette_row(job->palette, image, y, job->row);
+    else if (job->depth_bits < 8)
+        for (uint32_t x = 0; x < image->width_px; x++)
+            job->row[x] = (unsigned char)(row[x] / grey_step(job->depth_bits));
+    png_write_row(job->png, job->palette != NULL || job->depth_bits < 8 ? job->row : row);
+}
+
 static void png_step_encode(struct png_job *job)
 {
     static const int color_types[] = {[1] = PNG_COLOR_TYPE_GRAY,
@@ -371,18 +684,22 @@ static void png_step_encode(struct png_job *job)
     png_set_user_limits(png, image->width_px, image->height_px);
     png_set_compression_level(png, compression_level);
     png_set_compression_buffer_size(png, deflate_buffer_bytes);
-    png_set_IHDR(png, job->info, image->width_px, image->height_px, (int)image->depth_bits,
-                 color_types[image->channels],
+    png_set_IHDR(png, job->info, image->width_px, image->height_px, (int)job->depth_bits,
+                 job->palette != NULL ? PNG_COLOR_TYPE_PALETTE : color_types[image->channels],
                  job->keep->png.is_interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (job->palette != NULL)
+        png_write_palette(job);
     png_write_info(png, job->info);
     chunks_write(job, false);
+    if (job->depth_bits < 8)
+        png_set_packing(png);
     if (image->depth_bits == 16 && BYTE_ORDER == LITTLE_ENDIAN)
         png_set_swap(png);
     int passes = png_set_interlace_handling(png);
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < image->height_px; y++)
-            png_write_row(png, (png_const_bytep)image->pixels + y * image->stride_bytes);
+            png_row_write(job, y);
     chunks_write(job, true);
     png_write_end(png, NULL);
 }
@@ -390,15 +707,19 @@ static void png_step_encode(struct png_job *job)
 static enum iw_error codec_png_encode(struct context *context, const struct codec_picture *picture,
                                       struct codec_bytes *bytes)
 {
+    struct palette palette;
     struct png_job job = {
         .context = context, .image = &picture->image, .keep = picture->keep, .bytes = bytes};
+    shape_choose(&job, &palette);
+    job.row = malloc(picture->image.width_px);
     job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
     job.info = job.png == NULL ? NULL : png_create_info_struct(job.png);
-    if (job.info == NULL)
+    if (job.info == NULL || job.row == NULL)
         png_out_of_memory(&job);
     else
         png_guarded(&job, png_step_encode);
     png_destroy_write_struct(&job.png, &job.info);
+    free(job.row);
     return job.error;
 }
 

@@ -1,13 +1,21 @@
-/* WebP through libwebp, which does the frame; the pieces of the container are taken and put back here. */
+/*
+ * WebP through libwebp, which sees the picture's own chunks alone; the pieces of
+ * the container are taken and put back here.  What the container says of the
+ * picture (size of the file, flags, canvas) is not believed against the picture.
+ */
 #include <webp/decode.h>
 #include <webp/encode.h>
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/codec_keep.h"
 
-enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80 };
+enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80, vp8x_bytes = 10 };
+
+/* Bits of VP8X. */
+enum { flag_alpha = 0x10, flag_animation = 0x02 };
 
 #define TAG_VP8X KEEP_TAG('V', 'P', '8', 'X')
 #define TAG_VP8L KEEP_TAG('V', 'P', '8', 'L')
@@ -21,8 +29,23 @@ enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80 };
 
 struct webp_chunk {
     uint32_t tag;
-    uint32_t size;
+    uint32_t size; /* of the data that are there */
     const unsigned char *data;
+    bool is_cut; /* the file ends before the chunk does */
+};
+
+/* What the walk over the chunks finds: where the picture is, and where the file ends. */
+struct webp_layout {
+    const unsigned char *picture; /* its first chunk's head; libwebp reads from here */
+    size_t picture_bytes;
+    const unsigned char *frame; /* the data of VP8 or VP8L */
+    size_t frame_bytes;
+    bool is_lossless;
+    bool is_cut;         /* within the picture */
+    bool has_alpha_flag; /* of VP8X */
+    bool is_animated;
+    uint32_t frame_count;
+    size_t end;
 };
 
 static uint32_t little_endian(const unsigned char *bytes)
@@ -30,9 +53,10 @@ static uint32_t little_endian(const unsigned char *bytes)
     return KEEP_TAG(bytes[3], bytes[2], bytes[1], bytes[0]);
 }
 
-static enum iw_error webp_broken(struct context *context, const char *what)
+static enum iw_error webp_broken(struct context *context, const char *cause)
 {
-    return context_fail(context, IW_IMAGE_CORRUPT, "The WebP image is broken: %s.", what);
+    context_cause(context, "WebP: %s", cause);
+    return codec_damaged(context, "WebP");
 }
 
 /* ---- the quality of a lossy frame, from its quantiser (RFC 6386, sections 7, 9 and 19.2) ---- */
@@ -174,31 +198,168 @@ static float vp8_quality(const unsigned char *frame, size_t size)
 
 /* ---- the container ---- */
 
-static enum iw_error riff_end(struct context *context, const unsigned char *data, size_t size, size_t *end)
+static uint32_t tag_at(const unsigned char *bytes)
 {
-    if (size < riff_head_bytes + chunk_head_bytes)
-        return webp_broken(context, "the file ends early");
-    uint64_t riff_bytes = (uint64_t)little_endian(data + 4) + 8;
-    if (riff_bytes > size || riff_bytes < riff_head_bytes + chunk_head_bytes)
-        return webp_broken(context, "the file ends early");
-    *end = (size_t)riff_bytes;
-    return IW_OK;
+    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-static enum iw_error chunk_next(struct context *context, const unsigned char *data, size_t end,
-                                size_t *offset, struct webp_chunk *chunk)
+static bool is_picture_tag(uint32_t tag)
 {
-    if (end - *offset < chunk_head_bytes)
-        return webp_broken(context, "the file ends early");
-    chunk->tag = KEEP_TAG(data[*offset], data[*offset + 1], data[*offset + 2], data[*offset + 3]);
-    chunk->size = little_endian(data + *offset + 4);
-    chunk->data = data + *offset + chunk_head_bytes;
+    return tag == TAG_VP8 || tag == TAG_VP8L;
+}
+
+static bool is_known_tag(uint32_t tag)
+{
+    static const uint32_t known[] = {TAG_VP8X, TAG_VP8L, TAG_VP8,  TAG_ALPH, TAG_ANIM,
+                                     TAG_ANMF, TAG_ICCP, TAG_EXIF, TAG_XMP};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i] == tag)
+            return true;
+    return false;
+}
+
+/* Chunks are of even size; some writers leave out the byte that makes them so. */
+static size_t padding(const unsigned char *next, size_t left, uint32_t size)
+{
+    if (!(size & 1) || left == 0)
+        return 0;
+    return left >= 4 && is_known_tag(tag_at(next)) ? 0 : 1;
+}
+
+/* Takes the next chunk.  False at the end of the bytes and at what is no chunk. */
+static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
+{
+    if (*offset > end || end - *offset < chunk_head_bytes)
+        return false;
+    chunk->tag = tag_at(data + *offset);
+    for (int shift = 0; shift < 32; shift += 8)
+        if ((chunk->tag >> shift & 0xFF) < ' ' || (chunk->tag >> shift & 0xFF) > '~')
+            return false;
+    uint32_t size = little_endian(data + *offset + 4);
     size_t left = end - *offset - chunk_head_bytes;
-    if (chunk->size > left)
-        return webp_broken(context, "the file ends early");
-    size_t padded = (size_t)chunk->size + (chunk->size & 1);
-    *offset += chunk_head_bytes + (padded > left ? left : padded);
-    return IW_OK;
+    chunk->data = data + *offset + chunk_head_bytes;
+    chunk->is_cut = size > left;
+    chunk->size = chunk->is_cut ? (uint32_t)left : size;
+    *offset += chunk_head_bytes + (size_t)chunk->size;
+    *offset += padding(data + *offset, end - *offset, size);
+    return true;
+}
+
+/* Takes the picture's chunk, and the alpha plane in front of it. */
+static void layout_picture(struct webp_layout *layout, const struct webp_chunk *chunk,
+                           const struct webp_chunk *alpha)
+{
+    const unsigned char *first = alpha->data != NULL ? alpha->data : chunk->data;
+    layout->picture = first - chunk_head_bytes;
+    layout->picture_bytes = (size_t)(chunk->data + chunk->size - layout->picture);
+    layout->frame = chunk->data;
+    layout->frame_bytes = chunk->size;
+    layout->is_lossless = chunk->tag == TAG_VP8L;
+    layout->is_cut = chunk->is_cut;
+}
+
+/* Looks for the picture among the chunks of a file or of a frame; the offset of the end of what was seen. */
+static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
+{
+    struct webp_chunk chunk, alpha = {0, 0, NULL, false};
+    while (layout->picture == NULL && chunk_next(data, end, &offset, &chunk)) {
+        if (is_picture_tag(chunk.tag))
+            layout_picture(layout, &chunk, &alpha);
+        if (chunk.tag == TAG_ALPH && !chunk.is_cut)
+            alpha = chunk;
+    }
+    return offset;
+}
+
+/* True where a picture's chunk begins: by its signature (RFC 6386, 9.1; RFC 9649, 3.4), and it fits. */
+static bool is_picture_start(const unsigned char *at, size_t left)
+{
+    if (left < chunk_head_bytes + 10 || little_endian(at + 4) > left - chunk_head_bytes)
+        return false;
+    const unsigned char *frame = at + chunk_head_bytes;
+    return (tag_at(at) == TAG_VP8 && memcmp(frame + 3, "\x9d\x01\x2a", 3) == 0) ||
+           (tag_at(at) == TAG_VP8L && frame[0] == 0x2f);
+}
+
+/* Behind a piece whose size is wrong no chunk follows: the picture is looked for by its signature. */
+static size_t picture_search(const unsigned char *data, size_t size)
+{
+    for (size_t at = riff_head_bytes; at + chunk_head_bytes < size; at++) {
+        const unsigned char *found = memchr(data + at, 'V', size - at);
+        if (found == NULL)
+            return size;
+        at = (size_t)(found - data);
+        if (is_picture_start(found, size - at))
+            return at;
+    }
+    return size;
+}
+
+/* The first frame of an animation: its place, size and time, and behind them its chunks (RFC 9649, 2.7.1.1).
+ */
+static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk,
+                         const unsigned char *canvas)
+{
+    enum { frame_head_bytes = 16, place_bytes = 6, size_bytes = 6 };
+    static const unsigned char corner[place_bytes];
+    if (layout->frame_count++ > 0 || chunk->size < frame_head_bytes)
+        return;
+    picture_find(chunk->data, chunk->size, frame_head_bytes, layout);
+    layout->is_cut |= chunk->is_cut;
+    bool is_canvas = canvas != NULL && memcmp(chunk->data, corner, place_bytes) == 0 &&
+                     memcmp(chunk->data + place_bytes, canvas, size_bytes) == 0;
+    layout->is_animated = !is_canvas;
+}
+
+/* The frames, where there is no picture besides.  One frame that fills the canvas is a still picture. */
+static void layout_frames(const unsigned char *data, size_t size, struct webp_layout *layout)
+{
+    struct webp_chunk chunk;
+    size_t offset = riff_head_bytes;
+    const unsigned char *canvas = NULL;
+    bool has_flag = false;
+    while (chunk_next(data, size, &offset, &chunk)) {
+        if (chunk.tag == TAG_VP8X && chunk.size >= vp8x_bytes) {
+            canvas = chunk.data + 4;
+            has_flag = (chunk.data[0] & flag_animation) != 0;
+        }
+        if (chunk.tag == TAG_ANMF)
+            layout_frame(layout, &chunk, canvas);
+    }
+    layout->end = offset;
+    layout->is_animated |= layout->frame_count > 1 || (has_flag && layout->frame_count == 0);
+}
+
+/* What a file says of its own size holds when the picture lies within it. */
+static void layout_bound(const unsigned char *data, size_t size, struct webp_layout *layout)
+{
+    uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;
+    size_t picture_end = (size_t)(layout->picture - data) + layout->picture_bytes;
+    layout->end = said >= picture_end && said < size ? (size_t)said : size;
+}
+
+static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                 struct webp_layout *layout)
+{
+    memset(layout, 0, sizeof *layout);
+    layout->end = size;
+    picture_find(data, size, riff_head_bytes, layout);
+    if (layout->picture != NULL) {
+        layout_bound(data, size, layout);
+    } else {
+        layout_frames(data, size, layout);
+        if (layout->frame_count == 0 && !layout->is_animated)
+            picture_find(data, size, picture_search(data, size), layout);
+    }
+    struct webp_chunk first;
+    size_t offset = riff_head_bytes;
+    if (chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
+        layout->frame_count == 0)
+        layout->has_alpha_flag = (first.data[0] & flag_alpha) != 0;
+    if (layout->picture != NULL || layout->is_animated)
+        return IW_OK;
+    bool is_cut = (uint64_t)little_endian(data + 4) + chunk_head_bytes > size;
+    return is_cut ? codec_cut(context, size) : webp_broken(context, "no picture in it");
 }
 
 static bool is_kept(uint32_t tag)
@@ -210,42 +371,35 @@ static bool is_kept(uint32_t tag)
     return true;
 }
 
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data, size_t size,
-                                 struct codec_keep *keep)
+/* A piece that is cut is left out. */
+static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
+                                 const struct webp_layout *layout, struct codec_keep *keep)
 {
-    size_t end = 0;
+    struct webp_chunk chunk;
     size_t offset = riff_head_bytes;
-    enum iw_error error = riff_end(context, data, size, &end);
-    keep->webp.quality = quality_default;
-    while (error == IW_OK && offset < end) {
-        struct webp_chunk chunk = {0, 0, NULL};
-        error = chunk_next(context, data, end, &offset, &chunk);
-        if (error == IW_OK && chunk.tag == TAG_VP8)
-            keep->webp.quality = vp8_quality(chunk.data, chunk.size);
-        if (error == IW_OK && is_kept(chunk.tag))
+    enum iw_error error = IW_OK;
+    keep->webp.quality =
+        layout->is_lossless ? quality_default : vp8_quality(layout->frame, layout->frame_bytes);
+    while (error == IW_OK && chunk_next(data, layout->end, &offset, &chunk))
+        if (is_kept(chunk.tag) && !chunk.is_cut)
             error = keep_add(context, keep, chunk.tag, false, chunk.data, chunk.size);
-    }
     return error;
 }
 
 /* ---- decoding ---- */
 
-static enum iw_error webp_error(struct context *context, VP8StatusCode status)
+static enum iw_error webp_error(struct context *context, const struct webp_layout *layout, size_t size,
+                                VP8StatusCode status)
 {
     if (status == VP8_STATUS_OK)
         return IW_OK;
     context_cause(context, "libwebp: status %d", (int)status);
-    switch (status) {
-    case VP8_STATUS_OUT_OF_MEMORY:
+    if (status == VP8_STATUS_OUT_OF_MEMORY)
         return context_fail(context, IW_NO_MEMORY, NULL);
-    case VP8_STATUS_UNSUPPORTED_FEATURE:
+    if (status == VP8_STATUS_UNSUPPORTED_FEATURE)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "This kind of WebP image is not supported.");
-    case VP8_STATUS_NOT_ENOUGH_DATA:
-        return webp_broken(context, "the file ends early");
-    default:
-        return webp_broken(context, "its pixels cannot be decoded");
-    }
+                            "This kind of WebP image is not supported. Export it again and upload it again.");
+    return layout->is_cut ? codec_cut(context, size) : codec_damaged(context, "WebP");
 }
 
 /*
@@ -274,37 +428,55 @@ static void webp_memory(struct codec_header *header)
     header->encode_memory_bytes = pixels * (header->channels + library);
 }
 
+/* The lossless format has one pixel a side more than libwebp writes. */
+static enum iw_error webp_check_side(struct context *context, const struct codec_limits *limits,
+                                     const struct codec_header *header)
+{
+    if (limits->is_read_only ||
+        (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
+        return IW_OK;
+    return context_fail(context, IW_IMAGE_TOO_LARGE,
+                        "The WebP image is %" PRIu32 " x %" PRIu32
+                        " px; at most %d px a side can be written.",
+                        header->width_px, header->height_px, WEBP_MAX_DIMENSION);
+}
+
 static enum iw_error codec_webp_probe(struct context *context, const unsigned char *data, size_t size,
                                       const struct codec_limits *limits, struct codec_header *header)
 {
-    size_t end = 0;
+    struct webp_layout layout;
     WebPBitstreamFeatures features;
-    enum iw_error error = riff_end(context, data, size, &end);
+    enum iw_error error = layout_walk(context, data, size, &layout);
+    header->format = CODEC_WEBP;
+    header->is_animated = layout.is_animated;
+    header->frame_count = layout.frame_count;
+    if (error == IW_OK && layout.picture == NULL)
+        return codec_check_animation(context, limits, header);
     if (error == IW_OK)
-        error = webp_error(context, WebPGetFeatures(data, end, &features));
+        error = webp_error(context, &layout, size,
+                           WebPGetFeatures(layout.picture, layout.picture_bytes, &features));
     if (error != IW_OK)
         return error;
-    header->format = CODEC_WEBP;
     header->width_px = (uint32_t)features.width;
     header->height_px = (uint32_t)features.height;
-    header->channels = features.has_alpha ? 4 : 3;
+    header->channels = features.has_alpha || layout.has_alpha_flag ? 4 : 3;
     header->depth_bits = 8;
-    header->is_lossy = features.format != 2;
-    header->is_animated = features.has_animation != 0;
+    header->is_lossy = !layout.is_lossless;
     webp_memory(header);
-    return codec_check(context, limits, header);
+    error = codec_check(context, limits, header);
+    return error != IW_OK ? error : webp_check_side(context, limits, header);
 }
 
 static enum iw_error codec_webp_decode(struct context *context, const unsigned char *data, size_t size,
                                        const struct codec_limits *limits, struct codec_picture *picture)
 {
     (void)limits;
-    size_t end = 0;
+    struct webp_layout layout;
     const struct image *image = &picture->image;
     WebPDecoderConfig config;
-    enum iw_error error = riff_end(context, data, size, &end);
+    enum iw_error error = layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, size, picture->keep);
+        error = chunks_keep(context, data, &layout, picture->keep);
     if (error != IW_OK)
         return error;
     if (!WebPInitDecoderConfig(&config))
@@ -314,7 +486,7 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
     config.output.u.RGBA.rgba = image->pixels;
     config.output.u.RGBA.stride = (int)image->stride_bytes;
     config.output.u.RGBA.size = image->stride_bytes * image->height_px;
-    error = webp_error(context, WebPDecode(data, end, &config));
+    error = webp_error(context, &layout, size, WebPDecode(layout.picture, layout.picture_bytes, &config));
     WebPFreeDecBuffer(&config.output);
     return error;
 }
@@ -332,15 +504,17 @@ static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
     return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
 }
 
+static bool is_overflow(WebPEncodingError code)
+{
+    return code == VP8_ENC_ERROR_PARTITION0_OVERFLOW || code == VP8_ENC_ERROR_PARTITION_OVERFLOW;
+}
+
 static enum iw_error webp_encode_error(struct context *context, WebPEncodingError code)
 {
     context_cause(context, "libwebp: encoding error %d", (int)code);
     if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY ||
         code == VP8_ENC_ERROR_BAD_WRITE)
         return context_fail(context, IW_NO_MEMORY, NULL);
-    if (code == VP8_ENC_ERROR_PARTITION0_OVERFLOW || code == VP8_ENC_ERROR_PARTITION_OVERFLOW)
-        return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The WebP image has more detail than its format can hold.");
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
@@ -358,27 +532,48 @@ static void webp_config(WebPConfig *config, const struct codec_picture *picture)
     config->alpha_quality = 100;
 }
 
-static enum iw_error webp_encode_frame(struct context *context, const struct codec_picture *picture,
-                                       struct codec_bytes *bytes)
+/* Encodes the bare frame; the error of the library in *code. */
+static enum iw_error webp_encode_as(struct context *context, const struct codec_picture *picture,
+                                    const WebPConfig *config, struct codec_bytes *bytes,
+                                    WebPEncodingError *code)
 {
-    WebPConfig config;
     WebPPicture webp;
     struct webp_sink sink = {bytes, 0};
     const struct image *image = &picture->image;
-    webp_config(&config, picture);
     if (!WebPPictureInit(&webp))
         return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
-    webp.use_argb = config.lossless;
+    webp.use_argb = config->lossless;
     webp.width = (int)image->width_px;
     webp.height = (int)image->height_px;
     webp.writer = sink_take;
     webp.custom_ptr = &sink;
     int (*import)(WebPPicture *, const uint8_t *, int) =
         image->channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
-    int is_done = import(&webp, image->pixels, (int)image->stride_bytes) && WebPEncode(&config, &webp);
-    enum iw_error error = is_done ? IW_OK : webp_encode_error(context, webp.error_code);
+    int is_done = import(&webp, image->pixels, (int)image->stride_bytes) && WebPEncode(config, &webp);
+    *code = webp.error_code;
     WebPPictureFree(&webp);
-    return error;
+    return is_done || is_overflow(*code) ? IW_OK : webp_encode_error(context, *code);
+}
+
+/*
+ * The first partition of a lossy frame holds 512 KiB of modes (RFC 6386, 9.3), which
+ * pictures of very many blocks fill.  The second try makes the modes as short as the
+ * library can.
+ */
+static enum iw_error webp_encode_frame(struct context *context, const struct codec_picture *picture,
+                                       struct codec_bytes *bytes)
+{
+    enum { limit_most = 100 };
+    WebPConfig config;
+    WebPEncodingError code = VP8_ENC_OK;
+    webp_config(&config, picture);
+    enum iw_error error = webp_encode_as(context, picture, &config, bytes, &code);
+    if (error == IW_OK && is_overflow(code)) {
+        codec_bytes_free(bytes);
+        config.partition_limit = limit_most;
+        error = webp_encode_as(context, picture, &config, bytes, &code);
+    }
+    return error == IW_OK && code != VP8_ENC_OK ? webp_encode_error(context, code) : error;
 }
 
 /* Pieces that stand once in a file, at a place of their own and with a flag in VP8X. */
@@ -386,7 +581,7 @@ static const struct {
     uint32_t tag;
     unsigned flag;
 } placed[] = {{TAG_ICCP, 0x20}, {TAG_EXIF, 0x08}, {TAG_XMP, 0x04}};
-enum { placed_count = sizeof placed / sizeof placed[0], flag_alpha = 0x10, vp8x_bytes = 10 };
+enum { placed_count = sizeof placed / sizeof placed[0] };
 
 static unsigned char *put_number(unsigned char *at, uint32_t value, int bytes)
 {

@@ -20,6 +20,9 @@ static const double unlike_sample_db = 2;
 /* A lossy result this near to the strength is not tried again; strips may be that far from the picture. */
 static const double near_enough_db = 0.1, near_enough_sample_db = 0.05;
 
+/* protect_psnr says 99 for pictures that are the same, and a mean over rows says as much but for rounding. */
+static const double unchanged_db = 98.99;
+
 /*
  * How far the scale may leave the one that is right before the encode: a coarse
  * JPEG swallows the perturbation, and driving it through would be seen.
@@ -177,6 +180,33 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     return error;
 }
 
+/*
+ * Notes that the result has less than the strength.
+ */
+static void strength_note(struct context *context, const struct codec_picture *picture,
+                          enum protect_strength strength, const struct protect_report *report)
+{
+    const char *name = protect_strength_name(strength);
+    if (!report->is_limited)
+        return;
+    if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
+        context_note(context, "PROTECTION_REDUCED",
+                     "No pixel changed: the compression of this file undoes a change of strength \"%s\". "
+                     "Export the image with less compression and upload it again.",
+                     name);
+    else if (report->psnr_db >= unchanged_db)
+        context_note(context, "PROTECTION_REDUCED",
+                     "No pixel changed: the image holds nothing that would hide a change of strength \"%s\".",
+                     name);
+    else
+        context_note(context, "PROTECTION_REDUCED",
+                     "The protection is weaker than strength \"%s\": the change is %.1f dB below the image, "
+                     "where \"%s\" means %.0f dB. %s",
+                     name, report->psnr_db, name, report->target_db,
+                     picture->header.is_lossy ? "More would be seen in it, or is undone by its compression."
+                                              : "More would be seen in it.");
+}
+
 enum iw_error protect_picture(struct context *context, const struct protect *protect,
                               struct codec_picture *picture, enum protect_strength strength, uint64_t seed,
                               struct codec_bytes *bytes, struct protect_report *report)
@@ -191,5 +221,7 @@ enum iw_error protect_picture(struct context *context, const struct protect *pro
         return context_fail(context, error, NULL);
     error = encode_to_strength(context, plan, picture, bytes, report);
     protect_plan_free(plan);
+    if (error == IW_OK)
+        strength_note(context, picture, strength, report);
     return error;
 }

@@ -100,7 +100,9 @@ static unsigned strips_of(const struct codec_picture *picture)
 
 bool sample_is_worth(const struct codec_picture *picture)
 {
-    return picture->header.format == CODEC_JPEG && strips_of(picture) >= strips_least;
+    /* The inks of a CMYK picture lie where its rows do. */
+    return picture->header.format == CODEC_JPEG && !picture->header.is_cmyk &&
+           strips_of(picture) >= strips_least;
 }
 
 static size_t strip_bytes(const struct protect_sample *sample)

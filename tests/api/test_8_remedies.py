@@ -258,10 +258,10 @@ def test_a_bad_field_is_told_what_it_is_and_what_it_must_be(client, fields, fiel
 # ---- Uploads
 
 @pytest.mark.parametrize("body, words", [
-    (b"", "it has 0 bytes"), (FORM, "multipart/form-data"), (b"/9j/4AAQSkZJRgABAQ", "base64"), (b"iVBORw0KGgoAAAANSUhEUg", "base64"),
+    (b"", "it has 0 bytes"), (FORM, "multipart/form-data"), (b"/9j/4AAQSkZJRgABAQ", "Base64"), (b"iVBORw0KGgoAAAANSUhEUg", "Base64"),
     (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read as text"),
-    (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "transferred as text"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
-    (b"%PDF-1.7 and so on", "not a JPEG, PNG or WebP image")], ids=range(11))
+    (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "text mode"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
+    (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", "not a JPEG, PNG or WebP image")], ids=range(12))
 def test_an_upload_that_is_no_picture_is_told_what_it_is(nobody, pair, body, words):
     said(nobody.upload(pair[0], body), 415, "UNSUPPORTED_MEDIA_TYPE", words)
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <jpeglib.h>
 #include <lcms2.h>
+#include <math.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,56 @@ unsigned char *made_icc(size_t *size)
     return icc;
 }
 
+/* The colour of four inks in Lab, as the profile's table holds it. */
+static cmsInt32Number ink_sample(const cmsUInt16Number in[], cmsUInt16Number out[], void *to_lab)
+{
+    cmsFloat32Number rgb[3];
+    cmsFloat64Number lab[3];
+    for (int c = 0; c < 3; c++)
+        rgb[c] = (cmsFloat32Number)((1 - pow(in[c] / 65535.0, 0.7)) * (1 - pow(in[3] / 65535.0, 0.7)));
+    cmsDoTransform(to_lab, rgb, lab, 1);
+    cmsFloat2LabEncoded(out, (const cmsCIELab *)lab);
+    return TRUE;
+}
+
+static void ink_table(cmsHPROFILE profile, cmsHTRANSFORM to_lab)
+{
+    cmsPipeline *pipeline = cmsPipelineAlloc(NULL, 4, 3);
+    cmsStage *table = cmsStageAllocCLut16bit(NULL, 9, 4, 3, NULL);
+    made_check(pipeline != NULL && table != NULL && cmsStageSampleCLut16bit(table, ink_sample, to_lab, 0),
+               "the CMYK table");
+    cmsPipelineInsertStage(pipeline, cmsAT_BEGIN, cmsStageAllocToneCurves(NULL, 4, NULL));
+    cmsPipelineInsertStage(pipeline, cmsAT_END, table);
+    cmsPipelineInsertStage(pipeline, cmsAT_END, cmsStageAllocToneCurves(NULL, 3, NULL));
+    made_check(cmsWriteTag(profile, cmsSigAToB0Tag, pipeline), "the CMYK table");
+    cmsPipelineFree(pipeline);
+}
+
+unsigned char *made_ink_icc(size_t *size)
+{
+    cmsUInt32Number bytes = 0;
+    cmsHPROFILE profile = cmsCreateProfilePlaceholder(NULL), from = cmsCreate_sRGBProfile(),
+                lab = cmsCreateLab4Profile(NULL);
+    cmsHTRANSFORM to_lab =
+        cmsCreateTransform(from, TYPE_RGB_FLT, lab, TYPE_Lab_DBL, INTENT_RELATIVE_COLORIMETRIC, 0);
+    made_check(profile != NULL && to_lab != NULL, "the CMYK profile");
+    cmsSetProfileVersion(profile, 4.2);
+    cmsSetDeviceClass(profile, cmsSigOutputClass);
+    cmsSetColorSpace(profile, cmsSigCmykData);
+    cmsSetPCS(profile, cmsSigLabData);
+    ink_table(profile, to_lab);
+    made_check(cmsSaveProfileToMem(profile, NULL, &bytes), "the CMYK profile");
+    unsigned char *icc = malloc(bytes);
+    made_check(icc != NULL && cmsSaveProfileToMem(profile, icc, &bytes), "the CMYK profile");
+    cmsDeleteTransform(to_lab);
+    cmsCloseProfile(profile);
+    cmsCloseProfile(from);
+    cmsCloseProfile(lab);
+    memset(icc + 24, 0, 12);
+    *size = bytes;
+    return icc;
+}
+
 static void bytes_add(struct codec_bytes *bytes, const void *data, size_t size)
 {
     bytes->data = realloc(bytes->data, bytes->size + size + 1);
@@ -86,10 +137,11 @@ static const char *spec_xmp(const struct made_spec *spec)
 
 /* ---- JPEG ---- */
 
-static void jpeg_metadata(struct jpeg_compress_struct *out, const char *xmp)
+static void jpeg_metadata(struct jpeg_compress_struct *out, const struct made_spec *spec)
 {
     size_t size = 0;
-    unsigned char *icc = made_icc(&size);
+    const char *xmp = spec_xmp(spec);
+    unsigned char *icc = spec->has_ink_icc ? made_ink_icc(&size) : made_icc(&size);
     static unsigned char segment[65536];
     size_t half = size / 2;
     memcpy(segment, "Exif\0", 6);
@@ -128,6 +180,40 @@ static void scans_many(struct jpeg_compress_struct *out)
     out->num_scans = 127;
 }
 
+/* A scan for each component. */
+static void scans_split(struct jpeg_compress_struct *out)
+{
+    static jpeg_scan_info scans[4];
+    for (int c = 0; c < out->num_components; c++)
+        scans[c] = (jpeg_scan_info){1, {c}, 0, 63, 0, 0};
+    out->scan_info = scans;
+    out->num_scans = out->num_components;
+}
+
+/* Colours, sampling and scans. */
+static void jpeg_shape(struct jpeg_compress_struct *out, const struct made_spec *spec)
+{
+    if (spec->is_rgb)
+        jpeg_set_colorspace(out, JCS_RGB);
+    if (spec->is_ycck)
+        jpeg_set_colorspace(out, JCS_YCCK);
+    if (spec->is_unmarked)
+        out->write_Adobe_marker = FALSE;
+    out->comp_info[0].h_samp_factor = spec->sampling == 0 ? 1 : spec->sampling / 10;
+    out->comp_info[0].v_samp_factor = spec->sampling == 0 ? 1 : spec->sampling % 10;
+    for (int c = 0; c < out->num_components && spec->factors[c] != 0; c++) {
+        out->comp_info[c].h_samp_factor = spec->factors[c] / 10;
+        out->comp_info[c].v_samp_factor = spec->factors[c] % 10;
+    }
+    out->restart_interval = spec->restart;
+    if (spec->is_progressive)
+        jpeg_simple_progression(out);
+    if (spec->has_many_scans)
+        scans_many(out);
+    if (spec->is_split)
+        scans_split(out);
+}
+
 static struct codec_bytes make_jpeg(const struct made_spec *spec)
 {
     struct jpeg_compress_struct out;
@@ -142,21 +228,14 @@ static struct codec_bytes make_jpeg(const struct made_spec *spec)
     out.input_components = (int)spec->channels;
     out.in_color_space = spec->channels == 1 ? JCS_GRAYSCALE : spec->channels == 3 ? JCS_RGB : JCS_CMYK;
     jpeg_set_defaults(&out);
-    if (spec->is_rgb)
-        jpeg_set_colorspace(&out, JCS_RGB);
     jpeg_set_quality(&out, spec->quality, TRUE);
-    out.comp_info[0].h_samp_factor = spec->sampling == 0 ? 1 : spec->sampling / 10;
-    out.comp_info[0].v_samp_factor = spec->sampling == 0 ? 1 : spec->sampling % 10;
+    jpeg_shape(&out, spec);
     out.arith_code = spec->is_arithmetic;
     out.X_density = out.Y_density = 300;
     out.density_unit = 1;
-    if (spec->is_progressive)
-        jpeg_simple_progression(&out);
-    if (spec->has_many_scans)
-        scans_many(&out);
     jpeg_start_compress(&out, TRUE);
     if (spec->has_metadata)
-        jpeg_metadata(&out, spec_xmp(spec));
+        jpeg_metadata(&out, spec);
     unsigned char *samples = samples_8(spec, spec->channels);
     while (out.next_scanline < out.image_height) {
         JSAMPROW row = samples + (size_t)out.next_scanline * spec->width_px * spec->channels;

@@ -24,7 +24,14 @@ struct made_spec {
     size_t text_bytes;      /* PNG: a text chunk of so many bytes more */
     bool has_many_scans;    /* JPEG, grey: 127 scans */
 
-    int sampling;        /* JPEG: luma sampling factors as 11, 21, 22 */
+    int sampling;     /* JPEG: luma sampling factors as 11, 21, 22 */
+    int factors[4];   /* JPEG: the sampling factors of each component instead; 0: one each */
+    bool is_split;    /* JPEG: a scan for each component */
+    bool is_ycck;     /* JPEG of 4 channels, stored as YCCK */
+    bool is_unmarked; /* JPEG of 4 channels, without Adobe's marker: samples are inks, not what they leave out
+                       */
+    bool has_ink_icc; /* JPEG of 4 channels: a CMYK profile in place of the sRGB one; with has_metadata */
+    unsigned restart; /* JPEG: the restart interval */
     bool is_progressive; /* JPEG scans, PNG interlacing */
     bool is_arithmetic;  /* JPEG */
     bool is_rgb;         /* JPEG stored as RGB */
@@ -53,6 +60,9 @@ extern const size_t made_after_bytes;
 
 /* An sRGB profile; malloc'ed. */
 unsigned char *made_icc(size_t *size);
+
+/* A CMYK profile of a press with much dot gain; malloc'ed. */
+unsigned char *made_ink_icc(size_t *size);
 
 /* The file; ends the test program when a library refuses.  Freed by codec_bytes_free. */
 struct codec_bytes make_picture(const struct made_spec *spec);

@@ -79,6 +79,24 @@ static const struct {
       .sampling = 22,
       .quality = 75},
      false},
+    {{.name = "CMYK",
+      .format = CODEC_JPEG,
+      .width_px = 90,
+      .height_px = 1200,
+      .channels = 4,
+      .quality = 90,
+      .has_metadata = true,
+      .has_ink_icc = true},
+     false},
+    {{.name = "YCCK",
+      .format = CODEC_JPEG,
+      .width_px = 90,
+      .height_px = 1200,
+      .channels = 4,
+      .factors = {22, 11, 11, 22},
+      .quality = 85,
+      .is_ycck = true},
+     false},
     {{.name = "WebP", .format = CODEC_WEBP, .width_px = 90, .height_px = 1200, .channels = 3, .quality = 90},
      false},
     {{.name = "PNG", .format = CODEC_PNG, .width_px = 90, .height_px = 1200, .channels = 4, .depth_bits = 8},
@@ -130,6 +148,41 @@ static void test_strengths(void)
     }
 }
 
+static struct context_note *note_by_code(const char *code)
+{
+    struct context_note *note = context.notes;
+    while (note != NULL && strcmp(note->code, code) != 0)
+        note = note->next;
+    return note;
+}
+
+/* A result with less than the strength says so, and one without any change, too. */
+static void test_notes(void)
+{
+    static const struct {
+        struct made_spec spec;
+        const char *word; /* NULL: no note */
+    } files[] = {
+        {{"fine", CODEC_JPEG, 256, 256, 3, false, .quality = 90}, NULL},
+        {{"PNG", CODEC_PNG, 256, 256, 3, false, .depth_bits = 8}, NULL},
+        {{"coarse", CODEC_JPEG, 256, 256, 3, false, .quality = 1}, "No pixel changed"},
+        {{"flat", CODEC_PNG, 256, 256, 1, false, .depth_bits = 1}, "weaker"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct codec_bytes file = make_picture(&files[i].spec);
+        struct codec_picture picture;
+        decode(&file, &picture);
+        context.notes = NULL;
+        protect_and_look(&picture, PROTECT_LOW);
+        struct context_note *note = note_by_code("PROTECTION_REDUCED");
+        CU_ASSERT_EQUAL(note != NULL, files[i].word != NULL);
+        if (note != NULL && files[i].word != NULL)
+            CU_ASSERT_PTR_NOT_NULL(strstr(note->sentence, files[i].word));
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
+}
+
 /* Only rows that the strips pass over have anything to perturb: the strips must not lead astray.  The file
  * comes to what the whole picture takes, which hides little and so may get less than the strength. */
 static void test_unlike_sample(void)
@@ -154,6 +207,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("protect_picture", suite_begin, suite_end);
     CU_add_test(suite, "the strength is that of the encoded result", test_strengths);
+    CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_add_test(suite, "strips unlike the rest do not lead astray", test_unlike_sample);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

@@ -1,0 +1,748 @@
+/*
+ * Files as real people send them: damage beside the pixels, odd forms that other
+ * programs read, and files that really lack pixels.  Each test makes a good file
+ * and changes it; the pixels must come out as those of the good file, or the file be
+ * refused with a sentence that says what to do.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <zlib.h>
+
+#include "picture_maker.h"
+#include "runner.h"
+#include "worker/codec_keep.h"
+
+static struct context context;
+static const struct codec_limits no_limits;
+static const struct codec_limits read_only = {.is_read_only = true};
+
+static const struct made_spec jpeg = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
+static const struct made_spec progressive = {
+    "progressive", CODEC_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_progressive = true};
+static const struct made_spec png = {"PNG", CODEC_PNG, 48, 40, 3, true, .depth_bits = 8};
+static const struct made_spec colored = {"PNG palette",   CODEC_PNG,         97, 71, 1, false,
+                                         .depth_bits = 4, .is_palette = true};
+static const struct made_spec webp = {"WebP", CODEC_WEBP, 97, 71, 3, true, .quality = 80};
+static const struct made_spec clear_webp = {"WebP alpha", CODEC_WEBP, 97, 71, 4, true, .quality = 80};
+static const struct made_spec exact_webp = {"WebP lossless", CODEC_WEBP,         97, 71, 4, true,
+                                            .quality = 50,   .is_lossless = true};
+
+static void fresh(void)
+{
+    arena_reset(context.arena);
+    context_clear(&context);
+    context.notes = NULL;
+}
+
+/* ---- files and their pieces ---- */
+
+/* Puts bytes in the place of others. */
+static void replace(struct codec_bytes *file, size_t at, size_t gone, const void *data, size_t size)
+{
+    unsigned char *made = malloc(file->size - gone + size + 1);
+    memcpy(made, file->data, at);
+    memcpy(made + at, data, size);
+    memcpy(made + at + size, file->data + at + gone, file->size - at - gone);
+    free(file->data);
+    file->data = made;
+    file->size += size - gone;
+}
+
+static size_t find(const struct codec_bytes *file, const void *text, size_t size)
+{
+    unsigned char *found = memmem(file->data, file->size, text, size);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+    return (size_t)(found - file->data);
+}
+
+static bool holds(const struct codec_bytes *file, const char *text)
+{
+    return memmem(file->data, file->size, text, strlen(text)) != NULL;
+}
+
+/* Where the chunk of a PNG begins: at its length. */
+static size_t png_at(const struct codec_bytes *file, const char *name)
+{
+    return find(file, name, 4) - 4;
+}
+
+static size_t png_bytes(const struct codec_bytes *file, size_t at)
+{
+    const unsigned char *length = file->data + at;
+    return 12 + ((size_t)length[0] << 24 | (size_t)length[1] << 16 | (size_t)length[2] << 8 | length[3]);
+}
+
+static void png_insert(struct codec_bytes *file, size_t at, const char *name, const void *data, size_t size)
+{
+    unsigned char *chunk = malloc(size + 12);
+    uint32_t numbers[2] = {(uint32_t)size, 0};
+    memcpy(chunk + 4, name, 4);
+    memcpy(chunk + 8, data, size);
+    numbers[1] = (uint32_t)crc32(0, chunk + 4, (uInt)size + 4);
+    for (int i = 0; i < 4; i++) {
+        chunk[i] = (unsigned char)(numbers[0] >> (24 - 8 * i));
+        chunk[8 + size + (size_t)i] = (unsigned char)(numbers[1] >> (24 - 8 * i));
+    }
+    replace(file, at, 0, chunk, size + 12);
+    free(chunk);
+}
+
+static void png_drop(struct codec_bytes *file, const char *name)
+{
+    size_t at = png_at(file, name);
+    replace(file, at, png_bytes(file, at), "", 0);
+}
+
+static void png_seal(struct codec_bytes *file, size_t at)
+{
+    size_t size = png_bytes(file, at);
+    uint32_t sum = (uint32_t)crc32(0, file->data + at + 4, (uInt)size - 8);
+    for (int i = 0; i < 4; i++)
+        file->data[at + size - 4 + (size_t)i] = (unsigned char)(sum >> (24 - 8 * i));
+}
+
+/* ---- what comes of them ---- */
+
+static enum iw_error decode(const struct codec_bytes *file, const struct codec_limits *limits,
+                            struct codec_picture *picture)
+{
+    fresh();
+    /* A copy of the exact size: a sanitizer sees reads past the end. */
+    unsigned char *exact = malloc(file->size);
+    memcpy(exact, file->data, file->size);
+    enum iw_error error = codec_decode(&context, exact, file->size, limits, picture);
+    free(exact);
+    return error;
+}
+
+/* The file decodes to the same pixels as the good one, and what is encoded decodes again. */
+static void check_same(const struct made_spec *spec, const struct codec_bytes *file)
+{
+    struct codec_bytes good = make_picture(spec), again;
+    struct codec_picture wanted, picture;
+    CU_ASSERT_EQUAL_FATAL(decode(&good, &no_limits, &wanted), IW_OK);
+    enum iw_error error = decode(file, &no_limits, &picture);
+    CU_ASSERT_EQUAL_FATAL(error, IW_OK);
+    CU_ASSERT_EQUAL_FATAL(picture.image.channels, wanted.image.channels);
+    CU_ASSERT_EQUAL(memcmp(picture.image.pixels, wanted.image.pixels,
+                           picture.image.height_px * picture.image.stride_bytes),
+                    0);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+    codec_picture_free(&picture);
+    CU_ASSERT_EQUAL(decode(&again, &no_limits, &picture), IW_OK);
+    codec_picture_free(&picture);
+    codec_picture_free(&wanted);
+    codec_bytes_free(&again);
+    codec_bytes_free(&good);
+}
+
+static void check_refused(const struct codec_bytes *file, enum iw_error wanted, const char *word)
+{
+    struct codec_picture picture;
+    enum iw_error error = decode(file, &no_limits, &picture);
+    CU_ASSERT_EQUAL(error, wanted);
+    if (error == IW_OK)
+        codec_picture_free(&picture);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(context.sentence);
+    if (strstr(context.sentence, word) == NULL)
+        printf("  \"%s\" lacks \"%s\"\n", context.sentence, word);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, word));
+}
+
+static struct codec_bytes recode(const struct codec_bytes *file)
+{
+    struct codec_picture picture;
+    struct codec_bytes again = {NULL, 0};
+    CU_ASSERT_EQUAL_FATAL(decode(file, &no_limits, &picture), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+    codec_picture_free(&picture);
+    return again;
+}
+
+/* ---- JPEG ---- */
+
+/* Spectral selection of 0,0 where it has no meaning, as some phones write it. */
+static void test_jpeg_scan_of_zeros(void)
+{
+    struct codec_bytes file = make_picture(&jpeg);
+    size_t at = find(&file, "\xff\xda", 2);
+    CU_ASSERT_EQUAL(file.data[at + 12], 63);
+    file.data[at + 12] = 0;
+    check_same(&jpeg, &file);
+    codec_bytes_free(&file);
+}
+
+/* Form about which libjpeg warns, and from which no pixel is lost. */
+static void test_jpeg_of_odd_form(void)
+{
+    struct codec_bytes file = make_picture(&jpeg);
+    replace(&file, file.size - 2, 0, "\x12\x34\0\0", 4); /* bytes behind the last scan */
+    file.data[find(&file, "JFIF", 5) + 5] = 3;           /* a version of JFIF that there is not */
+    replace(&file, 2, 0,
+            "\xff\xee\0\x0e"
+            "Adobe\0\x64\0\0\0\0\x09",
+            16); /* and a transform */
+    check_same(&jpeg, &file);
+    codec_bytes_free(&file);
+}
+
+/* A progressive picture whose AC coefficients come before the DC ones. */
+static void test_jpeg_scans_in_odd_order(void)
+{
+    struct made_spec spec = progressive;
+    spec.channels = 1;
+    struct codec_bytes file = make_picture(&spec);
+    size_t scans[16], count = 0;
+    for (size_t at = 2; at + 1 < file.size; at++)
+        if (file.data[at] == 0xff && (file.data[at + 1] == 0xc4 || file.data[at + 1] == 0xda) &&
+            (count == 0 || file.data[at + 1] == 0xc4) && count < 16)
+            scans[count++] = at;
+    /* Each scan comes with its Huffman table; the first two change places. */
+    CU_ASSERT_FATAL(count >= 3);
+    size_t first = scans[1] - scans[0], second = scans[2] - scans[1];
+    unsigned char *kept = malloc(first);
+    memcpy(kept, file.data + scans[0], first);
+    memmove(file.data + scans[0], file.data + scans[1], second);
+    memcpy(file.data + scans[0] + second, kept, first);
+    free(kept);
+    check_same(&spec, &file);
+    codec_bytes_free(&file);
+}
+
+/* The standard forbids a quantiser of zero; everybody decodes its coefficients to zero. */
+static void test_jpeg_quantiser_of_zero(void)
+{
+    struct codec_bytes file = make_picture(&jpeg), again;
+    file.data[find(&file, "\xff\xdb", 2) + 5 + 63] = 0;
+    again = recode(&file);
+    CU_ASSERT_EQUAL(again.data[find(&again, "\xff\xdb", 2) + 5 + 63], 255);
+    codec_bytes_free(&file);
+    codec_bytes_free(&again);
+}
+
+/* The factors of an interleaved scan have a bound; a common divisor goes out. */
+static void test_jpeg_factors_reduced(void)
+{
+    const struct made_spec spec = {"2x2 2x2 2x2", CODEC_JPEG,      97, 71, 3, false, .factors = {22, 22, 22},
+                                   .quality = 85, .is_split = true};
+    struct codec_bytes file = make_picture(&spec), again = recode(&file);
+    size_t frame = find(&again, "\xff\xc0", 2);
+    CU_ASSERT_EQUAL(again.data[frame + 11], 0x11);
+    check_same(&spec, &file);
+    codec_bytes_free(&file);
+    codec_bytes_free(&again);
+}
+
+/* Scans of single components without an end marker: whole when each component had its scan. */
+static void test_jpeg_scans_without_end(void)
+{
+    const struct made_spec spec = {"split",       CODEC_JPEG,      97, 71, 3, false, .sampling = 22,
+                                   .quality = 85, .is_split = true};
+    struct codec_bytes file = make_picture(&spec);
+    file.size -= 2;
+    check_same(&spec, &file);
+    while (memcmp(file.data + file.size - 2, "\xff\xda", 2) != 0)
+        file.size--;
+    file.size -= 2;
+    check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
+    codec_bytes_free(&file);
+}
+
+/* Pixels that are missing or in doubt. */
+static void test_jpeg_lost_pixels(void)
+{
+    const struct made_spec spec = {"restarts",     CODEC_JPEG,    97,          71, 3, false,
+                                   .sampling = 22, .quality = 85, .restart = 2};
+    struct codec_bytes file = make_picture(&spec);
+    size_t from = find(&file, "\xff\xd1", 2), to = find(&file, "\xff\xd3", 2);
+    replace(&file, from, to - from, "", 0);
+    check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
+    CU_ASSERT_PTR_NULL(strstr(context.sentence, "RST"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.cause, "libjpeg"));
+    codec_bytes_free(&file);
+    file = make_picture(&jpeg);
+    file.size = file.size * 2 / 3;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "cut off after %zu bytes; upload it again", file.size);
+    check_refused(&file, IW_IMAGE_CORRUPT, wanted);
+    codec_bytes_free(&file);
+}
+
+static void test_jpeg_kinds(void)
+{
+    struct codec_bytes file = make_picture(&jpeg);
+    size_t frame = find(&file, "\xff\xc0", 2);
+    file.data[frame + 4] = 12;
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "8 bits");
+    file.data[frame + 4] = 8;
+    file.data[frame + 1] = 0xc3;
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "lossless");
+    file.data[frame + 1] = 0xf7;
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "JPEG-LS");
+    codec_bytes_free(&file);
+}
+
+/* ---- CMYK ---- */
+
+/* Without ink paper is white, whichever way the samples count. */
+static void test_cmyk_ways(void)
+{
+    for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
+        const struct made_spec spec = {
+            "CMYK", CODEC_JPEG, 64, 64, 4, false, .quality = 95, .is_unmarked = is_unmarked};
+        struct codec_bytes file = make_picture(&spec);
+        struct codec_picture picture;
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        CU_ASSERT(picture.header.is_cmyk);
+        const unsigned char *rgb = picture.image.pixels;
+        for (uint32_t c = 0; c < 3; c++) {
+            unsigned color = made_sample(0, 0, c), black = made_sample(0, 0, 3);
+            unsigned wanted = is_unmarked ? (255 - color) * (255 - black) / 255 : color * black / 255;
+            CU_ASSERT(abs((int)rgb[c] - (int)wanted) < 12);
+        }
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
+}
+
+/* What the engine changes in the rendition is found again in that of the new inks. */
+static void check_carry(const struct cmyk_grid *grid)
+{
+    enum { count = 20000 };
+    double wanted_sum = 0, missed_sum = 0;
+    unsigned state = 1;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned char ink[4], out[4], before[3], rgb[3], after[3];
+        for (int k = 0; k < 4; k++, state = state * 1103515245 + 12345)
+            ink[k] = (unsigned char)((state >> 16) % (k == 3 ? 180 : 256));
+        cmyk_to_rgb(grid, ink, 1, before);
+        cmyk_carry(grid, ink, before, 1, out);
+        CU_ASSERT_EQUAL(memcmp(ink, out, sizeof ink), 0);
+        for (int c = 0; c < 3; c++, state = state * 1103515245 + 12345) {
+            int moved = before[c] + (int)((state >> 16) % 25) - 12;
+            rgb[c] = (unsigned char)(moved < 0 ? 0 : moved > 255 ? 255 : moved);
+        }
+        cmyk_carry(grid, ink, rgb, 1, out);
+        cmyk_to_rgb(grid, out, 1, after);
+        for (int c = 0; c < 3; c++) {
+            wanted_sum += (rgb[c] - before[c]) * (rgb[c] - before[c]);
+            missed_sum += (rgb[c] - after[c]) * (rgb[c] - after[c]);
+        }
+    }
+    CU_ASSERT(missed_sum < 0.05 * wanted_sum);
+    printf("  carried but for %.1f %% of the energy\n", 100 * missed_sum / wanted_sum);
+}
+
+static void test_cmyk_carries(void)
+{
+    size_t size = 0;
+    unsigned char *icc = made_ink_icc(&size), *other = NULL;
+    struct cmyk_grid *plain = cmyk_grid_new(NULL, 0), *press = cmyk_grid_new(icc, size);
+    unsigned char half[4] = {128, 0, 0, 0}, by_plain[3], by_press[3];
+    check_carry(plain);
+    check_carry(press);
+    cmyk_to_rgb(plain, half, 1, by_plain);
+    cmyk_to_rgb(press, half, 1, by_press);
+    CU_ASSERT_EQUAL(by_plain[0], 127);
+    CU_ASSERT(by_press[0] < 110); /* the press prints darker */
+    free(plain);
+    free(press);
+    /* A profile of other colours, and one that is broken, are as none. */
+    other = made_icc(&size);
+    plain = cmyk_grid_new(other, size);
+    cmyk_to_rgb(plain, half, 1, by_press);
+    CU_ASSERT_EQUAL(by_press[0], 127);
+    free(plain);
+    plain = cmyk_grid_new(icc, 200);
+    cmyk_to_rgb(plain, half, 1, by_press);
+    CU_ASSERT_EQUAL(by_press[0], 127);
+    free(plain);
+    free(icc);
+    free(other);
+}
+
+/* The result is CMYK of the same kind, with its marker and its profile. */
+static void test_cmyk_stays(void)
+{
+    const struct made_spec spec = {
+        "YCCK",          CODEC_JPEG,         97, 71, 4, true, .factors = {22, 11, 11, 22}, .quality = 90,
+        .is_ycck = true, .has_ink_icc = true};
+    struct codec_bytes file = make_picture(&spec), again = recode(&file);
+    size_t frame = find(&again, "\xff\xc0", 2), adobe = find(&again, "Adobe", 5);
+    CU_ASSERT_EQUAL(again.data[frame + 9], 4);
+    CU_ASSERT_EQUAL(again.data[frame + 11], 0x22);
+    CU_ASSERT_EQUAL(again.data[adobe + 11], 2);
+    CU_ASSERT(holds(&again, "ICC_PROFILE"));
+    codec_bytes_free(&file);
+    codec_bytes_free(&again);
+}
+
+/* ---- PNG ---- */
+
+/* A damaged chunk beside the pixels costs itself, and the others stay. */
+static void test_png_damaged_text(void)
+{
+    struct codec_bytes file = make_picture(&png), again;
+    file.data[png_at(&file, "tEXt") + 20] ^= 1;
+    check_same(&png, &file);
+    again = recode(&file);
+    CU_ASSERT(!holds(&again, "a comment"));
+    CU_ASSERT(holds(&again, "behind the pixels"));
+    CU_ASSERT(holds(&again, made_xmp));
+    codec_bytes_free(&again);
+    codec_bytes_free(&file);
+}
+
+/* As libpng does: what does not fit the picture is passed over. */
+static void test_png_transparency_that_does_not_fit(void)
+{
+    static const unsigned char alphas[256] = {0, 1, 2};
+    static const struct {
+        const struct made_spec *spec;
+        const char *before;
+        size_t size;
+    } places[] = {{&colored, "IDAT", 256}, {&colored, "IDAT", 17}, {&colored, "IDAT", 0},
+                  {&colored, "PLTE", 4},   {&colored, "IEND", 4},  {&png, "IDAT", 5},
+                  {&png, "IDAT", 0}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct codec_bytes file = make_picture(places[i].spec);
+        png_insert(&file, png_at(&file, places[i].before), "tRNS", alphas, places[i].size);
+        check_same(places[i].spec, &file);
+        codec_bytes_free(&file);
+    }
+    /* One that is damaged, too. */
+    struct codec_bytes file = make_picture(&colored);
+    size_t at = png_at(&file, "IDAT");
+    png_insert(&file, at, "tRNS", alphas, 4);
+    file.data[at + 8] ^= 1;
+    check_same(&colored, &file);
+    codec_bytes_free(&file);
+}
+
+/* A file that ends behind its pixels lacks nothing that is seen. */
+static void test_png_without_end(void)
+{
+    struct codec_bytes file = make_picture(&png);
+    size_t pixels = png_at(&file, "IDAT"), end = pixels + png_bytes(&file, pixels);
+    static const size_t cuts[] = {0, 2, 4};
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        file.size = end - cuts[i];
+        check_same(&png, &file);
+    }
+    file.size = end - 5; /* into the stream's own checksum */
+    check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
+    file.size = end;
+    replace(&file, end, 0, "\0\0\0\4\1\2\3\4garbage behind the pixels", 34);
+    check_same(&png, &file);
+    codec_bytes_free(&file);
+}
+
+/* One right checksum of two is enough. */
+static void test_png_checksums(void)
+{
+    struct codec_bytes file = make_picture(&png);
+    size_t at = png_at(&file, "IDAT"), size = png_bytes(&file, at);
+    file.data[at + size - 1] ^= 1;
+    check_same(&png, &file);
+    file.data[at + size - 5] ^= 1;
+    check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
+    png_seal(&file, at);
+    check_same(&png, &file);
+    codec_bytes_free(&file);
+}
+
+/* Pixels in pieces with a text between them, and a smaller window announced than used. */
+static void test_png_odd_stream(void)
+{
+    struct codec_bytes file = make_picture(&png);
+    size_t at = png_at(&file, "IDAT"), size = png_bytes(&file, at) - 12, half = size / 2;
+    unsigned char *stream = malloc(size);
+    memcpy(stream, file.data + at + 8, size);
+    stream[0] = 0x18; /* deflate, 512 bytes */
+    stream[1] = (unsigned char)(31 - (stream[0] * 256) % 31);
+    png_drop(&file, "IDAT");
+    png_insert(&file, at, "IDAT", stream + half, size - half);
+    png_insert(&file, at, "tEXt", "Comment\0between", 15);
+    png_insert(&file, at, "IDAT", stream, half);
+    free(stream);
+    check_same(&png, &file);
+    codec_bytes_free(&file);
+}
+
+static void test_png_kinds(void)
+{
+    struct codec_bytes file = make_picture(&png);
+    png_insert(&file, 8, "CgBI", "\x50\0\x20\6", 4);
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "iPhone");
+    png_drop(&file, "CgBI");
+    size_t at = png_at(&file, "IDAT");
+    png_insert(&file, at, "NeWs", "x", 1);
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "NeWs");
+    file.data[at + 8] ^= 1; /* a damaged one is damage */
+    check_same(&png, &file);
+    codec_bytes_free(&file);
+    file = make_picture(&colored);
+    file.data[png_at(&file, "PLTE") + 9] ^= 1;
+    check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
+    codec_bytes_free(&file);
+}
+
+/* An animation is refused with its number of frames; reading takes the picture; one frame is a picture. */
+static void test_png_animation(void)
+{
+    static const char frame[26] = "\0\0\0\0\0\0\0\x61\0\0\0\x47";
+    struct codec_bytes file = make_picture(&png);
+    struct codec_picture picture;
+    size_t at = png_at(&file, "IDAT");
+    png_insert(&file, at, "fcTL", frame, sizeof frame);
+    png_insert(&file, at, "acTL", "\0\0\0\7\0\0\0", 8);
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "7 frames");
+    CU_ASSERT_EQUAL(decode(&file, &read_only, &picture), IW_OK);
+    codec_picture_free(&picture);
+    file.data[at + 11] = 1;
+    png_seal(&file, at);
+    check_same(&png, &file);
+    codec_bytes_free(&file);
+}
+
+/* A palette and few greys stay where the result fits; where it does not, a note says so. */
+static void test_png_palette(void)
+{
+    static const struct made_spec specs[] = {
+        {"palette 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
+         .has_transparency = true},
+        {"palette 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
+        {"palette 8", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8, .is_palette = true,
+         .has_transparency = true},
+        {"grey 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1},
+        {"grey 2", CODEC_PNG, 97, 71, 1, false, .depth_bits = 2, .is_progressive = true},
+        {"grey 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct codec_bytes file = make_picture(&specs[i]), again = recode(&file);
+        CU_ASSERT_EQUAL(again.data[25], file.data[25]);
+        CU_ASSERT(again.data[24] <= file.data[24]);
+        CU_ASSERT_PTR_NULL(context.notes);
+        check_same(&specs[i], &again);
+        codec_bytes_free(&file);
+        codec_bytes_free(&again);
+    }
+}
+
+static void test_png_palette_expanded(void)
+{
+    struct codec_bytes file = make_picture(&colored), again;
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    unsigned char *rgb = picture.image.pixels;
+    for (unsigned i = 0; i < 300; i++)
+        rgb[3 * i] = (unsigned char)(i / 2), rgb[3 * i + 1] = (unsigned char)(i % 2);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(context.notes);
+    CU_ASSERT_STRING_EQUAL(context.notes->code, "PALETTE_EXPANDED");
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "more than 256"));
+    CU_ASSERT_EQUAL(again.data[25], 2);
+    codec_picture_free(&picture);
+    codec_bytes_free(&again);
+    codec_bytes_free(&file);
+}
+
+/* ---- WebP ---- */
+
+static void put_size(struct codec_bytes *file, size_t at, size_t size)
+{
+    for (int i = 0; i < 4; i++)
+        file->data[at + (size_t)i] = (unsigned char)(size >> (8 * i));
+}
+
+/* What the container says of the picture is not believed against the picture. */
+static void test_webp_container(void)
+{
+    static const struct made_spec *const specs[] = {&webp, &clear_webp, &exact_webp};
+    for (size_t i = 0; i < 3; i++) {
+        struct codec_bytes file = make_picture(specs[i]);
+        put_size(&file, 4, 4); /* the size of the file */
+        check_same(specs[i], &file);
+        put_size(&file, 4, 0x7ffffffe);
+        check_same(specs[i], &file);
+        put_size(&file, 4, file.size - 8);
+        file.data[24] = file.data[25] = 0xff; /* the canvas */
+        check_same(specs[i], &file);
+        file.data[20] = 0x02; /* flags: an animation, no profile, no EXIF, no alpha plane */
+        if (i == 0 || i == 1)
+            check_same(specs[i], &file);
+        codec_bytes_free(&file);
+    }
+}
+
+/* Pieces without the byte that makes them even, of a wrong size, and cut. */
+static void test_webp_pieces(void)
+{
+    struct codec_bytes file = make_picture(&webp), again;
+    size_t exif = find(&file, "EXIF", 4), private = find(&file, "priv", 4);
+    put_size(&file, private + 4, 0x00ffffff);
+    check_same(&webp, &file);
+    again = recode(&file);
+    CU_ASSERT(!holds(&again, made_private));
+    CU_ASSERT(holds(&again, made_xmp));
+    codec_bytes_free(&again);
+    put_size(&file, find(&file, "ICCP", 4) + 4, 0x00ffffff); /* before the picture */
+    check_same(&webp, &file);
+    codec_bytes_free(&file);
+    file = make_picture(&webp);
+    replace(&file, exif + 8 + made_exif_bytes, made_exif_bytes & 1, "", 0);
+    put_size(&file, exif + 4, made_exif_bytes);
+    replace(&file, exif + 8, 0, "Exif\0", 5); /* an odd size, not made even */
+    put_size(&file, exif + 4, made_exif_bytes + 5);
+    check_same(&webp, &file);
+    again = recode(&file);
+    CU_ASSERT(holds(&again, made_xmp));
+    codec_bytes_free(&again);
+    file.size = exif + 10;
+    check_same(&webp, &file);
+    file.size = (find(&file, "VP8 ", 4) + exif) / 2;
+    check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
+    codec_bytes_free(&file);
+}
+
+static void test_webp_animation(void)
+{
+    struct made_spec spec = webp;
+    struct codec_picture picture;
+    spec.is_animated = true;
+    struct codec_bytes file = make_picture(&spec);
+    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "2 frames");
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &read_only, &picture), IW_OK);
+    CU_ASSERT_EQUAL(picture.image.width_px, 97);
+    codec_picture_free(&picture);
+    /* Without its second frame it is a picture. */
+    size_t first = find(&file, "ANMF", 4), size = 8;
+    for (int i = 0; i < 3; i++)
+        size += (size_t)file.data[first + 4 + (size_t)i] << (8 * i);
+    replace(&file, first + size, size, "", 0);
+    put_size(&file, 4, file.size - 8);
+    check_same(&webp, &file);
+    codec_bytes_free(&file);
+}
+
+/* ---- all ---- */
+
+static void test_orientation_types(void)
+{
+    static const struct {
+        unsigned char type;
+        unsigned char value[4];
+        unsigned orientation;
+    } entries[] = {{3, {6, 0, 0, 0}, 6}, {4, {6, 0, 0, 0}, 6}, {1, {8, 0, 0, 0}, 8},
+                   {2, {6, 0, 0, 0}, 1}, {4, {6, 0, 1, 0}, 1}, {3, {9, 0, 0, 0}, 1}};
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        struct codec_bytes file = make_picture(&jpeg);
+        struct codec_picture picture;
+        size_t entry = find(&file, "II*\0\x08\0\0\0", 8) + 10;
+        file.data[entry + 2] = entries[i].type;
+        memcpy(file.data + entry + 8, entries[i].value, 4);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        CU_ASSERT_EQUAL(meta_orientation(&picture), entries[i].orientation);
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
+}
+
+/* An error of an encoder is not the client's. */
+static void test_encoder_errors_are_ours(void)
+{
+    static const struct made_spec *const specs[] = {&jpeg, &png, &webp};
+    for (size_t i = 0; i < 3; i++) {
+        struct codec_bytes file = make_picture(specs[i]), again;
+        struct codec_picture picture;
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        picture.image.height_px = 0;
+        CU_ASSERT_EQUAL(codec_encode(&context, &picture, &again), IW_SERVER_INTERNAL_ERROR);
+        CU_ASSERT_PTR_NOT_NULL(context.cause);
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
+}
+
+static void test_other_formats(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *word;
+    } files[] = {
+        {"\0\0\0\x18"
+         "ftypheic\0\0\0\0mif1heic",
+         24, "HEIC file (iPhone photo). Export it as JPEG"},
+        {"\0\0\0\x1c"
+         "ftypavif\0\0\0\0avifmif1",
+         24, "AVIF"},
+        {"\0\0\0\x18"
+         "ftypmif1\0\0\0\0mif1heic",
+         24, "HEIF"},
+        {"\0\0\0\x14"
+         "ftypqt  \0\0\0\0qt  ",
+         20, "video"},
+        {"GIF89a\1\0\1\0", 10, "GIF"},
+        {"II*\0\x08\0\0\0\0\0", 10, "TIFF"},
+        {"MM\0*\0\0\0\x08\0\0", 10, "TIFF"},
+        {"II*\0\x10\0\0\0CR\2\0", 12, "CR2"},
+        {"\0\0\0\x0cJXL \r\n\x87\n", 12, "JPEG XL"},
+        {"\xff\x0a\0\0", 4, "JPEG XL"},
+        {"\0\0\0\x0cjP  \r\n\x87\n", 12, "JPEG 2000"},
+        {"BM\x36\0\0\0\0\0\0\0", 10, "BMP"},
+        {"8BPS\0\1", 6, "Photoshop"},
+        {"%PDF-1.7", 8, "PDF"},
+        {"PK\3\4\x14\0", 6, "ZIP"},
+        {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- made by hand -->\n<svg>", 67, "SVG"},
+        {"\xef\xbb\xbf\n<!DOCTYPE html><html>", 25, "HTML"},
+        {"/9j/4AAQSkZJRg", 14, "Base64"},
+        {"\x89PNG\n\x1a\n\0\0\0\r", 11, "text mode"},
+        {"RIFF\1\2\3\4WAVEfmt ", 16, "not a JPEG, PNG or WebP"},
+        {"", 0, "0 bytes"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct codec_bytes file = {(unsigned char *)(uintptr_t)files[i].bytes, files[i].size};
+        check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, files[i].word);
+    }
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"JPEG: a sequential scan of 0,0", test_jpeg_scan_of_zeros},
+        {"JPEG: odd form", test_jpeg_of_odd_form},
+        {"JPEG: scans in odd order", test_jpeg_scans_in_odd_order},
+        {"JPEG: a quantiser of zero", test_jpeg_quantiser_of_zero},
+        {"JPEG: sampling factors are reduced", test_jpeg_factors_reduced},
+        {"JPEG: scans without an end marker", test_jpeg_scans_without_end},
+        {"JPEG: lost pixels", test_jpeg_lost_pixels},
+        {"JPEG: kinds refused", test_jpeg_kinds},
+        {"CMYK: both ways to count", test_cmyk_ways},
+        {"CMYK: changes are carried into the inks", test_cmyk_carries},
+        {"CMYK: stays CMYK", test_cmyk_stays},
+        {"PNG: a damaged text", test_png_damaged_text},
+        {"PNG: transparency that does not fit", test_png_transparency_that_does_not_fit},
+        {"PNG: without its end", test_png_without_end},
+        {"PNG: one checksum of two", test_png_checksums},
+        {"PNG: pixels in odd pieces", test_png_odd_stream},
+        {"PNG: kinds refused", test_png_kinds},
+        {"PNG: animations", test_png_animation},
+        {"PNG: a palette that fits", test_png_palette},
+        {"PNG: a palette that does not", test_png_palette_expanded},
+        {"WebP: the container is wrong", test_webp_container},
+        {"WebP: pieces are damaged", test_webp_pieces},
+        {"WebP: animations", test_webp_animation},
+        {"orientation of three types", test_orientation_types},
+        {"errors of encoders are ours", test_encoder_errors_are_ours},
+        {"other formats are named", test_other_formats},
+        CU_TEST_INFO_NULL,
+    };
+    context_init(&context, arena_new(0), NULL);
+    int code = runner_run("codec damage", tests);
+    arena_free(context.arena);
+    return code;
+}
