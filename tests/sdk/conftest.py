@@ -1,5 +1,6 @@
 """The programs of tests/npm, run; the client that is made of doc/openapi.yaml."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -19,11 +20,14 @@ def program(modules):
 
 @pytest.fixture(scope="session")
 def generated(program, modules, tmp_path_factory):
-    """A folder with the client, and the types that openapi-typescript makes with no option at all."""
+    """A folder with the client, the program of the guide, and the types that openapi-typescript makes with no option at all."""
     folder = tmp_path_factory.mktemp("sdk")
     os.symlink(modules, folder / "node_modules")
     for name in ("client.mts", "refused.mts", "tsconfig.json"):
         shutil.copy(os.path.join(HERE, name), folder)
+    with open(os.path.join(ROOT, "doc", "api.md"), encoding="utf-8") as file:
+        (folder / "guide.mts").write_text("\n".join(re.findall(r"^```ts\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)),
+                                          encoding="utf-8")
     done = program("openapi-typescript", DOCUMENT, "-o", "schema.d.ts", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

@@ -15,25 +15,47 @@ def steps():
         return re.findall(r'^await step\("([^"]+)"', file.read(), re.MULTILINE)
 
 
-def test_the_types_fit_the_client(compiled):
+def test_the_types_fit_the_client_and_the_guide(compiled):
     assert compiled == ""
 
 
 @pytest.fixture(scope="module")
-def told(compiled, generated, stack):
-    """What each step of the client said: None, or its error."""
+def account(stack):
+    return stack.account_new()
+
+
+@pytest.fixture(scope="module")
+def run(compiled, generated, stack, account):
+    """Runs a compiled program with the account's key; its standard output."""
     if compiled:
         pytest.fail("the client does not compile")
-    (generated / "picture.jpg").write_bytes(pictures.jpeg(512, 384))
-    client = stack.account_new()
-    done = subprocess.run(
-        ["node", "client.mjs"], cwd=generated, capture_output=True, text=True, timeout=580, check=False,
-        env={**ENVIRONMENT, "IMGWARD_URL": stack.url, "IMGWARD_KEY": client.key, "PICTURE": "picture.jpg",
-             "NODE_EXTRA_CA_CERTS": stack.environment["IMGWARD_CA"]})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {line["step"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
+
+    def run(program):
+        done = subprocess.run(
+            ["node", program], cwd=generated, capture_output=True, text=True, timeout=580, check=False,
+            env={**ENVIRONMENT, "IMGWARD_URL": stack.url, "IMGWARD_KEY": account.key, "PICTURE": "beach.jpg",
+                 "NODE_EXTRA_CA_CERTS": stack.environment["IMGWARD_CA"]})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+    (generated / "beach.jpg").write_bytes(pictures.jpeg(512, 384))
+    return run
+
+
+@pytest.fixture(scope="module")
+def told(run):
+    """The error of each step of the client, or None."""
+    return {line["step"]: line["error"] for line in map(json.loads, run("client.mjs").splitlines())}
 
 
 @pytest.mark.parametrize("name", steps())
 def test_step(told, name):
     assert name in told and told[name] is None, told.get(name, "it was not run")
+
+
+def test_the_program_of_the_guide_creates_an_order_and_uploads(told, run, account):
+    before = account.list().page["totalItems"]
+    run("guide.mjs")
+    listed = account.list()
+    assert listed.page["totalItems"] == before + 1
+    [file] = account.detail(listed.items[0]["orderId"]).data["files"]
+    assert file["fileName"] == "beach.jpg" and file["status"] == "uploaded", file
