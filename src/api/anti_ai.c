@@ -14,7 +14,7 @@ static void strength_read(const struct field_place *body, struct order_wish *wis
 {
     struct field_place options;
     wish->strength = ORDER_STRENGTH_STANDARD;
-    if (!field_object(body, "options", &options))
+    if (!field_object(body, "options", false, &options))
         return;
     const struct json *word = json_member(options.object, "strength");
     if (json_is_absent(word))
@@ -30,7 +30,7 @@ static void strength_read(const struct field_place *body, struct order_wish *wis
 static void mode_read(const struct field_place *body, const struct config *config, struct order_wish *wish)
 {
     struct field_place mode;
-    wish->is_zero_copy = field_object(body, "mode", &mode) && field_boolean(&mode, "zeroCopy", false);
+    wish->is_zero_copy = field_object(body, "mode", false, &mode) && field_boolean(&mode, "zeroCopy", false);
     if (wish->is_zero_copy)
         targets_read(body, config, wish);
     else

@@ -32,11 +32,12 @@ static const struct json *member_of(const struct field_place *place, const char 
     return NULL;
 }
 
-bool field_object(const struct field_place *place, const char *name, struct field_place *inner)
+bool field_object(const struct field_place *place, const char *name, bool is_required,
+                  struct field_place *inner)
 {
     const struct json *member = json_member(place->object, name);
-    if (!json_is_object(member))
-        member = member_of(place, name, false, JSON_KIND_OBJECT, "an object");
+    if (is_required || !json_is_object(member))
+        member = member_of(place, name, is_required, JSON_KIND_OBJECT, "an object");
     *inner = (struct field_place){place->context, member,
                                   arena_printf(place->context->arena, "%s%s.", place->prefix, name)};
     return member != NULL;

@@ -22,9 +22,11 @@ struct field_place {
 
 /*
  * The place of a member object; false when it is absent, or is no object (a
- * detail then).  An empty array counts as an object without members (PHP).
+ * detail then).  An empty array counts as an object without members (PHP), but
+ * not where one is required, which has members.
  */
-bool field_object(const struct field_place *place, const char *name, struct field_place *inner);
+bool field_object(const struct field_place *place, const char *name, bool is_required,
+                  struct field_place *inner);
 
 /* Adds a detail for the field name of place. */
 void field_bad(const struct field_place *place, const char *name, const char *format, ...)

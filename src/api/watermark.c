@@ -113,8 +113,8 @@ static bool inclusion_read(const struct field_place *body, const struct field_pl
 static const char *original_read(const struct field_place *body, const struct field_place *file)
 {
     struct field_place beside, inside;
-    bool is_beside = field_object(body, "originalFile", &beside);
-    bool is_inside = field_object(file, "originalFile", &inside);
+    bool is_beside = field_object(body, "originalFile", false, &beside);
+    bool is_inside = field_object(file, "originalFile", false, &inside);
     const char *name = is_beside ? field_file_name(&beside, "fileName") : NULL;
     const char *other = is_inside ? field_file_name(&inside, "fileName") : NULL;
     if (name != NULL && other != NULL && strcmp(name, other) != 0)
@@ -137,10 +137,8 @@ static void extract_read(const struct field_place *body, struct order_wish *wish
     struct field_place file;
     wish->files = arena_array(body->context->arena, 1, sizeof *wish->files);
     wish->file_count = 1;
-    if (field_object(body, "file", &file))
+    if (field_object(body, "file", true, &file))
         wish->files[0].name = field_file_name(&file, "fileName");
-    else if (json_is_absent(json_member(body->object, "file")))
-        field_bad(body, "file", "is required");
     unsigned details = body->context->detail_count;
     bool is_included = inclusion_read(body, &file);
     wish->original_name = original_read(body, &file);

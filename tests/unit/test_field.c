@@ -111,14 +111,18 @@ static void test_order_ids_are_decimal_strings(void)
 static void test_an_empty_array_counts_as_an_object(void)
 {
     struct field_place inner;
-    CU_ASSERT_TRUE(field_object(at("{'o':[]}"), "o", &inner));
+    CU_ASSERT_TRUE(field_object(at("{'o':[]}"), "o", false, &inner));
     CU_ASSERT_PTR_NULL(json_member(inner.object, "x"));
     CU_ASSERT_STRING_EQUAL(inner.prefix, "files[3].o.");
     CU_ASSERT_EQUAL(context.detail_count, 0);
-    CU_ASSERT_FALSE(field_object(at("{'o':[1]}"), "o", &inner));
+    CU_ASSERT_FALSE(field_object(at("{'o':[1]}"), "o", false, &inner));
     CU_ASSERT_EQUAL(context.detail_count, 1);
-    CU_ASSERT_FALSE(field_object(at("{}"), "o", &inner));
+    CU_ASSERT_FALSE(field_object(at("{}"), "o", false, &inner));
     CU_ASSERT_EQUAL(context.detail_count, 0);
+    CU_ASSERT_FALSE(field_object(at("{'o':[]}"), "o", true, &inner));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
+    CU_ASSERT_FALSE(field_object(at("{}"), "o", true, &inner));
+    CU_ASSERT_EQUAL(context.detail_count, 1);
 }
 
 static void test_arrays_have_bounds(void)
