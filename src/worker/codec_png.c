@@ -638,9 +638,16 @@ static void shape_choose(struct png_job *job, struct palette *palette)
         job->palette = palette;
         job->depth_bits = index_bits(palette->count);
     }
-    if (!keep->is_palette && image->channels == 1 && keep->depth_bits < 8 &&
-        is_grey_of(image, keep->depth_bits))
+    if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
+        return;
+    if (is_grey_of(image, keep->depth_bits))
         job->depth_bits = keep->depth_bits;
+    else
+        context_note(
+            job->context, "PALETTE_EXPANDED",
+            "The image had %u levels of grey and the result has more, in 8 bits a sample: the file is "
+            "larger.",
+            1U << keep->depth_bits);
 }
 
 static void png_write_palette(struct png_job *job)

@@ -550,6 +550,23 @@ static void test_png_palette_expanded(void)
     codec_bytes_free(&file);
 }
 
+static void test_png_grey_expanded(void)
+{
+    const struct made_spec spec = {"grey 2", CODEC_PNG, 97, 71, 1, false, .depth_bits = 2};
+    struct codec_bytes file = make_picture(&spec), again;
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    ((unsigned char *)picture.image.pixels)[5] = 84;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(context.notes);
+    CU_ASSERT_STRING_EQUAL(context.notes->code, "PALETTE_EXPANDED");
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "4 levels of grey"));
+    CU_ASSERT_EQUAL(again.data[24], 8);
+    codec_picture_free(&picture);
+    codec_bytes_free(&again);
+    codec_bytes_free(&file);
+}
+
 /* ---- WebP ---- */
 
 static void put_size(struct codec_bytes *file, size_t at, size_t size)
@@ -733,6 +750,7 @@ int main(void)
         {"PNG: animations", test_png_animation},
         {"PNG: a palette that fits", test_png_palette},
         {"PNG: a palette that does not", test_png_palette_expanded},
+        {"PNG: grey that does not fit", test_png_grey_expanded},
         {"WebP: the container is wrong", test_webp_container},
         {"WebP: pieces are damaged", test_webp_pieces},
         {"WebP: animations", test_webp_animation},
