@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 import subprocess
+import zipfile
 import zlib
 
 import numpy
@@ -428,3 +429,27 @@ XMP_THUMBNAIL = made.packet(
     '<xmp:Thumbnails><rdf:Alt><rdf:li rdf:parseType="Resource"><xmpGImg:width>160</xmpGImg:width><xmpGImg:image>%s'
     "</xmpGImg:image></rdf:li></rdf:Alt></xmp:Thumbnails>" % SMALL_TEXT + made.RIGHTS,
     f'xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:xmpGImg="http://ns.adobe.com/xap/1.0/g/img/" {made.DC}')
+
+
+# ---- the sealed image process does the same
+
+def test_the_service_does_the_same(client, exiftool, tmp_path):
+    data = {"extended.jpg": extended("<dc:description>long</dc:description>",
+                                     f'{made.DC} xmlns:plus="{made.PLUS}" plus:DataMining="{made.DMI}ALLOWED"'),
+            "thumbnail.png": made.png_with(made.exif_part("png", made.tiff_thumbnail())),
+            "broken.webp": made.webp_with(made.xmp_part("webp", BROKEN["latin-1 declared"])),
+            "film.jpg": made.jpeg_with(made.xmp_part("jpeg", made.packet(made.RIGHTS, CAMERA)), tail=SAMSUNG),
+            "credentials.jpg": made.jpeg_with(*made.jumbf_segments(made.jumbf()))}
+    order = client.order_whole(list(data.items()))
+    assert order["status"] == "complete", order
+    archive = zipfile.ZipFile(io.BytesIO(client.download(order["orderId"]).body))
+    assert sorted(archive.namelist()) == sorted(data)
+    for name in data:
+        path = tmp_path / name
+        path.write_bytes(archive.read(name))
+        assert exiftool.binary(path, "XMP-plus:DataMining").decode().startswith(AI), name
+        assert exiftool.warnings(path) == ""
+        assert b"ALLOWED" not in path.read_bytes() and b"c2pa" not in path.read_bytes() and b"ftyp" not in path.read_bytes()
+    thumbnail = exiftool.binary(tmp_path / "thumbnail.png", "ThumbnailImage")
+    assert looks_like(thumbnail, archive.read("thumbnail.png")) < 12
+    assert exiftool.binary(tmp_path / "broken.webp", "XMP-dc:Rights").decode() == "(c) Ada Müller"
