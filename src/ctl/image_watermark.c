@@ -104,6 +104,8 @@ static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTE
     codec_picture_free(&picture);
     if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
         fprintf(stderr, "psnr %.2f dB\n", report.psnr_db);
+    if (error == IW_OK && ctl->context->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     return error;
 }
 

@@ -130,7 +130,7 @@ void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t ta
     struct keep_chunk *chunk = arena_alloc(keep->arena, sizeof *chunk);
     chunk->tag = tag;
     chunk->size = size;
-    chunk->data = (const unsigned char *)arena_text_n(keep->arena, data, size);
+    chunk->data = (unsigned char *)arena_text_n(keep->arena, data, size);
     chunk->next = behind == NULL ? keep->first : behind->next;
     *(behind == NULL ? &keep->first : &behind->next) = chunk;
     if (keep->last == behind)
@@ -211,6 +211,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
         error = codec_picture_make(context, picture);
     if (error == IW_OK)
         error = driver->decode(context, data, size, limits, picture);
+    if (error == IW_OK && !limits->is_read_only)
+        clean_picture(picture, data, size);
     if (error != IW_OK)
         codec_picture_free(picture);
     else if (!picture->header.is_lossy && !limits->is_read_only)
@@ -250,6 +252,8 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
                            struct codec_bytes *bytes)
 {
     memset(bytes, 0, sizeof *bytes);
+    preview_render(picture);
+    clean_note(context, picture->keep);
     enum iw_error error = driver_by_format(picture->header.format)->encode(context, picture, bytes);
     if (error != IW_OK)
         codec_bytes_free(bytes);
@@ -260,12 +264,7 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
 
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture)
 {
-    size_t size = 0;
-    size_t size_new = 0;
-    struct arena *arena = picture->keep->arena;
-    const char *packet = meta_xmp(arena, picture, &size);
-    const char *packet_new = xmp_opt_out(arena, packet, size, &size_new);
-    return packet_new == packet ? IW_OK : meta_xmp_replace(context, picture, packet_new, size_new);
+    return packets_opt_out(context, picture);
 }
 
 void codec_picture_free(struct codec_picture *picture)

@@ -109,15 +109,16 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
  * Encodes the picture in its own format.  On success the caller owns the bytes.
  * Notes PALETTE_EXPANDED when a picture of few colours came to have many.  An
  * error of an encoder is SERVER_INTERNAL_ERROR or NO_MEMORY, never the file's.
+ * Notes METADATA_LEFT_OUT and CONTENT_CREDENTIALS_REMOVED for what decoding and the
+ * opt-out took out of the file's metadata.
  */
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes) IW_MUST_USE;
 
 /*
- * Marks the picture's XMP with plus:DataMining = prohibited for AI/ML training
- * (PLUS vocabulary DMI-PROHIBITED-AIMLTRAINING), merged into the XMP that is
- * there and leaving the rest of it as it was.  XMP that is not well-formed XML
- * with an rdf:RDF element is replaced: no reader could find the mark in it.
+ * Marks every XMP packet of the picture with plus:DataMining: prohibited for AI/ML
+ * training (PLUS vocabulary), or the stronger value that the file has.  The rest of
+ * a packet stays as it was; a broken packet is repaired.
  * IMAGE_TOO_LARGE when a JPEG's XMP has no room left for it.
  */
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;

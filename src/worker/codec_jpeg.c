@@ -17,7 +17,6 @@
 
 enum {
     marker_app0 = 0xE0,
-    marker_app2 = 0xE2,
     marker_app15 = 0xEF,
     marker_comment = 0xFE,
     strip_rows = 16,
@@ -365,20 +364,12 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
     }
 }
 
-/* The MPF segment points at pictures behind the end of this one, which do not come along. */
-static bool is_kept(const struct jpeg_marker_struct *marker)
-{
-    return !(marker->marker == marker_app2 && marker->data_length >= 4 &&
-             memcmp(marker->data, "MPF", 4) == 0);
-}
-
 static void keep_markers(struct jpeg_job *job)
 {
     const struct jpeg_marker_struct *marker = job->in.marker_list;
     for (; marker != NULL && job->error == IW_OK; marker = marker->next)
-        if (is_kept(marker))
-            job->error =
-                keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
+        job->error =
+            keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
 }
 
 /* True when every coefficient of a progressive picture has come to its last bit. */

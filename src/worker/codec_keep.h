@@ -1,7 +1,7 @@
 /*
  * What the codecs share among themselves: the pieces kept of a file besides its
  * pixels, and the table that each format fills.  Private to codec*.c,
- * thumbnail.c and xmp.c.
+ * thumbnail.c and xmp*.c.
  */
 #ifndef WORKER_CODEC_KEEP_H
 #define WORKER_CODEC_KEEP_H
@@ -13,8 +13,22 @@ struct keep_chunk {
     uint32_t tag;         /* JPEG: marker 0xE0..0xEF, 0xFE; PNG and WebP: the four letters, first highest */
     bool is_after_pixels; /* PNG: stands behind the last IDAT */
     size_t size;
-    const unsigned char *data;
+    unsigned char *data; /* the keep's, may be changed in place */
     struct keep_chunk *next;
+};
+
+/* What does not come along, for the note METADATA_LEFT_OUT; its table is in codec_clean.c. */
+enum keep_left_out {
+    KEEP_LEFT_GAIN_MAP = 1 << 0,
+    KEEP_LEFT_FILM = 1 << 1,
+    KEEP_LEFT_DEPTH = 1 << 2,
+    KEEP_LEFT_FURTHER = 1 << 3,
+    KEEP_LEFT_TRAILER = 1 << 4,
+    KEEP_LEFT_PREVIEW = 1 << 5,
+    KEEP_LEFT_TWIN = 1 << 6,
+    KEEP_LEFT_XMP_PART = 1 << 7,
+    KEEP_LEFT_XMP = 1 << 8,
+    KEEP_LEFT_CREDENTIALS = 1 << 9, /* noted as CONTENT_CREDENTIALS_REMOVED */
 };
 
 enum { keep_components_max = 4, keep_quant_entries = 64 };
@@ -44,8 +58,13 @@ struct keep_webp {
     float quality; /* of lossy files, 0..100, from the quantiser of the frame */
 };
 
+struct keep_thumbnail; /* the EXIF thumbnail that is made of the result, see codec_preview.c */
+
 struct codec_keep {
-    struct arena *arena; /* owns this struct and all chunks */
+    struct arena *arena;              /* owns this struct and all chunks */
+    unsigned left_out;                /* enum keep_left_out */
+    const char *provenance;           /* where else the removed Content Credentials are; NULL: nowhere */
+    struct keep_thumbnail *thumbnail; /* NULL: there is none */
     size_t chunk_bytes;
     unsigned color_count; /* of a lossless picture as decoded; 0: more than a palette holds, or not counted */
     struct keep_chunk *first;
@@ -149,21 +168,65 @@ const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *p
 /* The EXIF orientation, 1..8; 1 when unknown. */
 unsigned meta_orientation(const struct codec_picture *picture);
 
-/* The XMP packet, in the arena or the keep's; NULL when there is none. */
-const char *meta_xmp(struct arena *arena, const struct codec_picture *picture, size_t *size);
+/* Inflates at most size_max bytes into the arena; NULL when broken or larger. */
+unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
+                            size_t *size_out);
 
-/* Puts a packet in the place of the old one, or adds it.  IMAGE_TOO_LARGE when a JPEG segment cannot hold it.
- */
-enum iw_error meta_xmp_replace(struct context *context, struct codec_picture *picture, const char *packet,
-                               size_t size) IW_MUST_USE;
+/* What stands before the TIFF block in a JPEG, and by mistake in some other files. */
+enum { meta_exif_head_bytes = 6 };
+bool meta_is_exif_head(const unsigned char *data, size_t size);
 
-/* ---- xmp.c ---- */
+/* ---- codec_clean.c ---- */
+
+/* Takes out of a decoded picture's pieces what is no longer true of the result.  data: the whole file. */
+void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size);
+
+/* Notes what was taken out. */
+void clean_note(struct context *context, const struct codec_keep *keep);
+
+/* Takes the pieces whose tag is 0 out of the list. */
+void keep_sweep(struct codec_keep *keep);
+
+/* ---- codec_photoshop.c ---- */
+
+/* Takes thumbnails out of image resource blocks; the size that is left.  is_changed: there was one. */
+size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
+
+/* The same for the APP13 segments of a JPEG, which hold the blocks piecemeal. */
+void photoshop_segments_clean(struct codec_keep *keep);
+
+/* ---- codec_xmp.c: every XMP packet of a picture ---- */
+
+/* Removes entries that point at what does not come along. */
+void packets_clean(struct codec_picture *picture);
+
+/* The opt-out in all of them.  IMAGE_TOO_LARGE when a JPEG segment cannot hold it. */
+enum iw_error packets_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
+
+/* The raw profile that a PNG text chunk holds in hexadecimal digits, in the arena; NULL: it holds none. */
+unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size);
+
+/* Makes the chunk hold these bytes as a raw profile of the same name. */
+void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
+                     size_t size);
+
+/* ---- codec_preview.c ---- */
+
+struct exif;
 
 /*
- * The packet with plus:DataMining set to the prohibition, in the arena; the
- * packet itself when it says so already.  A NULL or malformed packet gives a
- * fresh one.  Taken from the padding before the packet's end where there is some.
+ * Takes the previews out of an EXIF block.  A thumbnail that can be made again stays
+ * and is remembered in the keep, when there is none yet; is_kept: it may.
  */
-const char *xmp_opt_out(struct arena *arena, const char *packet, size_t size, size_t *size_out);
+void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept);
+
+/* Makes the remembered thumbnail of the pixels that are in the picture now. */
+void preview_render(const struct codec_picture *picture);
+
+/* ---- thumbnail.c ---- */
+
+/* The picture at this size in sRGB on white, 3 bytes a pixel, as it is stored (not turned); the caller frees
+ * it.  NULL: no memory. */
+unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width_px, uint32_t height_px);
 
 #endif

@@ -1,28 +1,14 @@
-/* What the kept pieces mean: ICC profile, orientation and XMP, each wherever its format has it. */
+/* What the kept pieces mean: ICC profile and orientation, each wherever its format has it. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "worker/codec_keep.h"
 
-enum {
-    marker_app0 = 0xE0,
-    marker_app1 = 0xE1,
-    marker_app2 = 0xE2,
-    segment_max_bytes = 65533,
-    icc_max_bytes = 4 * 1024 * 1024,
-    xmp_max_bytes = codec_metadata_max_bytes
-};
+enum { marker_app1 = 0xE1, marker_app2 = 0xE2, icc_max_bytes = 4 * 1024 * 1024 };
 
-#define TAG_ITXT KEEP_TAG('i', 'T', 'X', 't')
-
-/* What stands before the packet in a JPEG segment, its closing zero included. */
-static const char xmp_name[] = "http://ns.adobe.com/xap/1.0/";
-static const char exif_name[6] = "Exif\0";
+static const char exif_name[meta_exif_head_bytes] = "Exif\0";
 static const char icc_name[] = "ICC_PROFILE";
-
-/* Keyword, no compression, no language, no translated keyword. */
-static const char png_xmp_head[] = "XML:com.adobe.xmp\0\0\0\0";
 
 static bool starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
 {
@@ -38,9 +24,13 @@ static struct keep_chunk *chunk_by_tag(const struct codec_keep *keep, uint32_t t
     return NULL;
 }
 
-/* Inflates at most size_max bytes into the arena; NULL when broken or larger. */
-static unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size,
-                                   size_t size_max, size_t *size_out)
+bool meta_is_exif_head(const unsigned char *data, size_t size)
+{
+    return size >= sizeof exif_name && memcmp(data, exif_name, sizeof exif_name) == 0;
+}
+
+unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
+                            size_t *size_out)
 {
     unsigned char *out = malloc(size_max);
     unsigned char *kept = NULL;
@@ -173,107 +163,4 @@ unsigned meta_orientation(const struct codec_picture *picture)
     if (starts_with(chunk, exif_name, sizeof exif_name))
         head_bytes = sizeof exif_name;
     return exif_orientation(chunk->data + head_bytes, chunk->size - head_bytes);
-}
-
-/* ---- XMP ---- */
-
-/* Skips keyword, flags, language and translated keyword; the offset of the text, 0 when they do not fit. */
-static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compressed)
-{
-    size_t offset = sizeof "XML:com.adobe.xmp";
-    if (chunk->size < offset + 2)
-        return 0;
-    *is_compressed = chunk->data[offset] != 0;
-    offset += 2;
-    for (int i = 0; i < 2; i++) {
-        const unsigned char *zero = memchr(chunk->data + offset, 0, chunk->size - offset);
-        if (zero == NULL)
-            return 0;
-        offset = (size_t)(zero - chunk->data) + 1;
-    }
-    return offset;
-}
-
-static const char *png_xmp(struct arena *arena, const struct keep_chunk *chunk, size_t *size)
-{
-    bool is_compressed = false;
-    size_t offset = png_text_offset(chunk, &is_compressed);
-    if (offset == 0)
-        return NULL;
-    *size = chunk->size - offset;
-    if (!is_compressed)
-        return (const char *)chunk->data + offset;
-    return (const char *)meta_inflate(arena, chunk->data + offset, *size, xmp_max_bytes, size);
-}
-
-/* Where each format has its XMP, and what stands before the packet. */
-static const struct xmp_place {
-    uint32_t tag;
-    const char *name; /* the chunk begins with it */
-    size_t name_bytes;
-    const char *head; /* written before a packet */
-    size_t head_bytes;
-    size_t packet_max_bytes;
-} xmp_places[] = {
-    [CODEC_JPEG] = {marker_app1, xmp_name, sizeof xmp_name, xmp_name, sizeof xmp_name,
-                    segment_max_bytes - sizeof xmp_name},
-    [CODEC_PNG] = {TAG_ITXT, png_xmp_head, sizeof "XML:com.adobe.xmp", png_xmp_head, sizeof png_xmp_head,
-                   xmp_max_bytes},
-    [CODEC_WEBP] = {KEEP_TAG('X', 'M', 'P', ' '), "", 0, "", 0, xmp_max_bytes},
-};
-
-static struct keep_chunk *xmp_chunk(const struct codec_picture *picture)
-{
-    const struct xmp_place *place = &xmp_places[picture->header.format];
-    return chunk_by_tag(picture->keep, place->tag, place->name, place->name_bytes);
-}
-
-const char *meta_xmp(struct arena *arena, const struct codec_picture *picture, size_t *size)
-{
-    const struct xmp_place *place = &xmp_places[picture->header.format];
-    const struct keep_chunk *chunk = xmp_chunk(picture);
-    if (chunk == NULL)
-        return NULL;
-    if (picture->header.format == CODEC_PNG)
-        return png_xmp(arena, chunk, size);
-    *size = chunk->size - place->name_bytes;
-    return (const char *)chunk->data + place->name_bytes;
-}
-
-/* A new JPEG segment goes behind JFIF and EXIF, which readers want first; anything else at the front. */
-static struct keep_chunk *insertion_point(const struct codec_picture *picture)
-{
-    struct keep_chunk *point = NULL;
-    if (picture->header.format != CODEC_JPEG)
-        return NULL;
-    for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
-        bool is_exif = chunk->tag == marker_app1 && starts_with(chunk, exif_name, sizeof exif_name);
-        if (chunk->tag != marker_app0 && !is_exif)
-            break;
-        point = chunk;
-    }
-    return point;
-}
-
-enum iw_error meta_xmp_replace(struct context *context, struct codec_picture *picture, const char *packet,
-                               size_t size)
-{
-    const struct xmp_place *place = &xmp_places[picture->header.format];
-    if (size > place->packet_max_bytes)
-        return context_fail(
-            context, IW_IMAGE_TOO_LARGE,
-            "The XMP of the image would take %zu bytes with the opt-out; at most %zu are allowed.", size,
-            place->packet_max_bytes);
-    size_t whole = place->head_bytes + size;
-    char *data = arena_alloc(picture->keep->arena, whole + 1);
-    memcpy(data, place->head, place->head_bytes);
-    memcpy(data + place->head_bytes, packet, size);
-    struct keep_chunk *chunk = xmp_chunk(picture);
-    if (chunk == NULL) {
-        keep_insert(picture->keep, insertion_point(picture), place->tag, data, whole);
-    } else {
-        chunk->data = (const unsigned char *)data;
-        chunk->size = whole;
-    }
-    return IW_OK;
 }

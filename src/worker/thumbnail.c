@@ -47,14 +47,9 @@ static void box_mean(const struct image *image, const uint32_t x[2], const uint3
     rgba[3] = (unsigned char)((sum[3] + count / 2) / count);
 }
 
-static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct thumbnail *thumbnail)
+/* Shrinks to the sides that the thumbnail has; false when there is no memory. */
+static bool thumbnail_shrink_to(const struct image *image, struct thumbnail *thumbnail)
 {
-    uint32_t longer = image->width_px > image->height_px ? image->width_px : image->height_px;
-    uint32_t wanted = longer > side_px ? side_px : longer;
-    uint32_t width = (uint32_t)(((uint64_t)image->width_px * wanted + longer / 2) / longer);
-    uint32_t height = (uint32_t)(((uint64_t)image->height_px * wanted + longer / 2) / longer);
-    thumbnail->width_px = width == 0 ? 1 : width;
-    thumbnail->height_px = height == 0 ? 1 : height;
     thumbnail->pixels = malloc((size_t)thumbnail->width_px * thumbnail->height_px * 4);
     if (thumbnail->pixels == NULL)
         return false;
@@ -65,9 +60,22 @@ static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct
                                    (uint32_t)((uint64_t)(x + 1) * image->width_px / thumbnail->width_px)};
             uint32_t rows[2] = {(uint32_t)((uint64_t)y * image->height_px / thumbnail->height_px),
                                 (uint32_t)((uint64_t)(y + 1) * image->height_px / thumbnail->height_px)};
+            columns[1] += columns[1] == columns[0];
+            rows[1] += rows[1] == rows[0];
             box_mean(image, columns, rows, rgba);
         }
     return true;
+}
+
+static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct thumbnail *thumbnail)
+{
+    uint32_t longer = image->width_px > image->height_px ? image->width_px : image->height_px;
+    uint32_t wanted = longer > side_px ? side_px : longer;
+    uint32_t width = (uint32_t)(((uint64_t)image->width_px * wanted + longer / 2) / longer);
+    uint32_t height = (uint32_t)(((uint64_t)image->height_px * wanted + longer / 2) / longer);
+    thumbnail->width_px = width == 0 ? 1 : width;
+    thumbnail->height_px = height == 0 ? 1 : height;
+    return thumbnail_shrink_to(image, thumbnail);
 }
 
 /* Grey profiles take one channel, which the three equal ones of a grey thumbnail are. */
@@ -158,6 +166,27 @@ static bool thumbnail_encode(const struct thumbnail *thumbnail, struct codec_byt
                    WebPEncode(&config, &webp);
     WebPPictureFree(&webp);
     return is_done;
+}
+
+unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width_px, uint32_t height_px)
+{
+    struct thumbnail thumbnail = {width_px, height_px, NULL};
+    size_t icc_bytes = 0;
+    if (!thumbnail_shrink_to(&picture->image, &thumbnail))
+        return NULL;
+    struct arena *arena = arena_new(0);
+    const unsigned char *icc = meta_icc(arena, picture, &icc_bytes);
+    if (icc != NULL)
+        thumbnail_to_srgb(&thumbnail, icc, icc_bytes);
+    arena_free(arena);
+    size_t count = (size_t)width_px * height_px;
+    for (size_t i = 0; i < count; i++)
+        for (size_t c = 0; c < 3; c++) {
+            const unsigned char *rgba = thumbnail.pixels + 4 * i;
+            unsigned sample = ((unsigned)rgba[c] * rgba[3] + 255U * (255U - rgba[3]) + 127U) / 255U;
+            thumbnail.pixels[3 * i + c] = (unsigned char)sample;
+        }
+    return thumbnail.pixels;
 }
 
 enum iw_error codec_thumbnail(struct context *context, const struct codec_picture *picture, uint32_t side_px,

@@ -65,6 +65,7 @@ static void corpus_run(fuzz_target *target, const char *name)
 
 CORPUS(body)
 CORPUS(config)
+CORPUS(exif)
 CORPUS(fastcgi)
 CORPUS(filekey)
 CORPUS(jpeg)
@@ -83,6 +84,7 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"bodies of every endpoint", test_body},
         {"configuration files", test_config},
+        {"EXIF and Photoshop blocks", test_exif},
         {"FastCGI parameters", test_fastcgi},
         {"file keys", test_filekey},
         {"JPEG", test_jpeg},

@@ -6,13 +6,15 @@
 #include <expat.h>
 
 #include "worker/codec_keep.h"
+#include "worker/xmp.h"
 #include "runner.h"
 
-#define RDF         "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\""
-#define PLUS        "http://ns.useplus.org/ldf/xmp/1.0/"
-#define VALUE       "http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED-AIMLTRAINING"
-#define OTHER       "http://ns.useplus.org/ldf/vocab/DMI-ALLOWED"
-#define OUR_ELEMENT "<plus:DataMining xmlns:plus=\"" PLUS "\">" VALUE "</plus:DataMining>"
+#define RDF          "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\""
+#define PLUS         "http://ns.useplus.org/ldf/xmp/1.0/"
+#define VALUE        "http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED-AIMLTRAINING"
+#define OTHER        "http://ns.useplus.org/ldf/vocab/DMI-ALLOWED"
+#define OUR_ELEMENT  "<plus:DataMining xmlns:plus=\"" PLUS "\">" VALUE "</plus:DataMining>"
+#define SAME_ELEMENT "<p:DataMining xmlns:p=\"" PLUS "\">" VALUE "</p:DataMining>"
 #define OUR_DESCRIPTION(about)                                                                               \
     "<rdf:Description " RDF " rdf:about=\"" about "\">" OUR_ELEMENT "</rdf:Description>"
 
@@ -47,12 +49,12 @@ static const struct {
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\"><p:DataMining>" OTHER
      "</p:DataMining><p:y>2</p:y>"
      "</rdf:Description></rdf:RDF>",
-     "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\">" OUR_ELEMENT
+     "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\">" SAME_ELEMENT
      "<p:y>2</p:y></rdf:Description></rdf:RDF>"},
     {"an element with a resource",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\"><p:DataMining rdf:resource=\"" OTHER "\"/>"
      "</rdf:Description></rdf:RDF>",
-     "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\">" OUR_ELEMENT "</rdf:Description></rdf:RDF>"},
+     "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\">" SAME_ELEMENT "</rdf:Description></rdf:RDF>"},
     {"the same name of an other vocabulary",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"u:p\" p:DataMining=\"1\"></rdf:Description></rdf:RDF>",
      "<rdf:RDF " RDF
@@ -61,9 +63,11 @@ static const struct {
     {"said already",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\" p:DataMining=\"" VALUE "\"/></rdf:RDF>",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\" p:DataMining=\"" VALUE "\"/></rdf:RDF>"},
-    {"not well-formed", "<rdf:RDF " RDF "><rdf:Description></rdf:RDF>", NULL},
+    {"not well-formed", "<rdf:RDF " RDF "><rdf:Description></rdf:RDF>",
+     "<rdf:RDF " RDF "><rdf:Description></rdf:Description>" OUR_DESCRIPTION("") "</rdf:RDF>"},
     {"no RDF", "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"/>", NULL},
-    {"a document type", "<!DOCTYPE x [<!ENTITY e \"f\">]><rdf:RDF " RDF "></rdf:RDF>", NULL},
+    {"a document type", "<!DOCTYPE x [<!ENTITY e \"f\">]><rdf:RDF " RDF ">&e;</rdf:RDF>",
+     "<rdf:RDF " RDF ">&amp;e;" OUR_DESCRIPTION("") "</rdf:RDF>"},
     {"its end inside another instruction",
      "<rdf:RDF " RDF "></rdf:RDF>\n<?note  \n<?xpacket end=\"w\"?>\n<?xpacket end=\"w\"?>",
      "<rdf:RDF " RDF
@@ -71,7 +75,8 @@ static const struct {
     {"its end before its beginning", "<?xpacket end=\"w\"?>  <rdf:RDF " RDF "></rdf:RDF>",
      "<?xpacket end=\"w\"?>  <rdf:RDF " RDF ">" OUR_DESCRIPTION("") "</rdf:RDF>"},
     {"nothing", "", NULL},
-    {"an unknown prefix", "<rdf:RDF " RDF "><p:x/></rdf:RDF>", NULL},
+    {"an unknown prefix", "<rdf:RDF " RDF "><p:x/></rdf:RDF>",
+     "<rdf:RDF " RDF "><p:x xmlns:p=\"unknown:p\"></p:x>" OUR_DESCRIPTION("") "</rdf:RDF>"},
 };
 
 static bool is_well_formed(const char *packet, size_t size)
@@ -82,13 +87,28 @@ static bool is_well_formed(const char *packet, size_t size)
     return status == XML_STATUS_OK;
 }
 
+/* What the codecs do with one packet. */
+static const char *packet_opt_out(const char *packet, size_t size, size_t *size_out)
+{
+    const struct xmp_request look = {.mining = NULL};
+    struct xmp_request request = {.is_added = true};
+    struct xmp_result result;
+    xmp_edit(arena, packet, size, &look, &result);
+    request.mining = xmp_mining_stronger(xmp_mining_least, result.is_readable ? result.mining : NULL);
+    xmp_edit(arena, packet, size, &request, &result);
+    if (!result.is_readable)
+        return xmp_fresh(arena, request.mining, size_out);
+    *size_out = result.size;
+    return result.packet;
+}
+
 /* In memory of its own size, so that a read past the end is seen. */
 static const char *opt_out(const char *text, size_t size, size_t *size_out)
 {
     char *exact = malloc(size + 1);
     memcpy(exact, text, size);
     exact = realloc(exact, size == 0 ? 1 : size);
-    const char *result = xmp_opt_out(arena, exact, size, size_out);
+    const char *result = packet_opt_out(exact, size, size_out);
     const char *kept = arena_text_n(arena, result, *size_out);
     free(exact);
     return kept;
@@ -97,7 +117,7 @@ static const char *opt_out(const char *text, size_t size, size_t *size_out)
 static void test_packets(void)
 {
     size_t fresh_size = 0;
-    const char *fresh = xmp_opt_out(arena, NULL, 0, &fresh_size);
+    const char *fresh = xmp_fresh(arena, xmp_mining_least, &fresh_size);
     CU_ASSERT(is_well_formed(fresh, fresh_size));
     for (size_t i = 0; i < sizeof packets / sizeof packets[0]; i++) {
         const char *expected = packets[i].expected == NULL ? fresh : packets[i].expected;
@@ -147,6 +167,168 @@ static void test_zeros_at_the_end(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(result, VALUE));
 }
 
+#define DESCRIPTION(attributes, inner)                                                                       \
+    "<rdf:RDF " RDF "><rdf:Description " attributes ">" inner "</rdf:Description></rdf:RDF>"
+#define GCAMERA   "xmlns:G=\"http://ns.google.com/photos/1.0/camera/\""
+#define CONTAINER "xmlns:C=\"http://ns.google.com/photos/1.0/container/\""
+#define HDRGM     "xmlns:h=\"http://ns.adobe.com/hdr-gain-map/1.0/\""
+#define DCTERMS   "xmlns:t=\"http://purl.org/dc/terms/\""
+#define GIMG      "xmlns:i=\"http://ns.adobe.com/xap/1.0/g/img/\""
+#define NOTE      "xmlns:n=\"http://ns.adobe.com/xmp/note/\""
+
+/* Entries that go with what they point at; nothing else of the packet moves. */
+static const struct {
+    const char *packet;
+    const char *expected;
+    unsigned left_out;
+} removals[] = {
+    {DESCRIPTION(GCAMERA " G:MotionPhoto=\"1\" G:BurstID='2'", ""), DESCRIPTION(GCAMERA " G:BurstID='2'", ""),
+     KEEP_LEFT_FILM},
+    {DESCRIPTION(GCAMERA, "<G:MicroVideoOffset>1</G:MicroVideoOffset><G:BurstID>2</G:BurstID>"),
+     DESCRIPTION(GCAMERA, "<G:BurstID>2</G:BurstID>"), KEEP_LEFT_FILM},
+    {DESCRIPTION(HDRGM " h:Version = \"1.0\"",
+                 "<h:GainMapMax><rdf:Seq><rdf:li>1</rdf:li></rdf:Seq></h:GainMapMax>"),
+     DESCRIPTION(HDRGM, ""), KEEP_LEFT_GAIN_MAP},
+    {DESCRIPTION(CONTAINER,
+                 "<C:Directory><rdf:Seq><rdf:li C:Semantic=\"MotionPhoto\"/></rdf:Seq></C:Directory>"),
+     DESCRIPTION(CONTAINER, ""), KEEP_LEFT_FURTHER | KEEP_LEFT_FILM},
+    {DESCRIPTION("xmlns:x=\"http://ns.adobe.com/xap/1.0/t/pg/\" " GIMG,
+                 "<x:Pages><rdf:Seq><rdf:li "
+                 "i:image=\"/9j/\"/></rdf:Seq></x:Pages><x:N>1</x:N>"),
+     DESCRIPTION("xmlns:x=\"http://ns.adobe.com/xap/1.0/t/pg/\" " GIMG, "<x:N>1</x:N>"), KEEP_LEFT_PREVIEW},
+    {DESCRIPTION(DCTERMS " t:provenance=\"self#jumbf=c2pa\"", ""), DESCRIPTION(DCTERMS, ""), 0},
+    {DESCRIPTION(DCTERMS, "<t:provenance rdf:resource=\"https://a.example/m\"/>"), DESCRIPTION(DCTERMS, ""),
+     0},
+    {DESCRIPTION(DCTERMS " t:provenance=\"bought in 1911\"", ""),
+     DESCRIPTION(DCTERMS " t:provenance=\"bought in 1911\"", ""), 0},
+    {DESCRIPTION(NOTE " n:HasExtendedXMP=\"0123456789abcdef0123456789abcdef\"", ""),
+     DESCRIPTION(NOTE " n:HasExtendedXMP=\"FEDCBA98765432100123456789ABCDEF\"", ""), 0},
+};
+
+static void test_removals(void)
+{
+    static const struct xmp_request request = {.extension_old = "0123456789ABCDEF0123456789ABCDEF",
+                                               .extension_new = "FEDCBA98765432100123456789ABCDEF"};
+    for (size_t i = 0; i < sizeof removals / sizeof removals[0]; i++) {
+        struct xmp_result result;
+        xmp_edit(arena, removals[i].packet, strlen(removals[i].packet), &request, &result);
+        CU_ASSERT(result.is_readable);
+        CU_ASSERT_EQUAL(result.left_out, removals[i].left_out);
+        CU_ASSERT_EQUAL(result.is_changed, strcmp(removals[i].packet, removals[i].expected) != 0);
+        bool is_same = result.size == strlen(removals[i].expected) &&
+                       memcmp(result.packet, removals[i].expected, result.size) == 0;
+        CU_ASSERT(is_same);
+        if (!is_same)
+            printf("removal %zu:\n%.*s\n", i, (int)result.size, result.packet);
+    }
+}
+
+/* What a client wrote, and what it becomes. */
+static void test_minings(void)
+{
+    static const struct {
+        const char *text;
+        const char *expected;
+        bool is_exact;
+    } minings[] = {
+        {"http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED", "DMI-PROHIBITED", true},
+        {"https://ns.useplus.org/ldf/vocab/dmi-prohibited", "DMI-PROHIBITED", false},
+        {"DMI-PROHIBITED-SEECONSTRAINT", "DMI-PROHIBITED-SEECONSTRAINT", false},
+        {OTHER, "DMI-PROHIBITED-AIMLTRAINING", false},
+        {"", "DMI-PROHIBITED-AIMLTRAINING", false},
+        {"yes, please", "DMI-PROHIBITED-AIMLTRAINING", false},
+        {"plus:DMI-PROHIBITED-WHATCOMES", "DMI-PROHIBITED", false},
+        {OTHER " DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING", "DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING",
+         false},
+    };
+    for (size_t i = 0; i < sizeof minings / sizeof minings[0]; i++) {
+        bool is_exact = false;
+        const char *uri = xmp_mining_uri(xmp_mining_read(minings[i].text, &is_exact));
+        CU_ASSERT_STRING_EQUAL(strrchr(uri, '/') + 1, minings[i].expected);
+        CU_ASSERT_EQUAL(is_exact, minings[i].is_exact);
+    }
+}
+
+/* Broken packets and a part that their repair must hold; is_lossy as it says. */
+static const struct {
+    const char *packet;
+    const char *part;
+    bool is_lossy;
+} repairs[] = {
+    {"<rdf:RDF " RDF ">R&D &amp; &#65; &#0; &nbsp;</rdf:RDF>", "R&amp;D &amp; &#65; &amp;#0; &amp;nbsp;",
+     false},
+    {"<rdf:RDF " RDF ">1 < 2 <3 < /x</rdf:RDF>", "1 &lt; 2 &lt;3 &lt; /x", false},
+    {"<rdf:RDF " RDF ">M\xFCller \x93x\x94 \xC3\xBC\xC3</rdf:RDF>",
+     "M\xC3\xBCller \xE2\x80\x9Cx\xE2\x80\x9D \xC3\xBC\xC3\x83", false},
+    {"<rdf:RDF " RDF "><a><b></a></c></rdf:RDF>", "<a><b></b></a></rdf:RDF>", false},
+    {"<rdf:RDF " RDF "><rdf:Description><p:a>1<p:b>2</rdf:Description></rdf:RDF>", ">1</p:a>", false},
+    {"<rdf:RDF " RDF
+     "><rdf:Description><p:a><rdf:Bag><rdf:li>1<rdf:li>2<p:b>3</p:b></rdf:Description></rdf:RDF>",
+     "<rdf:li>1</rdf:li><rdf:li>2</rdf:li></rdf:Bag></p:a>", false},
+    {"<rdf:RDF " RDF " a=1 b='2 a=\"3\" c>x</rdf:RDF>", " a=\"1\" b=\"2 a=&quot;3&quot; c\">x", false},
+    {"<rdf:RDF " RDF " xmlns:xml=\"u\" xmlns:q=\"\" q:a=\"1\" b=\"1\" b=\"2\"/>", " q:a=\"1\" b=\"1\">",
+     true},
+    {"<x><rdf:Description " RDF " a=\"1\"/></x>", "<rdf:Description xmlns:rdf", false},
+    {"<rdf:RDF " RDF "><![CDATA[a & b <c>]]><!-- gone -- too --></rdf:RDF>", ">a &amp; b &lt;c&gt;<", false},
+    {"<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY e \"f\">]><rdf:RDF " RDF "/>", "</rdf:RDF>", true},
+    {"<rdf:RDF " RDF "><a>kept</a><b c=", "<a>kept</a>", true},
+    {"<rdf:RDF " RDF "/><rdf:RDF " RDF "/>", "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF", false},
+};
+
+static void test_repairs(void)
+{
+    for (size_t i = 0; i < sizeof repairs / sizeof repairs[0]; i++) {
+        size_t size = 0;
+        bool is_lossy = false;
+        const char *repaired =
+            xmp_repair(arena, repairs[i].packet, strlen(repairs[i].packet), &size, &is_lossy);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(repaired);
+        CU_ASSERT(is_well_formed(repaired, size));
+        CU_ASSERT_EQUAL(is_lossy, repairs[i].is_lossy);
+        CU_ASSERT_PTR_NOT_NULL(strstr(repaired, repairs[i].part));
+        if (strstr(repaired, repairs[i].part) == NULL || is_lossy != repairs[i].is_lossy)
+            printf("repair %zu, %s:\n%s\n", i, is_lossy ? "lossy" : "whole", repaired);
+    }
+}
+
+/* Depth, attributes and prefixes without end are no packet; each is refused, none takes long. */
+static void test_repairs_are_bounded(void)
+{
+    static const char *const pieces[] = {"<a:b>", "<a:b ", " x=1", "<a xmlns:b=\"c\">", "&",
+                                         "</a>",  "<?",    "<!--", "<![CDATA["};
+    enum { packet_bytes = 300000 };
+    char *packet = malloc(packet_bytes + 1);
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        size_t size = (size_t)sprintf(packet, "<rdf:RDF " RDF "><");
+        while (size + strlen(pieces[i]) < packet_bytes)
+            size += (size_t)sprintf(packet + size, "%s", pieces[i]);
+        bool is_lossy = false;
+        size_t size_out = 0;
+        struct arena *own = arena_new(0);
+        const char *repaired = xmp_repair(own, packet, size, &size_out, &is_lossy);
+        CU_ASSERT(repaired == NULL || is_well_formed(repaired, size_out));
+        arena_free(own);
+    }
+    free(packet);
+}
+
+static void test_other_encodings(void)
+{
+    static const char packet[] = "<rdf:RDF " RDF "><rdf:Description rdf:about=\"kept\"/></rdf:RDF>";
+    static char wide[4 * sizeof packet];
+    for (size_t unit = 2; unit <= 4; unit += 2)
+        for (size_t at = 0; at < unit; at += unit - 1) {
+            size_t size = 0;
+            memset(wide, 0, sizeof wide);
+            for (size_t i = 0; i < sizeof packet - 1; i++)
+                wide[unit * i + at] = packet[i];
+            const char *result = opt_out(wide, unit * (sizeof packet - 1), &size);
+            CU_ASSERT(is_well_formed(result, size));
+            CU_ASSERT_PTR_NOT_NULL(strstr(result, "rdf:about=\"kept\""));
+            CU_ASSERT_PTR_NOT_NULL(strstr(result, VALUE));
+        }
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -154,6 +336,11 @@ int main(void)
         {"twice changes nothing", test_twice_changes_nothing},
         {"padding is used up", test_padding_is_used_up},
         {"zeros at the end", test_zeros_at_the_end},
+        {"entries go with what they point at", test_removals},
+        {"values become no weaker", test_minings},
+        {"broken packets are repaired", test_repairs},
+        {"repairs are bounded", test_repairs_are_bounded},
+        {"other encodings", test_other_encodings},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);
