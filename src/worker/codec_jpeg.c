@@ -17,6 +17,7 @@
 
 enum {
     marker_app0 = 0xE0,
+    marker_app2 = 0xE2,
     marker_app15 = 0xEF,
     marker_comment = 0xFE,
     strip_rows = 16,
