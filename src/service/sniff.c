@@ -143,5 +143,6 @@ const char *sniff_advice(const void *first_bytes, size_t n)
     for (size_t i = 0; is_markup(data, n) && i < sizeof texts / sizeof texts[0]; i++)
         if (holds_word(data, n, texts[i].word))
             return texts[i].advice;
-    return "The file is not a JPEG, PNG or WebP image, by its first bytes.";
+    return "The file is not a JPEG, PNG or WebP image, by its first bytes. Convert it to one and upload "
+           "that.";
 }

@@ -9,6 +9,7 @@ import pytest
 import pictures
 import wire
 from client import ORDERS
+from places import Places
 from test_4_uploads import MAX_BYTES, Signer
 
 JSON = {"Content-Type": "application/json"}
@@ -257,7 +258,7 @@ def test_a_bad_field_is_told_what_it_is_and_what_it_must_be(client, fields, fiel
 
 @pytest.mark.parametrize("body, words", [
     (b"", "it has 0 bytes"), (FORM, "multipart/form-data"), (b"/9j/4AAQSkZJRgABAQ", "Base64"), (b"iVBORw0KGgoAAAANSUhEUg", "Base64"),
-    (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read as text"),
+    (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read it as text"),
     (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "text mode"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
     (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", "not a JPEG, PNG or WebP image")], ids=range(12))
 def test_an_upload_that_is_no_picture_is_told_what_it_is(nobody, pair, body, words):
@@ -293,6 +294,18 @@ def test_what_lacks_nothing_but_its_end_is_left_to_the_decoder(nobody, pair):
         assert nobody.upload(pair[0], data).status in (200, 201), len(data)
 
 
+def test_a_source_that_is_surely_cut_is_told_in_the_order_by_the_same_words(client):
+    places, png = Places(), pictures.png(300, 200)
+    places.gives["/cut.png"] = png[:len(png) // 2]
+    try:
+        answer = client.create([{"fileName": "a.png", "imageUrl": places.url("/cut.png")}], kind="anti-ai/with-urls")
+        order = client.wait(answer.data["orderId"])
+    finally:
+        places.close()
+    assert order["status"] == "failed"
+    assert order["errors"].startswith(f"a.png: IMAGE_CORRUPT: The file is cut off after {len(png) // 2} bytes"), order
+
+
 # ---- Names and ids
 
 def test_twins_of_one_name_are_told_apart(client, jpeg):
@@ -308,7 +321,7 @@ def test_twins_of_one_name_are_told_apart(client, jpeg):
         assert client.upload(file["uploadUrl"], data).status == 201
     client.confirm(created["orderId"])
     errors = client.wait(created["orderId"])["errors"]
-    lines = errors.split("\n") if isinstance(errors, str) else errors
+    lines = errors.split("\n")
     assert lines[0].startswith(f"a.jpg (position 2, fileId {ids[1]}): IMAGE_CORRUPT: ") and lines[1].startswith("b.jpg: IMAGE_CORRUPT: ")
 
 
