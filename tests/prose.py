@@ -139,7 +139,7 @@ KINDS = {".md": "documents", ".8": "documents", ".5": "documents", ".1": "docume
 
 
 def plain(text):
-    return CODE.sub(lambda found: found[1] or "code", text)
+    return CODE.sub(lambda found: found[1] or "Code", text)
 
 
 def sentences(text):
