@@ -51,8 +51,8 @@ PENDING = pathlib.Path(__file__).with_name("prose_pending.txt")
 
 CODE = re.compile(r"`[^`]*`|https?://\S+|\[([^]]*)\]\([^)]*\)")
 WORD = re.compile(r"\S*[A-Za-z0-9]\S*")
-# The end of a sentence: a mark, then a space and a capital, a quote or a bracket; or the end of the text.
-END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(]?[A-Z0-9`])")
+# The end of a sentence: a mark, then a space and a capital, a quote or a bracket; or a colon.
+END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(]?[A-Z0-9`])|(?<=:)\s+")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|etc|vs|et al|Dr|No|Fig|pp?)\.$")
 
 
