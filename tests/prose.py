@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Check that comments and documents are plain technical English (CONTRIBUTING.md, "Words").
+
+    prose.py [FILE...]     print each finding as "file:line: text", exit 1 when there is one
+    prose.py --count       print words, sentences over the limit and "what" per 1,000 words, by kind of file
+
+Without FILE, check every file that git tracks except those of PENDING, which are not rewritten yet.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+WORDS_MAX = 25          # in a sentence; NASA's and the UK government's style guides name 25 as well
+WHAT_PER_1000_MAX = 3   # pgbouncer has 0.5, kcgi 0.8
+
+# A phrase that hides the term of the field, and the term.
+BANNED = {
+    r"(is|are|was|were|be|been) told": "reported, notified, returned",
+    r"tells? (of|whether|why|that)": "reports, returns",
+    r"mend(s|ed|ing)?": "repair, fix",
+    r"anew": "again, new",
+    r"who(so)?ever": "the caller, the client, the operator",
+    r"nobody('s)?": "no client, no caller, no process",
+    r"somebody('s)?": "a client, another process",
+    r"of (its|their|his|our|his) own": "own, separate, private",
+    r"(is|are|was|were) (let )?pass(ed)? by": "skipped",
+    r"gives? (it |them )?back": "return, release",
+    r"beside (it|them|that|each other)": "next to, in addition to, in parallel",
+    r"at once that": "immediately",
+    r"take care of": "handle",
+    r"as it is told": "as configured",
+    r"comes? to nothing": "fails, has no effect",
+    r"for (it|he|she|they|there) (is|are|was|were|has|have)": "because",
+    r"(a|the) bell|rings?": "wake-up, notify",
+    r"hears? of": "receive, learn",
+    r"bur(y|ied|ies)": "reap",
+    r"grown-up|grandparent": "",
+    r"the (like|likes) of": "such as",
+    r"upkeep": "retention",
+    r"does not (know|care) (of|about)": "is independent of",
+    r"(is|are) no matter": "is ignored",
+    r"let alone": "unchanged, untouched",
+}
+BANNED_PATTERN = {re.compile(r"\b(?:" + phrase + r")\b", re.IGNORECASE): term for phrase, term in BANNED.items()}
+
+# Files whose text is still in the old idiom, by prefix.  Shrinks only.
+PENDING = pathlib.Path(__file__).with_name("prose_pending.txt")
+
+CODE = re.compile(r"`[^`]*`|https?://\S+|\[([^]]*)\]\([^)]*\)")
+WORD = re.compile(r"\S*[A-Za-z0-9]\S*")
+# The end of a sentence: a mark, then a space and a capital, a quote or a bracket; or a colon.
+END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(]?[A-Z0-9`])|(?<=:)\s+")
+ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|etc|vs|et al|Dr|No|Fig|pp?)\.$")
+
+
+class Block:
+    """A run of prose and the line where it begins."""
+
+    def __init__(self, line, text):
+        self.line, self.text = line, text
+
+
+def comment_text(text):
+    return re.sub(r"^\s*\*+ ?", "", text)
+
+
+def blocks_c(text):
+    for found in re.finditer(r"/\*(.*?)\*/", text, re.DOTALL):
+        first = text.count("\n", 0, found.start()) + 1
+        yield from paragraphs([comment_text(line) for line in found[1].split("\n")], first)
+
+
+def blocks_hash(text, mark="#"):
+    lines, first = [], 0
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.match(r"\s*" + mark + r"+ ?(?!!)(.*)$", line)
+        if found:
+            if not lines:
+                first = number
+            lines.append(found[1])
+        elif lines:
+            yield from paragraphs(lines, first)
+            lines = []
+    if lines:
+        yield from paragraphs(lines, first)
+
+
+def blocks_python(text):
+    yield from blocks_hash(text)
+    for found in re.finditer(r'"""(.*?)"""', text, re.DOTALL):
+        yield from paragraphs(found[1].split("\n"), text.count("\n", 0, found.start()) + 1)
+
+
+def blocks_markdown(text):
+    lines, is_code = [], False
+    for line in text.split("\n"):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+            line = ""
+        elif is_code or line.startswith("    "):
+            line = ""
+        elif line.lstrip().startswith("|"):
+            yield from (Block(len(lines) + 1, cell) for cell in line.strip().strip("|").split("|"))
+            line = ""
+        lines.append(line)
+    yield from paragraphs(lines, 1)
+
+
+def blocks_man(text):
+    yield from paragraphs([re.sub(r"\\f[A-Z]|\\-|\\&", "", line) if not line.startswith((".", "'")) else ""
+                           for line in text.split("\n")], 1)
+
+
+def paragraphs(lines, first):
+    """Split at empty lines, at items of a list and at headings."""
+    held, start = [], first
+    for number, line in enumerate(lines, first):
+        is_item = re.match(r"\s*([-*+•]|\d+\.|#+)\s", line)
+        if (not line.strip() or is_item) and held:
+            yield Block(start, " ".join(held))
+            held = []
+        if line.strip():
+            if not held:
+                start = number
+            held.append(re.sub(r"^\s*([-*+•]|\d+\.|#+)\s+", "", line.strip()) if is_item else line.strip())
+    if held:
+        yield Block(start, " ".join(held))
+
+
+READERS = {
+    ".c": blocks_c, ".h": blocks_c, ".md": blocks_markdown, ".py": blocks_python, ".sh": blocks_hash,
+    ".am": blocks_hash, ".m4": lambda text: blocks_hash(text, "dnl"), ".sql": lambda text: blocks_hash(text, "--"),
+    ".conf": blocks_hash, ".8": blocks_man, ".5": blocks_man, ".1": blocks_man,
+}
+KINDS = {".md": "documents", ".8": "documents", ".5": "documents", ".1": "documents"}
+
+
+def plain(text):
+    return CODE.sub(lambda found: found[1] or "Code", text)
+
+
+def sentences(text):
+    held = ""
+    for piece in END.split(plain(text)):
+        held = f"{held} {piece}".strip()
+        if not ABBREVIATION.search(held):
+            yield held
+            held = ""
+    if held:
+        yield held
+
+
+def tracked():
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
+    return [name for name in names if pathlib.Path(name).suffix in READERS and (ROOT / name).is_file()]
+
+
+def pending():
+    return tuple(line for line in PENDING.read_text(encoding="utf-8").split("\n") if line and not line.startswith("#"))
+
+
+def blocks_of(name):
+    text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+    return READERS[pathlib.Path(name).suffix](text)
+
+
+def findings(name):
+    for block in blocks_of(name):
+        for pattern, term in BANNED_PATTERN.items():
+            for found in pattern.finditer(plain(block.text)):
+                yield f'{name}:{block.line}: "{found[0]}"; say: {term}'
+        for sentence in sentences(block.text):
+            count = len(WORD.findall(sentence))
+            if count > WORDS_MAX:
+                yield f"{name}:{block.line}: {count} words in a sentence: {sentence[:70]}..."
+
+
+def count(names):
+    totals = {}
+    for name in names:
+        kind = KINDS.get(pathlib.Path(name).suffix, "comments")
+        total = totals.setdefault(kind, [0, 0, 0])
+        for block in blocks_of(name):
+            words = [word.lower().strip(".,:;!?()\"'") for word in WORD.findall(plain(block.text))]
+            total[0] += len(words)
+            total[1] += words.count("what")
+            total[2] += sum(len(WORD.findall(sentence)) > WORDS_MAX for sentence in sentences(block.text))
+    return totals
+
+
+def main(words):
+    if words == ["--count"]:
+        for kind, (total, what, long) in sorted(count(tracked()).items()):
+            print(f'{kind}: {total} words, "what" {1000 * what / total:.1f} in 1,000, {long} sentences over {WORDS_MAX} words')
+        return 0
+    names = words or [name for name in tracked() if not name.startswith(pending())]
+    found = [finding for name in names for finding in findings(name)]
+    for kind, (total, what, _) in sorted(count(names).items()):
+        if total > 1000 and 1000 * what / total > WHAT_PER_1000_MAX:
+            found.append(f'{kind}: "what" stands {1000 * what / total:.1f} times in 1,000 words; {WHAT_PER_1000_MAX} are allowed')
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
