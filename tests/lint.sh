@@ -26,6 +26,7 @@ rules=(
     "no_machine_paths#no file names a path of the machine it was written on"
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
+    "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the rest)"
     "tools_shipped#every program of tools/ is in the release tarball"
 )
 
@@ -161,6 +162,11 @@ rule_one_version() {
     head -n 1 debian/changelog | grep -qF "imgward ($version)" || echo "debian/changelog: its first entry is not of $version"
     production | xargs grep -nF "$version" /dev/null
     grep -nF "$version" doc/*.[58] packaging/*/*.service Makefile.am dev 2>/dev/null
+}
+
+rule_plain_words() {
+    [ -d .git ] || [ -f .git ] || { echo "skip: no git checkout, so no list of files"; return; }
+    "$IMGWARD_PYTHON" tests/prose.py
 }
 
 rule_tools_shipped() {
