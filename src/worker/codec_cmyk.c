@@ -16,7 +16,7 @@
 
 #include "worker/codec_keep.h"
 
-/* 17 nodes an ink: what lcms2 takes for tables of four channels (cmspcs.c,
+/* 17 nodes an ink, as lcms2 takes for tables of four channels (cmspcs.c,
  * _cmsReasonableGridpointsByColorspace). */
 enum { inks = 4, colors = 3, nodes = 17, node_count = nodes * nodes * nodes * nodes, full = 255 };
 
@@ -39,7 +39,8 @@ struct cmyk_grid {
  */
 static const float ink_gain_max = 4;
 
-/* The second step mends what the first leaves: the damping, the bend of the grid, inks at their ends. */
+/* The second step corrects the error of the first, from damping, curvature and inks at an end of their range.
+ */
 enum { carry_steps = 2 };
 
 /* ---- the grid ---- */

@@ -228,7 +228,7 @@ static bool is_optimised(uint64_t coefficients)
     return coefficients <= coefficients_optimised_bytes;
 }
 
-/* What an interleaved unit holds at most (ITU-T T.81, B.2.3). */
+/* The most blocks of an interleaved MCU (ITU-T T.81, B.2.3). */
 enum { unit_blocks_max = 10 };
 
 static int divisor(int a, int b)
@@ -246,7 +246,7 @@ struct sampling {
     int v[keep_components_max];
 };
 
-/* True for factors that are too large for a scan of all components: each gets a scan of its own. */
+/* True for factors that are too large for an interleaved scan: each component then gets a separate scan. */
 static bool is_split(const int *h, const int *v, int count)
 {
     int blocks = 0;
@@ -433,7 +433,7 @@ static void jpeg_start(struct jpeg_job *job)
         jpeg_start_decompress(in);
 }
 
-/* Adobe's programs write what an ink leaves out, and a marker that says whose file it is. */
+/* Adobe's programs write inverted ink values, and their APP14 marker. */
 static void inks_invert(unsigned char *inks, uint32_t width_px)
 {
     for (size_t i = 0; i < (size_t)width_px * 4; i++)
@@ -619,7 +619,7 @@ static void components_set(struct jpeg_compress_struct *out, const struct keep_j
     }
 }
 
-/* Puts each component of a scan into a scan of its own; what a scan says of its coefficients stays. */
+/* Splits each scan into one scan for each component, with the same spectral selection and bit positions. */
 static void scans_split(struct jpeg_job *job, const jpeg_scan_info *scans, int count)
 {
     struct jpeg_compress_struct *out = &job->out;

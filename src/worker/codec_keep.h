@@ -43,7 +43,7 @@ struct keep_jpeg {
     uint64_t coefficient_bytes;
     bool is_progressive;
     bool is_arithmetic;
-    bool is_inverted;       /* CMYK: samples count what an ink leaves out, as Adobe writes them */
+    bool is_inverted;       /* CMYK: samples are 255 - ink, as Adobe writes them */
     unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
     struct cmyk_grid *grid; /* CMYK: its rendition */
 };
@@ -98,7 +98,7 @@ extern const struct codec_driver codec_webp_driver;
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,
                           const struct codec_header *header) IW_MUST_USE;
 
-/* The part of it that needs no size: what becomes of animations and of pictures without pixels. */
+/* The part of it that needs no size: refuses animations and pictures without pixels. */
 enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
                                     const struct codec_header *header) IW_MUST_USE;
 

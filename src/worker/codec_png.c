@@ -89,7 +89,7 @@ struct png_job {
     const unsigned char *data;
     size_t size;
     const struct png_layout *layout;
-    struct png_feed *feed; /* what libpng reads */
+    struct png_feed *feed; /* the input of libpng */
     const struct image *image;
     const struct codec_keep *keep;
     struct codec_bytes *bytes;
@@ -122,7 +122,7 @@ static bool is_tag(uint32_t tag)
     return true;
 }
 
-/* Takes the next chunk.  False at the end of the file and at what is no chunk. */
+/* Takes the next chunk.  False at the end of the file and where no chunk begins. */
 static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
 {
     if (size - *offset < chunk_head_bytes)
@@ -228,7 +228,7 @@ static void layout_animation(const struct png_chunk *chunk, struct png_layout *l
     layout->frame_count = big_endian(chunk->data);
 }
 
-/* Takes note of a chunk.  A critical one that is not known changes what the pixels mean. */
+/* Records a chunk.  An unknown critical chunk changes the meaning of the pixels. */
 static enum iw_error layout_chunk(struct context *context, const struct png_chunk *chunk,
                                   struct png_layout *layout)
 {
@@ -305,7 +305,7 @@ static enum iw_error chunks_keep(struct context *context, const unsigned char *d
     return error;
 }
 
-/* ---- what libpng reads ---- */
+/* ---- the input of libpng ---- */
 
 /* A PNG made of the pieces that count.  One piece after another is handed out. */
 struct png_feed {
@@ -392,7 +392,7 @@ static uint64_t raw_bytes(const struct png_layout *layout)
     static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t row =
         ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
-    /* Adam7 has seven passes with row ends of their own. */
+    /* Adam7 has seven passes, and each pads its rows to whole bytes. */
     return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
                                  : row * layout->height_px;
 }
@@ -610,7 +610,7 @@ static unsigned index_bits(unsigned count)
     return count <= 2 ? 1 : count <= 4 ? 2 : count <= 16 ? 4 : 8;
 }
 
-/* What one step of a grey sample of so many bits is in 8 bits. */
+/* The 8-bit difference of two neighbouring levels of a grey sample of so many bits. */
 static unsigned grey_step(unsigned depth_bits)
 {
     return 255U / ((1U << depth_bits) - 1);

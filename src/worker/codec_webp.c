@@ -1,7 +1,7 @@
 /*
  * WebP through libwebp, which sees the picture's own chunks alone; the pieces of
- * the container are taken and put back here.  What the container says of the
- * picture (size of the file, flags, canvas) is not believed against the picture.
+ * the container are taken and put back here.  The picture's own
+ * header counts, not the container (size of the file, flags, canvas).
  */
 #include <webp/decode.h>
 #include <webp/encode.h>
@@ -34,7 +34,7 @@ struct webp_chunk {
     bool is_cut; /* the file ends before the chunk does */
 };
 
-/* What the walk over the chunks finds: where the picture is, and where the file ends. */
+/* The result of the walk over the chunks: the place of the picture, and the end of the file. */
 struct webp_layout {
     const unsigned char *picture; /* its first chunk's head; libwebp reads from here */
     size_t picture_bytes;
@@ -226,7 +226,7 @@ static size_t padding(const unsigned char *next, size_t left, uint32_t size)
     return left >= 4 && is_known_tag(tag_at(next)) ? 0 : 1;
 }
 
-/* Takes the next chunk.  False at the end of the bytes and at what is no chunk. */
+/* Takes the next chunk.  False at the end of the bytes and where no chunk begins. */
 static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
 {
     if (*offset > end || end - *offset < chunk_head_bytes)
@@ -258,7 +258,8 @@ static void layout_picture(struct webp_layout *layout, const struct webp_chunk *
     layout->is_cut = chunk->is_cut;
 }
 
-/* Looks for the picture among the chunks of a file or of a frame; the offset of the end of what was seen. */
+/* Looks for the picture among the chunks of a file or of a frame; returns the offset behind the last chunk
+ * read. */
 static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
 {
     struct webp_chunk chunk, alpha = {0, 0, NULL, false};
@@ -330,7 +331,7 @@ static void layout_frames(const unsigned char *data, size_t size, struct webp_la
     layout->is_animated |= layout->frame_count > 1 || (has_flag && layout->frame_count == 0);
 }
 
-/* What a file says of its own size holds when the picture lies within it. */
+/* The RIFF size counts when the picture lies within it. */
 static void layout_bound(const unsigned char *data, size_t size, struct webp_layout *layout)
 {
     uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;

@@ -1,6 +1,6 @@
 """
 Pictures as real people send them, through the service: odd form and damage beside the pixels are taken, other
-formats are refused by name, and what a client should know of a result stands in its note.
+formats are refused by name, and facts about a complete result stand in its note.
 """
 import struct
 import zlib

@@ -104,7 +104,7 @@ static void png_seal(struct codec_bytes *file, size_t at)
         file->data[at + size - 4 + (size_t)i] = (unsigned char)(sum >> (24 - 8 * i));
 }
 
-/* ---- what comes of them ---- */
+/* ---- checks ---- */
 
 static enum iw_error decode(const struct codec_bytes *file, const struct codec_limits *limits,
                             struct codec_picture *picture)
@@ -118,7 +118,7 @@ static enum iw_error decode(const struct codec_bytes *file, const struct codec_l
     return error;
 }
 
-/* The file decodes to the same pixels as the good one, and what is encoded decodes again. */
+/* The file decodes to the same pixels as the good one, and the encoded result decodes again. */
 static void check_same(const struct made_spec *spec, const struct codec_bytes *file)
 {
     struct codec_bytes good = make_picture(spec), again;
@@ -287,7 +287,7 @@ static void test_jpeg_kinds(void)
 
 /* ---- CMYK ---- */
 
-/* Without ink paper is white, whichever way the samples count. */
+/* Without ink the paper is white, for plain and for inverted samples. */
 static void test_cmyk_ways(void)
 {
     for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
@@ -308,7 +308,7 @@ static void test_cmyk_ways(void)
     }
 }
 
-/* What the engine changes in the rendition is found again in that of the new inks. */
+/* The rendition of the new inks has the change that the engine made. */
 static void check_carry(const struct cmyk_grid *grid)
 {
     enum { count = 20000 };
@@ -350,7 +350,7 @@ static void test_cmyk_carries(void)
     CU_ASSERT(by_press[0] < 110); /* the press prints darker */
     free(plain);
     free(press);
-    /* A profile of other colours, and one that is broken, are as none. */
+    /* A profile of another colour space and a broken one count as no profile. */
     other = made_icc(&size);
     plain = cmyk_grid_new(other, size);
     cmyk_to_rgb(plain, half, 1, by_press);
@@ -396,7 +396,7 @@ static void test_png_damaged_text(void)
     codec_bytes_free(&file);
 }
 
-/* As libpng does: what does not fit the picture is passed over. */
+/* As in libpng, a tRNS chunk that does not fit the picture is ignored. */
 static void test_png_transparency_that_does_not_fit(void)
 {
     static const unsigned char alphas[256] = {0, 1, 2};
@@ -575,7 +575,7 @@ static void put_size(struct codec_bytes *file, size_t at, size_t size)
         file->data[at + (size_t)i] = (unsigned char)(size >> (8 * i));
 }
 
-/* What the container says of the picture is not believed against the picture. */
+/* The picture's own header counts where the container contradicts it. */
 static void test_webp_container(void)
 {
     static const struct made_spec *const specs[] = {&webp, &clear_webp, &exact_webp};
