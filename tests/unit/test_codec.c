@@ -71,6 +71,7 @@ enum { case_count = sizeof cases / sizeof cases[0] };
 static void fresh(void)
 {
     arena_reset(context.arena);
+    context.notes = NULL;
     context_clear(&context);
 }
 

@@ -66,6 +66,7 @@ static bool run_one(struct context *context, const struct codec_bytes *file, enu
 {
     struct codec_bytes damaged = mutation_make(file, format, seed);
     arena_reset(context->arena);
+    context->notes = NULL;
     context_clear(context);
     enum iw_error error = decode_and_encode(context, damaged.data, damaged.size);
     codec_bytes_free(&damaged);
