@@ -420,7 +420,7 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
     if (!reads)
-        return IW_WATERMARK_NOT_EMBEDDED;
+        return IW_WATERMARK_NOT_EMBEDDABLE;
     picture_mark(embedding);
     return IW_OK;
 }
@@ -448,11 +448,11 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
     return error;
 }
 
-/* What a reading works on: the suspect as planes. */
-static enum iw_error extract_prepare(struct reader *reader, const struct image *image, const uint8_t key[32],
-                                     struct plane *plane)
+/* What a reading works on: the suspect, or the first rows of one of height_px rows, as planes. */
+static enum iw_error extract_prepare(struct reader *reader, const struct image *image, uint32_t height_px,
+                                     const uint8_t key[32], struct plane *plane)
 {
-    int period_px = reader_period_px(image->width_px, image->height_px);
+    int period_px = reader_period_px(image->width_px, height_px);
     double step = period_px == LATTICE_PERIOD ? 1 : (double)period_px / LATTICE_PERIOD;
 
     if (!reader_init(reader, key, reader->workspace) || !plane_read(image, step, reader->workspace, plane))
@@ -484,7 +484,7 @@ static enum iw_error extract_run(struct reader *reader, const struct image *imag
 {
     struct workspace *workspace = reader->workspace;
     struct plane plane;
-    enum iw_error error = extract_prepare(reader, image, key, &plane);
+    enum iw_error error = extract_prepare(reader, image, image->height_px, key, &plane);
     size_t mark = workspace_mark(workspace);
 
     if (error != IW_OK)
@@ -515,6 +515,26 @@ static enum iw_error extract(const struct image *image, const struct image *orig
         *number = reader.number;
     report->correlation = reader.correlation;
     report->attempts = reader.attempts;
+    reader_fini(&reader);
+    workspace_fini(&workspace);
+    return error;
+}
+
+enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
+                               const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
+                               double correlation_least, struct watermark_report *report)
+{
+    struct workspace workspace;
+    struct reader reader = {.workspace = &workspace};
+    struct plane plane;
+    enum iw_error error;
+
+    workspace_init(&workspace);
+    error = extract_prepare(&reader, image, height_px, key, &plane);
+    if (error == IW_OK && !(reader_read_untouched(&reader, &plane, NULL) && reader.number == number &&
+                            reader.correlation >= correlation_least))
+        error = workspace.failed ? IW_NO_MEMORY : IW_WATERMARK_NOT_FOUND;
+    *report = (struct watermark_report){.correlation = reader.correlation, .attempts = reader.attempts};
     reader_fini(&reader);
     workspace_fini(&workspace);
     return error;

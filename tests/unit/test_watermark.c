@@ -617,7 +617,7 @@ static void what_cannot_be_marked_is_refused_unchanged(void)
 
     CU_ASSERT_EQUAL(watermark_embed(&small, test_key, 1, NULL, NULL), IW_IMAGE_TOO_SMALL);
     CU_ASSERT_EQUAL(memcmp(small.pixels, copy.pixels, small.stride_bytes * small.height_px), 0);
-    CU_ASSERT_EQUAL(watermark_embed(&clear, test_key, 1, NULL, NULL), IW_WATERMARK_NOT_EMBEDDED);
+    CU_ASSERT_EQUAL(watermark_embed(&clear, test_key, 1, NULL, NULL), IW_WATERMARK_NOT_EMBEDDABLE);
     for (size_t i = 0; i < clear.stride_bytes * clear.height_px; i++)
         CU_ASSERT_EQUAL_FATAL(((uint8_t *)clear.pixels)[i], 0);
     CU_ASSERT_EQUAL(watermark_extract(&clear, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
