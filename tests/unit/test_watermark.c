@@ -503,17 +503,24 @@ static void poses_are_found(void)
 
 static void stretched_pictures_are_read(void)
 {
-    static const double wide[4] = {0.9, 0, 0, 1}, tall[4] = {1, 0, 0, 1 / 1.12};
+    static const double bends[][4] = {
+        {0.9, 0, 0, 1},      /* wide */
+        {1, 0, 0, 1 / 1.12}, /* tall */
+        {1 / 1.4, 0, 0, 1},  /* far wider, */
+        {1, 0, 0, 0.75},     /* far taller */
+        {1, 0.1, 0, 1},      /* sheared along the rows, */
+        {1, 0, -0.1, 1},     /* and down the columns */
+    };
     const double shift[2] = {3, -2};
     struct image image = texture_make(480, 420, 3, 8, 5);
 
     embed_or_fail(&image, test_key, 99);
-    struct image first = image_warp(&image, wide, shift, 500, 400);
-    struct image second = image_warp(&image, tall, shift, 460, 450);
-    CU_ASSERT(reads(&first, test_key, 99));
-    CU_ASSERT(reads(&second, test_key, 99));
-    free(first.pixels);
-    free(second.pixels);
+    for (size_t i = 0; i < sizeof bends / sizeof bends[0]; i++) {
+        struct image bent = image_warp(&image, bends[i], shift, 470, 410);
+
+        CU_ASSERT(reads(&bent, test_key, 99));
+        free(bent.pixels);
+    }
     free(image.pixels);
 }
 
