@@ -50,12 +50,12 @@
     X(SOURCE_REFUSED, "The source URL was refused; check it and order again.")                               \
     X(SOURCE_TOO_LARGE, "The file at the source URL is too large; make it smaller and order again.")         \
     X(OUTPUT_TARGET_REFUSED, "The output target refused the result; check its URL and order again.")         \
+    X(WATERMARK_NOT_EMBEDDABLE, "The watermark cannot be read back; use a larger image or a PNG.")           \
     X(PROCESSING_TIMEOUT, "Processing took too long in every try; order again with a smaller image.")        \
     X(PROCESSING_CRASHED, "Processing failed in every try; order again or tell the operator the orderId.")   \
     X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time; make a new order.")                \
     X(ORDER_CANCELLED, "The operator cancelled the order; ask the operator why.")                            \
     X(WATERMARK_NOT_FOUND, "The image carries no readable watermark.")                                       \
-    X(WATERMARK_NOT_EMBEDDED, "The watermark could not be embedded so that it can be read back.")            \
     X(NO_MEMORY, "There is not enough memory.")                                                              \
     X(CONFIG_INVALID, "The configuration is not valid.")                                                     \
     X(WEIGHTS_INVALID, "The weights file is not valid.")                                                     \

@@ -40,13 +40,24 @@ struct watermark_report {
 /*
  * Marks the picture in place.  options and report may be NULL.
  *
- * IMAGE_TOO_SMALL under 256 px on the shorter side; WATERMARK_NOT_EMBEDDED when
+ * IMAGE_TOO_SMALL under 256 px on the shorter side; WATERMARK_NOT_EMBEDDABLE when
  * the mark cannot be read back from the result (a picture of one color, or one
  * that is transparent); NO_MEMORY.  After any error the picture is unchanged.
  */
 enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
                               const struct watermark_embed_options *options,
                               struct watermark_report *report) IW_MUST_USE;
+
+/*
+ * Whether watermark_extract reads this number from a picture that lies as it was
+ * marked, at its first step: without any search, so that it costs little.  image
+ * may be the first rows of a picture of height_px rows.  WATERMARK_NOT_FOUND when
+ * it does not read, and when the word correlates less than correlation_least
+ * (0: what reading asks for); NO_MEMORY.
+ */
+enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
+                               const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
+                               double correlation_least, struct watermark_report *report) IW_MUST_USE;
 
 /*
  * Reads the number, whatever was done to the picture.  WATERMARK_NOT_FOUND when

@@ -8,7 +8,7 @@
 
 #include "base/crypto.h"
 #include "ctl/ctl.h"
-#include "worker/codec.h"
+#include "worker/mark_picture.h"
 
 /* A little more than the service takes: an operator may look at what was refused. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};
@@ -74,17 +74,6 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
     return error;
 }
 
-static enum iw_error picture_write(struct ctl *ctl, const char *path, const struct codec_picture *picture)
-{
-    struct codec_bytes bytes;
-    enum iw_error error = codec_encode(ctl->context, picture, &bytes);
-    if (error != IW_OK)
-        return error;
-    error = ctl_file_write(ctl->context, path, bytes.data, bytes.size, 0666);
-    codec_bytes_free(&bytes);
-    return error;
-}
-
 /* context_fail, for an engine's bare error; IW_OK passes. */
 static enum iw_error engine_answer(struct ctl *ctl, enum iw_error error)
 {
@@ -93,19 +82,30 @@ static enum iw_error engine_answer(struct ctl *ctl, enum iw_error error)
 
 static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number)
 {
-    struct watermark_report report;
+    struct watermark_report report = {0};
     struct codec_picture picture;
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], &picture);
+    struct codec_bytes bytes;
+    struct mark_order order = {.limits = &limits, .key = key, .number = number};
+    unsigned char *data;
+    enum iw_error error = ctl_file_read(ctl->context, ctl->arguments[0], file_bytes_max, &data, &order.size);
     if (error != IW_OK)
         return error;
-    error = engine_answer(ctl, watermark_embed(&picture.image, key, number, NULL, &report));
-    if (error == IW_OK)
-        error = picture_write(ctl, ctl->arguments[1], &picture);
-    codec_picture_free(&picture);
-    if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
-        fprintf(stderr, "psnr %.2f dB\n", report.psnr_db);
+    order.data = data;
+    error = codec_decode(ctl->context, data, order.size, &limits, &picture);
+    if (error == IW_OK) {
+        error = mark_picture(ctl->context, &order, &picture, &bytes, &report);
+        codec_picture_free(&picture);
+    }
+    free(data);
+    if (error != IW_OK)
+        return error;
+    error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0666);
+    codec_bytes_free(&bytes);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
+    if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
+        fprintf(stderr, "psnr %.2f dB, read back with a correlation of %.1f\n", report.psnr_db,
+                report.correlation);
     return error;
 }
 

@@ -103,7 +103,7 @@ static enum iw_error overlay_make(struct overlay *overlay, const struct image *o
     double shrink;
     int i;
 
-    if (!plane_read(original, overlay->step, workspace, &overlay->original))
+    if (!plane_read(original, PLANE_LUMA, overlay->step, workspace, &overlay->original))
         return IW_NO_MEMORY;
     answer = registration_find(overlay->suspect, &overlay->original, workspace, map);
     if (answer != REGISTRATION_DONE)
@@ -112,7 +112,7 @@ static enum iw_error overlay_make(struct overlay *overlay, const struct image *o
     if (shrink > SHRINK_LEAST && overlay->original.width / shrink > 32 &&
         overlay->original.height / shrink > 32) {
         overlay->step *= shrink;
-        if (!plane_read(original, overlay->step, workspace, &overlay->original))
+        if (!plane_read(original, PLANE_LUMA, overlay->step, workspace, &overlay->original))
             return IW_NO_MEMORY;
         for (i = 0; i < 4; i++)
             map->matrix[i] /= shrink;

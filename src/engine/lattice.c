@@ -12,7 +12,7 @@
 #define PI 3.14159265358979323846
 
 /* One stream of the key for each thing that it draws. */
-enum purpose { PURPOSE_TONES = 1, PURPOSE_LUMA, PURPOSE_CHROMA, PURPOSE_NUMBER };
+enum purpose { PURPOSE_TONES = 1, PURPOSE_LUMA, PURPOSE_CHROMA, PURPOSE_NUMBER, PURPOSES };
 
 /* How the energy of a band lies over frequency, in cycles a chip. */
 struct band_shape {
@@ -22,9 +22,16 @@ struct band_shape {
     double high; /* nothing above */
 };
 
-static const struct band_shape luma_shape = {0.05, 0.085, 0.20, 0.30};
-static const struct band_shape chroma_shape = {0.02, 0.04, 0.10, 0.20};
-static const double tone_radius[2] = {6.0, 24.0}; /* lattice units */
+/* What the forms differ in. */
+static const struct form {
+    struct band_shape luma;
+    struct band_shape chroma;
+    double tone_radius[2];     /* lattice units */
+    int tone_distance_squared; /* from one tone to the next, at least */
+} forms[] = {
+    [LATTICE_OVERLAY] = {{0.05, 0.085, 0.20, 0.30}, {0.02, 0.04, 0.10, 0.20}, {6.0, 24.0}, 8},
+    [LATTICE_UNDERLAY] = {{0.022, 0.03, 0.10, 0.14}, {0.022, 0.03, 0.10, 0.14}, {3.5, 12.0}, 4},
+};
 
 static double shape_amplitude(const struct band_shape *shape, double frequency)
 {
@@ -44,14 +51,14 @@ static int radius_squared(int kx, int ky)
     return kx * kx + ky * ky;
 }
 
-static bool tone_fits(const struct lattice *lattice, unsigned count, int kx, int ky)
+static bool tone_fits(const struct lattice *lattice, unsigned count, int distance_squared, int kx, int ky)
 {
     unsigned i;
 
     if (kx < 2 || abs(ky) < 2)
         return false;
     for (i = 0; i < count; i++)
-        if (radius_squared(kx - lattice->tones[i].kx, ky - lattice->tones[i].ky) < 8)
+        if (radius_squared(kx - lattice->tones[i].kx, ky - lattice->tones[i].ky) < distance_squared)
             return false;
     return true;
 }
@@ -65,24 +72,26 @@ static double uniform(struct keystream *stream)
  * Tones lie evenly over the logarithm of the frequency, anywhere in angle.  Where
  * a tone's ring is full, it looks ever further away, so that every key ends.
  */
-static void tones_draw(struct lattice *lattice, const uint8_t key[32])
+static void tones_draw(struct lattice *lattice, const struct form *form, const uint8_t key[32],
+                       uint32_t purpose)
 {
     struct keystream stream;
     unsigned tries = 0;
     unsigned i = 0;
 
-    keystream_init(&stream, key, PURPOSE_TONES);
+    keystream_init(&stream, key, purpose);
     while (i < LATTICE_TONES) {
         double spread = 1 + tries / 16.0;
         double way = (i + 0.5 + spread * (uniform(&stream) - 0.5)) / LATTICE_TONES;
-        double radius = tone_radius[0] * pow(tone_radius[1] / tone_radius[0], fmin(fmax(way, 0), 1));
+        double radius =
+            form->tone_radius[0] * pow(form->tone_radius[1] / form->tone_radius[0], fmin(fmax(way, 0), 1));
         double angle = PI * (uniform(&stream) - 0.5);
         double phase = 2 * PI * uniform(&stream);
         int kx = (int)lround(radius * cos(angle));
         int ky = (int)lround(radius * sin(angle));
 
         tries++;
-        if (!tone_fits(lattice, i, kx, ky))
+        if (!tone_fits(lattice, i, form->tone_distance_squared, kx, ky))
             continue;
         tries = 0;
         lattice->tones[i].kx = (int16_t)kx;
@@ -167,17 +176,18 @@ static void bits_spread(struct lattice_band *band, const uint8_t key[32], uint32
     }
 }
 
-void lattice_init(struct lattice *lattice, const uint8_t key[32])
+void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_form form)
 {
+    const uint32_t first = (uint32_t)form * PURPOSES;
     struct keystream stream;
 
     memset(lattice, 0, sizeof *lattice);
-    tones_draw(lattice, key);
-    points_list(lattice, &luma_shape, &lattice->luma);
-    points_list(lattice, &chroma_shape, &lattice->chroma);
-    bits_spread(&lattice->luma, key, PURPOSE_LUMA);
-    bits_spread(&lattice->chroma, key, PURPOSE_CHROMA);
-    keystream_init(&stream, key, PURPOSE_NUMBER);
+    tones_draw(lattice, &forms[form], key, first + PURPOSE_TONES);
+    points_list(lattice, &forms[form].luma, &lattice->luma);
+    points_list(lattice, &forms[form].chroma, &lattice->chroma);
+    bits_spread(&lattice->luma, key, first + PURPOSE_LUMA);
+    bits_spread(&lattice->chroma, key, first + PURPOSE_CHROMA);
+    keystream_init(&stream, key, PURPOSE_NUMBER); /* of both forms: what they say of a word adds up */
     lattice->number_mask = (uint64_t)keystream_word(&stream) << 32;
     lattice->number_mask |= keystream_word(&stream);
 }

@@ -51,8 +51,14 @@ struct lattice {
     uint64_t number_mask;                     /* added to the number, so that every number looks alike */
 };
 
+/*
+ * Two patterns of a key that know nothing of each other: the one of luma and Cb,
+ * and the underlay, of Cb (as luma) and Cr (as chroma) at low frequencies.
+ */
+enum lattice_form { LATTICE_OVERLAY, LATTICE_UNDERLAY };
+
 /* Draws the pattern of a key. */
-void lattice_init(struct lattice *lattice, const uint8_t key[32]);
+void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_form form);
 
 /* What a tile shows: a word in a band with a weight, tones with another. */
 struct lattice_content {

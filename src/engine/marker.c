@@ -10,6 +10,10 @@
 #define BLUE_OF_CB  1.772f
 #define GREEN_OF_CB (-0.344136f)
 
+/* And a step of Cr to red and to green. */
+#define RED_OF_CR   1.402f
+#define GREEN_OF_CR (-0.714136f)
+
 #define PART_SAMPLES 16384u
 
 static int within(int value, int most)
@@ -121,16 +125,17 @@ static void changes_grey(const float *restrict luma, unsigned channels, uint32_t
     }
 }
 
-static inline void changes_mix(const float *restrict luma, const float *restrict blue, unsigned channels,
-                               uint32_t width, int16_t *restrict to)
+static inline void changes_mix(const float *restrict luma, const float *restrict blue,
+                               const float *restrict red, unsigned channels, uint32_t width,
+                               int16_t *restrict to)
 {
     uint32_t x;
 
     for (x = 0; x < width; x++) {
         int16_t *pixel = to + (size_t)x * channels;
 
-        pixel[0] = rounded(luma[x]);
-        pixel[1] = rounded(luma[x] + GREEN_OF_CB * blue[x]);
+        pixel[0] = rounded(luma[x] + RED_OF_CR * red[x]);
+        pixel[1] = rounded(luma[x] + GREEN_OF_CB * blue[x] + GREEN_OF_CR * red[x]);
         pixel[2] = rounded(luma[x] + BLUE_OF_CB * blue[x]);
         if (channels == 4)
             pixel[3] = 0;
@@ -139,13 +144,13 @@ static inline void changes_mix(const float *restrict luma, const float *restrict
 
 /* The numbers of channels there are, written out for the loops to be unrolled. */
 ENGINE_CLONES
-static void changes_color(const float *luma, const float *blue, unsigned channels, uint32_t width,
-                          int16_t *to)
+static void changes_color(const float *luma, const float *blue, const float *red, unsigned channels,
+                          uint32_t width, int16_t *to)
 {
     if (channels == 3)
-        changes_mix(luma, blue, 3, width, to);
+        changes_mix(luma, blue, red, 3, width, to);
     else
-        changes_mix(luma, blue, 4, width, to);
+        changes_mix(luma, blue, red, 4, width, to);
 }
 
 /* Adds changes to samples of 8 bits; so few that the errors' sum stays in 32 bits. */
@@ -228,7 +233,7 @@ static void transparent_spare(const struct marker *marker, const void *from, flo
             continue;
         luma[x] = 0;
         if (blue != NULL)
-            blue[x] = 0;
+            blue[x] = marker->red_row[x] = 0;
     }
 }
 
@@ -239,7 +244,8 @@ static double row_mark_8(const struct marker *marker, const void *from, void *to
     if (blue == NULL)
         changes_grey(marker->luma_row, image->channels, image->width_px, marker->changes);
     else
-        changes_color(marker->luma_row, blue, image->channels, image->width_px, marker->changes);
+        changes_color(marker->luma_row, blue, marker->red_row, image->channels, image->width_px,
+                      marker->changes);
     return row_add_8(marker, from, to);
 }
 
@@ -248,13 +254,16 @@ static double row_mark_16(const struct marker *marker, const uint16_t *from, uin
     const struct image *image = marker->image;
     const float *luma = marker->luma_row;
     float *mixed = marker->blue_row + image->width_px;
-    double sum = channel_16(from, to, image->channels, image->width_px, luma);
+    double sum;
 
     if (image_has_alpha(image))
         channel_copy(from, to, image->channels, image->width_px);
     if (blue == NULL)
-        return sum;
+        return channel_16(from, to, image->channels, image->width_px, luma);
+    change_mix(luma, marker->red_row, RED_OF_CR, mixed, image->width_px);
+    sum = channel_16(from, to, image->channels, image->width_px, mixed);
     change_mix(luma, blue, GREEN_OF_CB, mixed, image->width_px);
+    change_mix(mixed, marker->red_row, GREEN_OF_CR, mixed, image->width_px);
     sum += channel_16(from + 1, to + 1, image->channels, image->width_px, mixed);
     change_mix(luma, blue, BLUE_OF_CB, mixed, image->width_px);
     return sum + channel_16(from + 2, to + 2, image->channels, image->width_px, mixed);
@@ -270,6 +279,10 @@ double marker_row(const struct marker *marker, uint32_t y, void *to)
     row_pattern(marker, marker->luma_tile, y, marker->luma_row);
     if (blue != NULL)
         row_pattern(marker, marker->blue_tile, y, blue);
+    if (blue != NULL)
+        memset(marker->red_row, 0, image->width_px * sizeof *marker->red_row);
+    if (marker->underlay != NULL)
+        underlay_add(marker->underlay, y, blue, marker->red_row);
     if (image_has_alpha(image))
         transparent_spare(marker, from, marker->luma_row, blue);
     return image->depth_bits == 16 ? row_mark_16(marker, from, to, blue) : row_mark_8(marker, from, to, blue);

@@ -8,6 +8,7 @@
 #include <imgward/image.h>
 
 #include "engine/texture.h"
+#include "engine/underlay.h"
 
 /* Where the pixels of a row lie on a smaller mask. */
 struct marker_stretch {
@@ -28,10 +29,12 @@ struct marker {
     int mask_height;
     int period_px; /* side of a tile */
     const float *luma_tile;
-    const float *blue_tile; /* NULL for a grey picture */
-    float *luma_row;        /* scratch: width of the picture */
-    float *blue_row;        /* twice that */
-    int16_t *changes;       /* channels times that */
+    const float *blue_tile;          /* NULL for a grey picture */
+    float *luma_row;                 /* scratch: width of the picture */
+    float *blue_row;                 /* twice that */
+    float *red_row;                  /* the width */
+    const struct underlay *underlay; /* or NULL */
+    int16_t *changes;                /* channels times that */
 };
 
 /* Makes a marker with smaller masks ready.  False when there is no memory.  The workspace's. */

@@ -13,6 +13,7 @@
 #define LUMA_GREEN 0.587f
 #define LUMA_BLUE  0.114f
 #define CB_SCALE   0.564334f
+#define CR_SCALE   0.713267f
 
 ENGINE_CLONES
 static void row_grey_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma)
@@ -85,11 +86,38 @@ static void row_weight(const struct image *image, const void *row, float *weight
     }
 }
 
-void plane_row(const struct image *image, uint32_t y, float *luma, float *blue, float *weight)
+/* 128 + Cb and Cr of a row. */
+ENGINE_CLONES
+static void row_hue(const struct image *image, const void *row, float *luma, float *blue)
+{
+    const uint8_t *bytes = row;
+    const uint16_t *words = row;
+    size_t channels = image->channels;
+    uint32_t x;
+
+    for (x = 0; x < image->width_px; x++) {
+        float rgb[3];
+        float grey;
+        unsigned i;
+
+        for (i = 0; i < 3; i++)
+            rgb[i] = image->depth_bits == 16 ? (float)words[x * channels + i] / 257.0f
+                                             : (float)bytes[x * channels + i];
+        grey = LUMA_RED * rgb[0] + LUMA_GREEN * rgb[1] + LUMA_BLUE * rgb[2];
+        luma[x] = 128.0f + CB_SCALE * (rgb[2] - grey);
+        blue[x] = CR_SCALE * (rgb[0] - grey);
+    }
+}
+
+/* One row of samples as luma, Cb and weight, or as color; blue and weight may be NULL. */
+static void plane_row(const struct image *image, enum plane_kind kind, uint32_t y, float *luma, float *blue,
+                      float *weight)
 {
     const void *row = image_row(image, y);
 
-    if (image_has_color(image) && image->depth_bits == 16)
+    if (kind == PLANE_COLOR)
+        row_hue(image, row, luma, blue);
+    else if (image_has_color(image) && image->depth_bits == 16)
         row_color_16(row, image->channels, image->width_px, luma, blue);
     else if (image_has_color(image))
         row_color_8(row, image->channels, image->width_px, luma, blue);
@@ -135,6 +163,7 @@ static void row_add(float *restrict to, const float *restrict from, float share,
 /* A reduction under way: rows of the picture are summed up, and then reduced along x at once. */
 struct reducer {
     const struct image *image;
+    enum plane_kind kind;
     double step;
     struct plane *plane;
     float *rows[3]; /* luma, Cb, weight as read */
@@ -178,7 +207,7 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
 
     if (reducer->done >= reducer->plane->height)
         return;
-    plane_row(reducer->image, y, reducer->rows[0], reducer->rows[1], reducer->rows[2]);
+    plane_row(reducer->image, reducer->kind, y, reducer->rows[0], reducer->rows[1], reducer->rows[2]);
     for (i = 0; i < 2 && reducer->rows[2] != NULL; i++)
         for (x = 0; reducer->sums[i] != NULL && x < reducer->image->width_px; x++)
             reducer->rows[i][x] *= reducer->rows[2][x];
@@ -191,14 +220,15 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
 }
 
 /* A picture that is not reduced and has no transparent pixels. */
-static void plane_copy(const struct image *image, struct plane *plane)
+static void plane_copy(const struct image *image, enum plane_kind kind, struct plane *plane)
 {
     uint32_t y;
 
     for (y = 0; y < image->height_px; y++) {
         size_t first = (size_t)y * (size_t)plane->width;
 
-        plane_row(image, y, plane->luma + first, plane->blue == NULL ? NULL : plane->blue + first, NULL);
+        plane_row(image, kind, y, plane->luma + first, plane->blue == NULL ? NULL : plane->blue + first,
+                  NULL);
     }
 }
 
@@ -244,10 +274,10 @@ static bool plane_fill(struct plane *plane, struct workspace *workspace)
     return true;
 }
 
-static bool plane_reduce(const struct image *image, double step, struct workspace *workspace,
-                         struct plane *plane)
+static bool plane_reduce(const struct image *image, enum plane_kind kind, double step,
+                         struct workspace *workspace, struct plane *plane)
 {
-    struct reducer reducer = {.image = image, .step = step, .plane = plane};
+    struct reducer reducer = {.image = image, .kind = kind, .step = step, .plane = plane};
     const float *planes[3] = {plane->luma, plane->blue, plane->weight};
     size_t mark = workspace_mark(workspace);
     unsigned i;
@@ -269,7 +299,8 @@ static bool plane_reduce(const struct image *image, double step, struct workspac
     return true;
 }
 
-bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane)
+bool plane_read(const struct image *image, enum plane_kind kind, double step, struct workspace *workspace,
+                struct plane *plane)
 {
     bool is_copy = step <= 1 && !image_has_alpha(image);
     size_t count;
@@ -283,8 +314,8 @@ bool plane_read(const struct image *image, double step, struct workspace *worksp
     if (workspace->failed)
         return false;
     if (is_copy)
-        plane_copy(image, plane);
-    else if (!plane_reduce(image, step, workspace, plane))
+        plane_copy(image, kind, plane);
+    else if (!plane_reduce(image, kind, step, workspace, plane))
         return false;
     return plane->weight == NULL || plane_fill(plane, workspace);
 }

@@ -18,15 +18,16 @@ struct plane {
     float *weight; /* which share of the pixel is not transparent; NULL when all are opaque */
 };
 
-/* One row of samples as luma, Cb and weight; blue and weight may be NULL. */
-void plane_row(const struct image *image, uint32_t y, float *luma, float *blue, float *weight);
+/* What a plane shows: luma and Cb, or, of a colored picture, 128 + Cb in luma's place and Cr in Cb's. */
+enum plane_kind { PLANE_LUMA, PLANE_COLOR };
 
 /*
  * Reads a picture, every plane pixel the mean over a square of step pixels
  * (step >= 1); transparent pixels are filled in from around them.  False when
  * there is no memory.  The planes are the workspace's.
  */
-bool plane_read(const struct image *image, double step, struct workspace *workspace, struct plane *plane);
+bool plane_read(const struct image *image, enum plane_kind kind, double step, struct workspace *workspace,
+                struct plane *plane);
 
 /* A mean over squares of side 2 * radius + 1, shrunk at the edges. scratch: width * height. */
 void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch);

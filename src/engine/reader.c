@@ -16,7 +16,8 @@
 /* Activities that divide the classes. */
 static const float class_bounds[READER_CLASSES - 1] = {1.5f, 5.0f};
 
-bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace *workspace)
+bool reader_init(struct reader *reader, const uint8_t key[32], enum lattice_form form,
+                 struct workspace *workspace)
 {
     memset(reader, 0, sizeof *reader);
     reader->workspace = workspace;
@@ -28,7 +29,7 @@ bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace 
     reader->basis = workspace_take_unset(workspace, 1, sizeof *reader->basis);
     if (reader->polar == NULL || workspace->failed)
         return false;
-    lattice_init(reader->lattice, key);
+    lattice_init(reader->lattice, key, form);
     fold_basis_fill(reader->basis);
     return true;
 }
@@ -140,11 +141,38 @@ static void blue_fold(void *closure, int y, float *detail, const float *activity
     fold_row(folding->folds, y, detail, folding->plane->width);
 }
 
+/* The reader's fields as sources, at most READER_SOURCES; how many. */
+static unsigned sources_take(const struct reader *reader, unsigned classes, bool has_blue,
+                             struct soft_source *sources)
+{
+    unsigned i;
+
+    for (i = 0; i < classes; i++)
+        sources[i] = (struct soft_source){&reader->lattice->luma, &reader->luma[i], i > 0};
+    if (has_blue)
+        sources[classes] = (struct soft_source){&reader->lattice->chroma, reader->blue, false};
+    return classes + has_blue;
+}
+
 bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
 {
+    struct soft_source sources[READER_SOURCES];
+    unsigned count = sources_take(reader, classes, has_blue, sources);
+
     reader->attempts++;
-    return soft_read(reader->soft, reader->lattice, reader->polar, reader->luma, classes,
-                     has_blue ? reader->blue : NULL, &reader->number, &reader->correlation);
+    return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
+                     &reader->number, &reader->correlation);
+}
+
+bool reader_decode_both(struct reader *reader, const struct reader *under)
+{
+    struct soft_source sources[2 * READER_SOURCES];
+    unsigned count = sources_take(reader, READER_CLASSES, true, sources);
+
+    count += sources_take(under, READER_CLASSES, true, sources + count);
+    reader->attempts++;
+    return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
+                     &reader->number, &reader->correlation);
 }
 
 bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity)

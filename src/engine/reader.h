@@ -24,6 +24,7 @@ struct pose {
 };
 
 #define READER_CLASSES 3 /* of texture */
+#define READER_SOURCES (READER_CLASSES + 1)
 
 struct reader {
     struct workspace *workspace;
@@ -39,7 +40,8 @@ struct reader {
 };
 
 /* False when there is no memory; reader_fini is due in any case. */
-bool reader_init(struct reader *reader, const uint8_t key[32], struct workspace *workspace);
+bool reader_init(struct reader *reader, const uint8_t key[32], enum lattice_form form,
+                 struct workspace *workspace);
 void reader_fini(struct reader *reader);
 
 /* The side in pixels of the pattern's period in a picture of this size. */
@@ -60,6 +62,10 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
 
 /* Decodes what the reader's fields hold: so many classes of luma, and Cb or not. */
 bool reader_decode(struct reader *reader, unsigned classes, bool has_blue);
+
+/* Decodes what both readers' fields of an untouched picture in colour hold together; the first reader's
+ * answer. */
+bool reader_decode_both(struct reader *reader, const struct reader *under);
 
 /* Reads spectra (blue may be NULL) in a pose. */
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,

@@ -16,6 +16,9 @@
 #define ASPECT_STEP    0.005
 #define ASPECT_COUNT   33 /* steps to each side */
 #define ASPECT_ANGLE   30 /* how many angle steps beside the axes a stretched picture may be turned */
+#define BENT_COUNT     80 /* steps to each side of more than that, and of shear, */
+#define SHEAR_COUNT    30
+#define BENT_ANGLE     8 /* of upright pictures that are hardly turned as well */
 #define POWER_CAP      10.0f
 #define BYTE_SCALE     25.0f
 #define NOISE_LEAST    1e-20f
@@ -41,7 +44,7 @@ struct candidate {
  * change of size, leaves few poses to choose from, and a weak true one stands
  * out among few where it would drown among all.
  */
-enum league { LEAGUE_UPRIGHT, LEAGUE_TURNED, LEAGUE_STRETCHED, LEAGUES };
+enum league { LEAGUE_UPRIGHT, LEAGUE_TURNED, LEAGUE_STRETCHED, LEAGUE_BENT, LEAGUES };
 
 struct league_bounds {
     unsigned candidates; /* kept by the map's scores */
@@ -53,6 +56,7 @@ static const struct league_bounds league_bounds[LEAGUES] = {
     [LEAGUE_UPRIGHT] = {96, 64, 16},
     [LEAGUE_TURNED] = {256, 64, 20},
     [LEAGUE_STRETCHED] = {CANDIDATES, 64, 20},
+    [LEAGUE_BENT] = {128, 32, 8},
 };
 
 /* The best candidates of a league; a heap whose root is the least of them. */
@@ -286,17 +290,19 @@ struct template
     int angle[LATTICE_TONES];
     int rho[LATTICE_TONES];
     struct candidate candidate;
+    bool is_bent;
 };
 
 static void template_fill(struct template *template, const struct lattice *lattice, double stretch,
-                          bool is_mirrored)
+                          double shear, bool is_mirrored)
 {
     unsigned i;
 
-    template->candidate = (struct candidate){.stretch = stretch, .is_mirrored = is_mirrored};
+    template->candidate = (struct candidate){.stretch = stretch, .shear = shear, .is_mirrored = is_mirrored};
     for (i = 0; i < LATTICE_TONES; i++) {
-        double x = lattice->tones[i].kx * exp(-stretch / 2) * (is_mirrored ? -1 : 1) / LATTICE_PERIOD;
         double y = lattice->tones[i].ky * exp(stretch / 2) / LATTICE_PERIOD;
+        double x =
+            lattice->tones[i].kx * exp(-stretch / 2) * (is_mirrored ? -1 : 1) / LATTICE_PERIOD + shear * y;
 
         template->angle[i] = (int)lround((atan2(y, x) + PI / 2 + 2 * PI) / PI * ANGLES) % ANGLES;
         template->rho[i] = (int)lround(log(hypot(x, y) * SCALE_LOW / FREQUENCY_LOW) / RHO_STEP);
@@ -305,6 +311,8 @@ static void template_fill(struct template *template, const struct lattice *latti
 
 static enum league league_of(const struct template *template, int angle)
 {
+    if (template->is_bent)
+        return LEAGUE_BENT;
     if (template->candidate.stretch < 0 || template->candidate.stretch > 0 || template->candidate.is_mirrored)
         return LEAGUE_STRETCHED;
     return angle <= UPRIGHT_ANGLE || angle >= ANGLES - UPRIGHT_ANGLE ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
@@ -363,17 +371,51 @@ static void angle_score(struct search *search, const struct template *template, 
     scores_offer(search, template, angle);
 }
 
+static void angles_score(struct search *search, const struct template *template, int middle)
+{
+    int angle;
+
+    for (angle = middle - BENT_ANGLE; angle <= middle + BENT_ANGLE; angle++)
+        angle_score(search, template, (angle + ANGLES) % ANGLES);
+}
+
+/*
+ * Pictures that are stretched by up to 1 : 1.49, or sheared by up to 0.15 along a
+ * row or down a column, and else lie as they did.  A shear down the columns is one
+ * along the rows that is turned as well.
+ */
+static void bent_rank(struct search *search)
+{
+    const struct lattice *lattice = search->reader->lattice;
+    struct template template = {.is_bent = true};
+    int step;
+
+    for (step = ASPECT_COUNT + 1; step <= BENT_COUNT; step++) {
+        template_fill(&template, lattice, step * ASPECT_STEP, 0, false);
+        angles_score(search, &template, 0);
+        template_fill(&template, lattice, -step * ASPECT_STEP, 0, false);
+        angles_score(search, &template, 0);
+    }
+    for (step = -SHEAR_COUNT; step <= SHEAR_COUNT; step++) {
+        double shear = step * ASPECT_STEP;
+
+        template_fill(&template, lattice, 0, shear, false);
+        angles_score(search, &template, 0);
+        angles_score(search, &template, (int)lround(shear / PI * ANGLES));
+    }
+}
+
 /* A stretched picture is looked for near the upright and lying poses alone. */
 static void poses_rank(struct search *search)
 {
-    struct template template;
+    struct template template = {.is_bent = false};
     int mirror;
     int step;
     int angle;
 
     for (mirror = 0; mirror < 2; mirror++) {
         for (step = -ASPECT_COUNT; step <= ASPECT_COUNT; step++) {
-            template_fill(&template, search->reader->lattice, step * ASPECT_STEP, mirror);
+            template_fill(&template, search->reader->lattice, step * ASPECT_STEP, 0, mirror);
             for (angle = 0; angle < ANGLES; angle++) {
                 int beside = angle % (ANGLES / 2);
 
@@ -700,6 +742,7 @@ enum iw_error search_read(struct reader *reader, struct whitened *whitened, cons
     if (!search_prepare(search, whitened, plane))
         return IW_NO_MEMORY;
     poses_rank(search);
+    bent_rank(search);
     is_read = pools_read(search, report);
     fftwf_destroy_plan(search->fit_plan);
     return is_read ? IW_OK : IW_WATERMARK_NOT_FOUND;

@@ -137,23 +137,22 @@ static double correlation_of(const struct soft_reader *reader, const int8_t word
     return squares > 0 ? sum / sqrt(squares) : 0;
 }
 
-bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct polar *polar,
-               const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue,
-               uint64_t *number, double *correlation)
+bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
+               uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation)
 {
     int8_t word[POLAR_LENGTH];
-    struct rings rings;
+    unsigned first = 0;
     uint64_t masked;
     unsigned i;
 
     memset(reader->parts, 0, sizeof reader->parts);
-    for (i = 0; i < luma_count; i++) {
-        rings = band_scale(reader, &lattice->luma, &luma[i]);
-        band_add(reader, &lattice->luma, &rings, 0);
-    }
-    if (blue != NULL) {
-        rings = band_scale(reader, &lattice->chroma, blue);
-        band_add(reader, &lattice->chroma, &rings, reader->count);
+    reader->count = 0;
+    for (i = 0; i < count; i++) {
+        struct rings rings = band_scale(reader, sources[i].band, sources[i].field);
+
+        if (!sources[i].is_same)
+            first = reader->count;
+        band_add(reader, sources[i].band, &rings, first);
     }
     memset(reader->ratios, 0, sizeof reader->ratios);
     for (i = 0; i < reader->count; i++)
@@ -163,7 +162,7 @@ bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct
         return false;
     polar_encode(polar, masked, word);
     *correlation = correlation_of(reader, word);
-    *number = masked ^ lattice->number_mask;
+    *number = masked ^ number_mask;
     return *correlation >= CORRELATION_LEAST;
 }
 

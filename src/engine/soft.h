@@ -31,13 +31,20 @@ bool soft_is_needed(int kx, int ky, double radius);
 /* The noise at a point of the lattice: the mean power of the half points around it. */
 float soft_noise_around(const struct soft_field *field, int kx, int ky);
 
+/* A field with the band that it is of. */
+struct soft_source {
+    const struct lattice_band *band;
+    const struct soft_field *field;
+    bool is_same; /* another part of the picture: what it says adds to the source before, which has the same
+                     band */
+};
+
 /*
- * Decodes.  blue may be NULL.  True when the check passes and the correlation
- * of the word with the picture is beyond chance.
+ * Decodes what so many sources say together.  True when the check passes and the
+ * correlation of the word with the picture is beyond chance.
  */
-bool soft_read(struct soft_reader *reader, const struct lattice *lattice, struct polar *polar,
-               const struct soft_field *luma, unsigned luma_count, const struct soft_field *blue,
-               uint64_t *number, double *correlation);
+bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
+               uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation);
 
 /* Measured energy to noise, in dB a bit of 88, when the word is known: for tests and for the embedder. */
 double soft_quality_db(struct soft_reader *reader, const int8_t word[POLAR_LENGTH]);

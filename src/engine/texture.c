@@ -314,6 +314,17 @@ static inline float strength(float activity)
     return sqrtf(activity + FLOOR);
 }
 
+/* The cap in flat places: over them all, and as much where there is headroom as where there is none. */
+struct flat_cap {
+    float usual;
+    float at_least_headroom;
+};
+
+static struct flat_cap flat_cap(float flat, bool has_underlay)
+{
+    return has_underlay ? (struct flat_cap){0, flat * HEADROOM_LEAST} : (struct flat_cap){flat, 0};
+}
+
 /* What a gain makes of the strength, under a cap that grows with the texture. */
 static inline float capped(float wanted, float activity, float flat, float slope, float most)
 {
@@ -325,24 +336,30 @@ static inline float capped(float wanted, float activity, float flat, float slope
 
 ENGINE_CLONES
 static void mask_fill(const float *restrict activity, const float *restrict luma, float gain,
-                      float *restrict mask, size_t count)
+                      struct flat_cap flat, float *restrict mask, size_t count)
 {
     size_t i;
 
-    for (i = 0; i < count; i++)
-        mask[i] = headroom(luma[i]) * capped(gain * strength(activity[i]), activity[i], LUMA_CAP_FLAT,
-                                             LUMA_CAP_SLOPE, LUMA_CAP_MOST);
+    for (i = 0; i < count; i++) {
+        float room = headroom(luma[i]);
+
+        mask[i] = room * capped(gain * strength(activity[i]), activity[i],
+                                flat.usual + flat.at_least_headroom / room, LUMA_CAP_SLOPE, LUMA_CAP_MOST);
+    }
 }
 
 ENGINE_CLONES
 static void mask_fill_blue(const float *restrict activity, const float *restrict luma, float gain,
-                           float *restrict mask, size_t count)
+                           struct flat_cap flat, float *restrict mask, size_t count)
 {
     size_t i;
 
-    for (i = 0; i < count; i++)
-        mask[i] = headroom(luma[i]) * capped(gain * strength(activity[i]), activity[i], BLUE_CAP_FLAT,
-                                             BLUE_CAP_SLOPE, BLUE_CAP_MOST);
+    for (i = 0; i < count; i++) {
+        float room = headroom(luma[i]);
+
+        mask[i] = room * capped(gain * strength(activity[i]), activity[i],
+                                flat.usual + flat.at_least_headroom / room, BLUE_CAP_SLOPE, BLUE_CAP_MOST);
+    }
 }
 
 ENGINE_CLONES
@@ -359,12 +376,14 @@ void texture_mask_row(const struct texture_mask *mask, size_t first, size_t coun
 {
     const struct plane *plane = mask->plane;
 
-    mask_fill(mask->activity + first, plane->luma + first, gain, luma, count);
+    mask_fill(mask->activity + first, plane->luma + first, gain, flat_cap(LUMA_CAP_FLAT, mask->has_underlay),
+              luma, count);
     if (plane->weight != NULL)
         weight_apply(luma, plane->weight + first, count);
     if (blue == NULL)
         return;
-    mask_fill_blue(mask->activity + first, plane->luma + first, gain * mask->blue_share, blue, count);
+    mask_fill_blue(mask->activity + first, plane->luma + first, gain * mask->blue_share,
+                   flat_cap(BLUE_CAP_FLAT, mask->has_underlay), blue, count);
     if (plane->weight != NULL)
         weight_apply(blue, plane->weight + first, count);
 }

@@ -44,6 +44,7 @@ struct texture_mask {
     const struct plane *plane;
     const float *activity; /* of the plane's luma */
     float blue_share;      /* amplitude of Cb to that of luma */
+    bool has_underlay;     /* flat places, which the underlay marks, get no more than white ones */
 };
 
 /* The standard deviation of the pattern along part of a row, at a gain; blue may be NULL. */

@@ -12,11 +12,13 @@
 #include "engine/search.h"
 #include "engine/shift.h"
 #include "engine/texture.h"
+#include "engine/underlay.h"
 
 #define PSNR_DB             42.2
 #define PSNR_LEAST_DB       40.4
 #define REMARK_DB           1.8 /* taking an old mark away costs as much again, and is no loss of quality */
 #define PSNR_STEP_DB        0.6
+#define UNDERLAY_DB         2.0 /* that much weaker is what goes over an underlay: together they are as visible */
 #define COARSENESS_50       1.0f /* of JPEG's steps, at quality 50 and 80 */
 #define COARSENESS_80       0.4f
 #define BLUE_SHARE          0.25   /* the amplitude of Cb to that of luma */
@@ -57,6 +59,8 @@ struct embedding {
     struct marker marker;
     void *row;
     double psnr_db;
+    bool has_underlay;
+    struct underlay underlay;
 };
 
 static size_t plane_count(const struct plane *plane)
@@ -125,7 +129,8 @@ static bool samples_take(struct embedding *embedding)
         samples->count++;
     }
     samples->plane = (struct plane){.luma = rows[0], .weight = plane->weight == NULL ? NULL : rows[2]};
-    samples->texture = (struct texture_mask){&samples->plane, rows[1], BLUE_SHARE};
+    samples->texture =
+        (struct texture_mask){&samples->plane, rows[1], BLUE_SHARE, embedding->texture.has_underlay};
     return true;
 }
 
@@ -339,8 +344,24 @@ static bool old_mark_read(struct embedding *embedding)
         return false;
     embedding->is_marked = reader_read_untouched(&embedding->reader, &embedding->plane, embedding->activity);
     embedding->old_number = embedding->reader.number;
-    embedding->texture = (struct texture_mask){&embedding->plane, embedding->activity, BLUE_SHARE};
     return !embedding->workspace->failed;
+}
+
+/* An underlay for what is flat, and over an old one: a marked drawing is not flat any more. */
+static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
+{
+    struct underlay *underlay = &embedding->underlay;
+
+    embedding->has_underlay = underlay_is_for(embedding->image, &embedding->plane, embedding->activity);
+    underlay->image = embedding->image;
+    if (embedding->has_underlay || (embedding->is_marked && image_has_color(embedding->image))) {
+        if (!underlay_prepare(underlay, key, embedding->number, embedding->workspace))
+            return false;
+        embedding->has_underlay = embedding->has_underlay || underlay->is_marked;
+    }
+    embedding->texture =
+        (struct texture_mask){&embedding->plane, embedding->activity, BLUE_SHARE, embedding->has_underlay};
+    return true;
 }
 
 /* A picture larger than its plane is marked by masks that are stretched. */
@@ -365,9 +386,9 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
 
     embedding->period_px = reader_period_px(image->width_px, image->height_px);
     step = embedding->period_px == LATTICE_PERIOD ? 1 : (double)embedding->period_px / LATTICE_PERIOD;
-    if (!reader_init(&embedding->reader, key, workspace) ||
-        !plane_read(image, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
-        !samples_take(embedding) ||
+    if (!reader_init(&embedding->reader, key, LATTICE_OVERLAY, workspace) ||
+        !plane_read(image, PLANE_LUMA, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
+        !underlay_take(embedding, key) || !samples_take(embedding) ||
         !tiles_make(embedding, LATTICE_PERIOD, &embedding->luma_tile, &embedding->blue_tile))
         return false;
     masks_take(embedding);
@@ -385,6 +406,7 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
                         .blue_tile = embedding->blue_tile,
                         .luma_row = workspace_take_unset(workspace, width, sizeof(float)),
                         .blue_row = workspace_take_unset(workspace, 2 * width, sizeof(float)),
+                        .red_row = workspace_take_unset(workspace, width, sizeof(float)),
                         .changes = workspace_take_unset(workspace, width * image->channels, sizeof(int16_t))};
     if (embedding->period_px == LATTICE_PERIOD)
         return !workspace->failed;
@@ -400,6 +422,8 @@ static void picture_mark(struct embedding *embedding)
     double sum = 0;
     uint32_t y;
 
+    if (embedding->has_underlay)
+        embedding->marker.underlay = &embedding->underlay;
     for (y = 0; y < image->height_px; y++)
         sum += marker_row(&embedding->marker, y, image_row(image, y));
     embedding->psnr_db = sum > 0 ? 10 * log10(255.0 * 255.0 * samples / sum) : 99;
@@ -412,6 +436,10 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
 
     if (!embedding_prepare(embedding, key))
         return IW_NO_MEMORY;
+    if (embedding->has_underlay) {
+        psnr_db += UNDERLAY_DB;
+        psnr_least_db = psnr_db;
+    }
     if (embedding->is_marked) {
         psnr_db -= REMARK_DB;
         psnr_least_db -= REMARK_DB;
@@ -420,7 +448,7 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
     if (!reads)
-        return IW_WATERMARK_NOT_EMBEDDED;
+        return IW_WATERMARK_NOT_EMBEDDABLE;
     picture_mark(embedding);
     return IW_OK;
 }
@@ -444,56 +472,152 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
                                             .correlation = embedding.reader.correlation,
                                             .attempts = embedding.reader.attempts};
     reader_fini(&embedding.reader);
+    underlay_fini(&embedding.underlay);
     workspace_fini(&workspace);
     return error;
 }
 
-/* What a reading works on: the suspect as planes. */
-static enum iw_error extract_prepare(struct reader *reader, const struct image *image, const uint8_t key[32],
-                                     struct plane *plane)
+/* What a reading works on: the suspect, or the first rows of one of height_px rows, as planes. */
+static enum iw_error extract_prepare(struct reader *reader, const struct image *image, uint32_t height_px,
+                                     const uint8_t key[32], struct plane *plane)
 {
-    int period_px = reader_period_px(image->width_px, image->height_px);
+    int period_px = reader_period_px(image->width_px, height_px);
     double step = period_px == LATTICE_PERIOD ? 1 : (double)period_px / LATTICE_PERIOD;
 
-    if (!reader_init(reader, key, reader->workspace) || !plane_read(image, step, reader->workspace, plane))
+    if (!reader_init(reader, key, LATTICE_OVERLAY, reader->workspace) ||
+        !plane_read(image, PLANE_LUMA, step, reader->workspace, plane))
         return IW_NO_MEMORY;
     return IW_OK;
 }
 
-static enum iw_error extract_blind(struct reader *reader, const struct plane *plane,
-                                   struct watermark_report *report)
-{
-    struct whitened whitened;
+/* A reading of both patterns.  A grey picture has no underlay. */
+struct reading {
+    struct reader reader; /* of the overlay */
+    struct plane plane;
+    struct reader under;
+    struct plane color;
+    bool has_color;
+    uint64_t number;
+    double correlation;
+};
 
-    if (reader_read_untouched(reader, plane, NULL) ||
-        (!reader->workspace->failed && shift_read(reader, plane->blue != NULL))) {
+static void reading_take(struct reading *reading, const struct reader *reader)
+{
+    reading->number = reader->number;
+    reading->correlation = reader->correlation;
+}
+
+static enum iw_error reading_prepare(struct reading *reading, const struct image *image, uint32_t height_px,
+                                     const uint8_t key[32])
+{
+    enum iw_error error = extract_prepare(&reading->reader, image, height_px, key, &reading->plane);
+
+    reading->has_color = image_has_color(image);
+    if (error == IW_OK && reading->has_color &&
+        !underlay_open(&reading->under, image, height_px, key, &reading->color))
+        error = IW_NO_MEMORY;
+    return error;
+}
+
+/* As it lies, without and with a shift. */
+static bool reading_untouched(struct reading *reading)
+{
+    bool reads = reader_read_untouched(&reading->reader, &reading->plane, NULL);
+
+    reading_take(reading, &reading->reader);
+    if (reads || !reading->has_color || reading->reader.workspace->failed)
+        return reads;
+    if (reader_read_untouched(&reading->under, &reading->color, NULL)) {
+        reading_take(reading, &reading->under);
+        return true;
+    }
+    reads = !reading->reader.workspace->failed && reader_decode_both(&reading->reader, &reading->under);
+    if (reads)
+        reading_take(reading, &reading->reader);
+    return reads;
+}
+
+static bool reading_shifted(struct reading *reading)
+{
+    bool reads = shift_read(&reading->reader, reading->plane.blue != NULL);
+
+    if (reads)
+        reading_take(reading, &reading->reader);
+    if (!reads && reading->has_color && !reading->reader.workspace->failed) {
+        reads = shift_read(&reading->under, true);
+        if (reads)
+            reading_take(reading, &reading->under);
+    }
+    return reads;
+}
+
+static enum iw_error posed_read(struct reading *reading, struct reader *reader, const struct plane *plane,
+                                struct watermark_report *report)
+{
+    struct workspace *workspace = reader->workspace;
+    size_t mark = workspace_mark(workspace);
+    struct whitened whitened;
+    enum iw_error error;
+
+    if (workspace->failed || !reader_whiten(reader, plane, &whitened))
+        return IW_NO_MEMORY;
+    error = search_read(reader, &whitened, plane, report);
+    reading_take(reading, reader);
+    workspace_rewind(workspace, mark);
+    return error;
+}
+
+static enum iw_error extract_blind(struct reading *reading, struct watermark_report *report)
+{
+    struct workspace *workspace = reading->reader.workspace;
+    enum iw_error error;
+
+    if (reading_untouched(reading) || (!workspace->failed && reading_shifted(reading))) {
         report->is_untouched = true;
         report->scale = 1;
         report->aspect = 1;
         return IW_OK;
     }
-    if (reader->workspace->failed || !reader_whiten(reader, plane, &whitened))
-        return IW_NO_MEMORY;
-    return search_read(reader, &whitened, plane, report);
+    error = posed_read(reading, &reading->reader, &reading->plane, report);
+    if (error == IW_WATERMARK_NOT_FOUND && reading->has_color)
+        error = posed_read(reading, &reading->under, &reading->color, report);
+    return error;
 }
 
 /* Blind first; then, where there is an original, with its help. */
-static enum iw_error extract_run(struct reader *reader, const struct image *image,
+static enum iw_error extract_run(struct reading *reading, const struct image *image,
                                  const struct image *original, const uint8_t key[32],
                                  struct watermark_report *report)
 {
-    struct workspace *workspace = reader->workspace;
-    struct plane plane;
-    enum iw_error error = extract_prepare(reader, image, key, &plane);
+    struct workspace *workspace = reading->reader.workspace;
+    enum iw_error error = reading_prepare(reading, image, image->height_px, key);
     size_t mark = workspace_mark(workspace);
 
     if (error != IW_OK)
         return error;
-    error = extract_blind(reader, &plane, report);
+    error = extract_blind(reading, report);
     if (error != IW_WATERMARK_NOT_FOUND || original == NULL)
         return error;
     workspace_rewind(workspace, mark);
-    return informed_read(reader, &plane, original, report);
+    error = informed_read(&reading->reader, &reading->plane, original, report);
+    reading_take(reading, &reading->reader);
+    return error;
+}
+
+static void reading_begin(struct reading *reading, struct workspace *workspace)
+{
+    workspace_init(workspace);
+    reading->reader.workspace = workspace;
+    reading->under.workspace = workspace;
+}
+
+static void reading_end(struct reading *reading, struct watermark_report *report)
+{
+    report->correlation = reading->correlation;
+    report->attempts = reading->reader.attempts + reading->under.attempts;
+    reader_fini(&reading->reader);
+    reader_fini(&reading->under);
+    workspace_fini(reading->reader.workspace);
 }
 
 static enum iw_error extract(const struct image *image, const struct image *original, const uint8_t key[32],
@@ -501,7 +625,7 @@ static enum iw_error extract(const struct image *image, const struct image *orig
 {
     struct watermark_report unasked;
     struct workspace workspace;
-    struct reader reader = {.workspace = &workspace};
+    struct reading reading = {0};
     enum iw_error error;
 
     if (report == NULL)
@@ -509,14 +633,29 @@ static enum iw_error extract(const struct image *image, const struct image *orig
     memset(report, 0, sizeof *report);
     if (image->width_px < SUSPECT_SIDE_MIN_PX || image->height_px < SUSPECT_SIDE_MIN_PX)
         return IW_WATERMARK_NOT_FOUND;
-    workspace_init(&workspace);
-    error = extract_run(&reader, image, original, key, report);
+    reading_begin(&reading, &workspace);
+    error = extract_run(&reading, image, original, key, report);
     if (error == IW_OK)
-        *number = reader.number;
-    report->correlation = reader.correlation;
-    report->attempts = reader.attempts;
-    reader_fini(&reader);
-    workspace_fini(&workspace);
+        *number = reading.number;
+    reading_end(&reading, report);
+    return error;
+}
+
+enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
+                               const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
+                               double correlation_least, struct watermark_report *report)
+{
+    struct workspace workspace;
+    struct reading reading = {0};
+    enum iw_error error;
+
+    memset(report, 0, sizeof *report);
+    reading_begin(&reading, &workspace);
+    error = reading_prepare(&reading, image, height_px, key);
+    if (error == IW_OK && !(reading_untouched(&reading) && reading.number == number &&
+                            reading.correlation >= correlation_least))
+        error = workspace.failed ? IW_NO_MEMORY : IW_WATERMARK_NOT_FOUND;
+    reading_end(&reading, report);
     return error;
 }
 

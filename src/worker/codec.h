@@ -116,6 +116,14 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
                            struct codec_bytes *bytes) IW_MUST_USE;
 
 /*
+ * Makes codec_encode write a picture as decoded at a higher quality than its
+ * file's: level 1, 2, ... in turn, JPEG without chroma subsampling, WebP lossless
+ * at last.  False when the format has no such level or its encoder would need
+ * more memory than the limits allow; the picture is then only good to be freed.
+ */
+bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits);
+
+/*
  * Marks every XMP packet of the picture with plus:DataMining: prohibited for AI/ML
  * training (PLUS vocabulary), or the stronger value that the file has.  The rest of
  * a packet stays as it was; a broken packet is repaired.

@@ -11,6 +11,7 @@
 
 #include <imgward/fault.h>
 
+#include "worker/mark_picture.h"
 #include "worker/protect_picture.h"
 #include "worker/seal.h"
 
@@ -164,16 +165,19 @@ static enum iw_error protect_in(struct image_work *work, struct codec_picture *p
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
 
+/* The stages cannot be told apart here: marking, encoding and reading back take turns. */
 static enum iw_error embed_in(struct image_work *work, struct codec_picture *picture)
 {
+    const struct mark_order order = {.data = work->input.data,
+                                     .size = work->input.size,
+                                     .limits = &work->limits,
+                                     .key = work->process->watermark_key,
+                                     .number = work->request->watermark_number};
     struct codec_bytes bytes;
     struct watermark_report report;
     memset(&report, 0, sizeof report);
-    enum iw_error error = watermark_embed(&picture->image, work->process->watermark_key,
-                                          work->request->watermark_number, NULL, &report);
-    error = work_engine_end(work, error);
-    if (error == IW_OK)
-        error = codec_encode(&work->context, picture, &bytes);
+    enum iw_error error = mark_picture(&work->context, &order, picture, &bytes, &report);
+    stage_end(work, IMAGE_STAGE_ENGINE);
     if (error != IW_OK)
         return error;
     work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);

@@ -39,7 +39,8 @@ enum image_file {
 
 enum image_flag { IMAGE_HAS_ORIGINAL = 1, IMAGE_WANTS_THUMBNAIL = 2 };
 
-/* Stages that CPU time is told for.  Anti-AI work encodes within its engine stage, as often as it needs to.
+/* Stages that CPU time is told for.  Anti-AI and embed work encode within their engine stage, as often as
+ * they need to.
  */
 enum image_stage {
     IMAGE_STAGE_DECODE = 0,

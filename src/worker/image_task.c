@@ -24,7 +24,8 @@ enum { copy_bytes = 256 * 1024 };
 
 /* The picture is at fault: another try would say the same. */
 static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
-                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL};
+                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL,
+                                             IW_WATERMARK_NOT_EMBEDDABLE};
 
 static bool is_final(enum iw_error error)
 {
@@ -286,10 +287,6 @@ static void refusal_take(struct worker *worker, struct task *task, const struct 
               LOG_TEXT("cause", answer->cause));
     if (is_final(error))
         task_trouble(worker, task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer->sentence), reason);
-    else if (error == IW_WATERMARK_NOT_EMBEDDED)
-        /* The contract has no name of its own for it: what can be seen of the picture is too little. */
-        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_SMALL,
-                     "What can be seen of the image is too little for a watermark to be read back.", reason);
     else if (error == IW_CONFIG_INVALID)
         task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
                      "The service is not set up for this kind of work.", "image_process_not_set_up");

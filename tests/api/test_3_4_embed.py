@@ -2,11 +2,17 @@
 import io
 import zipfile
 
+import os
+import sys
+
 import pytest
 
 import pictures
 from client import ORDERS
 from marks import detail_files, embed, embedded, extract, results
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
+from watermark_drawings import drawing  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +79,23 @@ def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_
     clear = pictures.encode(pictures.Image.new("RGBA", (400, 400), (90, 120, 30, 0)), "PNG")
     order = embedded(client, [("clear.png", clear, ["x"])])
     assert order["status"] == "failed"
-    assert order["errors"] == ("clear.png: IMAGE_TOO_SMALL: What can be seen of the image is too little for a watermark "
-                               "to be read back."), order
+    assert order["errors"] == ("clear.png: WATERMARK_NOT_EMBEDDABLE: What can be seen of the image is too little for a "
+                               "watermark to be read back; an image with more detail or less transparency would help."), order
+
+
+def test_drawings_are_read_from_what_is_delivered_or_fail_with_a_code_of_their_own(client):
+    files = [(f"{name.replace(' ', '-')}.{kind.lower()}", pictures.encode(pictures.Image.fromarray(pixels), kind, quality=quality))
+             for (name, pixels), (kind, quality) in zip([drawing(seed) for seed in (0, 2, 3, 5)],
+                                                        [("WEBP", 60), ("WEBP", 60), ("JPEG", 75), ("JPEG", 75)])]
+    order = embedded(client, [(name, data, [f"copy of {name}"]) for name, data in files])
+    delivered = results(client, order["orderId"]) if order["status"] == "complete" else []
+    failed = [file["fileName"] for file in order["files"] if file["status"] == "failed"]
+    assert sorted(failed + [name for name, _ in delivered]) == sorted(name for name, _ in files), order
+    assert all(file["error"] == "WATERMARK_NOT_EMBEDDABLE" for file in order["files"] if file["status"] == "failed"), order
+    assert len(delivered) >= 3, order
+    for name, data in delivered:
+        read = extract(client, data)
+        assert (read["status"], read["watermarkText"]) == ("detected", f"copy of {name}"), (name, read)
 
 
 def test_the_same_text_of_the_same_account_reuses_its_number(client, stack, photo):

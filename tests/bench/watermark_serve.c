@@ -61,7 +61,7 @@ static void embed_answer(struct image *image, uint64_t number)
 {
     enum iw_error error = watermark_embed(image, key, number, NULL, NULL);
 
-    if (error != IW_OK && error != IW_WATERMARK_NOT_EMBEDDED && error != IW_IMAGE_TOO_SMALL)
+    if (error != IW_OK && error != IW_WATERMARK_NOT_EMBEDDABLE && error != IW_IMAGE_TOO_SMALL)
         exit(2);
     printf("%s\n", error == IW_OK ? "ok" : "-");
     if (error == IW_OK)

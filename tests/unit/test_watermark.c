@@ -87,10 +87,13 @@ static void every_key_draws_a_pattern(void)
 
         for (unsigned byte = 0; byte < sizeof key; byte++)
             key[byte] = (uint8_t)(256 * random_uniform(&seed));
-        lattice_init(&lattice, key);
-        CU_ASSERT(lattice.luma.count > 1000 && lattice.chroma.count > 400);
-        for (unsigned tone = 0; tone < LATTICE_TONES; tone++)
-            CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= LATTICE_REACH);
+        for (unsigned form = LATTICE_OVERLAY; form <= LATTICE_UNDERLAY; form++) {
+            lattice_init(&lattice, key, (enum lattice_form)form);
+            CU_ASSERT(lattice.luma.count > (form == LATTICE_OVERLAY ? 1000 : 200));
+            CU_ASSERT(lattice.chroma.count > (form == LATTICE_OVERLAY ? 400 : 200));
+            for (unsigned tone = 0; tone < LATTICE_TONES; tone++)
+                CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= LATTICE_REACH);
+        }
     }
 }
 
@@ -263,7 +266,7 @@ static void planes_are_reduced_by_area(void)
         for (uint32_t x = 0; x < 300; x++)
             ((uint8_t *)image.pixels)[y * 300 + x] = (uint8_t)(x / 2 + y / 4);
     workspace_init(&workspace);
-    CU_ASSERT_FATAL(plane_read(&image, 1.7, &workspace, &plane));
+    CU_ASSERT_FATAL(plane_read(&image, PLANE_LUMA, 1.7, &workspace, &plane));
     CU_ASSERT_EQUAL(plane.width, 176);
     CU_ASSERT_EQUAL(plane.height, 117);
     for (int y = 0; y < plane.height; y++)
@@ -297,9 +300,9 @@ static void mask_follows_texture(void)
                 pixel[0] = pixel[1] = pixel[2] = 255;
         }
     workspace_init(&workspace);
-    CU_ASSERT_FATAL(plane_read(&image, 1, &workspace, &plane));
+    CU_ASSERT_FATAL(plane_read(&image, PLANE_LUMA, 1, &workspace, &plane));
     CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, TEXTURE_LUMA_RADIUS, &workspace, &texture));
-    struct texture_mask mask = {&plane, texture.activity, 0.25f};
+    struct texture_mask mask = {&plane, texture.activity, 0.25f, false};
     texture_mask_row(&mask, 0, width * height, 0.1f, gentle, NULL);
     texture_mask_row(&mask, 0, width * height, 100, strong, blue); /* all caps reached */
     CU_ASSERT(gentle[flat] > 0);                                   /* flat: a floor */
@@ -500,17 +503,24 @@ static void poses_are_found(void)
 
 static void stretched_pictures_are_read(void)
 {
-    static const double wide[4] = {0.9, 0, 0, 1}, tall[4] = {1, 0, 0, 1 / 1.12};
+    static const double bends[][4] = {
+        {0.9, 0, 0, 1},      /* wide */
+        {1, 0, 0, 1 / 1.12}, /* tall */
+        {1 / 1.4, 0, 0, 1},  /* far wider, */
+        {1, 0, 0, 0.75},     /* far taller */
+        {1, 0.1, 0, 1},      /* sheared along the rows, */
+        {1, 0, -0.1, 1},     /* and down the columns */
+    };
     const double shift[2] = {3, -2};
     struct image image = texture_make(480, 420, 3, 8, 5);
 
     embed_or_fail(&image, test_key, 99);
-    struct image first = image_warp(&image, wide, shift, 500, 400);
-    struct image second = image_warp(&image, tall, shift, 460, 450);
-    CU_ASSERT(reads(&first, test_key, 99));
-    CU_ASSERT(reads(&second, test_key, 99));
-    free(first.pixels);
-    free(second.pixels);
+    for (size_t i = 0; i < sizeof bends / sizeof bends[0]; i++) {
+        struct image bent = image_warp(&image, bends[i], shift, 470, 410);
+
+        CU_ASSERT(reads(&bent, test_key, 99));
+        free(bent.pixels);
+    }
     free(image.pixels);
 }
 
@@ -593,6 +603,84 @@ static void transparent_pixels_stay(void)
     free(image.pixels);
 }
 
+/* A cartoon of flat areas with outlines. */
+static struct image drawing_make(uint32_t channels, uint32_t depth_bits)
+{
+    static const uint8_t areas[6][3] = {{255, 255, 255}, {245, 206, 180}, {90, 170, 210},
+                                        {60, 120, 70},   {0, 0, 0},       {200, 60, 60}};
+    struct image image = image_make(640, 480, channels, depth_bits);
+
+    for (uint32_t y = 0; y < 480; y++)
+        for (uint32_t x = 0; x < 640; x++) {
+            bool is_line = x % 160 < 3 || (y + x / 4) % 120 < 3;
+            const uint8_t *area = areas[is_line ? 4 : (x / 160 * 7 + (y + x / 4) / 120 * 5) % 6];
+
+            for (unsigned c = 0; c < channels; c++) {
+                unsigned level = c == 3 ? (x > 600 ? 0 : 255) : area[c];
+
+                if (depth_bits == 16)
+                    ((uint16_t *)image.pixels)[(y * 640 + x) * channels + c] = (uint16_t)(level * 257);
+                else
+                    ((uint8_t *)image.pixels)[(y * 640 + x) * channels + c] = (uint8_t)level;
+            }
+        }
+    return image;
+}
+
+/* The mean of each square of four pixels, as a codec leaves of a flat area's detail. */
+static void detail_drop(struct image *image)
+{
+    uint8_t *bytes = image->pixels;
+
+    for (uint32_t y = 0; y + 4 <= image->height_px; y += 4)
+        for (uint32_t x = 0; x + 4 <= image->width_px; x += 4)
+            for (unsigned c = 0; c < 3; c++) {
+                unsigned sum = 8;
+
+                for (unsigned i = 0; i < 16; i++)
+                    sum += bytes[((y + i / 4) * image->width_px + x + i % 4) * image->channels + c];
+                for (unsigned i = 0; i < 16; i++)
+                    bytes[((y + i / 4) * image->width_px + x + i % 4) * image->channels + c] =
+                        (uint8_t)(sum / 16);
+            }
+}
+
+static void drawings_are_read_in_color_alone(void)
+{
+    struct image plain = drawing_make(3, 8), marked = image_copy(&plain);
+
+    embed_or_fail(&marked, test_key, 77);
+    CU_ASSERT(image_error(&plain, &marked) < 255.0 * 255.0 / 1e4); /* 40 dB */
+    CU_ASSERT(reads(&marked, test_key, 77));
+    detail_drop(&marked);
+    CU_ASSERT(reads(&marked, test_key, 77));
+    free(plain.pixels);
+    free(marked.pixels);
+    for (unsigned i = 0; i < 3; i++) {
+        struct image other = drawing_make(i == 0 ? 4 : 3, i == 0 ? 8 : 16);
+
+        embed_or_fail(&other, test_key, 78 + i);
+        CU_ASSERT(reads(&other, test_key, 78 + i));
+        for (size_t at = 0; i == 0 && at < 640 * 480; at++)
+            if (((uint8_t *)other.pixels)[at * 4 + 3] == 0)
+                CU_ASSERT_EQUAL_FATAL(((uint8_t *)other.pixels)[at * 4 + 3], 0);
+        free(other.pixels);
+    }
+}
+
+/* The newer mark reads also where nothing but colour is left: the underlay of the old one is gone. */
+static void the_second_mark_of_a_drawing_is_read(void)
+{
+    struct image image = drawing_make(3, 8);
+
+    embed_or_fail(&image, test_key, 1111);
+    embed_or_fail(&image, test_key, 2222);
+    CU_ASSERT(reads(&image, test_key, 2222));
+    detail_drop(&image);
+    CU_ASSERT(reads(&image, test_key, 2222));
+    free(image.pixels);
+}
+
 /* Larger pictures have larger chips; halved, they still read. */
 static void large_pictures_are_read(void)
 {
@@ -617,7 +705,7 @@ static void what_cannot_be_marked_is_refused_unchanged(void)
 
     CU_ASSERT_EQUAL(watermark_embed(&small, test_key, 1, NULL, NULL), IW_IMAGE_TOO_SMALL);
     CU_ASSERT_EQUAL(memcmp(small.pixels, copy.pixels, small.stride_bytes * small.height_px), 0);
-    CU_ASSERT_EQUAL(watermark_embed(&clear, test_key, 1, NULL, NULL), IW_WATERMARK_NOT_EMBEDDED);
+    CU_ASSERT_EQUAL(watermark_embed(&clear, test_key, 1, NULL, NULL), IW_WATERMARK_NOT_EMBEDDABLE);
     for (size_t i = 0; i < clear.stride_bytes * clear.height_px; i++)
         CU_ASSERT_EQUAL_FATAL(((uint8_t *)clear.pixels)[i], 0);
     CU_ASSERT_EQUAL(watermark_extract(&clear, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
@@ -695,8 +783,8 @@ static void pictures_are_laid_over_each_other(void)
     struct workspace workspace;
 
     workspace_init(&workspace);
-    CU_ASSERT_FATAL(plane_read(&image, 1, &workspace, &original));
-    CU_ASSERT_FATAL(plane_read(&turned, 1, &workspace, &suspect));
+    CU_ASSERT_FATAL(plane_read(&image, PLANE_LUMA, 1, &workspace, &original));
+    CU_ASSERT_FATAL(plane_read(&turned, PLANE_LUMA, 1, &workspace, &suspect));
     CU_ASSERT_EQUAL_FATAL(registration_find(&suspect, &original, &workspace, &map), REGISTRATION_DONE);
     registration_refine(&suspect, &original, &map);
     for (unsigned i = 0; i < 4; i++)
@@ -734,6 +822,8 @@ int main(void)
         {"stretched pictures are read", stretched_pictures_are_read},
         {"strangers read nothing", strangers_read_nothing},
         {"the second mark is read", the_second_mark_is_read},
+        {"drawings are read in colour alone", drawings_are_read_in_color_alone},
+        {"the second mark of a drawing is read", the_second_mark_of_a_drawing_is_read},
         {"every shape of picture is read", every_shape_of_picture_is_read},
         {"transparent pixels stay", transparent_pixels_stay},
         {"large pictures are read", large_pictures_are_read},

@@ -1,0 +1,158 @@
+/* What is delivered can be read: drawings through the encoders, and pictures that take no mark. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "picture_maker.h"
+#include "texture_maker.h"
+#include "worker/mark_picture.h"
+#include "runner.h"
+
+static const uint8_t key[WATERMARK_KEY_BYTES] = {3, 1, 4, 1, 5};
+static const struct codec_limits limits = {.side_min_px = WATERMARK_SIDE_MIN_PX};
+
+enum { number = 0x5eed };
+
+/* The grounds of the drawings: what stands on them is dark. */
+enum ground { GROUND_BARE, GROUND_SQUARES, GROUND_LINES, GROUND_AREAS };
+
+static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channel)
+{
+    switch (ground) {
+    case GROUND_SQUARES: /* as in a QR code, on the middle of the page */
+        return x / 12 * 7919 % 31 * (y / 12) % 3 == 1 && x > 60 && x < 340 && y > 60 && y < 260 ? 0 : 255;
+    case GROUND_LINES:
+        return y % 20 < 9 && (x * x / 7 + y * 13) % 11 < 4 ? 20 : 255;
+    case GROUND_AREAS:
+        return (uint8_t)(60 + 35 * ((x / 100 + y / 80) % 5) + 10 * channel);
+    default:
+        return 255;
+    }
+}
+
+/* A file of the format with the drawing in it. */
+static struct codec_bytes drawing_make(struct context *context, const struct made_spec *spec,
+                                       enum ground ground)
+{
+    struct codec_bytes made = make_picture(spec), bytes = {NULL, 0};
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(codec_decode(context, made.data, made.size, &limits, &picture), IW_OK);
+    for (uint32_t y = 0; y < picture.image.height_px; y++)
+        for (uint32_t i = 0; i < picture.image.width_px * picture.image.channels; i++)
+            ((uint8_t *)picture.image.pixels)[y * picture.image.stride_bytes + i] =
+                drawn(ground, i / picture.image.channels, y, i % picture.image.channels);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(context, &picture, &bytes), IW_OK);
+    codec_picture_free(&picture);
+    codec_bytes_free(&made);
+    return bytes;
+}
+
+/* Marks a file; what is delivered must read.  Its number of bytes, 0 when it was refused. */
+static size_t delivered(struct context *context, const struct codec_bytes *file)
+{
+    struct mark_order order = {file->data, file->size, &limits, key, number};
+    struct codec_picture picture, seen;
+    struct codec_bytes bytes = {NULL, 0};
+    struct watermark_report report = {0};
+    uint64_t read = 0;
+    CU_ASSERT_EQUAL_FATAL(codec_decode(context, file->data, file->size, &limits, &picture), IW_OK);
+    enum iw_error error = mark_picture(context, &order, &picture, &bytes, &report);
+    codec_picture_free(&picture);
+    if (error != IW_OK)
+        return 0;
+    CU_ASSERT_EQUAL_FATAL(codec_decode(context, bytes.data, bytes.size, &limits, &seen), IW_OK);
+    CU_ASSERT_EQUAL(watermark_extract(&seen.image, key, &read, NULL), IW_OK);
+    CU_ASSERT_EQUAL(read, number);
+    CU_ASSERT(report.correlation > 11);
+    codec_picture_free(&seen);
+    size_t size = bytes.size;
+    codec_bytes_free(&bytes);
+    return size;
+}
+
+static const struct made_spec specs[] = {
+    {"JPEG 75", CODEC_JPEG, 400, 320, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 90, grey, progressive", CODEC_JPEG, 400, 320, 1, true, .quality = 90, .is_progressive = true},
+    {"WebP 60", CODEC_WEBP, 400, 320, 3, true, .quality = 60},
+    {"WebP 90 with alpha", CODEC_WEBP, 400, 320, 4, true, .quality = 90},
+    {"WebP lossless", CODEC_WEBP, 400, 320, 3, true, .is_lossless = true},
+    {"PNG", CODEC_PNG, 400, 320, 3, true, .depth_bits = 8},
+};
+
+static bool is_noted(const struct context *context, const char *code)
+{
+    const struct context_note *note = context->notes;
+    while (note != NULL && strcmp(note->code, code) != 0)
+        note = note->next;
+    return note != NULL;
+}
+
+static void what_is_delivered_reads(void)
+{
+    unsigned finer = 0, refused = 0, count = 0;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        for (unsigned ground = GROUND_SQUARES; ground <= GROUND_AREAS; ground++) {
+            struct context context;
+            context_init(&context, arena_new(0), NULL);
+            struct codec_bytes file = drawing_make(&context, &specs[i], (enum ground)ground);
+            size_t size = delivered(&context, &file);
+            count++;
+            if (size == 0) {
+                refused++;
+                CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
+                CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "would help"));
+            } else if (is_noted(&context, "ENCODED_FINER")) {
+                finer++;
+                CU_ASSERT(specs[i].format != CODEC_PNG && !specs[i].is_lossless);
+            }
+            codec_bytes_free(&file);
+            arena_free(context.arena);
+        }
+    }
+    CU_ASSERT(finer >= 1);
+    CU_ASSERT(refused <= count / 4);
+}
+
+/* Its first quarter of rows is read alone, or all of it. */
+static void a_large_jpeg_reads(void)
+{
+    static const struct made_spec spec = {"JPEG", CODEC_JPEG, 1800,           1200,
+                                          3,      true,       .sampling = 22, .quality = 85};
+    struct context context;
+    context_init(&context, arena_new(0), NULL);
+    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct image texture = texture_make(1800, 1200, 3, 8, 5);
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(codec_decode(&context, made.data, made.size, &limits, &picture), IW_OK);
+    memcpy(picture.image.pixels, texture.pixels, texture.stride_bytes * texture.height_px);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
+    CU_ASSERT(delivered(&context, &file) > 0);
+    codec_picture_free(&picture);
+    free(texture.pixels);
+    codec_bytes_free(&made);
+    codec_bytes_free(&file);
+    arena_free(context.arena);
+}
+
+static void a_bare_page_is_refused_and_says_so(void)
+{
+    struct context context;
+    context_init(&context, arena_new(0), NULL);
+    struct codec_bytes file = drawing_make(&context, &specs[0], GROUND_BARE);
+    if (delivered(&context, &file) == 0) {
+        CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "PNG would help"));
+    }
+    codec_bytes_free(&file);
+    arena_free(context.arena);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"what is delivered reads", what_is_delivered_reads},
+        {"a large JPEG reads", a_large_jpeg_reads},
+        {"a bare page is refused and says so", a_bare_page_is_refused_and_says_so},
+        CU_TEST_INFO_NULL,
+    };
+    return runner_run("marking pictures", tests);
+}
