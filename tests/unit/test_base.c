@@ -75,9 +75,6 @@ static void test_validation_gathers_every_field(void)
 
 static void test_notes_are_joined_and_each_code_counts_once(void)
 {
-    struct arena *arena = arena_new(0);
-    struct context context;
-    context_init(&context, arena, "r");
     CU_ASSERT_PTR_NULL(context_notes_text(&context));
     context_note(&context, "FIRST", "The first %d.", 1);
     context_note(&context, "SECOND", "The second.");
@@ -85,7 +82,6 @@ static void test_notes_are_joined_and_each_code_counts_once(void)
     context_clear(&context);
     CU_ASSERT_STRING_EQUAL(context.notes->code, "FIRST");
     CU_ASSERT_STRING_EQUAL(context_notes_text(&context), "The first 1. The second.");
-    arena_free(arena);
 }
 
 static void test_utf8_is_checked_strictly(void)
