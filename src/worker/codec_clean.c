@@ -1,8 +1,7 @@
 /*
- * What is taken out of a file's pieces because it is not true of the result:
- * pictures of the unchanged image, entries that point at what does not come
- * along, signatures of bytes that change.  One table of the pieces that are looked
- * at; all others stay as they are.
+ * Removes metadata that would be false of the result: pictures of the unchanged
+ * image, entries that point at dropped data, signatures of changed bytes.  One
+ * table lists the pieces that are checked; all other pieces stay.
  */
 #include <string.h>
 
@@ -18,7 +17,7 @@ enum {
     marker_app15 = 0xEF
 };
 
-/* ---- what one piece becomes ---- */
+/* ---- one piece ---- */
 
 /* JFIF 1.02: version, unit, densities, then the sides of an RGB thumbnail and its pixels. */
 static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
@@ -75,7 +74,7 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     arena_free(arena);
 }
 
-/* The pieces that are looked at, by tag and what they begin with. */
+/* The pieces that are checked, by tag and first bytes. */
 static const struct clean_rule {
     enum codec_format format;
     uint32_t tag;
@@ -137,9 +136,9 @@ static bool is_box(const struct keep_chunk *chunk)
 }
 
 /*
- * What a box is, told by its first segment: C2PA's description begins with its type;
- * other JUMBF stays; all else belongs to JPEG XT, whose residual would bring the
- * unchanged picture back.
+ * The kind of a box, by its first segment.  C2PA's description begins with its type.
+ * Other JUMBF stays.  All other boxes belong to JPEG XT, whose residual would restore
+ * the unchanged picture.
  */
 static unsigned box_left_out(const struct keep_chunk *chunk)
 {
@@ -171,7 +170,7 @@ static void boxes_clean(struct codec_keep *keep)
     arena_free(arena);
 }
 
-/* ---- previews that fill segments of their own ---- */
+/* ---- previews that fill whole segments ---- */
 
 /* Some cameras spread a JPEG over segments of one marker or of following ones, without a name. */
 static void segments_clean(struct codec_keep *keep)
@@ -190,7 +189,7 @@ static void segments_clean(struct codec_keep *keep)
     }
 }
 
-/* ---- what stands once ---- */
+/* ---- chunks that a file has once ---- */
 
 /* A WebP has one chunk of each; readers take the first, and so does the encoder. */
 static void twins_clean(struct codec_keep *keep)
@@ -216,7 +215,7 @@ static void webp_names_clean(struct codec_keep *keep)
             chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
 }
 
-/* ---- what follows the picture ---- */
+/* ---- data behind the picture ---- */
 
 static size_t jpeg_end(const unsigned char *data, size_t size)
 {
@@ -248,7 +247,7 @@ static size_t webp_end(const unsigned char *data, size_t size)
 
 static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
-    /* The film's first box (ISO 14496-12, 4.3), behind what Samsung puts before it. */
+    /* The film's first box (ISO 14496-12, 4.3), behind Samsung's header. */
     static const char film[] = "ftyp";
     enum { film_within_bytes = 256 };
     /* Writers pad with these. */

@@ -30,7 +30,7 @@ enum {
 #define TAG_ZTXT KEEP_TAG('z', 'T', 'X', 't')
 #define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
 
-/* What stands before the packet in a segment, the closing zero included. */
+/* The name before the packet in a segment, the closing zero included. */
 static const char segment_name[] = "http://ns.adobe.com/xap/1.0/";
 static const char extension_name[] = "http://ns.adobe.com/xmp/extension/";
 static const char png_keyword[] = "XML:com.adobe.xmp";
@@ -58,7 +58,7 @@ struct packet {
 };
 
 struct packets {
-    struct arena *arena; /* the packets and what had to be unpacked */
+    struct arena *arena; /* the packets and unpacked texts */
     struct codec_picture *picture;
     struct packet *first;
     struct packet **last;
@@ -171,7 +171,7 @@ static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
 
 /* ---- PNG ---- */
 
-/* Where the text of a chunk begins, behind keyword and what the kind of chunk has; 0 when it does not fit. */
+/* The offset of the text in a chunk, behind keyword and flags; 0 when it does not fit. */
 static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compressed)
 {
     const unsigned char *zero = memchr(chunk->data, 0, chunk->size);
@@ -483,7 +483,7 @@ static void field_take_out(struct packets *packets, struct packet *packet, const
 
 /* ---- the edits of all packets ---- */
 
-/* What the packets say before anything is changed: the strongest value, and which extension each wants. */
+/* Reads all packets before any edit: the strongest value, and the extension that each one names. */
 static const struct xmp_mining *packets_look(struct packets *packets, struct arena *scratch)
 {
     static const struct xmp_request look = {NULL, false, NULL, NULL};
@@ -528,7 +528,7 @@ static void packet_edit_beside(struct packets *packets, struct packet *packet,
     else if (result.is_changed)
         field_take_out(packets, packet, &result);
     else if (packet->kind == PACKET_EXTENSION && !result.is_readable && mining != NULL) {
-        /* Nobody can tell what it says of data mining. */
+        /* It cannot be read, and it may contradict the opt-out. */
         bool is_about_it = false;
         for (const struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
             is_about_it |= is_extension(chunk, packet->guid) &&
@@ -579,7 +579,7 @@ static enum iw_error packet_edit_main(struct context *context, struct packets *p
                : IW_OK;
 }
 
-/* mining NULL: only what is no longer true is removed, which leaves every packet shorter. */
+/* Without the opt-out, entries are only removed, so that every packet becomes shorter. */
 static enum iw_error packets_edit(struct context *context, struct codec_picture *picture, bool is_opt_out)
 {
     struct packets packets;

@@ -1,6 +1,6 @@
 /*
- * Edits of an XMP packet at positions that Expat finds, so that all else stays
- * byte for byte (XMP specification part 1, ISO 16684-1; PLUS LDF 2.0.1 for plus:DataMining).
+ * Edits an XMP packet at positions that Expat reports.  All other bytes stay.
+ * Sources: XMP specification part 1 (ISO 16684-1), PLUS LDF 2.0.1 for plus:DataMining.
  */
 #include "worker/xmp.h"
 
@@ -40,7 +40,7 @@ static const struct property_rule {
     {"http://ns.apple.com/HDRGainMap/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_GAIN_MAP},
     {"http://ns.apple.com/pixeldatainfo/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
     {"http://ns.apple.com/depthData/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_DEPTH},
-    /* Android: the list of what follows the main picture, and the offset of its film. */
+    /* Android: the list of the files behind the main picture, and the offset of its film. */
     {"http://ns.google.com/photos/1.0/container/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
     {"http://ns.google.com/photos/1.0/camera/\nMotionPhoto", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
     {"http://ns.google.com/photos/1.0/camera/\nMicroVideo", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
@@ -54,7 +54,7 @@ static const struct property_rule {
     {"http://purl.org/dc/terms/\nprovenance", false, PROPERTY_PROVENANCE, 0},
 };
 
-/* What is behind the main picture, by the words that a Container item has for it. */
+/* Item:Semantic of a Container item, and the kind of file that it names. */
 static const struct {
     const char *semantic;
     unsigned left_out;
@@ -131,7 +131,7 @@ static size_t scan_here_bytes(const struct xmp_scan *scan)
     return (size_t)XML_GetCurrentByteCount(scan->parser);
 }
 
-/* ---- what becomes of one property ---- */
+/* ---- the edit of one property ---- */
 
 /* A manifest's place; text about where a work comes from is no such thing and stays. */
 static bool is_manifest_place(const char *text)
@@ -521,7 +521,8 @@ void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct
     size_t text_size = size;
     while (text_size > 0 && text[text_size - 1] == '\0')
         text_size--;
-    /* Expat finds UTF-16 by itself, and edits are UTF-8: what has zeros between its letters is converted. */
+    /* Expat detects UTF-16 by itself, and edits are UTF-8: text with zeros between its letters is converted.
+     */
     bool is_wide = memchr(text, '\0', text_size) != NULL;
     if (is_wide || !xmp_scan_edit(arena, text, text_size, request, result)) {
         bool is_lossy = false;

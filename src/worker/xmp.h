@@ -46,7 +46,7 @@ struct xmp_result {
     const char *packet;
     size_t size;
     const struct xmp_mining *mining;    /* the strongest found, at least xmp_mining_least; NULL: none */
-    unsigned left_out;                  /* enum keep_left_out: what the removed entries were about */
+    unsigned left_out;                  /* enum keep_left_out: subjects of the removed entries */
     const char *provenance;             /* a removed dcterms:provenance, NULL: none */
     char extension[xmp_guid_bytes + 1]; /* xmpNote:HasExtendedXMP, "" when there is none */
 };

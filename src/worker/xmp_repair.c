@@ -1,7 +1,7 @@
 /*
- * Well-formed XML of a broken XMP packet.  Readers such as exiftool take what
- * they can find in one; an XML parser takes nothing.  What is written here is
- * well-formed by construction: every name, attribute and character is checked.
+ * Makes well-formed XML of a broken XMP packet.  Readers such as exiftool read most
+ * of a broken packet; an XML parser reads nothing.  The output is well-formed by
+ * construction: every name, attribute and character is checked.
  */
 #include <stdint.h>
 #include <string.h>
@@ -188,7 +188,7 @@ static size_t utf8_take(const unsigned char *at, const unsigned char *end, uint3
     return *code < least[rest] || (*code >= 0xD800 && *code < 0xE000) || *code > 0x10FFFF ? 0 : rest + 1;
 }
 
-/* Windows-1252, 0x80 to 0x9F (Encoding Standard); what it leaves out is U+FFFD. */
+/* Windows-1252, 0x80 to 0x9F (Encoding Standard); undefined bytes are U+FFFD. */
 static uint32_t latin(unsigned char byte)
 {
     static const uint16_t codes[32] = {0x20AC, 0xFFFD, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
@@ -295,7 +295,7 @@ static size_t reference_bytes(const char *at, const char *end)
     return digit < end && *digit == ';' && digit > first && is_character(code) ? (size_t)(digit + 1 - at) : 0;
 }
 
-/* Text or an attribute's value: what XML has a meaning for is escaped, unless it is a reference. */
+/* Writes text or an attribute's value: characters of the markup are escaped, references stay. */
 static void put_escaped(struct repair *repair, struct span text)
 {
     const char *end = text.at + text.size;
@@ -320,7 +320,7 @@ static void put_escaped(struct repair *repair, struct span text)
 
 /* ---- namespaces ---- */
 
-/* A namespace as it is compared; only what it needs to be equal to others is kept of it. */
+/* A namespace as it is compared and written: without white space. */
 static const char *uri_text(struct arena *arena, struct span value)
 {
     char *text = arena_text_n(arena, value.at, value.size);
@@ -348,7 +348,7 @@ static const char *scope_find(const struct repair *repair, struct span prefix)
     return NULL;
 }
 
-/* The namespace of a prefix; declared here, in the tag that is being written, when nobody has. */
+/* The namespace of a prefix; declared here, in the tag that is being written, when no tag around has. */
 static const char *prefix_resolve(struct repair *repair, struct span prefix)
 {
     if (span_is(prefix, "xml"))
@@ -589,7 +589,7 @@ static bool start_tag(struct repair *repair)
         (at < repair->end && !is_space(*at) && *at != '/' && *at != '>'))
         return false;
     if (!attributes_take(repair, &at, &is_empty)) {
-        /* The packet ends within the tag, or another one begins: what it said is lost. */
+        /* The packet ends within the tag, or another tag begins: its attributes are lost. */
         repair->is_lossy = true;
         repair->at = at < repair->end && *at == '<' ? at : repair->end;
         return true;
@@ -610,7 +610,7 @@ static bool start_tag(struct repair *repair)
     return true;
 }
 
-/* An end tag at "</" closes what was left open inside; one that ends nothing is left out. */
+/* An end tag at "</" closes the elements left open inside; one without a start tag is dropped. */
 static bool end_tag(struct repair *repair)
 {
     struct span name = name_take(repair->at + 2, repair->end);

@@ -51,7 +51,7 @@ def png_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
 
 
 def webp_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
-    """The chunks stand behind the frame; the flags are those of what is among them."""
+    """The chunks stand behind the frame; the flags name the chunks."""
     flags = sum(flag for name, flag in ((b"EXIF", 8), (b"XMP ", 4)) if any(part[:4] == name for part in chunks))
     head = chunk_webp(b"VP8X", struct.pack("<I", flags) + b"".join(struct.pack("<I", side - 1)[:3] for side in size))
     body = b"WEBP" + head + bare("webp", size)[12:] + b"".join(chunks)
@@ -74,7 +74,7 @@ def file_with(form, *parts, **options):
     return {"jpeg": jpeg_with, "png": png_with, "webp": webp_with}[form](*parts, **options)
 
 
-# ---- what stands in them
+# ---- contents
 
 def packet(inner, attributes="", wrapper=True):
     text = f'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF {RDF}><rdf:Description rdf:about="" {attributes}>' \
@@ -116,29 +116,29 @@ def tiff(order="<", first=(), second=(), data=b"", maker=None):
     size += 2 + 12 + 4 if maker is not None else 0
     behind = b""
 
-    def value(kind, count, what):
+    def value(kind, count, content):
         nonlocal behind
-        if what == "EXIF":
+        if content == "EXIF":
             return struct.pack(order + "I", exif_at)
-        if what == "DATA":
+        if content == "DATA":
             return struct.pack(order + "I", data_at)
-        if isinstance(what, bytes):
-            if len(what) <= 4:
-                return what.ljust(4, b"\0")
-            behind += what + b"\0" * (len(what) & 1)
-            return struct.pack(order + "I", size + len(behind) - len(what) - (len(what) & 1))
-        return struct.pack(order + ("HH" if kind == 3 else "I"), *((what, 0) if kind == 3 else (what,)))
+        if isinstance(content, bytes):
+            if len(content) <= 4:
+                return content.ljust(4, b"\0")
+            behind += content + b"\0" * (len(content) & 1)
+            return struct.pack(order + "I", size + len(behind) - len(content) - (len(content) & 1))
+        return struct.pack(order + ("HH" if kind == 3 else "I"), *((content, 0) if kind == 3 else (content,)))
 
-    long_values = sum(len(what) + (len(what) & 1) for table in tables for *_, what in table
-                      if isinstance(what, bytes) and len(what) > 4)
+    long_values = sum(len(content) + (len(content) & 1) for table in tables for *_, content in table
+                      if isinstance(content, bytes) and len(content) > 4)
     long_values += len(maker) + (len(maker) & 1) if maker is not None else 0
     data_at = size + long_values
     out = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
     for number, table in enumerate(tables):
         if not table:
             continue
-        entries = b"".join(struct.pack(order + "HHI", tag, kind, count) + value(kind, count, what)
-                           for tag, kind, count, what in sorted(table, key=lambda row: row[0]))
+        entries = b"".join(struct.pack(order + "HHI", tag, kind, count) + value(kind, count, content)
+                           for tag, kind, count, content in sorted(table, key=lambda row: row[0]))
         end = len(out) + 2 + len(entries) + 4
         out += struct.pack(order + "H", len(table)) + entries
         out += struct.pack(order + "I", end if number == 0 and tables[1] else 0)

@@ -1,4 +1,4 @@
-"""Metadata of results, as exiftool reads it: what is kept, what goes, and that a note says so.
+"""Metadata of results, as exiftool reads it: the tags that are kept, the tags that go, and the notes.
 
 Every kind goes through "imgwardctl image protect" and "image embed", which decode and encode as the image process does.
 Tags that may change or go are named by each kind; all others must be the same before and after.
@@ -21,7 +21,7 @@ import pictures
 pytestmark = pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool is not installed (libimage-exiftool-perl)")
 
 ORDERS = ("protect", "embed")
-# What tells of the container alone, and the opt-out itself.
+# Facts of the container, and the opt-out itself.
 ALWAYS = r"RIFF:WebP_Flags|XMP-plus:DataMining|RIFF:AlphaPreprocessing|RIFF:AlphaFilter"
 AI = made.DMI + "PROHIBITED-AIMLTRAINING"
 
@@ -35,7 +35,7 @@ def exiftool():
 
 @pytest.fixture(scope="module")
 def through(stack, tmp_path_factory):
-    """Puts bytes through an order; the paths of input and result, and what was noted."""
+    """Puts bytes through an order; returns the paths of input and result, and the notes."""
     folder = tmp_path_factory.mktemp("metadata")
     words = {"protect": ("--strength", "low"), "embed": ("--id", "00000000deadbeef")}
     count = 0
@@ -92,7 +92,7 @@ def test_everything_that_is_true_stays(through, exiftool, tmp_path, order, form)
         assert found["XMP-plus:DataMining"] == AI
 
 
-# ---- the opt-out is at least what the client wrote
+# ---- the opt-out is never weaker than the value of the client
 
 def mining_forms(value):
     """One value in every way that XMP may be written."""
@@ -243,7 +243,7 @@ def test_an_order_without_opt_out_leaves_broken_xmp_as_it_is(through):
         assert BROKEN["bare ampersand"] in target.read_bytes() and not notes
 
 
-# ---- entries go with what they point at
+# ---- entries go with their data
 
 GAIN = ('xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0" hdrgm:GainMapMax="2.5" '
         'xmlns:Container="http://ns.google.com/photos/1.0/container/" '
@@ -283,7 +283,7 @@ SAMSUNG = b"\0\0\x31\x0a\x10\0\0\0MotionPhoto_Data" + FILM + b"SEFHk\0\0\0\1\0\0
     ("bytes behind a WebP", "webp", lambda: made.webp_with(made.xmp_part("webp", made.packet(made.RIGHTS, made.DC)), tail=b"more"),
      "", ("data behind the end",)),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "")
-def test_entries_go_with_what_they_point_at(through, exiftool, order, kind, form, data, gone, words):
+def test_entries_go_with_their_data(through, exiftool, order, kind, form, data, gone, words):
     source, target, notes = through(order, form, data())
     found = compared(exiftool, source, target, gone, order)
     assert found["XMP-dc:Rights"] == "(c) Ada Smith"

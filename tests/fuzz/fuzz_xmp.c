@@ -16,7 +16,7 @@ static void well_formed(const char *packet, size_t size)
     XML_ParserFree(parser);
 }
 
-/* What the codecs do with one packet. */
+/* The edit that the codecs make of one packet. */
 static const char *opt_out(struct arena *arena, const char *packet, size_t size, size_t *size_out)
 {
     static const struct xmp_request look = {.mining = NULL};
@@ -54,7 +54,7 @@ int fuzz_xmp(const unsigned char *data, size_t size)
         memcpy(exact, data, size);
     repair(arena, exact, size);
     const char *once = opt_out(arena, exact, size, &once_size);
-    /* What says so already may end in zeros, which its writer put there. */
+    /* A packet that needs no edit may end in zeros, which its writer added. */
     size_t once_text_size = once_size;
     while (once_text_size > 0 && once[once_text_size - 1] == '\0')
         once_text_size--;

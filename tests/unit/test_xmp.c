@@ -87,7 +87,7 @@ static bool is_well_formed(const char *packet, size_t size)
     return status == XML_STATUS_OK;
 }
 
-/* What the codecs do with one packet. */
+/* The edit that the codecs make of one packet. */
 static const char *packet_opt_out(const char *packet, size_t size, size_t *size_out)
 {
     const struct xmp_request look = {.mining = NULL};
@@ -102,7 +102,7 @@ static const char *packet_opt_out(const char *packet, size_t size, size_t *size_
     return result.packet;
 }
 
-/* In memory of its own size, so that a read past the end is seen. */
+/* In memory of exactly this size, so that a read past the end is seen. */
 static const char *opt_out(const char *text, size_t size, size_t *size_out)
 {
     char *exact = malloc(size + 1);
@@ -176,7 +176,7 @@ static void test_zeros_at_the_end(void)
 #define GIMG      "xmlns:i=\"http://ns.adobe.com/xap/1.0/g/img/\""
 #define NOTE      "xmlns:n=\"http://ns.adobe.com/xmp/note/\""
 
-/* Entries that go with what they point at; nothing else of the packet moves. */
+/* Entries that go with their data; the rest of the packet stays. */
 static const struct {
     const char *packet;
     const char *expected;
@@ -223,7 +223,7 @@ static void test_removals(void)
     }
 }
 
-/* What a client wrote, and what it becomes. */
+/* Values of clients, and the value in the result. */
 static void test_minings(void)
 {
     static const struct {
@@ -336,7 +336,7 @@ int main(void)
         {"twice changes nothing", test_twice_changes_nothing},
         {"padding is used up", test_padding_is_used_up},
         {"zeros at the end", test_zeros_at_the_end},
-        {"entries go with what they point at", test_removals},
+        {"entries go with their data", test_removals},
         {"values become no weaker", test_minings},
         {"broken packets are repaired", test_repairs},
         {"repairs are bounded", test_repairs_are_bounded},
