@@ -69,7 +69,9 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
     enum iw_error error = ctl_file_read(ctl->context, path, file_bytes_max, &bytes, &size);
     if (error != IW_OK)
         return error;
-    error = codec_decode(ctl->context, bytes, size, &limits, picture);
+    struct codec_limits read_only = limits;
+    read_only.is_read_only = true;
+    error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
 }

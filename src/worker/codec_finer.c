@@ -27,8 +27,9 @@ static bool jpeg_finer(struct codec_picture *picture, unsigned level)
         }
     }
     keep->coefficient_bytes = width * height * (unsigned)keep->component_count * sizeof(int16_t);
+    unsigned inks = picture->header.is_cmyk ? 4 : 0;
     picture->header.encode_memory_bytes =
-        (uint64_t)picture->header.width_px * picture->header.height_px * picture->header.channels +
+        (uint64_t)picture->header.width_px * picture->header.height_px * (picture->header.channels + inks) +
         keep->coefficient_bytes;
     return true;
 }
