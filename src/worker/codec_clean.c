@@ -223,28 +223,6 @@ static size_t jpeg_end(const unsigned char *data, size_t size)
     return end >= 2 && memcmp(data + end - 2, "\xFF\xD9", 2) == 0 ? end : size;
 }
 
-static size_t png_end(const unsigned char *data, size_t size)
-{
-    enum { frame_bytes = 12 };
-    size_t at = 8;
-    while (at <= size && size - at >= frame_bytes) {
-        size_t length = KEEP_TAG(data[at], data[at + 1], data[at + 2], data[at + 3]);
-        bool is_end = memcmp(data + at + 4, "IEND", 4) == 0;
-        if (length > size - at - frame_bytes)
-            return size;
-        at += length + frame_bytes;
-        if (is_end)
-            return at;
-    }
-    return size;
-}
-
-static size_t webp_end(const unsigned char *data, size_t size)
-{
-    uint64_t end = (uint64_t)KEEP_TAG(data[7], data[6], data[5], data[4]) + 8;
-    return end < size ? (size_t)end : size;
-}
-
 static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
     /* The film's first box (ISO 14496-12, 4.3), behind Samsung's header. */
@@ -282,10 +260,8 @@ void keep_sweep(struct codec_keep *keep)
 
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
-    static size_t (*const ends[])(const unsigned char *, size_t) = {
-        [CODEC_JPEG] = jpeg_end, [CODEC_PNG] = png_end, [CODEC_WEBP] = webp_end};
     struct codec_keep *keep = picture->keep;
-    size_t end = ends[picture->header.format](data, size);
+    size_t end = picture->header.format == CODEC_JPEG ? jpeg_end(data, size) : keep->end;
     trailer_look(keep, data + end, size - end);
     if (picture->header.format == CODEC_WEBP) {
         webp_names_clean(keep);

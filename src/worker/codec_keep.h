@@ -66,6 +66,7 @@ struct codec_keep {
     const char *provenance;           /* where else the removed Content Credentials are; NULL: nowhere */
     struct keep_thumbnail *thumbnail; /* NULL: there is none */
     size_t chunk_bytes;
+    size_t end;           /* PNG, WebP: the end of the picture in the file, as its decoder found it */
     unsigned color_count; /* of a lossless picture as decoded; 0: more than a palette holds, or not counted */
     struct keep_chunk *first;
     struct keep_chunk *last;

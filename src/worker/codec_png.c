@@ -555,6 +555,7 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
         error = pixels_prove(context, data, size, &layout);
     if (error != IW_OK)
         return error;
+    picture->keep->end = layout.has_end ? layout.end : size;
     picture->keep->png.is_interlaced = layout.is_interlaced;
     picture->keep->png.is_palette = has_palette_type(&layout);
     picture->keep->png.depth_bits = layout.depth_bits;

@@ -480,6 +480,7 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
         error = chunks_keep(context, data, &layout, picture->keep);
     if (error != IW_OK)
         return error;
+    picture->keep->end = layout.end;
     if (!WebPInitDecoderConfig(&config))
         return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
     config.output.colorspace = image->channels == 4 ? MODE_RGBA : MODE_RGB;
