@@ -135,7 +135,7 @@ const char *sniff_advice(const void *first_bytes, size_t n)
 {
     const unsigned char *data = first_bytes;
     if (n == 0)
-        return "The file is empty: it has 0 bytes. " SEND_BYTES;
+        return "The file is empty: it has 0 bytes. Send the whole file.";
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].offset + others[i].size &&
             memcmp(data + others[i].offset, others[i].bytes, others[i].size) == 0)
