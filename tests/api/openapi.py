@@ -79,9 +79,12 @@ def resolve(thing):
 
 
 def items():
-    """The path items by their templates: the operations of the API, and the presigned URLs, which are none of them."""
+    """The path items by their templates: the operations of the API, and the presigned URLs, which are none of them.
+
+    The document of an older release may have no pathItems.
+    """
     whole = document()
-    return {**whole["paths"], **{item["x-template"]: item for item in whole["components"]["pathItems"].values()}}
+    return {**whole["paths"], **{item["x-template"]: item for item in whole["components"].get("pathItems", {}).values()}}
 
 
 def parts_of(schema):
