@@ -27,6 +27,7 @@ rules=(
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the rest)"
+    "headers_shipped#every header is in the release tarball"
     "tools_shipped#every program of tools/ is in the release tarball"
 )
 
@@ -167,6 +168,13 @@ rule_one_version() {
 rule_plain_words() {
     [ -d .git ] || [ -f .git ] || { echo "skip: no git checkout, so no list of files"; return; }
     "$IMGWARD_PYTHON" tests/prose.py
+}
+
+rule_headers_shipped() {
+    local header
+    find src include tests/unit -name '*.h' | sort | while read -r header; do
+        grep -rqF --include="*.am" "$header" Makefile.am src tests || echo "$header is named in no .am"
+    done
 }
 
 rule_tools_shipped() {
