@@ -11,7 +11,7 @@ cd "$root" || exit 1
 rules=(
     "sql_in_store#SQL text stands only under src/store/"
     "driver_headers#a driver's header is included only by its driver file"
-    "image_headers#image libraries are included only by the codecs and the thumbnails of src/worker/"
+    "image_headers#image libraries are included only by the codecs and the thumbnails of src/codec/"
     "engine_includes#engines include libc, libm, FFTW and their own headers"
     "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
     "http_words#the domain knows no HTTP, no JSON, no SQL driver"
@@ -74,15 +74,15 @@ rule_driver_headers() {
     included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
-    included_outside 'zlib\.h' 'src/(service/zip|service/decode|worker/codec[a-z_]*)\.[ch]'
+    included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
-    included_outside 'seccomp\.h' 'src/worker/(seal|sandbox)[a-z_]*\.[ch]'
+    included_outside 'seccomp\.h' 'src/image/seal\.[ch]'
 }
 
 rule_image_headers() {
-    included_outside '(jpeglib|jerror|jmorecfg|turbojpeg|png|lcms2|spng)\.h|webp/.*' 'src/worker/(codec|thumbnail|keep)[a-z_]*\.[ch]'
+    included_outside '(jpeglib|jerror|jmorecfg|turbojpeg|png|lcms2|spng)\.h|webp/.*' 'src/codec/(codec|thumbnail)[a-z_]*\.[ch]'
 }
 
 rule_engine_includes() {
@@ -93,7 +93,7 @@ rule_engine_includes() {
 rule_engine_pure() {
     find src/engine -name '*.[ch]' | sort | code_lines |
         grep -E '\b(fopen|open|read|write|printf|fprintf|puts|time|clock_gettime|clock|rand|srand|random|getenv|log_[a-z]+|socket|system)\(' |
-        grep -vE 'src/engine/(bits?|soft)[a-z_]*\.[ch].*_(read|write)\('
+        grep -vE 'src/engine/watermark/(bits?|soft)[a-z_]*\.[ch].*_(read|write)\('
 }
 
 rule_http_words() {
@@ -173,14 +173,14 @@ rule_plain_words() {
 rule_headers_shipped() {
     local header
     find src include tests/unit -name '*.h' | sort | while read -r header; do
-        grep -rqF --include="*.am" "$header" Makefile.am src tests || echo "$header is named in no .am"
+        grep -rqF --include="*.am" --include="Makefile.inc" "$header" Makefile.am src tests || echo "$header is named in no .am"
     done
 }
 
 rule_tools_shipped() {
     local file
     for file in tools/*.*; do
-        grep -rqF --include="*.am" "$file" src doc || echo "$file is named in no .am"
+        grep -rqF --include="Makefile.inc" "$file" src doc || echo "$file is named in no .am"
     done
 }
 

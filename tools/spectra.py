@@ -1,7 +1,7 @@
 """What is drawn, brought nearer to the spectrum of what hides it, window by window.
 
 A picture hides what is of the size and height of its own texture: grain hides grain but no row of equal strokes, and a
-network of small kernels can't tell them apart.  src/engine/protect_spectra.c computes the same; change both together.
+network of small kernels can't tell them apart.  src/engine/protect/protect_spectra.c computes the same; change both together.
 """
 
 import functools

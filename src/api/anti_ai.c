@@ -4,16 +4,16 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "http/response.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};
 static const struct creation_source url = {"imageUrl", true};
 
-static void strength_read(const struct field_place *body, struct order_wish *wish)
+static void strength_read(const struct field_place *body, struct order_request *wanted)
 {
     struct field_place options;
-    wish->strength = ORDER_STRENGTH_STANDARD;
+    wanted->strength = ORDER_STRENGTH_STANDARD;
     if (!field_object(body, "options", false, &options))
         return;
     const struct json *word = json_member(options.object, "strength");
@@ -21,42 +21,44 @@ static void strength_read(const struct field_place *body, struct order_wish *wis
         return;
     bool is_text = json_is(word, JSON_KIND_STRING);
     bool is_word = is_text && strlen(word->string) == word->length;
-    if (!is_word || !order_strength_read(word->string, &wish->strength))
+    if (!is_word || !order_strength_read(word->string, &wanted->strength))
         field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high", is_text ? "\"" : "",
                   is_text ? word->string : json_kind_name(word->kind), is_text ? "\"" : "");
 }
 
 /* Without zero copy the targets are of no use, but still must be an array if they are there. */
-static void mode_read(const struct field_place *body, const struct config *config, struct order_wish *wish)
+static void mode_read(const struct field_place *body, const struct config *config,
+                      struct order_request *wanted)
 {
     struct field_place mode;
-    wish->is_zero_copy = field_object(body, "mode", false, &mode) && field_boolean(&mode, "zeroCopy", false);
-    if (wish->is_zero_copy)
-        targets_read(body, config, wish);
+    wanted->is_zero_copy =
+        field_object(body, "mode", false, &mode) && field_boolean(&mode, "zeroCopy", false);
+    if (wanted->is_zero_copy)
+        targets_read(body, config, wanted);
     else
         field_array(body, "outputTargets", false, 0, order_files_max);
 }
 
-static enum iw_error wish_make(struct request *request, const struct creation_source *source,
-                               struct order_view *view)
+static enum iw_error anti_ai_create(struct request *request, const struct creation_source *source,
+                                    struct order_view *view)
 {
     const struct json *json;
-    struct order_wish wish = {.type = ORDER_ANTI_AI};
+    struct order_request wanted = {.type = ORDER_ANTI_AI};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
     struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wish);
-    creation_files_read(request, &body, source, NULL, &wish);
-    mode_read(&body, request->config, &wish);
-    strength_read(&body, &wish);
-    return creation_make(request, &wish, view);
+    creation_common_read(&body, &wanted);
+    creation_files_read(request, &body, source, NULL, &wanted);
+    mode_read(&body, request->config, &wanted);
+    strength_read(&body, &wanted);
+    return creation_make(request, &wanted, view);
 }
 
 static enum iw_error create(struct request *request)
 {
     struct order_view view;
-    enum iw_error error = wish_make(request, &upload_or_url, &view);
+    enum iw_error error = anti_ai_create(request, &upload_or_url, &view);
     if (error != IW_OK)
         return error;
     struct render *render = creation_begin(request, &view);
@@ -75,7 +77,7 @@ static enum iw_error create(struct request *request)
 static enum iw_error create_with_urls(struct request *request)
 {
     struct order_view view;
-    enum iw_error error = wish_make(request, &url, &view);
+    enum iw_error error = anti_ai_create(request, &url, &view);
     if (error != IW_OK)
         return error;
     render_object_end(creation_begin(request, &view));
@@ -90,12 +92,12 @@ static enum iw_error confirm(struct request *request)
     if (error != IW_OK)
         return error;
     struct field_place body = {request->context, json, ""};
-    struct order_wish unused = {.key = NULL};
+    struct order_request unused = {.key = NULL};
     creation_key_read(&body, &unused);
     int64_t id = field_order_id(&body, "orderId");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = order_confirm(request->domain, request->caller->id, id, &status);
+        error = order_confirm(request->domain, request->account->id, id, &status);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

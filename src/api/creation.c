@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "api/shape.h"
+#include "api/views.h"
 #include "api/targets.h"
 #include "base/text.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "http/limit.h"
 #include "http/response.h"
 
@@ -14,34 +14,34 @@ static const struct {
     const char *format;
 } formats[] = {{"jpg", "JPG"}, {"jpeg", "JPG"}, {"png", "PNG"}, {"webp", "WEBP"}};
 
-void creation_key_read(const struct field_place *body, struct order_wish *wish)
+void creation_key_read(const struct field_place *body, struct order_request *wanted)
 {
     const struct json *key = field_string(body, "idempotencyKey", true, 1, order_key_code_points_max);
-    wish->key = key != NULL ? key->string : NULL;
-    wish->key_length = key != NULL ? key->length : 0;
+    wanted->key = key != NULL ? key->string : NULL;
+    wanted->key_length = key != NULL ? key->length : 0;
 }
 
-void creation_common_read(const struct field_place *body, struct order_wish *wish)
+void creation_common_read(const struct field_place *body, struct order_request *wanted)
 {
-    creation_key_read(body, wish);
+    creation_key_read(body, wanted);
     const struct json *name = field_string(body, "orderName", false, 1, order_name_code_points_max);
-    wish->name = name != NULL ? name->string : NULL;
-    json_digest(body->context->arena, body->object, wish->body_digest);
+    wanted->name = name != NULL ? name->string : NULL;
+    json_digest(body->context->arena, body->object, wanted->body_digest);
 }
 
 void creation_files_read(struct request *request, const struct field_place *body,
                          const struct creation_source *source,
-                         void (*item)(const struct field_place *place, struct order_wish_file *file),
-                         struct order_wish *wish)
+                         void (*item)(const struct field_place *place, struct order_request_file *file),
+                         struct order_request *wanted)
 {
     struct arena *arena = body->context->arena;
     const struct json *files = field_array(body, "files", true, 1, order_files_max);
     if (files == NULL)
         return;
-    wish->files = arena_array(arena, files->length, sizeof *wish->files);
+    wanted->files = arena_array(arena, files->length, sizeof *wanted->files);
     for (const struct json *entry = files->first; entry != NULL; entry = entry->next) {
-        unsigned index = wish->file_count++;
-        struct order_wish_file *file = &wish->files[index];
+        unsigned index = wanted->file_count++;
+        struct order_request_file *file = &wanted->files[index];
         struct field_place place = {body->context, entry, arena_printf(arena, "files[%u].", index)};
         if (!json_is(entry, JSON_KIND_OBJECT)) {
             field_bad(body, arena_printf(arena, "files[%u]", index), "is %s; it must be an object",
@@ -55,17 +55,17 @@ void creation_files_read(struct request *request, const struct field_place *body
     }
 }
 
-enum iw_error creation_make(struct request *request, struct order_wish *wish, struct order_view *view)
+enum iw_error creation_make(struct request *request, struct order_request *wanted, struct order_view *view)
 {
     if (request->context->detail_count > 0)
-        order_targets_check(request->context, wish);
+        order_targets_check(request->context, wanted);
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;
-    struct ratelimit_lock lock = order_lock(request->arena, request->caller->id, wish);
+    struct ratelimit_lock lock = order_lock(request->arena, request->account->id, wanted);
     error = limit_admit(request, &lock);
     if (error == IW_OK)
-        error = order_create(request->domain, request->caller->id, wish, &lock, view);
+        error = order_create(request->domain, request->account->id, wanted, &lock, view);
     if (error != IW_OK)
         return error;
     if (view->is_replay) {
@@ -95,7 +95,7 @@ void creation_file_render(struct render *render, const struct domain *domain, co
     if (file->source_url != NULL)
         render_string(render, "originalFileUrl", file->source_url);
     else
-        shape_upload(render, domain, order, file);
+        view_upload(render, domain, order, file);
 }
 
 void creation_format_render(struct render *render, const char *file_name)

@@ -1,5 +1,5 @@
 /*
- * What all creations have in common: how a wish is read from a body, how it
+ * What all creations have in common: how a wanted is read from a body, how it
  * becomes an order, and how the new order is shown.
  */
 #ifndef API_CREATION_H
@@ -10,10 +10,10 @@
 #include "http/request.h"
 
 /* idempotencyKey; what is wrong is a detail. */
-void creation_key_read(const struct field_place *body, struct order_wish *wish);
+void creation_key_read(const struct field_place *body, struct order_request *wanted);
 
 /* idempotencyKey, orderName, and the digest of the whole body. */
-void creation_common_read(const struct field_place *body, struct order_wish *wish);
+void creation_common_read(const struct field_place *body, struct order_request *wanted);
 
 /* Where a file's URL stands, if it may have one. */
 struct creation_source {
@@ -27,11 +27,11 @@ struct creation_source {
  */
 void creation_files_read(struct request *request, const struct field_place *body,
                          const struct creation_source *source,
-                         void (*item)(const struct field_place *place, struct order_wish_file *file),
-                         struct order_wish *wish);
+                         void (*item)(const struct field_place *place, struct order_request_file *file),
+                         struct order_request *wanted);
 
 /* Validates what was read, asks the limiter together with the lock, creates, and sets status and headers. */
-enum iw_error creation_make(struct request *request, struct order_wish *wish,
+enum iw_error creation_make(struct request *request, struct order_request *wanted,
                             struct order_view *view) IW_MUST_USE;
 
 /* "orderName", "orderId", "status": how every answer to a creation begins; data is left open. */

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "api/page.h"
-#include "api/shape.h"
+#include "api/views.h"
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "domain/order.h"
 #include "http/response.h"
 
@@ -42,12 +42,12 @@ static void files_render(struct render *render, const struct order_view *view, s
         struct order_failure failure = {NULL, NULL};
         order_file_failure(&view->order, file, &failure);
         render_object_begin(render, NULL);
-        shape_file_id(render, &view->order, file->id);
+        view_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
         render_string(render, "status", file->status);
         file_texts_render(render, texts, file->id);
-        shape_reason(render, "error", failure.code, failure.sentence);
-        shape_reason(render, "note", file->note_code, file->note_sentence);
+        view_reason(render, "error", failure.code, failure.sentence);
+        view_reason(render, "note", file->note_code, file->note_sentence);
         render_object_end(render);
     }
     render_array_end(render);
@@ -78,14 +78,14 @@ static enum iw_error detail(struct request *request)
     struct texts texts = {NULL, 0, 0};
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = order_find(request->domain, request->caller->id, id, &view);
+        error = order_find(request->domain, request->account->id, id, &view);
     if (error == IW_OK)
         error = order_texts(request->domain, &view.order, &texts.items, &texts.count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    shape_order(render, request->domain, request->arena, &view.order);
+    view_order(render, request->domain, request->arena, &view.order);
     render_string(render, "errors", order_errors(request->arena, &view));
     texts_render(render, request->arena, &texts);
     render_string(render, "watermarkText", view.order.watermark_text);
@@ -100,7 +100,7 @@ static enum iw_error refresh(struct request *request)
     struct order_view view;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = order_refresh(request->domain, request->caller->id, id, &view);
+        error = order_refresh(request->domain, request->account->id, id, &view);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -113,7 +113,7 @@ static enum iw_error refresh(struct request *request)
         render_object_begin(render, NULL);
         render_id(render, "fileId", view.files[i].id);
         render_string(render, "fileName", view.files[i].name);
-        shape_upload(render, request->domain, &view.order, &view.files[i]);
+        view_upload(render, request->domain, &view.order, &view.files[i]);
         render_boolean(render, "uploaded", !order_file_is_missing(&view.files[i]));
         render_object_end(render);
     }
@@ -136,7 +136,7 @@ static void results_render(struct render *render, const struct request *request,
     for (size_t i = 0; i < download->result_count; i++) {
         const struct order_result *result = &download->results[i];
         render_object_begin(render, NULL);
-        shape_file_id(render, &download->order, result->file_id);
+        view_file_id(render, &download->order, result->file_id);
         render_string(render, "fileName", result->name);
         render_string(render, "contentType", content_type(result->format));
         render_string(render, "downloadUrl",
@@ -152,7 +152,7 @@ static enum iw_error download(struct request *request)
     struct order_download found;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = order_download(request->domain, request->caller->id, id, &found);
+        error = order_download(request->domain, request->account->id, id, &found);
     if (error != IW_OK)
         return error;
     bool is_archive = found.result_count > 1;
@@ -214,7 +214,7 @@ static const char *channel_word(unsigned value)
 static enum iw_error list_query_read(struct request *request, struct list_query *query)
 {
     *query = (struct list_query){
-        .filter = {.account_id = request->caller->id, .type = -1, .status = -1, .channel = -1}};
+        .filter = {.account_id = request->account->id, .type = -1, .status = -1, .channel = -1}};
     page_read(request, &query->page);
     word_read(request, "status", status_word, ORDER_STATUS_COUNT, &query->filter.status);
     word_read(request, "type", type_word, ORDER_TYPE_COUNT, &query->filter.type);
@@ -227,7 +227,7 @@ static void item_render(struct render *render, const struct domain *domain, stru
                         const struct order *order)
 {
     render_object_begin(render, NULL);
-    shape_order(render, domain, scratch, order);
+    view_order(render, domain, scratch, order);
     render_object_end(render);
 }
 

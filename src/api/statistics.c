@@ -1,7 +1,7 @@
 /* GET /stats/recent (contract 6). */
 #include "api/tables.h"
 #include "base/clock.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "domain/statistics.h"
 #include "http/response.h"
 
@@ -35,7 +35,7 @@ static enum iw_error recent(struct request *request)
         context_detail(request->context, "date", "is \"%.40s\"; it must be a day such as 2026-03-12", date);
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = statistics_recent(request->domain, request->caller->id, last_ms, days);
+        error = statistics_recent(request->domain, request->account->id, last_ms, days);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

@@ -109,7 +109,7 @@ static const char *headers_read(const struct field_place *target)
 }
 
 static void target_read(const struct field_place *body, const struct config *config, const struct json *item,
-                        unsigned index, struct order_wish_file *file)
+                        unsigned index, struct order_request_file *file)
 {
     struct arena *arena = body->context->arena;
     struct field_place target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
@@ -125,16 +125,17 @@ static void target_read(const struct field_place *body, const struct config *con
     file->target_headers = headers_read(&target);
 }
 
-void targets_read(const struct field_place *body, const struct config *config, struct order_wish *wish)
+void targets_read(const struct field_place *body, const struct config *config, struct order_request *wanted)
 {
     unsigned index = 0;
-    struct order_wish_file unpaired;
+    struct order_request_file unpaired;
     const struct json *targets = field_array(body, "outputTargets", true, 1, order_files_max);
     if (targets == NULL)
         return;
-    if (wish->file_count > 0 && targets->length != wish->file_count)
+    if (wanted->file_count > 0 && targets->length != wanted->file_count)
         field_bad(body, "outputTargets", "has %zu items for %u files; each file needs one", targets->length,
-                  wish->file_count);
+                  wanted->file_count);
     for (const struct json *item = targets->first; item != NULL; item = item->next, index++)
-        target_read(body, config, item, index, index < wish->file_count ? &wish->files[index] : &unpaired);
+        target_read(body, config, item, index,
+                    index < wanted->file_count ? &wanted->files[index] : &unpaired);
 }

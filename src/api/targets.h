@@ -8,10 +8,10 @@
 
 /*
  * Reads body's outputTargets, which an order with zero copy needs, one for each
- * of the wish's files, and pairs them with the files by position.  What is wrong
+ * of the wanted's files, and pairs them with the files by position.  What is wrong
  * becomes details.
  */
-void targets_read(const struct field_place *body, const struct config *config, struct order_wish *wish);
+void targets_read(const struct field_place *body, const struct config *config, struct order_request *wanted);
 
 /* A URL that the service is to fetch from or push to; NULL when it is absent or not acceptable (a detail
  * then). */

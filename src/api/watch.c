@@ -9,7 +9,7 @@
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "domain/watching.h"
+#include "domain/health.h"
 #include "http/response.h"
 
 enum { store_read_ms = 5 * 60 * 1000 };
@@ -44,7 +44,7 @@ static enum iw_error readyz(struct request *request)
     enum iw_error error = local_check(request);
     if (error != IW_OK)
         return error;
-    struct watching_health health = watching_health(request->domain);
+    struct health health = health_check(request->domain);
     text_printf(plain_begin(request), "database %s\nstore %s\nredis %s\n",
                 health.has_database ? "ok" : "away", health.has_store ? "ok" : "away",
                 health.has_redis ? "ok" : "away, going on without limits");
@@ -105,7 +105,7 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
     gauge_head(text, "imgward_worker_up", "1 while a worker gives signs of life.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_up{worker=\"%s:%" PRId64 "\",version=\"%s\"} %d\n", workers[i].host,
-                    workers[i].pid, workers[i].version, watching_worker_is_up(&workers[i]));
+                    workers[i].pid, workers[i].version, health_worker_is_up(&workers[i]));
     gauge_head(text, "imgward_worker_busy", "Jobs that a worker has under way.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_busy{worker=\"%s:%" PRId64 "\"} %" PRId64 "\n", workers[i].host,
@@ -125,14 +125,14 @@ static void store_refresh(struct request *request)
     struct gauge *gauges;
     unsigned count;
     if (!metrics_is_due(request->metrics, METRIC_STORE_BYTES, clock_monotonic_ms(), store_read_ms) ||
-        !watching_store_bytes(request->domain, &gauges, &count))
+        !health_store_bytes(request->domain, &gauges, &count))
         return;
     for (unsigned i = 0; i < count; i++)
         metrics_set(request->metrics, METRIC_STORE_BYTES, i, (uint64_t)gauges[i].count);
 }
 
 /* What is read from the database; what could not be read is left out. */
-static void numbers_print(struct text *text, const struct watching_numbers *numbers)
+static void numbers_print(struct text *text, const struct health_numbers *numbers)
 {
     jobs_print(text, numbers->jobs, numbers->job_count);
     if (numbers->orders != NULL)
@@ -162,15 +162,15 @@ static void pool_print(const struct request *request, struct text *text)
 
 static enum iw_error metrics(struct request *request)
 {
-    struct watching_numbers numbers;
+    struct health_numbers numbers;
     enum iw_error error = local_check(request);
     if (error != IW_OK)
         return error;
     struct text *text = plain_begin(request);
     store_refresh(request);
     pool_print(request, text);
-    struct watching_health health = watching_health(request->domain);
-    if (health.has_database && watching_numbers(request->domain, &numbers))
+    struct health health = health_check(request->domain);
+    if (health.has_database && health_numbers(request->domain, &numbers))
         numbers_print(text, &numbers);
     gauge_one(text, "imgward_database_up", "1 while the database answers.", health.has_database);
     gauge_one(text, "imgward_redis_up", "1 while Redis answers.", health.has_redis);

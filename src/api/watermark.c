@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/creation.h"
-#include "api/shape.h"
+#include "api/views.h"
 #include "api/tables.h"
 #include "http/response.h"
 
@@ -11,7 +11,7 @@ static const struct creation_source upload_or_url = {"originalFileUrl", false};
 /* ---- embedding ---- */
 
 static void text_read(const struct field_place *file, const struct json *item, unsigned index,
-                      struct order_wish_text *text)
+                      struct order_request_text *text)
 {
     struct arena *arena = file->context->arena;
     struct field_place place = {file->context, item,
@@ -23,16 +23,16 @@ static void text_read(const struct field_place *file, const struct json *item, u
     }
     const struct json *member = field_string(&place, "text", true, 1, order_text_code_points_max);
     if (member != NULL)
-        *text = (struct order_wish_text){member->string, member->length};
+        *text = (struct order_request_text){member->string, member->length};
 }
 
 static void texts_read(const struct field_place *place, bool is_required,
-                       const struct order_wish_text **texts, unsigned *count)
+                       const struct order_request_text **texts, unsigned *count)
 {
     const struct json *watermarks = field_array(place, "watermarks", is_required, 1, order_texts_max);
     if (watermarks == NULL)
         return;
-    struct order_wish_text *found = arena_array(place->context->arena, watermarks->length, sizeof *found);
+    struct order_request_text *found = arena_array(place->context->arena, watermarks->length, sizeof *found);
     for (const struct json *item = watermarks->first; item != NULL; item = item->next) {
         text_read(place, item, *count, &found[*count]);
         (*count)++;
@@ -40,25 +40,25 @@ static void texts_read(const struct field_place *place, bool is_required,
     *texts = found;
 }
 
-static void file_texts_read(const struct field_place *place, struct order_wish_file *file)
+static void file_texts_read(const struct field_place *place, struct order_request_file *file)
 {
     texts_read(place, false, &file->texts, &file->text_count);
 }
 
 /* Texts beside the files are for every file that brings none of its own; a file without any is an error. */
-static void texts_spread(const struct field_place *body, struct order_wish *wish)
+static void texts_spread(const struct field_place *body, struct order_request *wanted)
 {
     const struct json *files = json_member(body->object, "files");
     const struct json *entry = json_is(files, JSON_KIND_ARRAY) ? files->first : NULL;
     bool has_common = !json_is_absent(json_member(body->object, "watermarks"));
-    const struct order_wish_text *texts = NULL;
+    const struct order_request_text *texts = NULL;
     unsigned count = 0;
     texts_read(body, false, &texts, &count);
-    for (unsigned i = 0; i < wish->file_count && entry != NULL; i++, entry = entry->next) {
+    for (unsigned i = 0; i < wanted->file_count && entry != NULL; i++, entry = entry->next) {
         if (!json_is(entry, JSON_KIND_OBJECT) || !json_is_absent(json_member(entry, "watermarks")))
             continue;
-        wish->files[i].texts = texts;
-        wish->files[i].text_count = count;
+        wanted->files[i].texts = texts;
+        wanted->files[i].text_count = count;
         if (!has_common)
             field_bad(body, arena_printf(body->context->arena, "files[%u].watermarks", i), "is required");
     }
@@ -68,15 +68,15 @@ static enum iw_error embed(struct request *request)
 {
     const struct json *json;
     struct order_view view;
-    struct order_wish wish = {.type = ORDER_WATERMARK_EMBED};
+    struct order_request wanted = {.type = ORDER_WATERMARK_EMBED};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
     struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wish);
-    creation_files_read(request, &body, &upload_or_url, file_texts_read, &wish);
-    texts_spread(&body, &wish);
-    error = creation_make(request, &wish, &view);
+    creation_common_read(&body, &wanted);
+    creation_files_read(request, &body, &upload_or_url, file_texts_read, &wanted);
+    texts_spread(&body, &wanted);
+    error = creation_make(request, &wanted, &view);
     if (error != IW_OK)
         return error;
     struct render *render = creation_begin(request, &view);
@@ -132,16 +132,16 @@ static const struct field_place *original_place(const struct field_place *body,
 }
 
 /* file.fileName, includeOriginal, originalFile.fileName. */
-static void extract_read(const struct field_place *body, struct order_wish *wish)
+static void extract_read(const struct field_place *body, struct order_request *wanted)
 {
     struct field_place file;
-    wish->files = arena_array(body->context->arena, 1, sizeof *wish->files);
-    wish->file_count = 1;
+    wanted->files = arena_array(body->context->arena, 1, sizeof *wanted->files);
+    wanted->file_count = 1;
     if (field_object(body, "file", true, &file))
-        wish->files[0].name = field_file_name(&file, "fileName");
+        wanted->files[0].name = field_file_name(&file, "fileName");
     unsigned details = body->context->detail_count;
     bool is_included = inclusion_read(body, &file);
-    wish->original_name = original_read(body, &file);
+    wanted->original_name = original_read(body, &file);
     bool is_clear = body->context->detail_count == details;
     const struct field_place *place = original_place(body, &file);
     if (is_clear && is_included && place == NULL)
@@ -164,14 +164,14 @@ static enum iw_error extract(struct request *request)
 {
     const struct json *json;
     struct order_view view;
-    struct order_wish wish = {.type = ORDER_WATERMARK_EXTRACT};
+    struct order_request wanted = {.type = ORDER_WATERMARK_EXTRACT};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
     struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wish);
-    extract_read(&body, &wish);
-    error = creation_make(request, &wish, &view);
+    creation_common_read(&body, &wanted);
+    extract_read(&body, &wanted);
+    error = creation_make(request, &wanted, &view);
     if (error != IW_OK)
         return error;
     struct render *render = creation_begin(request, &view);

@@ -5,7 +5,7 @@
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "domain/webhook.h"
 #include "http/response.h"
 
@@ -93,7 +93,7 @@ static enum iw_error create(struct request *request)
     const char *secret;
     enum iw_error error = fields_read(request, true, &fields);
     if (error == IW_OK)
-        error = webhook_create(request->domain, request->caller->id, &fields, &webhook, &secret);
+        error = webhook_create(request->domain, request->account->id, &fields, &webhook, &secret);
     if (error != IW_OK)
         return error;
     response_status(request, 201);
@@ -117,7 +117,7 @@ static enum iw_error list(struct request *request)
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
         error =
-            webhook_list(request->domain, request->caller->id, page.keyword,
+            webhook_list(request->domain, request->account->id, page.keyword,
                          &(struct webhooks_page){page.limit, page_offset(&page)}, &webhooks, &count, &total);
     if (error != IW_OK)
         return error;
@@ -137,7 +137,7 @@ static enum iw_error detail(struct request *request)
     struct webhook webhook;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = webhook_find(request->domain, request->caller->id, id, &webhook);
+        error = webhook_find(request->domain, request->account->id, id, &webhook);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -156,11 +156,11 @@ static enum iw_error change(struct request *request)
     struct webhook webhook;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = webhook_find(request->domain, request->caller->id, id, &webhook);
+        error = webhook_find(request->domain, request->account->id, id, &webhook);
     if (error == IW_OK)
         error = fields_read(request, false, &fields);
     if (error == IW_OK)
-        error = webhook_change(request->domain, request->caller->id, id, &fields, &webhook);
+        error = webhook_change(request->domain, request->account->id, id, &fields, &webhook);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -179,7 +179,7 @@ static enum iw_error remove_one(struct request *request)
     int64_t id;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = webhook_remove(request->domain, request->caller->id, id);
+        error = webhook_remove(request->domain, request->account->id, id);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -197,7 +197,7 @@ static enum iw_error rotate(struct request *request)
     const char *secret;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = webhook_rotate(request->domain, request->caller->id, id, &webhook, &secret);
+        error = webhook_rotate(request->domain, request->account->id, id, &webhook, &secret);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -225,7 +225,7 @@ static enum iw_error test(struct request *request)
     struct webhook_event event;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
-        error = webhook_try(request->domain, request->caller->id, id, &event);
+        error = webhook_try(request->domain, request->account->id, id, &event);
     return error == IW_OK ? event_answer(request, &event) : error;
 }
 
@@ -247,7 +247,7 @@ static enum iw_error events_all(struct request *request, int64_t id, const struc
 {
     struct stream stream;
     stream_init(&stream, request, page, "events");
-    return stream_end(&stream, webhook_events_stream(request->domain, request->caller->id, id, page->keyword,
+    return stream_end(&stream, webhook_events_stream(request->domain, request->account->id, id, page->keyword,
                                                      event_take, &stream));
 }
 
@@ -257,7 +257,7 @@ static enum iw_error events_page(struct request *request, int64_t id, const stru
     struct webhook_event *found;
     size_t count;
     enum iw_error error =
-        webhook_events(request->domain, request->caller->id, id, page->keyword,
+        webhook_events(request->domain, request->account->id, id, page->keyword,
                        &(struct webhooks_page){page->limit, page_offset(page)}, &found, &count, &total);
     if (error != IW_OK)
         return error;
@@ -294,7 +294,7 @@ static enum iw_error retry(struct request *request)
         return error;
     if (!text_integer(request_capture(request, "eventId"), 1, INT64_MAX, &event_id))
         event_id = 0;
-    error = webhook_event_retry(request->domain, request->caller->id, id, event_id, &event);
+    error = webhook_event_retry(request->domain, request->account->id, id, event_id, &event);
     return error == IW_OK ? event_answer(request, &event) : error;
 }
 

@@ -41,7 +41,7 @@ static enum ctl_exit create_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-static void list_print(const struct ctl *ctl, const struct account *accounts, size_t count)
+static void list_print(const struct ctl *ctl, const struct account_row *accounts, size_t count)
 {
     printf("%6s  %-10s  %-9s  %10s  %5s  %-24s  %s\n", "id", "plan", "status", "per minute", "keys",
            "created", "name");
@@ -52,7 +52,7 @@ static void list_print(const struct ctl *ctl, const struct account *accounts, si
                ctl_time(ctl, accounts[i].created_at_ms), accounts[i].name);
 }
 
-static void list_print_json(const struct ctl *ctl, const struct account *accounts, size_t count)
+static void list_print_json(const struct ctl *ctl, const struct account_row *accounts, size_t count)
 {
     struct text text;
     struct render render;
@@ -78,7 +78,7 @@ static void list_print_json(const struct ctl *ctl, const struct account *account
 static enum ctl_exit list_run(struct ctl *ctl)
 {
     struct config config;
-    struct account *accounts = NULL;
+    struct account_row *accounts = NULL;
     size_t count = 0;
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
@@ -94,7 +94,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 static enum ctl_exit plan_run(struct ctl *ctl)
 {
     struct config config;
-    struct account account;
+    struct account_row account;
     int64_t requests = 0;
     if (!ctl_option_integer(ctl, "--requests-per-minute", 0, requests_per_minute_max, 0, &requests))
         return CTL_FAILED;
@@ -117,7 +117,7 @@ static enum ctl_exit plan_run(struct ctl *ctl)
 static enum ctl_exit limit_run(struct ctl *ctl)
 {
     struct config config;
-    struct account account;
+    struct account_row account;
     int64_t requests = 0;
     const char *given = ctl->arguments[1];
     if (strcmp(given, "plan") != 0 && !text_integer(given, 1, requests_per_minute_max, &requests)) {
@@ -144,7 +144,7 @@ static enum ctl_exit limit_run(struct ctl *ctl)
 static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
 {
     struct config config;
-    struct account account;
+    struct account_row account;
     struct db *db = ctl_db(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;

@@ -23,12 +23,12 @@
 #include "ctl/site.h"
 #include "service/presign.h"
 #include "service/redis.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "service/storage.h"
 #include "store/inspect.h"
 #include "store/workers.h"
-#include "worker/image_client.h"
-#include "worker/seal.h"
+#include "image/image_client.h"
+#include "image/seal.h"
 
 enum {
     version_major_least = 10, /* MariaDB 10.6 is the first with SKIP LOCKED */
@@ -121,10 +121,10 @@ static enum doctor_verdict check_watermark_key(struct doctor *doctor)
 
 static enum doctor_verdict check_sealing_key(struct doctor *doctor)
 {
-    struct sealing sealing;
-    if (sealing_read(doctor->ctl->context, doctor->config.webhooks_secret_key_file, &sealing) != IW_OK)
+    struct secret_box secret_box;
+    if (secret_box_read(doctor->ctl->context, doctor->config.webhooks_secret_key_file, &secret_box) != IW_OK)
         return say_error(doctor, "; imgwardctl secret sealing makes one");
-    crypto_wipe(&sealing, sizeof sealing);
+    crypto_wipe(&secret_box, sizeof secret_box);
     return say(doctor, DOCTOR_OK, "%s", doctor->config.webhooks_secret_key_file);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "ctl/ctl.h"
-#include "worker/protect_picture.h"
+#include "codec/protect_picture.h"
 
 /* A little more than the service takes: an operator may look at what was refused. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};

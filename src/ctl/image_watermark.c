@@ -8,7 +8,7 @@
 
 #include "base/crypto.h"
 #include "ctl/ctl.h"
-#include "worker/mark_picture.h"
+#include "codec/mark_picture.h"
 
 /* A little more than the service takes: an operator may look at what was refused. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};

@@ -22,7 +22,7 @@
 #include "domain/key.h"
 #include "service/presign.h"
 #include "service/redis.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "service/storage.h"
 #include "store/accounts.h"
 #include "store/provision.h"
@@ -102,7 +102,7 @@ static enum init_verdict step_signing_keys(struct init *init)
 static enum init_verdict step_sealing_key(struct init *init)
 {
     const char *path = init->config.webhooks_secret_key_file;
-    return secret_say(init, path, sealing_key_generate(init->ctl->context, path));
+    return secret_say(init, path, secret_box_generate(init->ctl->context, path));
 }
 
 static enum init_verdict step_watermark_key(struct init *init)
@@ -284,7 +284,7 @@ static enum init_verdict step_account(struct init *init)
 {
     const char *name =
         ctl_option(init->ctl, "--account") != NULL ? ctl_option(init->ctl, "--account") : "first";
-    struct account *accounts = NULL;
+    struct account_row *accounts = NULL;
     size_t count = 0;
     char key[key_size];
     if (init->db == NULL)

@@ -29,7 +29,7 @@ static bool name_check(const char *name)
 static enum iw_error key_add(struct ctl *ctl, struct db *db, const char *name, int64_t days,
                              char key[key_size])
 {
-    struct account account;
+    struct account_row account;
     uint8_t digest[32];
     char prefix[key_prefix_size];
     int64_t id = 0, now_ms = clock_now_ms();
@@ -113,7 +113,7 @@ static void list_print_json(const struct ctl *ctl, const struct account_key *key
 static enum ctl_exit list_run(struct ctl *ctl)
 {
     struct config config;
-    struct account account = {.id = 0};
+    struct account_row account = {.id = 0};
     struct account_key *keys = NULL;
     size_t count = 0;
     enum iw_error error = IW_OK;

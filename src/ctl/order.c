@@ -9,7 +9,7 @@
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
 #include "domain/reopen.h"
-#include "domain/upkeep.h"
+#include "domain/retention.h"
 #include "service/queue.h"
 #include "service/storage.h"
 
@@ -159,7 +159,7 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
-        error = upkeep_cancel(&domain, storage, id);
+        error = retention_cancel(&domain, storage, id);
     storage_close(storage);
     db_free(db);
     if (error != IW_OK)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "service/presign.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 
 enum { after_usual_s = 60, after_most_s = 86400 };
 
@@ -52,7 +52,7 @@ static enum ctl_exit signing_run(struct ctl *ctl)
 
 static enum ctl_exit sealing_run(struct ctl *ctl)
 {
-    enum iw_error error = sealing_key_generate(ctl->context, ctl->arguments[0]);
+    enum iw_error error = secret_box_generate(ctl->context, ctl->arguments[0]);
     if (error == IW_TWIN_EXISTS) {
         fprintf(stderr, "imgwardctl: %s is there already; without it no webhook could be signed any more.\n",
                 ctl->arguments[0]);

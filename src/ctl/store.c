@@ -8,7 +8,7 @@
 #include "base/crypto.h"
 #include "base/render.h"
 #include "ctl/ctl_store.h"
-#include "domain/upkeep.h"
+#include "domain/retention.h"
 #include "service/storage.h"
 #include "store/closing.h"
 #include "store/inspect.h"
@@ -198,7 +198,7 @@ static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain
     step.context = &context;
     do {
         arena_reset(context.arena);
-        error = upkeep_orphans(&step, storage, &part, orphans_keys, &count);
+        error = retention_orphans(&step, storage, &part, orphans_keys, &count);
         *files += count;
     } while (error == IW_OK && part != 0);
     if (error != IW_OK)
@@ -218,7 +218,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
-        error = upkeep_reclaim(&domain, storage, &orders);
+        error = retention_reclaim(&domain, storage, &orders);
     if (error == IW_OK)
         error = orphans_delete(ctl, &domain, storage, &files);
     if (error == IW_OK)

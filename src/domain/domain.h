@@ -14,16 +14,16 @@ struct db;
 struct redis;
 struct presign;
 struct storage;
-struct sealing;
+struct secret_box;
 
 struct domain {
     struct context *context; /* of the request, job or command under way */
     const struct config *config;
     struct db *db;
     struct redis *redis;
-    struct storage *storage;       /* NULL until it is first needed; the process closes it */
-    struct presign *presign;       /* NULL where nothing is signed */
-    const struct sealing *sealing; /* NULL where no secret is made or used */
+    struct storage *storage;             /* NULL until it is first needed; the process closes it */
+    struct presign *presign;             /* NULL where nothing is signed */
+    const struct secret_box *secret_box; /* NULL where no secret is made or used */
 };
 
 #endif

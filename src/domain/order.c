@@ -33,9 +33,10 @@ static enum iw_error not_found(struct domain *domain)
     return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
 }
 
-struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_wish *wish)
+struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_request *wanted)
 {
-    return idempotency_lock_make(arena, account_id, order_type_name(wish->type), wish->key, wish->key_length);
+    return idempotency_lock_make(arena, account_id, order_type_name(wanted->type), wanted->key,
+                                 wanted->key_length);
 }
 
 static const char *name_make(struct arena *arena, enum order_type type, int64_t now_ms)
@@ -46,15 +47,15 @@ static const char *name_make(struct arena *arena, enum order_type type, int64_t 
 }
 
 /* The order that a key made before; NOT_FOUND when there is none. */
-static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                             struct order_view *view)
 {
-    enum iw_error error = orders_find_by_key(domain->context, domain->db, account_id, wish->type, wish->key,
-                                             wish->key_length, &view->order, &view->files);
+    enum iw_error error = orders_find_by_key(domain->context, domain->db, account_id, wanted->type,
+                                             wanted->key, wanted->key_length, &view->order, &view->files);
     if (error != IW_OK)
         return error;
     view->is_replay = true;
-    if (memcmp(view->order.body_digest, wish->body_digest, sizeof wish->body_digest) != 0)
+    if (memcmp(view->order.body_digest, wanted->body_digest, sizeof wanted->body_digest) != 0)
         return context_fail(domain->context, IW_IDEMPOTENCY_KEY_REUSED, NULL);
     return IW_OK;
 }
@@ -85,7 +86,7 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
 
 /* The registry's numbers for the texts of one file. */
 static enum iw_error texts_resolve(struct context *context, struct db *db, int64_t account_id,
-                                   const struct order_wish_file *file, const int64_t **ids)
+                                   const struct order_request_file *file, const int64_t **ids)
 {
     enum iw_error error = IW_OK;
     int64_t now_ms = clock_now_ms();
@@ -100,7 +101,7 @@ static enum iw_error texts_resolve(struct context *context, struct db *db, int64
 /* Whose texts are to be registered, and the rows that their numbers go to. */
 struct registration {
     int64_t account_id;
-    const struct order_wish *wish;
+    const struct order_request *wanted;
     struct order_row_file *files;
 };
 
@@ -109,8 +110,8 @@ static enum iw_error registration_work(struct context *context, struct db *db, v
 {
     const struct registration *work = user;
     enum iw_error error = IW_OK;
-    for (unsigned i = 0; i < work->wish->file_count && error == IW_OK; i++) {
-        const struct order_wish_file *file = &work->wish->files[i];
+    for (unsigned i = 0; i < work->wanted->file_count && error == IW_OK; i++) {
+        const struct order_request_file *file = &work->wanted->files[i];
         if (i > 0 && file->texts == file[-1].texts)
             work->files[i].text_ids = work->files[i - 1].text_ids;
         else
@@ -120,13 +121,13 @@ static enum iw_error registration_work(struct context *context, struct db *db, v
 }
 
 /* The rows of the files, the original of an extraction last. */
-static enum iw_error rows_make(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+static enum iw_error rows_make(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                                struct order_row *row)
 {
-    struct order_row_file *files = arena_array(domain->context->arena, wish->file_count + 1, sizeof *files);
+    struct order_row_file *files = arena_array(domain->context->arena, wanted->file_count + 1, sizeof *files);
     row->is_started = true;
-    for (unsigned i = 0; i < wish->file_count; i++) {
-        const struct order_wish_file *file = &wish->files[i];
+    for (unsigned i = 0; i < wanted->file_count; i++) {
+        const struct order_request_file *file = &wanted->files[i];
         files[i] = (struct order_row_file){.position = i + 1,
                                            .name = file->name,
                                            .source_url = file->source_url,
@@ -137,36 +138,37 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id, const 
                                            .text_count = file->text_count};
         row->is_started = row->is_started && file->source_url != NULL;
     }
-    row->file_count = row->file_rows = wish->file_count;
-    if (wish->original_name != NULL)
+    row->file_count = row->file_rows = wanted->file_count;
+    if (wanted->original_name != NULL)
         files[row->file_rows++] =
-            (struct order_row_file){.position = 1, .is_original = true, .name = wish->original_name};
+            (struct order_row_file){.position = 1, .is_original = true, .name = wanted->original_name};
     row->files = files;
-    if (wish->type != ORDER_WATERMARK_EMBED)
+    if (wanted->type != ORDER_WATERMARK_EMBED)
         return IW_OK;
     /* One transaction: a thousand new texts would otherwise wait for the disk a thousand times. */
-    struct registration work = {account_id, wish, files};
+    struct registration work = {account_id, wanted, files};
     return db_transaction(domain->context, domain->db, registration_work, &work);
 }
 
 /* One try to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
-static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                             struct order_view *view)
 {
     struct arena *arena = domain->context->arena;
     int64_t now_ms = clock_now_ms();
     struct order_row row = {.id = order_id_make(now_ms, crypto_random_u64()),
                             .account_id = account_id,
-                            .type = wish->type,
-                            .name = wish->name != NULL ? wish->name : name_make(arena, wish->type, now_ms),
-                            .key = wish->key,
-                            .key_length = wish->key_length,
-                            .body_digest = wish->body_digest,
-                            .strength = wish->strength,
-                            .is_zero_copy = wish->is_zero_copy,
+                            .type = wanted->type,
+                            .name =
+                                wanted->name != NULL ? wanted->name : name_make(arena, wanted->type, now_ms),
+                            .key = wanted->key,
+                            .key_length = wanted->key_length,
+                            .body_digest = wanted->body_digest,
+                            .strength = wanted->strength,
+                            .is_zero_copy = wanted->is_zero_copy,
                             .created_ms = now_ms,
                             .expires_ms = now_ms + domain->config->orders_pending_s * 1000};
-    enum iw_error error = rows_make(domain, account_id, wish, &row);
+    enum iw_error error = rows_make(domain, account_id, wanted, &row);
     if (error != IW_OK)
         return error;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
@@ -180,12 +182,12 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
 
 /* Writing, with its twins: a key that is taken is replayed, an id that is taken is made anew. */
 static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
-                                      const struct order_wish *wish, struct order_view *view)
+                                      const struct order_request *wanted, struct order_view *view)
 {
     for (int try = 1;; try++) {
-        enum iw_error error = insert(domain, account_id, wish, view);
+        enum iw_error error = insert(domain, account_id, wanted, view);
         if (error == IW_TWIN_EXISTS) {
-            error = replay(domain, account_id, wish, view);
+            error = replay(domain, account_id, wanted, view);
             if (error != IW_NOT_FOUND || try == id_tries)
                 return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
                                              : error;
@@ -211,59 +213,60 @@ static void sleep_ms(long ms)
  * come, because the other failed, died or takes too long: then we try ourselves,
  * and the database decides.
  */
-static enum iw_error wait_for_twin(struct domain *domain, int64_t account_id, const struct order_wish *wish,
-                                   const struct ratelimit_lock *lock, struct order_view *view)
+static enum iw_error wait_for_twin(struct domain *domain, int64_t account_id,
+                                   const struct order_request *wanted, const struct ratelimit_lock *lock,
+                                   struct order_view *view)
 {
     int64_t end_ms = clock_monotonic_ms() + idempotency_lock_ms;
     for (long pause_ms = wait_first_ms;;
          pause_ms = pause_ms * 2 < wait_longest_ms ? pause_ms * 2 : wait_longest_ms) {
         bool is_held =
             idempotency_lock_is_held(domain->redis, domain->context, domain->config->redis_prefix, lock);
-        enum iw_error error = replay(domain, account_id, wish, view);
+        enum iw_error error = replay(domain, account_id, wanted, view);
         if (error != IW_NOT_FOUND || !is_held || clock_monotonic_ms() >= end_ms)
             return error;
         sleep_ms(pause_ms);
     }
 }
 
-static bool target_is_late(const struct order_wish_file *file)
+static bool target_is_late(const struct order_request_file *file)
 {
     return file->target_expires_ms != 0 && file->target_expires_ms <= clock_now_ms();
 }
 
-void order_targets_check(struct context *context, const struct order_wish *wish)
+void order_targets_check(struct context *context, const struct order_request *wanted)
 {
-    for (unsigned i = 0; i < wish->file_count; i++)
-        if (target_is_late(&wish->files[i]))
+    for (unsigned i = 0; i < wanted->file_count; i++)
+        if (target_is_late(&wanted->files[i]))
             context_detail(context,
                            arena_printf(context->arena, "outputTargets[%u].presignedUrlExpiresAt", i),
                            "must lie in the future; sign a new URL for the target");
 }
 
 /* What is asked for again is answered again, though the time of its targets is over by now. */
-static enum iw_error late_replay(struct domain *domain, int64_t account_id, const struct order_wish *wish,
-                                 struct order_view *view)
+static enum iw_error late_replay(struct domain *domain, int64_t account_id,
+                                 const struct order_request *wanted, struct order_view *view)
 {
     bool is_late = false;
-    for (unsigned i = 0; i < wish->file_count; i++)
-        is_late = is_late || target_is_late(&wish->files[i]);
-    enum iw_error error = is_late ? replay(domain, account_id, wish, view) : IW_NOT_FOUND;
+    for (unsigned i = 0; i < wanted->file_count; i++)
+        is_late = is_late || target_is_late(&wanted->files[i]);
+    enum iw_error error = is_late ? replay(domain, account_id, wanted, view) : IW_NOT_FOUND;
     if (!is_late || error != IW_NOT_FOUND)
         return error;
-    order_targets_check(domain->context, wish);
+    order_targets_check(domain->context, wanted);
     return context_validated(domain->context);
 }
 
-enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                            struct ratelimit_lock *lock, struct order_view *view)
 {
     enum iw_error error = IW_NOT_FOUND;
     if (lock->is_held)
-        error = wait_for_twin(domain, account_id, wish, lock, view);
+        error = wait_for_twin(domain, account_id, wanted, lock, view);
     if (error == IW_NOT_FOUND)
-        error = late_replay(domain, account_id, wish, view);
+        error = late_replay(domain, account_id, wanted, view);
     if (error == IW_NOT_FOUND)
-        error = insert_or_replay(domain, account_id, wish, view);
+        error = insert_or_replay(domain, account_id, wanted, view);
     if (error != IW_OK)
         idempotency_lock_release(domain->redis, domain->context, domain->config->redis_prefix, lock);
     else
@@ -461,8 +464,8 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {
-    const struct name_wish wish = {.name = arena_printf(arena, "%s.zip", order_name), .format = "zip"};
-    return name_one(arena, &wish);
+    const struct name_request wanted = {.name = arena_printf(arena, "%s.zip", order_name), .format = "zip"};
+    return name_one(arena, &wanted);
 }
 
 static struct filekey upload_filekey(int64_t order_id, const struct order_file *file)

@@ -27,25 +27,25 @@ enum {
 };
 
 /* A watermark text that a client wants; its bytes are kept as they are. */
-struct order_wish_text {
+struct order_request_text {
     const char *text;
     size_t length;
 };
 
 /* A file that a client wants worked on. */
-struct order_wish_file {
+struct order_request_file {
     const char *name;
     const char *source_url; /* NULL: it will be uploaded */
     const char *target_url; /* zero copy alone, with the next three */
     const char *target_key;
     int64_t target_expires_ms;
-    const char *target_headers;          /* opaque here, for store and worker; NULL: none */
-    const struct order_wish_text *texts; /* embedding alone */
+    const char *target_headers;             /* opaque here, for store and worker; NULL: none */
+    const struct order_request_text *texts; /* embedding alone */
     unsigned text_count;
 };
 
 /* What a client wants.  The texts are borrowed until the order is created. */
-struct order_wish {
+struct order_request {
     enum order_type type;
     const char *name; /* NULL: one is made from type and day */
     const char *key;  /* idempotency key */
@@ -53,7 +53,7 @@ struct order_wish {
     uint8_t body_digest[32];
     enum order_strength strength;
     bool is_zero_copy;
-    struct order_wish_file *files;
+    struct order_request_file *files;
     unsigned file_count;
     const char *original_name; /* extraction: of the unmarked original; NULL: there is none */
 };
@@ -65,11 +65,11 @@ struct order_view {
     bool is_replay;           /* it was there before */
 };
 
-/* The idempotency lock of a wish, to be asked for along with the limit. */
-struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_wish *wish);
+/* The idempotency lock of a wanted, to be asked for along with the limit. */
+struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_request *wanted);
 
 /* Adds a detail for each output target whose time is over. */
-void order_targets_check(struct context *context, const struct order_wish *wish);
+void order_targets_check(struct context *context, const struct order_request *wanted);
 
 /*
  * Creates the order, or finds the one that the same key made before (is_replay).
@@ -78,7 +78,7 @@ void order_targets_check(struct context *context, const struct order_wish *wish)
  * VALIDATION_FAILED when a target's time is over and the order is not there
  * already.  A failure opens the lock if it is ours.
  */
-enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_wish *wish,
+enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                            struct ratelimit_lock *lock, struct order_view *view) IW_MUST_USE;
 
 /* ORDER_NOT_FOUND for another account's order as well. */

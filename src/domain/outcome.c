@@ -35,11 +35,11 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
 }
 
 /* "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. */
-static struct name_wish result_wish(struct arena *arena, const char *file_name, int64_t copy, bool is_alone,
-                                    const char *format)
+static struct name_request result_name_request(struct arena *arena, const char *file_name, int64_t copy,
+                                               bool is_alone, const char *format)
 {
     const char *suffix = is_alone ? NULL : arena_printf(arena, "-%lld", (long long)copy);
-    return (struct name_wish){.name = file_name, .suffix = suffix, .format = format};
+    return (struct name_request){.name = file_name, .suffix = suffix, .format = format};
 }
 
 /*
@@ -54,11 +54,11 @@ static enum iw_error names_settle(struct context *context, struct db *db, int64_
     enum iw_error error = closing_places(context, db, order_id, &places, &count);
     if (error != IW_OK)
         return error;
-    struct name_wish *wishes = arena_array(context->arena, count + 1, sizeof *wishes);
+    struct name_request *requests = arena_array(context->arena, count + 1, sizeof *requests);
     for (unsigned i = 0; i < count; i++)
-        wishes[i] = result_wish(context->arena, places[i].file_name, places[i].copy, places[i].copy_count < 2,
-                                places[i].format);
-    const char **names = name_list(context->arena, wishes, count);
+        requests[i] = result_name_request(context->arena, places[i].file_name, places[i].copy,
+                                          places[i].copy_count < 2, places[i].format);
+    const char **names = name_list(context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
         if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
             error = closing_result_name(context, db, places[i].result_id, names[i]);
@@ -80,9 +80,9 @@ static enum iw_error result_write(struct context *context, struct db *db, struct
     result.order_id = job->order_id;
     result.file_id = job->file_id;
     result.copy = job->copy;
-    const struct name_wish wish =
-        result_wish(context->arena, job->file_name, job->copy, job->copy < 2, result.format);
-    result.name = name_one(context->arena, &wish);
+    const struct name_request wanted =
+        result_name_request(context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    result.name = name_one(context->arena, &wanted);
     enum iw_error error = closing_result_put(context, db, &result, record->now_ms);
     if (error != IW_OK)
         return error;

@@ -78,7 +78,7 @@ enum iw_error upload_check(struct domain *domain, const struct presign_grant *gr
 
 /* ---- Taking it ---- */
 
-static enum iw_error bytes_take(struct context *context, struct intake *intake,
+static enum iw_error bytes_take(struct context *context, struct upload_sink *sink,
                                 const struct upload_source *source)
 {
     unsigned char piece[piece_bytes];
@@ -89,7 +89,7 @@ static enum iw_error bytes_take(struct context *context, struct intake *intake,
             is_cut = true;
             break;
         }
-        enum iw_error error = intake_add(intake, context, piece, (size_t)count);
+        enum iw_error error = upload_sink_add(sink, context, piece, (size_t)count);
         if (error != IW_OK)
             return error;
         taken_bytes += count;
@@ -107,7 +107,7 @@ static enum iw_error bytes_take(struct context *context, struct intake *intake,
 }
 
 static enum iw_error digests_check(struct context *context, const struct upload_source *source,
-                                   const struct intake_facts *facts)
+                                   const struct upload_sink_facts *facts)
 {
     if (source->sha256 != NULL && !crypto_equal(source->sha256, facts->sha256, sizeof facts->sha256))
         context_detail(context, "Content-Digest",
@@ -135,23 +135,23 @@ static enum iw_error cut_refuse(struct domain *domain, const struct presign_gran
 /* Reads all of it into the store; on success the bytes lie under key and nothing names them yet. */
 static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
                                  const struct upload_source *source, const struct storage_key *key,
-                                 struct intake_facts *facts)
+                                 struct upload_sink_facts *facts)
 {
-    struct intake *intake;
+    struct upload_sink *sink;
     struct context *context = domain->context;
     enum iw_error error =
-        intake_begin(domain->storage, context, grant->max_bytes, source->md5 != NULL, &intake);
+        upload_sink_begin(domain->storage, context, grant->max_bytes, source->md5 != NULL, &sink);
     if (error != IW_OK)
         return error;
-    error = bytes_take(context, intake, source);
+    error = bytes_take(context, sink, source);
     if (error == IW_OK)
-        error = intake_finish(intake, context, facts);
+        error = upload_sink_finish(sink, context, facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
     fault_point(FAULT_UPLOAD_TAKEN);
     if (error == IW_OK)
-        return intake_commit(intake, context, key);
-    intake_abandon(intake);
+        return upload_sink_commit(sink, context, key);
+    upload_sink_abandon(sink);
     return error == IW_IMAGE_CORRUPT ? cut_refuse(domain, grant) : error;
 }
 

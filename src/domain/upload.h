@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "service/intake.h"
+#include "service/upload_sink.h"
 #include "service/presign.h"
 
 /*
@@ -32,7 +32,7 @@ struct upload_source {
 };
 
 struct upload_outcome {
-    struct intake_facts facts;
+    struct upload_sink_facts facts;
     bool is_replacement; /* there was an earlier upload */
 };
 

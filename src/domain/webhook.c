@@ -160,7 +160,7 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
 {
     struct webhook_secret secret;
     webhook_secret_make(&secret);
-    webhook_secret_seal(&secret, domain->sealing, account_id, sealed);
+    webhook_secret_seal(&secret, domain->secret_box, account_id, sealed);
     const char *text = webhook_secret_text(domain->context->arena, &secret);
     crypto_wipe(&secret, sizeof secret);
     return text;

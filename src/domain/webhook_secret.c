@@ -5,7 +5,7 @@
 
 #include "base/crypto.h"
 #include "base/text.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 
 _Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "the room of a seal");
 
@@ -27,21 +27,21 @@ const char *webhook_secret_text(struct arena *arena, const struct webhook_secret
     return arena_printf(arena, "whsec_%s", crypto_base64(arena, secret->bytes, sizeof secret->bytes));
 }
 
-void webhook_secret_seal(const struct webhook_secret *secret, const struct sealing *sealing,
+void webhook_secret_seal(const struct webhook_secret *secret, const struct secret_box *secret_box,
                          int64_t account_id, uint8_t sealed[webhook_secret_sealed_bytes])
 {
     char about[about_size];
     about_print(account_id, about);
-    crypto_seal(sealing->key, about, secret->bytes, sizeof secret->bytes, sealed);
+    crypto_seal(secret_box->key, about, secret->bytes, sizeof secret->bytes, sealed);
 }
 
-bool webhook_secret_open(struct webhook_secret *secret, const struct sealing *sealing, int64_t account_id,
-                         const void *sealed, size_t size)
+bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box *secret_box,
+                         int64_t account_id, const void *sealed, size_t size)
 {
     char about[about_size];
     about_print(account_id, about);
     return size == webhook_secret_sealed_bytes &&
-           crypto_open(sealing->key, about, sealed, size, secret->bytes);
+           crypto_open(secret_box->key, about, sealed, size, secret->bytes);
 }
 
 const char *webhook_secret_sign(struct arena *arena, const void *key, size_t key_size, const char *id,

@@ -16,7 +16,7 @@
 
 #include <imgward/arena.h>
 
-struct sealing;
+struct secret_box;
 
 enum {
     webhook_secret_bytes = 32, /* of the ones we make; the standard wants 24 to 64 */
@@ -32,12 +32,13 @@ void webhook_secret_make(struct webhook_secret *secret);
 /* "whsec_...": for the client, once.  The arena's. */
 const char *webhook_secret_text(struct arena *arena, const struct webhook_secret *secret);
 
-void webhook_secret_seal(const struct webhook_secret *secret, const struct sealing *sealing,
+void webhook_secret_seal(const struct webhook_secret *secret, const struct secret_box *secret_box,
                          int64_t account_id, uint8_t sealed[webhook_secret_sealed_bytes]);
 
 /* False when the bytes were not sealed with this key for this account. */
-bool webhook_secret_open(struct webhook_secret *secret, const struct sealing *sealing, int64_t account_id,
-                         const void *sealed, size_t size) __attribute__((warn_unused_result));
+bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box *secret_box,
+                         int64_t account_id, const void *sealed, size_t size)
+    __attribute__((warn_unused_result));
 
 /* "v1,<base64>" of a message, keyed with any number of bytes; the arena's. */
 const char *webhook_secret_sign(struct arena *arena, const void *key, size_t key_size, const char *id,

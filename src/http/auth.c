@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "domain/domain.h"
 #include "domain/key.h"
-#include "http/suspect.h"
+#include "http/auth_throttle.h"
 
 /* What is to be sent, behind the sentence that says what was wrong. */
 #define AUTH_ADVICE                                                                                          \
@@ -23,7 +23,7 @@ enum { cache_slots = 256 };
 /* One remembered key: the first byte of the digest is its slot. */
 struct remembered {
     uint8_t digest[sha256_bytes];
-    struct caller caller;
+    struct account account;
     int64_t until_ms; /* monotonic; 0: empty */
 };
 
@@ -32,7 +32,7 @@ static struct remembered cache[cache_slots];
 void auth_forget(void)
 {
     memset(cache, 0, sizeof cache);
-    suspect_forget();
+    auth_throttle_forget();
 }
 
 /* True when the header's scheme is this one, in any case (RFC 9110, 11.1). */
@@ -73,18 +73,18 @@ static bool cache_knows(const uint8_t digest[sha256_bytes])
     return slot->until_ms != 0 && crypto_equal(slot->digest, digest, sha256_bytes);
 }
 
-static struct caller *cache_find(const uint8_t digest[sha256_bytes])
+static struct account *cache_find(const uint8_t digest[sha256_bytes])
 {
     struct remembered *slot = &cache[digest[0]];
-    return cache_knows(digest) && slot->until_ms > clock_monotonic_ms() ? &slot->caller : NULL;
+    return cache_knows(digest) && slot->until_ms > clock_monotonic_ms() ? &slot->account : NULL;
 }
 
 static void cache_put(const struct config *config, const uint8_t digest[sha256_bytes],
-                      const struct caller *caller)
+                      const struct account *account)
 {
     struct remembered *slot = &cache[digest[0]];
     memcpy(slot->digest, digest, sha256_bytes);
-    slot->caller = *caller;
+    slot->account = *account;
     /* Long past when nothing is to be trusted: the key is known all the same. */
     slot->until_ms = config->api_key_cache_s == 0 ? 1 : clock_monotonic_ms() + config->api_key_cache_s * 1000;
 }
@@ -98,7 +98,7 @@ static const char *address_of(const struct request *request)
 /* An address that has tried many unknown keys tries no more of them for a while. */
 static enum iw_error address_admit(struct request *request, const uint8_t digest[sha256_bytes])
 {
-    unsigned wait_s = cache_knows(digest) ? 0 : suspect_wait_s(address_of(request));
+    unsigned wait_s = cache_knows(digest) ? 0 : auth_throttle_wait_s(address_of(request));
     if (wait_s == 0)
         return IW_OK;
     request->context->retry_after_s = wait_s;
@@ -110,16 +110,16 @@ static enum iw_error address_admit(struct request *request, const uint8_t digest
 }
 
 /* Asks the domain and remembers its answer; a key that nobody has is noted. */
-static enum iw_error caller_load(struct request *request, const uint8_t digest[sha256_bytes],
-                                 struct caller *caller)
+static enum iw_error account_load(struct request *request, const uint8_t digest[sha256_bytes],
+                                  struct account *account)
 {
     enum iw_error error = address_admit(request, digest);
     if (error == IW_OK)
-        error = caller_find(request->domain, digest, caller);
+        error = account_authenticate(request->domain, digest, account);
     if (error == IW_AUTH_TOKEN_INVALID)
-        suspect_note(address_of(request));
+        auth_throttle_note(address_of(request));
     if (error == IW_OK)
-        cache_put(request->config, digest, caller);
+        cache_put(request->config, digest, account);
     return error;
 }
 
@@ -134,22 +134,22 @@ enum iw_error auth_check(struct request *request)
         return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT,
                             "The Authorization header is wrong: %s. " AUTH_ADVICE, fault);
     key_digest(key, digest);
-    struct caller *caller = arena_alloc(request->arena, sizeof *caller);
-    const struct caller *remembered = cache_find(digest);
+    struct account *account = arena_alloc(request->arena, sizeof *account);
+    const struct account *remembered = cache_find(digest);
     if (remembered != NULL) {
-        *caller = *remembered;
+        *account = *remembered;
     } else {
-        enum iw_error error = caller_load(request, digest, caller);
+        enum iw_error error = account_load(request, digest, account);
         if (error != IW_OK)
             return error;
     }
-    request->context->account_id = caller->id;
-    if (caller->key_expires_ms != 0 && caller->key_expires_ms <= clock_now_ms())
+    request->context->account_id = account->id;
+    if (account->key_expires_ms != 0 && account->key_expires_ms <= clock_now_ms())
         return context_fail(request->context, IW_AUTH_TOKEN_EXPIRED,
                             "The API key expired at %s; use another key or ask the operator for one.",
-                            clock_iso_text(request->arena, caller->key_expires_ms));
-    if (caller->is_suspended)
+                            clock_iso_text(request->arena, account->key_expires_ms));
+    if (account->is_suspended)
         return context_fail(request->context, IW_AUTH_FORBIDDEN, NULL);
-    request->caller = caller;
+    request->account = account;
     return IW_OK;
 }

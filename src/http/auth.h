@@ -9,7 +9,7 @@
 #include "http/request.h"
 
 /*
- * Finds who asks and sets request->caller.  AUTH_NOT_AUTHENTICATED,
+ * Finds who asks and sets request->account.  AUTH_NOT_AUTHENTICATED,
  * AUTH_TOKEN_INVALID_FORMAT, AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED,
  * AUTH_FORBIDDEN; RATE_LIMIT_EXCEEDED for an address that has tried many keys
  * which nobody has (suspect.h); SERVICE_UNAVAILABLE with the database away.

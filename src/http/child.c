@@ -14,7 +14,7 @@
 #include "http/serve.h"
 #include "service/presign.h"
 #include "service/redis.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "service/storage.h"
 #include "store/db.h"
 
@@ -32,7 +32,7 @@ struct child {
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
     struct domain domain;
-    struct sealing sealing;
+    struct secret_box secret_box;
     struct fastcgi *fastcgi;
     sigset_t accepting; /* the mask while waiting: the only place where TERM interrupts */
 };
@@ -61,11 +61,11 @@ static enum iw_error child_open(struct child *child, struct context *context)
     if (error == IW_OK)
         error = presign_new(context, config, &child->domain.presign);
     if (error == IW_OK)
-        error = sealing_read(context, config->webhooks_secret_key_file, &child->sealing);
+        error = secret_box_read(context, config->webhooks_secret_key_file, &child->secret_box);
     if (error != IW_OK)
         return error;
     child->domain.config = config;
-    child->domain.sealing = &child->sealing;
+    child->domain.secret_box = &child->secret_box;
     child->domain.db = db_new(config, database_password);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;

@@ -3,16 +3,16 @@
 #include <imgward/fault.h>
 
 #include "base/metrics.h"
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "domain/domain.h"
 
 void limit_send(struct request *request)
 {
-    if (request->caller == NULL || request->limit_state != LIMIT_NOT_ASKED)
+    if (request->account == NULL || request->limit_state != LIMIT_NOT_ASKED)
         return;
-    request->limit_per_minute = request->caller->requests_per_minute;
+    request->limit_per_minute = request->account->requests_per_minute;
     bool is_sent = ratelimit_send(request->domain->redis, request->context, request->config->redis_prefix,
-                                  request->caller->id, request->limit_per_minute, request->limit_lock);
+                                  request->account->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = is_sent ? LIMIT_ASKED : LIMIT_ANSWERED;
     if (!is_sent)
         metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
@@ -28,7 +28,7 @@ enum iw_error limit_receive(struct request *request)
     fault_point(FAULT_LIMIT_ASKED);
     struct ratelimit_answer answer =
         ratelimit_receive(request->domain->redis, request->context, request->config->redis_prefix,
-                          request->caller->id, request->limit_per_minute, request->limit_lock);
+                          request->account->id, request->limit_per_minute, request->limit_lock);
     request->limit_state = LIMIT_ANSWERED;
     if (!answer.is_known) {
         metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);

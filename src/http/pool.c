@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "http/child.h"
 #include "http/fastcgi.h"
-#include "http/meter.h"
+#include "http/request_metrics.h"
 
 enum {
     tick_ms = 1000,
@@ -253,7 +253,7 @@ int pool_run(struct context *context, const char *config_file)
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
-    pool.metrics = meter_new(api_routes);
+    pool.metrics = request_metrics_new(api_routes);
     pool_size(&pool);
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.wanted));

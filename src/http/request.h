@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "base/render.h"
 
-struct caller;
+struct account;
 struct domain;
 struct metrics;
 struct ratelimit_lock;
@@ -91,7 +91,7 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
-    const struct caller *caller; /* who asks; NULL on open routes and before authentication */
+    const struct account *account; /* who asks; NULL on open routes and before authentication */
     enum limit_state limit_state;
     struct ratelimit_lock *limit_lock; /* asked for along with the limit, or NULL */
     unsigned limit_per_minute;         /* the numbers of the limiter; valid when LIMIT_ANSWERED */
@@ -104,7 +104,7 @@ struct request {
 /*
  * Fills a request from FastCGI's parameters.  The path is that of REQUEST_URI,
  * or of IMGWARD_ROUTE where the web server sets it (checks that ask about
- * another request).  context, arena, config, domain and wire are set by the caller.
+ * another request).  context, arena, config, domain and wire are set by the account.
  */
 void request_init(struct request *request, char *const *parameters);
 

@@ -35,7 +35,7 @@ struct render *response_data(struct request *request);
 
 /*
  * Lets the web server send a file: X-Accel-Redirect to an internal location,
- * with an empty body.  The file must exist (checked by the caller).
+ * with an empty body.  The file must exist (checked by the account).
  */
 void response_redirect_internally(struct request *request, const char *location);
 

@@ -7,7 +7,7 @@
 #include "http/auth.h"
 #include "http/failure.h"
 #include "http/limit.h"
-#include "http/meter.h"
+#include "http/request_metrics.h"
 #include "http/response.h"
 
 /* Reads do their SQL while Redis thinks; writes must know first that they may. */
@@ -35,7 +35,7 @@ static enum iw_error (*const steps[])(struct request *request) = {step_auth, ste
 /* Makes sure that an authenticated answer knows the limit, also one that failed early. */
 static enum iw_error limit_settle(struct request *request, enum iw_error error)
 {
-    if (request->caller == NULL)
+    if (request->account == NULL)
         return error;
     limit_send(request);
     enum iw_error refused = limit_receive(request);
@@ -75,5 +75,5 @@ void serve(struct request *request, const struct route *const *tables)
     answer(request, error);
     int64_t ms = clock_monotonic_ms() - request->started_ms;
     line_log(request, error, ms);
-    meter_request(request, tables, error, ms);
+    request_metrics_count(request, tables, error, ms);
 }

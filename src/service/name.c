@@ -135,12 +135,12 @@ static bool is_device(const char *stem, size_t length)
 
 /* ---- One name ---- */
 
-static struct shape shape_of(struct arena *arena, const struct name_wish *wish)
+static struct shape shape_of(struct arena *arena, const struct name_request *wanted)
 {
-    struct shape shape = {.prefix = "", .suffix = wish->suffix != NULL ? wish->suffix : ""};
-    const char *name = name_clean(arena, wish->name != NULL ? wish->name : "");
+    struct shape shape = {.prefix = "", .suffix = wanted->suffix != NULL ? wanted->suffix : ""};
+    const char *name = name_clean(arena, wanted->name != NULL ? wanted->name : "");
     bool is_nothing = name[strspn(name, ". ")] == '\0';
-    shape_split(&shape, is_nothing ? "file" : name, wish->format);
+    shape_split(&shape, is_nothing ? "file" : name, wanted->format);
     if (is_device(shape.stem, shape.stem_length))
         shape.prefix = "_";
     return shape;
@@ -184,9 +184,9 @@ static const char *shape_print(struct arena *arena, const struct shape *shape, u
                         shape->extension);
 }
 
-const char *name_one(struct arena *arena, const struct name_wish *wish)
+const char *name_one(struct arena *arena, const struct name_request *wanted)
 {
-    const struct shape shape = shape_of(arena, wish);
+    const struct shape shape = shape_of(arena, wanted);
     return shape_print(arena, &shape, 0);
 }
 
@@ -243,7 +243,7 @@ static struct taken *taken_find(struct taken *table, size_t room, const char *ke
     return &table[place];
 }
 
-const char **name_list(struct arena *arena, const struct name_wish *wishes, size_t count)
+const char **name_list(struct arena *arena, const struct name_request *requests, size_t count)
 {
     size_t room = 16;
     while (room < 2 * count)
@@ -251,7 +251,7 @@ const char **name_list(struct arena *arena, const struct name_wish *wishes, size
     struct taken *table = arena_array(arena, room, sizeof *table);
     const char **names = arena_array(arena, count > 0 ? count : 1, sizeof *names);
     for (size_t i = 0; i < count; i++) {
-        const struct shape shape = shape_of(arena, &wishes[i]);
+        const struct shape shape = shape_of(arena, &requests[i]);
         const char *name = shape_print(arena, &shape, 0), *key = name_fold(arena, name);
         struct taken *first = taken_find(table, room, key), *place = first;
         while (place->key != NULL) {

@@ -17,14 +17,14 @@
 enum { name_bytes_max = 255 };
 
 /* A name that is wanted. */
-struct name_wish {
+struct name_request {
     const char *name;   /* UTF-8; NULL or empty: "file" */
     const char *suffix; /* short ASCII text before the extension, which a cut keeps; NULL: none */
     const char *format; /* of the bytes: "jpeg", "png", "webp", "zip"; NULL: the extension stays */
 };
 
 /*
- * The names for count wishes, in their order; an array in the arena.
+ * The names for count requests, in their order; an array in the arena.
  *
  * Characters that Windows forbids, control characters and line separators become
  * "_".  Bidirectional controls are removed.  "_" stands before the name of a
@@ -37,9 +37,9 @@ struct name_wish {
  * names with their own.  The same list always gives the same names, and names
  * that this function gave do not change.
  */
-const char **name_list(struct arena *arena, const struct name_wish *wishes, size_t count);
+const char **name_list(struct arena *arena, const struct name_request *requests, size_t count);
 
-/* The name for one wish alone. */
-const char *name_one(struct arena *arena, const struct name_wish *wish);
+/* The name for one wanted alone. */
+const char *name_one(struct arena *arena, const struct name_request *wanted);
 
 #endif

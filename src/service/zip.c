@@ -151,10 +151,10 @@ static enum iw_error archive_fill(struct storage *storage, struct sink *sink, co
                                   size_t count, int64_t time_ms)
 {
     struct arena *arena = sink->context->arena;
-    struct name_wish *wishes = arena_array(arena, count + 1, sizeof *wishes);
+    struct name_request *requests = arena_array(arena, count + 1, sizeof *requests);
     for (size_t i = 0; i < count; i++)
-        wishes[i] = (struct name_wish){.name = entries[i].name, .format = entries[i].format};
-    const char **names = name_list(arena, wishes, count);
+        requests[i] = (struct name_request){.name = entries[i].name, .format = entries[i].format};
+    const char **names = name_list(arena, requests, count);
     enum iw_error error = IW_OK;
     text_init(&sink->record, arena);
     text_init(&sink->central, arena);

@@ -35,9 +35,9 @@ enum iw_error accounts_create(struct context *context, struct db *db, const char
     return error;
 }
 
-static void account_take(const struct db_rows *rows, size_t row, struct account *account)
+static void account_take(const struct db_rows *rows, size_t row, struct account_row *account)
 {
-    *account = (struct account){
+    *account = (struct account_row){
         .id = db_integer_of(db_at(rows, row, 0)),
         .name = db_text_of(db_at(rows, row, 1)),
         .plan = db_text_of(db_at(rows, row, 2)),
@@ -49,7 +49,8 @@ static void account_take(const struct db_rows *rows, size_t row, struct account 
     };
 }
 
-enum iw_error accounts_find(struct context *context, struct db *db, const char *name, struct account *account)
+enum iw_error accounts_find(struct context *context, struct db *db, const char *name,
+                            struct account_row *account)
 {
     struct db_rows rows;
     int64_t id = 0;
@@ -67,7 +68,8 @@ enum iw_error accounts_find(struct context *context, struct db *db, const char *
     return IW_OK;
 }
 
-enum iw_error accounts_list(struct context *context, struct db *db, struct account **accounts, size_t *count)
+enum iw_error accounts_list(struct context *context, struct db *db, struct account_row **accounts,
+                            size_t *count)
 {
     struct db_rows rows;
     enum iw_error error = db_run(context, db, ACCOUNT_COLUMNS "ORDER BY a.id", NULL, 0, &rows);

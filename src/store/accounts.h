@@ -9,7 +9,7 @@
 
 #include "store/db.h"
 
-struct account {
+struct account_row {
     int64_t id;
     const char *name;
     const char *plan;
@@ -38,10 +38,10 @@ enum iw_error accounts_create(struct context *context, struct db *db, const char
 
 /* By name, or by id in decimal digits when no account has that name.  NOT_FOUND. */
 enum iw_error accounts_find(struct context *context, struct db *db, const char *name,
-                            struct account *account) IW_MUST_USE;
+                            struct account_row *account) IW_MUST_USE;
 
 /* All of them by id; the array is the arena's. */
-enum iw_error accounts_list(struct context *context, struct db *db, struct account **accounts,
+enum iw_error accounts_list(struct context *context, struct db *db, struct account_row **accounts,
                             size_t *count) IW_MUST_USE;
 
 /* requests_per_minute 0 leaves the number to the plan.  VALIDATION_FAILED when there is no such plan. */

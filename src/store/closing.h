@@ -2,7 +2,7 @@
  * How files and orders come to their end, as the worker writes it: results,
  * counts, usage, the close itself, and which orders' time is over.
  *
- * Rules live in src/domain/outcome.c and src/domain/upkeep.c.  Lock the order
+ * Rules live in src/domain/outcome.c and src/domain/retention.c.  Lock the order
  * first (closing_order_lock) and write all that belongs together in that
  * transaction: everybody who locks an order's rows takes the order's first.
  */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
-                        struct caller *caller)
+                        struct account *account)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
@@ -18,7 +18,7 @@ enum iw_error keys_find(struct context *context, struct db *db, const uint8_t di
         return error;
     if (rows.count == 0)
         return IW_NOT_FOUND;
-    *caller = (struct caller){
+    *account = (struct account){
         .key_id = db_integer_of(db_at(&rows, 0, 0)),
         .id = db_integer_of(db_at(&rows, 0, 1)),
         .key_expires_ms = db_integer_of(db_at(&rows, 0, 2)),

@@ -6,13 +6,13 @@
 
 #include <imgward/context.h>
 
-#include "domain/caller.h"
+#include "domain/account.h"
 #include "store/db.h"
 
 /* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown key; key_revoked_ms tells a revoked
  * one. */
 enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
-                        struct caller *caller) IW_MUST_USE;
+                        struct account *account) IW_MUST_USE;
 
 /* Notes that a key was used; only ever forward. */
 enum iw_error keys_touch(struct context *context, struct db *db, int64_t key_id, int64_t now_ms) IW_MUST_USE;

@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/upkeep.h"
+#include "domain/retention.h"
 #include "store/workers.h"
 #include "worker/worker.h"
 
 enum {
     database_retry_ms = 1000,
-    upkeep_ms = 3000,
+    retention_ms = 3000,
     stranded_ms = 10000,
-    upkeep_orders = 20,
+    retention_orders = 20,
     reclaim_ms = 60 * 60 * 1000,
     orphans_ms = 10000,
     orphans_pause_ms = 10 * 60 * 1000, /* where a step sees the whole store */
@@ -69,23 +69,23 @@ static void chore_hasten(struct worker *worker, int64_t now_ms)
     lease_look_ask(worker);
 }
 
-static void chore_upkeep(struct worker *worker, int64_t now_ms)
+static void chore_retention(struct worker *worker, int64_t now_ms)
 {
     unsigned abandoned = 0, expired = 0;
-    worker->upkeep_at_ms = now_ms + upkeep_ms;
-    enum iw_error error = upkeep_abandon(&worker->domain, worker->storage, upkeep_orders, &abandoned);
+    worker->retention_at_ms = now_ms + retention_ms;
+    enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
     if (error == IW_OK)
-        error = upkeep_expire(&worker->domain, worker->storage, upkeep_orders, &expired);
-    worker_database_said(worker, error, "upkeep_failed");
-    if (abandoned == upkeep_orders || expired == upkeep_orders)
-        worker->upkeep_at_ms = now_ms;
+        error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
+    worker_database_said(worker, error, "retention_failed");
+    if (abandoned == retention_orders || expired == retention_orders)
+        worker->retention_at_ms = now_ms;
 }
 
 static void chore_reclaim(struct worker *worker, int64_t now_ms)
 {
     unsigned orders = 0, unfinished = 0;
     worker->reclaim_at_ms = now_ms + reclaim_ms;
-    enum iw_error error = upkeep_reclaim(&worker->domain, worker->storage, &orders);
+    enum iw_error error = retention_reclaim(&worker->domain, worker->storage, &orders);
     if (error == IW_OK && workers_forget(&worker->context, worker->domain.db, "") != IW_OK)
         context_clear(&worker->context);
     if (error == IW_OK)
@@ -102,7 +102,7 @@ static void chore_orphans(struct worker *worker, int64_t now_ms)
 {
     unsigned count = 0, from = worker->orphans_part;
     enum iw_error error =
-        upkeep_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
+        retention_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
     bool is_whole =
         worker_database_said(worker, error, "reclaim_failed") && from == 0 && worker->orphans_part == 0;
     worker->orphans_at_ms = now_ms + (is_whole ? orphans_pause_ms : orphans_ms);
@@ -118,8 +118,8 @@ void chores_tick(struct worker *worker, int64_t now_ms)
         chore_sweep(worker, now_ms);
     if (now_ms >= worker->stranded_at_ms && !worker->is_database_away)
         chore_hasten(worker, now_ms);
-    if (now_ms >= worker->upkeep_at_ms && !worker->is_database_away)
-        chore_upkeep(worker, now_ms);
+    if (now_ms >= worker->retention_at_ms && !worker->is_database_away)
+        chore_retention(worker, now_ms);
     if (now_ms >= worker->reclaim_at_ms && !worker->is_database_away)
         chore_reclaim(worker, now_ms);
     if (now_ms >= worker->orphans_at_ms && !worker->is_database_away)
@@ -131,6 +131,6 @@ int64_t chores_next_ms(const struct worker *worker)
 {
     if (worker->stop_at_ms != 0)
         return INT64_MAX;
-    bool is_sweep_first = worker->is_database_away || worker->sweep_at_ms < worker->upkeep_at_ms;
-    return is_sweep_first ? worker->sweep_at_ms : worker->upkeep_at_ms;
+    bool is_sweep_first = worker->is_database_away || worker->sweep_at_ms < worker->retention_at_ms;
+    return is_sweep_first ? worker->sweep_at_ms : worker->retention_at_ms;
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/upkeep.h"
+#include "domain/retention.h"
 #include "worker/worker.h"
 
 enum { wait_longest_ms = 250 };
@@ -26,8 +26,8 @@ static unsigned inputs_delete(struct worker *worker, int64_t *order_ids, unsigne
 {
     unsigned deleted = 0;
     for (unsigned i = 0; i < count; i++) {
-        helper_turn(worker);
-        if (upkeep_inputs_delete(&worker->domain, worker->storage, order_ids[i]) == IW_OK) {
+        image_process_turn(worker);
+        if (retention_inputs_delete(&worker->domain, worker->storage, order_ids[i]) == IW_OK) {
             order_ids[deleted++] = order_ids[i];
             continue;
         }
@@ -37,7 +37,7 @@ static unsigned inputs_delete(struct worker *worker, int64_t *order_ids, unsigne
         if (!is_of_store)
             break;
     }
-    helper_turn(worker);
+    image_process_turn(worker);
     return deleted;
 }
 
@@ -47,12 +47,12 @@ void clear_run(struct worker *worker)
     worker->clear_count = 0;
     if (count == 0)
         return;
-    if (upkeep_ended(&worker->domain, worker->clear_ids, &count) != IW_OK) {
+    if (retention_ended(&worker->domain, worker->clear_ids, &count) != IW_OK) {
         clear_failed(worker);
         return;
     }
     count = inputs_delete(worker, worker->clear_ids, count);
-    if (count > 0 && upkeep_inputs_forget(&worker->domain, worker->clear_ids, count) != IW_OK)
+    if (count > 0 && retention_inputs_forget(&worker->domain, worker->clear_ids, count) != IW_OK)
         clear_failed(worker);
 }
 
@@ -61,7 +61,7 @@ void clear_note(struct worker *worker, int64_t order_id)
     if (worker->clear_count == 0)
         worker->clear_at_ms = clock_monotonic_ms() + wait_longest_ms;
     worker->clear_ids[worker->clear_count++] = order_id;
-    if (worker->clear_count == upkeep_orders_max)
+    if (worker->clear_count == retention_orders_max)
         clear_run(worker);
 }
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "domain/domain.h"
 #include "service/presign.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "store/deliveries.h"
 #include "worker/notice.h"
 #include "worker/owner.h"
@@ -51,7 +51,7 @@ struct deliver {
     struct metrics *metrics;
     char machine[owner_size];
     struct presign *presign;
-    struct sealing sealing;
+    struct secret_box secret_box;
     struct fetch *fetch;
     bool is_fetch_stale; /* made with an older configuration: replaced when nothing is under way */
     struct arena *arena; /* of one look */
@@ -136,7 +136,7 @@ static enum iw_error transfer_start(struct transfer *transfer, const struct deli
                             .config = deliver->config,
                             .db = deliver->db,
                             .presign = deliver->presign,
-                            .sealing = &deliver->sealing};
+                            .secret_box = &deliver->secret_box};
     enum iw_error error = notice_build(&domain, lease, transfer->delivery.event_id, &notice);
     if (error != IW_OK)
         return error;
@@ -355,7 +355,7 @@ enum iw_error deliver_new(struct context *context, const struct config *config, 
     *fresh = (struct deliver){
         .config = config, .db = db, .owner = owner, .metrics = metrics, .arena = arena_new(arena_bytes)};
     owner_machine(fresh->machine);
-    enum iw_error error = sealing_read(context, config->webhooks_secret_key_file, &fresh->sealing);
+    enum iw_error error = secret_box_read(context, config->webhooks_secret_key_file, &fresh->secret_box);
     if (error == IW_OK)
         error = presign_new(context, config, &fresh->presign);
     if (error == IW_OK)
@@ -375,7 +375,7 @@ void deliver_free(struct deliver *deliver)
     while (deliver->transfers != NULL)
         transfer_free(deliver->transfers);
     presign_free(deliver->presign);
-    crypto_wipe(&deliver->sealing, sizeof deliver->sealing);
+    crypto_wipe(&deliver->secret_box, sizeof deliver->secret_box);
     arena_free(deliver->arena);
     free(deliver);
 }

@@ -1,477 +1,241 @@
-#include "worker/image_process.h"
-
+/* Image processes: started, given pictures, heard, killed and buried. */
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
 #include <imgward/fault.h>
 
-#include "worker/mark_picture.h"
-#include "worker/protect_picture.h"
-#include "worker/seal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "image/seal.h"
+#include "worker/worker.h"
 
-enum { thumbnail_side_px = 320, protect_side_min_px = 64, files_all = (1 << image_file_count) - 1 };
-
-/* A file mapped to be read. */
-struct mapped {
-    const void *data;
-    size_t size;
+enum {
+    /* A process that dies before its first word is not started again at once. */
+    pause_first_ms = 250,
+    pause_longest_ms = 10000,
+    start_limit_ms = 20000
 };
 
-/* One request on its way. */
-struct image_work {
-    const struct image_process *process;
-    const struct image_request *request;
-    const int *files;
-    struct image_answer *answer;
-    struct context context;
-    struct mapped input;
-    struct mapped original;
-    struct codec_limits limits;
-    int64_t stage_start_us;
-};
+/* ---- begin and end ---- */
 
-/* ---- pieces of work ---- */
-
-static int64_t cpu_us(void)
+static void image_process_pause(struct image_process *process, const char *reason, int wait_status)
 {
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
+    unsigned doublings = process->failures < 6 ? process->failures : 6;
+    int64_t pause_ms = (int64_t)pause_first_ms << doublings;
+    process->failures++;
+    process->at_ms = clock_monotonic_ms() + (pause_ms < pause_longest_ms ? pause_ms : pause_longest_ms);
+    log_event(LOG_ERROR, NULL, "image_process_failed", LOG_TEXT("reason", reason),
+              LOG_NUMBER("signal", WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0),
+              LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0));
 }
 
-/* The CPU time since the last stage ended goes to this one. */
-static void stage_end(struct image_work *work, enum image_stage stage)
+void image_process_end(struct image_process *process, int *wait_status)
 {
-    int64_t now_us = cpu_us();
-    work->answer->stage_ms[stage] += (uint32_t)((now_us - work->stage_start_us + 500) / 1000);
-    work->stage_start_us = now_us;
-}
-
-static enum iw_error file_map(struct context *context, int file, struct mapped *mapped)
-{
-    off_t size = lseek(file, 0, SEEK_END);
-    if (size == 0)
-        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "The file is empty.");
-    void *data = size < 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (data == MAP_FAILED) {
-        context_cause(context, "mapping the input: %s", strerror(errno));
-        return context_fail(context, IW_IO_FAILED, NULL);
-    }
-    mapped->data = data;
-    mapped->size = (size_t)size;
-    return IW_OK;
-}
-
-static void file_unmap(const struct mapped *mapped)
-{
-    if (mapped->data != NULL)
-        munmap((void *)(uintptr_t)mapped->data, mapped->size);
-}
-
-static enum iw_error file_write(struct context *context, int file, const struct codec_bytes *bytes)
-{
-    for (size_t at = 0; at < bytes->size;) {
-        ssize_t put = write(file, bytes->data + at, bytes->size - at);
-        if (put < 0 && errno != EINTR) {
-            context_cause(context, "writing the result: %s", strerror(errno));
-            return context_fail(context, IW_IO_FAILED, NULL);
-        }
-        at += put > 0 ? (size_t)put : 0;
-    }
-    return IW_OK;
-}
-
-static enum iw_error work_decode(struct image_work *work, const struct mapped *mapped,
-                                 struct codec_picture *picture)
-{
-    enum iw_error error = codec_decode(&work->context, mapped->data, mapped->size, &work->limits, picture);
-    stage_end(work, IMAGE_STAGE_DECODE);
-    return error;
-}
-
-static void answer_header(struct image_answer *answer, const struct codec_header *header)
-{
-    answer->format = header->format;
-    answer->width_px = header->width_px;
-    answer->height_px = header->height_px;
-}
-
-/* Engines know no context: what they refuse gets its default sentence. */
-static enum iw_error work_engine_end(struct image_work *work, enum iw_error error)
-{
-    stage_end(work, IMAGE_STAGE_ENGINE);
-    return error == IW_OK ? IW_OK : context_fail(&work->context, error, NULL);
-}
-
-static enum iw_error work_thumbnail(struct image_work *work, const struct codec_picture *picture)
-{
-    struct codec_bytes bytes;
-    if (!(work->request->flags & IMAGE_WANTS_THUMBNAIL))
-        return IW_OK;
-    enum iw_error error = codec_thumbnail(&work->context, picture, thumbnail_side_px, &bytes);
-    if (error == IW_OK)
-        error = file_write(&work->context, work->files[IMAGE_THUMBNAIL], &bytes);
-    if (error == IW_OK)
-        work->answer->thumbnail_bytes = bytes.size;
-    codec_bytes_free(&bytes);
-    stage_end(work, IMAGE_STAGE_THUMBNAIL);
-    return error;
-}
-
-/* Writes the encoded result, which it frees. */
-static enum iw_error work_output(struct image_work *work, struct codec_bytes *bytes)
-{
-    enum iw_error error = file_write(&work->context, work->files[IMAGE_OUTPUT], bytes);
-    if (error == IW_OK)
-        work->answer->output_bytes = bytes->size;
-    codec_bytes_free(bytes);
-    stage_end(work, IMAGE_STAGE_ENCODE);
-    return error;
-}
-
-/* ---- kinds ---- */
-
-static enum iw_error kind_probe(struct image_work *work)
-{
-    struct codec_header header;
-    enum iw_error error =
-        codec_probe(&work->context, work->input.data, work->input.size, &work->limits, &header);
-    if (error == IW_OK)
-        answer_header(work->answer, &header);
-    stage_end(work, IMAGE_STAGE_DECODE);
-    return error;
-}
-
-/* Engine and encoder in turns: the encoded result is measured and the strength corrected. */
-static enum iw_error protect_in(struct image_work *work, struct codec_picture *picture)
-{
-    struct codec_bytes bytes;
-    struct protect_report report;
-    memset(&report, 0, sizeof report);
-    enum iw_error error =
-        protect_picture(&work->context, work->process->protect, picture,
-                        (enum protect_strength)work->request->strength, work->request->seed, &bytes, &report);
-    stage_end(work, IMAGE_STAGE_ENGINE);
-    if (error != IW_OK)
-        return error;
-    work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
-    error = work_output(work, &bytes);
-    return error != IW_OK ? error : work_thumbnail(work, picture);
-}
-
-/* The stages cannot be told apart here: marking, encoding and reading back take turns. */
-static enum iw_error embed_in(struct image_work *work, struct codec_picture *picture)
-{
-    const struct mark_order order = {.data = work->input.data,
-                                     .size = work->input.size,
-                                     .limits = &work->limits,
-                                     .key = work->process->watermark_key,
-                                     .number = work->request->watermark_number};
-    struct codec_bytes bytes;
-    struct watermark_report report;
-    memset(&report, 0, sizeof report);
-    enum iw_error error = mark_picture(&work->context, &order, picture, &bytes, &report);
-    stage_end(work, IMAGE_STAGE_ENGINE);
-    if (error != IW_OK)
-        return error;
-    work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
-    error = work_output(work, &bytes);
-    return error != IW_OK ? error : work_thumbnail(work, picture);
-}
-
-/* Decodes the input, lets the engine at it. */
-static enum iw_error work_change(struct image_work *work,
-                                 enum iw_error (*engine)(struct image_work *work,
-                                                         struct codec_picture *picture))
-{
-    struct codec_picture picture;
-    enum iw_error error = work_decode(work, &work->input, &picture);
-    if (error != IW_OK)
-        return error;
-    answer_header(work->answer, &picture.header);
-    fault_point(FAULT_IMAGE_DECODED);
-    error = engine(work, &picture);
-    fault_point(FAULT_IMAGE_CHANGED);
-    codec_picture_free(&picture);
-    return error;
-}
-
-static enum iw_error kind_anti_ai(struct image_work *work)
-{
-    if (work->request->strength >= protect_strength_count)
-        return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
-                            "The image process was asked for a strength that there is not.");
-    return work_change(work, protect_in);
-}
-
-static enum iw_error kind_watermark_embed(struct image_work *work)
-{
-    return work_change(work, embed_in);
-}
-
-/* With the unmarked original at hand, which any format and size may hold. */
-static enum iw_error extract_informed(struct image_work *work, const struct codec_picture *suspect)
-{
-    struct codec_picture original;
-    work->limits.memory_max_bytes -= suspect->image.stride_bytes * suspect->image.height_px;
-    enum iw_error error = work_decode(work, &work->original, &original);
-    if (error != IW_OK) {
-        work->context.sentence =
-            arena_printf(work->context.arena, "The original: %s", work->context.sentence);
-        return error;
-    }
-    error = watermark_extract_informed(&suspect->image, &original.image, work->process->watermark_key,
-                                       &work->answer->watermark_number, NULL);
-    codec_picture_free(&original);
-    return work_engine_end(work, error);
-}
-
-static enum iw_error extract_from(struct image_work *work, const struct codec_picture *suspect)
-{
-    if (work->request->flags & IMAGE_HAS_ORIGINAL)
-        return extract_informed(work, suspect);
-    return work_engine_end(work, watermark_extract(&suspect->image, work->process->watermark_key,
-                                                   &work->answer->watermark_number, NULL));
-}
-
-/* The thumbnail comes first: the picture is there to be shown even when it carries no mark. */
-static enum iw_error kind_watermark_extract(struct image_work *work)
-{
-    struct codec_picture picture;
-    enum iw_error error = work_decode(work, &work->input, &picture);
-    if (error != IW_OK)
-        return error;
-    answer_header(work->answer, &picture.header);
-    error = work_thumbnail(work, &picture);
-    if (error == IW_OK)
-        error = extract_from(work, &picture);
-    codec_picture_free(&picture);
-    return error;
-}
-
-enum { file_input = 1 << IMAGE_INPUT, file_original = 1 << IMAGE_ORIGINAL, file_output = 1 << IMAGE_OUTPUT };
-
-/* What a kind cannot work without. */
-enum need { NEEDS_NOTHING, NEEDS_WATERMARK_KEY, NEEDS_WEIGHTS };
-
-/* What there is to do; a kind without a function is not served. */
-static const struct image_kind_row {
-    enum iw_error (*run)(struct image_work *work);
-    unsigned files_needed;
-    unsigned files_allowed;
-    uint32_t side_min_px;
-    uint32_t engine_bytes_px;  /* what its engine holds, measured at 100 megapixels, */
-    uint32_t engine_bytes_row; /* and what bands of columns leave one another */
-    enum need need;
-} kinds[image_kind_count] = {
-    [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
-    [IMAGE_ANTI_AI] = {.run = kind_anti_ai,
-                       .files_needed = file_input | file_output,
-                       .files_allowed = files_all & ~file_original,
-                       .side_min_px = protect_side_min_px,
-                       .engine_bytes_px = 3, /* its masks are given back before an encoder needs memory */
-                       .engine_bytes_row = 5 * 1024,
-                       .need = NEEDS_WEIGHTS},
-    [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
-                               .files_needed = file_input | file_output,
-                               .files_allowed = files_all & ~file_original,
-                               .side_min_px = WATERMARK_SIDE_MIN_PX,
-                               .engine_bytes_px = 1,
-                               .need = NEEDS_WATERMARK_KEY},
-    [IMAGE_WATERMARK_EXTRACT] = {.run = kind_watermark_extract,
-                                 .files_needed = file_input,
-                                 .files_allowed = files_all & ~file_output,
-                                 .engine_bytes_px = 1,
-                                 .need = NEEDS_WATERMARK_KEY},
-};
-
-/* ---- a request ---- */
-
-/* The files that a request should carry, as bits; 0 when the request makes no sense. */
-static unsigned request_files(const struct image_request *request)
-{
-    if (request->version != image_protocol_version || request->kind >= image_kind_count)
-        return 0;
-    const struct image_kind_row *row = &kinds[request->kind];
-    unsigned files = row->files_needed;
-    if (request->flags & IMAGE_HAS_ORIGINAL)
-        files |= file_original;
-    if (request->flags & IMAGE_WANTS_THUMBNAIL)
-        files |= 1U << IMAGE_THUMBNAIL;
-    return row->run == NULL || (files & ~row->files_allowed) != 0 ? 0 : files;
-}
-
-static enum iw_error work_check(struct image_work *work)
-{
-    unsigned there = 0;
-    for (int i = 0; i < image_file_count; i++)
-        there |= work->files[i] >= 0 ? 1U << i : 0;
-    if (there == 0 || request_files(work->request) != there)
-        return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
-                            "The image process was asked for what it does not do.");
-    enum need need = kinds[work->request->kind].need;
-    if (need == NEEDS_WATERMARK_KEY && !work->process->has_watermark_key)
-        return context_fail(&work->context, IW_CONFIG_INVALID,
-                            "The image process was started without a watermark key.");
-    if (need == NEEDS_WEIGHTS && work->process->protect == NULL)
-        return context_fail(&work->context, IW_CONFIG_INVALID,
-                            "The image process was started without weights.");
-    return IW_OK;
-}
-
-static enum iw_error work_run(struct image_work *work)
-{
-    enum iw_error error = work_check(work);
-    if (error == IW_OK)
-        error = file_map(&work->context, work->files[IMAGE_INPUT], &work->input);
-    if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
-        error = file_map(&work->context, work->files[IMAGE_ORIGINAL], &work->original);
-    if (error != IW_OK)
-        return error;
-    work->limits.side_min_px = kinds[work->request->kind].side_min_px;
-    work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
-    work->limits.engine_bytes_row = kinds[work->request->kind].engine_bytes_row;
-    work->limits.is_read_only = !(kinds[work->request->kind].files_needed & file_output);
-    return kinds[work->request->kind].run(work);
-}
-
-/* A text that is too long is cut before a code point, never inside one. */
-static void text_put(char *room, size_t size, const char *text)
-{
-    size_t length = text == NULL ? 0 : strlen(text);
-    if (length >= size)
-        for (length = size - 1; length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80;)
-            length--;
-    if (length > 0)
-        memcpy(room, text, length);
-    room[length] = '\0';
-}
-
-/* A failure tells why and how long it took, and nothing of a result; a mark not found is half a result. */
-static void answer_failure(struct image_answer *answer, const struct context *context)
-{
-    if (context->error != IW_WATERMARK_NOT_FOUND) {
-        answer->format = answer->width_px = answer->height_px = answer->psnr_hundredths = 0;
-        answer->output_bytes = answer->thumbnail_bytes = 0;
-    }
-    answer->watermark_number = 0;
-    answer->error = context->error;
-    text_put(answer->reason, sizeof answer->reason, context->reason);
-    text_put(answer->sentence, sizeof answer->sentence, context->sentence);
-    text_put(answer->cause, sizeof answer->cause, context->cause);
-}
-
-void image_process_serve(const struct image_process *process, const struct image_request *request,
-                         const int files[image_file_count], struct image_answer *answer)
-{
-    struct image_work work = {.process = process, .request = request, .files = files, .answer = answer};
-    struct arena *arena = arena_new(0);
-    context_init(&work.context, arena, NULL);
-    memset(answer, 0, sizeof *answer);
-    answer->version = image_protocol_version;
-    answer->kind = request->kind;
-    answer->ticket = request->ticket;
-    work.limits = process->limits;
-    work.stage_start_us = cpu_us();
-    if (work_run(&work) != IW_OK) {
-        answer_failure(answer, &work.context);
-    } else if (work.context.notes != NULL) {
-        text_put(answer->note_code, sizeof answer->note_code, work.context.notes->code);
-        text_put(answer->note, sizeof answer->note, context_notes_text(&work.context));
-    }
-    file_unmap(&work.input);
-    file_unmap(&work.original);
-    arena_free(arena);
-}
-
-/* ---- the socket ---- */
-
-static void files_close(int files[image_file_count])
-{
-    for (int i = 0; i < image_file_count; i++) {
-        if (files[i] >= 0)
-            close(files[i]);
-        files[i] = -1;
-    }
-}
-
-/* Descriptors come packed; the request says which they are.  Those too many are closed. */
-static void files_unpack(const struct image_request *request, struct msghdr *message,
-                         int files[image_file_count])
-{
-    struct cmsghdr *head = CMSG_FIRSTHDR(message);
-    if (head == NULL || head->cmsg_type != SCM_RIGHTS)
-        return;
-    size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    unsigned expected = request_files(request);
-    for (size_t i = 0, slot = 0; i < count; i++) {
-        int file;
-        memcpy(&file, CMSG_DATA(head) + i * sizeof file, sizeof file);
-        while (slot < image_file_count && !(expected >> slot & 1))
-            slot++;
-        if (slot < image_file_count)
-            files[slot++] = file;
-        else
-            close(file);
-    }
-}
-
-/* False when the other end is gone or speaks otherwise. */
-static bool request_take(int socket, struct image_request *request, int files[image_file_count])
-{
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(image_file_count * sizeof(int))];
-    } control;
-    struct iovec part = {request, sizeof *request};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t got;
-    do
-        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof *request || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
-        return false;
-    files_unpack(request, &message, files);
-    return true;
-}
-
-static bool answer_send(int socket, struct image_answer *answer)
-{
-    struct iovec part = {answer, sizeof *answer};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
-}
-
-void image_process_run(const struct image_process *process, int socket, unsigned seal_missing,
-                       const char *cause)
-{
-    struct image_answer answer = {
-        .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
-    snprintf(answer.cause, sizeof answer.cause, "%s", cause);
-    fault_point(FAULT_IMAGE_STARTED);
-    bool is_open = answer_send(socket, &answer);
-    for (unsigned served = 1; is_open && served <= process->images_max; served++) {
-        struct image_request request;
-        int files[image_file_count] = {-1, -1, -1, -1};
-        is_open = request_take(socket, &request, files);
-        if (!is_open)
+    *wait_status = 0;
+    image_client_kill(&process->client);
+    image_client_close(&process->client);
+    if (process->client.pid > 0)
+        while (waitpid(process->client.pid, wait_status, 0) < 0 && errno == EINTR)
             continue;
-        fault_point(FAULT_IMAGE_TAKEN);
-        seal_cpu_seconds(process->cpu_seconds);
-        image_process_serve(process, &request, files, &answer);
-        files_close(files);
-        answer.is_last = served == process->images_max;
-        fault_point(FAULT_IMAGE_WRITTEN);
-        is_open = answer_send(socket, &answer);
-        fault_point(FAULT_IMAGE_SAID);
+    process->client = (struct image_client){.pid = 0, .socket = -1};
+    process->state = IMAGE_PROCESS_NONE;
+    process->task = NULL;
+    process->at_ms = 0;
+}
+
+void image_process_kill(struct image_process *process)
+{
+    image_client_kill(&process->client);
+    process->state = IMAGE_PROCESS_ENDING;
+}
+
+static void image_process_start(struct worker *worker, struct image_process *process)
+{
+    struct context *context = &worker->context;
+    const struct image_client_options options = image_client_options_of(&worker->config);
+    if (image_client_spawn(context, &options, &process->client) != IW_OK) {
+        log_failure(context, "image_process_failed");
+        context_clear(context);
+        image_process_pause(process, "spawn", 0);
+        return;
     }
+    process->state = IMAGE_PROCESS_STARTING;
+    process->is_quick = false;
+    process->at_ms = clock_monotonic_ms() + start_limit_ms;
+}
+
+/* What of the seal this machine refuses, told once: every process of it will say the same. */
+static void seal_tell(struct worker *worker, const struct image_answer *answer)
+{
+    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
+    bool is_landlocked = (answer->seal_missing & SEAL_LANDLOCK) == 0;
+    if (answer->seal_missing == 0 || worker->is_seal_told)
+        return;
+    worker->is_seal_told = true;
+    log_event(is_unsealed ? LOG_ERROR : LOG_WARN, NULL, "seal_incomplete",
+              LOG_TEXT("missing", !is_unsealed    ? "landlock"
+                                  : is_landlocked ? "seccomp"
+                                                  : "seccomp landlock"),
+              LOG_TEXT("cause", answer->cause));
+}
+
+/* The first word: the process has loaded what it needs and is sealed. */
+static void image_process_ready(struct worker *worker, struct image_process *process,
+                                const struct image_answer *answer)
+{
+    int wait_status;
+    bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
+    if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
+        process->state = IMAGE_PROCESS_READY;
+        process->failures = 0;
+        process->at_ms = 0;
+        lease_look_ask(worker);
+        seal_tell(worker, answer);
+        return;
+    }
+    log_event(LOG_ERROR, NULL, "image_process_refused",
+              LOG_TEXT("code", iw_error_code((enum iw_error)answer->error)),
+              LOG_TEXT("reason", answer->reason), LOG_TEXT("message", answer->sentence),
+              LOG_TEXT("cause", answer->cause));
+    image_process_end(process, &wait_status);
+    image_process_pause(process, "refused", wait_status);
+}
+
+/* ---- whose picture ---- */
+
+unsigned image_process_busy_count(const struct worker *worker)
+{
+    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    unsigned count = 0;
+    for (unsigned i = 0; i < pool->count; i++)
+        count += pool->tasks[i].state == TASK_RUNNING;
+    return count;
+}
+
+struct task *image_process_task_next(const struct worker *worker)
+{
+    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    struct task *next = NULL;
+    for (struct task *task = pool->tasks; task < pool->tasks + pool->count; task++)
+        if (task->state == TASK_AHEAD && (next == NULL || task->turn < next->turn))
+            next = task;
+    return next;
+}
+
+static struct image_process *image_process_idle(const struct worker *worker)
+{
+    if (image_process_busy_count(worker) >= worker->process_count)
+        return NULL;
+    for (struct image_process *process = worker->processes;
+         process < worker->processes + worker->process_count; process++)
+        if (process->state == IMAGE_PROCESS_READY && process->task == NULL)
+            return process;
+    return NULL;
+}
+
+/*
+ * An archive keeps its turn, and the place, until the loop comes round to it: it
+ * needs the database, and image_process_turn may be called beside a job's record.  A
+ * process that takes no picture is at fault, not the picture, which stays.
+ */
+static void pictures_begin(struct worker *worker)
+{
+    struct image_process *process;
+    struct task *task;
+    int wait_status;
+    while (!worker->is_paused && (process = image_process_idle(worker)) != NULL &&
+           (task = image_process_task_next(worker)) != NULL && task->job.kind != JOB_ARCHIVE) {
+        if (image_task_send(worker, task, process))
+            continue;
+        log_failure(&task->context, "job_not_begun");
+        context_clear(&task->context);
+        image_process_end(process, &wait_status);
+        image_process_pause(process, "not_sent", wait_status);
+    }
+}
+
+/* NULL: it died. */
+static void task_hear(struct image_process *process, const struct image_answer *answer, int wait_status)
+{
+    struct task *task = process->task;
+    struct image_answer *kept = answer == NULL ? NULL : arena_alloc(task->arena, sizeof *kept);
+    if (kept != NULL)
+        *kept = *answer;
+    task->state = TASK_HEARD;
+    task->answer = kept;
+    task->wait_status = wait_status;
+    process->task = NULL;
+    process->is_quick = answer != NULL && clock_monotonic_ms() - task->begun_ms < image_process_quick_ms;
+}
+
+/* In the middle of a picture that one alone is told; what waits goes to another process. */
+static void image_process_ended(struct image_process *process)
+{
+    int wait_status;
+    bool was_starting = process->state == IMAGE_PROCESS_STARTING;
+    struct task *task = process->task;
+    image_process_end(process, &wait_status);
+    process->task = task;
+    if (was_starting)
+        image_process_pause(process, "died_at_start", wait_status);
+    if (task != NULL)
+        task_hear(process, NULL, wait_status);
+}
+
+static void image_process_hear(struct worker *worker, struct image_process *process)
+{
+    struct image_answer answer;
+    int wait_status;
+    enum image_client_event event = image_client_receive(&process->client, &answer);
+    if (event == IMAGE_CLIENT_NOTHING)
+        return;
+    if (event == IMAGE_CLIENT_ENDED) {
+        image_process_ended(process);
+        return;
+    }
+    if (process->state == IMAGE_PROCESS_STARTING && answer.kind == IMAGE_READY) {
+        image_process_ready(worker, process, &answer);
+        return;
+    }
+    if (process->task == NULL || answer.ticket != (uint64_t)process->task->job.id) {
+        image_process_ended(process); /* Words that nobody asked for: it is not to be trusted. */
+        return;
+    }
+    fault_point(FAULT_IMAGE_HEARD);
+    task_hear(process, &answer, 0);
+    if (answer.is_last)
+        image_process_end(process, &wait_status);
+}
+
+/* ---- for the supervisor ---- */
+
+void image_process_turn(struct worker *worker)
+{
+    for (struct image_process *process = worker->processes;
+         process < worker->processes + worker->process_count; process++)
+        if (process->task != NULL)
+            image_process_hear(worker, process);
+    pictures_begin(worker);
+}
+
+void image_process_poll(struct worker *worker, struct image_process *process)
+{
+    if (process->client.socket >= 0)
+        image_process_hear(worker, process);
+    pictures_begin(worker);
+}
+
+void image_process_tick(struct worker *worker, struct image_process *process, int64_t now_ms)
+{
+    if (process->state == IMAGE_PROCESS_STARTING && now_ms >= process->at_ms)
+        image_client_kill(&process->client);
+    if (process->state == IMAGE_PROCESS_NONE && now_ms >= process->at_ms && worker->stop_at_ms == 0)
+        image_process_start(worker, process);
+}
+
+int64_t image_process_next_ms(const struct image_process *process)
+{
+    bool is_waiting = process->state == IMAGE_PROCESS_NONE || process->state == IMAGE_PROCESS_STARTING;
+    return is_waiting ? process->at_ms : INT64_MAX;
 }

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "service/sniff.h"
 #include "store/texts.h"
-#include "worker/seal.h"
+#include "image/seal.h"
 #include "worker/worker.h"
 
 enum { copy_bytes = 256 * 1024 };
@@ -79,7 +79,7 @@ static uint64_t seed_of(const struct job *job)
     return seed;
 }
 
-static enum iw_error request_send(struct task *task, const struct helper *helper)
+static enum iw_error request_send(struct task *task, const struct image_process *process)
 {
     static const enum image_kind kinds[JOB_KIND_COUNT] = {
         [JOB_PROTECT] = IMAGE_ANTI_AI,
@@ -105,7 +105,7 @@ static enum iw_error request_send(struct task *task, const struct helper *helper
                                          [IMAGE_ORIGINAL] = task->original_file,
                                          [IMAGE_OUTPUT] = task->result_file,
                                          [IMAGE_THUMBNAIL] = task->thumbnail_file};
-    return image_client_send(&task->context, &helper->client, &request, files);
+    return image_client_send(&task->context, &process->client, &request, files);
 }
 
 /* The descriptor of an input, or what there is to say against it. */
@@ -159,9 +159,9 @@ void image_task_prepare(struct worker *worker, struct task *task)
                  task->context.reason != NULL ? task->context.reason : "not_begun");
 }
 
-bool image_task_send(struct worker *worker, struct task *task, struct helper *helper)
+bool image_task_send(struct worker *worker, struct task *task, struct image_process *process)
 {
-    enum iw_error error = request_send(task, helper);
+    enum iw_error error = request_send(task, process);
     if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
@@ -169,8 +169,8 @@ bool image_task_send(struct worker *worker, struct task *task, struct helper *he
     inputs_close(task);
     task_begin(task);
     task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
-    task->helper = helper;
-    helper->task = task;
+    task->process = process;
+    process->task = task;
     return true;
 }
 
@@ -248,7 +248,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     if (error != IW_OK)
         return error;
     task->result_key = key;
-    helper_turn(worker);
+    image_process_turn(worker);
     if (fault_fails(FAULT_RESULT_STORED))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
     if (outcome->result.format[0] == '\0')

@@ -52,16 +52,16 @@ static unsigned tasks_count(const struct pool *pool, enum task_state state)
 static unsigned pictures_wanted(const struct worker *worker)
 {
     int64_t now_ms = clock_monotonic_ms();
-    unsigned idle = 0, quick = 0, busy = helper_busy_count(worker);
-    for (unsigned i = 0; i < worker->helper_count; i++) {
-        const struct helper *helper = &worker->helpers[i];
-        bool is_ready = helper->state == HELPER_READY;
-        idle += is_ready && helper->task == NULL;
-        quick += is_ready && helper->task != NULL && helper->is_quick &&
-                 now_ms - helper->task->begun_ms < helper_quick_ms;
+    unsigned idle = 0, quick = 0, busy = image_process_busy_count(worker);
+    for (unsigned i = 0; i < worker->process_count; i++) {
+        const struct image_process *process = &worker->processes[i];
+        bool is_ready = process->state == IMAGE_PROCESS_READY;
+        idle += is_ready && process->task == NULL;
+        quick += is_ready && process->task != NULL && process->is_quick &&
+                 now_ms - process->task->begun_ms < image_process_quick_ms;
     }
     /* An archive's child has the place of an image process. */
-    unsigned left = worker->helper_count > busy ? worker->helper_count - busy : 0;
+    unsigned left = worker->process_count > busy ? worker->process_count - busy : 0;
     return (idle < left ? idle : left) + quick;
 }
 
@@ -101,7 +101,7 @@ void lease_look(struct worker *worker, enum job_class class)
         worker->is_paused)
         return;
     pool->is_look_asked = false;
-    helper_turn(worker);
+    image_process_turn(worker);
     enum iw_error error = jobs_lease(&worker->context, worker->domain.db, &place, room, jobs, &count);
     if (!worker_database_said(worker, error, "lease_failed")) {
         pool->is_look_asked = true;
@@ -112,7 +112,7 @@ void lease_look(struct worker *worker, enum job_class class)
         fault_point(FAULT_WORKER_LEASED);
     for (unsigned i = 0; i < count; i++)
         job_hand_out(worker, pool, &jobs[i]);
-    helper_turn(worker);
+    image_process_turn(worker);
     if (count == room || count == jobs_lease_max) {
         pool->is_look_asked = true;
         lease_tell(worker, jobs[count - 1].order_id);
@@ -141,6 +141,6 @@ bool lease_give_back(struct worker *worker, struct task *task)
 void lease_give_all_back(struct worker *worker)
 {
     struct task *task;
-    while ((task = helper_task_next(worker)) != NULL && lease_give_back(worker, task))
+    while ((task = image_process_task_next(worker)) != NULL && lease_give_back(worker, task))
         continue;
 }

@@ -84,8 +84,8 @@ static bool signatures_add(struct text *signatures, struct domain *domain,
 {
     for (unsigned i = 0; i < receiver->secret_count; i++) {
         struct webhook_secret secret;
-        if (!webhook_secret_open(&secret, domain->sealing, receiver->account_id, receiver->secrets[i].sealed,
-                                 receiver->secrets[i].size))
+        if (!webhook_secret_open(&secret, domain->secret_box, receiver->account_id,
+                                 receiver->secrets[i].sealed, receiver->secrets[i].size))
             return false;
         text_printf(signatures, " %s",
                     webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s,

@@ -65,7 +65,7 @@ static unsigned tasks_busy(const struct worker *worker)
 static unsigned places_busy(const struct worker *worker)
 {
     const struct pool *transfers = &worker->pools[JOB_CLASS_TRANSFER];
-    unsigned count = helper_busy_count(worker);
+    unsigned count = image_process_busy_count(worker);
     for (unsigned i = 0; i < transfers->count; i++)
         count += transfers->tasks[i].state != TASK_FREE;
     return count;
@@ -89,7 +89,7 @@ static void worker_tell(struct worker *worker)
                                    .host = host,
                                    .pid = getpid(),
                                    .version = PACKAGE_VERSION,
-                                   .places = worker->helper_count,
+                                   .places = worker->process_count,
                                    .busy = places_busy(worker),
                                    .metrics = text.data};
     enum iw_error error = workers_note(context, worker->domain.db, &row);
@@ -133,8 +133,8 @@ static void timers_run(struct worker *worker)
     for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
         for (unsigned i = 0; i < pool->count; i++)
             task_tick(worker, &pool->tasks[i], now_ms);
-    for (unsigned i = 0; i < worker->helper_count; i++)
-        helper_tick(worker, &worker->helpers[i], now_ms);
+    for (unsigned i = 0; i < worker->process_count; i++)
+        image_process_tick(worker, &worker->processes[i], now_ms);
     clear_tick(worker, now_ms);
     lease_tell_tick(worker, now_ms);
     chores_tick(worker, now_ms);
@@ -154,19 +154,19 @@ static int64_t pool_next_ms(const struct worker *worker, enum job_class class)
 }
 
 /* No image process is started any more when all is to end. */
-static int64_t helpers_next_ms(const struct worker *worker)
+static int64_t image_processes_next_ms(const struct worker *worker)
 {
     int64_t next_ms = INT64_MAX;
-    for (unsigned i = 0; i < worker->helper_count && worker->stop_at_ms == 0; i++)
-        if (helper_next_ms(&worker->helpers[i]) < next_ms)
-            next_ms = helper_next_ms(&worker->helpers[i]);
+    for (unsigned i = 0; i < worker->process_count && worker->stop_at_ms == 0; i++)
+        if (image_process_next_ms(&worker->processes[i]) < next_ms)
+            next_ms = image_process_next_ms(&worker->processes[i]);
     return next_ms;
 }
 
 static int wait_ms(const struct worker *worker)
 {
     int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
-    const int64_t at_ms[] = {worker->heartbeat_at_ms, chores_next_ms(worker), helpers_next_ms(worker),
+    const int64_t at_ms[] = {worker->heartbeat_at_ms, chores_next_ms(worker), image_processes_next_ms(worker),
                              pool_next_ms(worker, JOB_CLASS_IMAGE), pool_next_ms(worker, JOB_CLASS_TRANSFER)};
     for (size_t i = 0; i < sizeof at_ms / sizeof at_ms[0]; i++)
         next_ms = at_ms[i] < next_ms ? at_ms[i] : next_ms;
@@ -187,8 +187,8 @@ static unsigned work_poll(const struct worker *worker, struct pollfd *places)
 {
     const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
     unsigned count = 0;
-    for (unsigned i = 0; i < worker->helper_count; i++)
-        places[count++] = (struct pollfd){.fd = worker->helpers[i].client.socket, .events = POLLIN};
+    for (unsigned i = 0; i < worker->process_count; i++)
+        places[count++] = (struct pollfd){.fd = worker->processes[i].client.socket, .events = POLLIN};
     for (unsigned i = 0; i < pool->count; i++)
         places[count++] = (struct pollfd){.fd = pool->tasks[i].child_pipe, .events = POLLIN};
     return count;
@@ -197,9 +197,9 @@ static unsigned work_poll(const struct worker *worker, struct pollfd *places)
 static void work_take(struct worker *worker, const struct pollfd *places)
 {
     const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
-    for (unsigned i = 0; i < worker->helper_count; i++, places++)
+    for (unsigned i = 0; i < worker->process_count; i++, places++)
         if (places->revents != 0)
-            helper_poll(worker, &worker->helpers[i]);
+            image_process_poll(worker, &worker->processes[i]);
     for (unsigned i = 0; i < pool->count; i++, places++)
         if (places->revents != 0)
             archive_task_poll(worker, &pool->tasks[i]);
@@ -267,7 +267,7 @@ static void worker_stop(struct worker *worker)
     worker->stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
     process_notify("STOPPING=1");
     lease_give_all_back(worker);
-    while ((task = helper_task_next(worker)) != NULL)
+    while ((task = image_process_task_next(worker)) != NULL)
         task_free(worker, task);
     log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
 }
@@ -325,14 +325,14 @@ static void pool_make(struct worker *worker, enum job_class class, unsigned coun
                                        .source_file = -1};
 }
 
-static void helpers_make(struct worker *worker, unsigned count)
+static void image_processes_make(struct worker *worker, unsigned count)
 {
-    worker->helpers = calloc(count, sizeof *worker->helpers);
-    worker->helper_count = count;
-    if (worker->helpers == NULL)
+    worker->processes = calloc(count, sizeof *worker->processes);
+    worker->process_count = count;
+    if (worker->processes == NULL)
         abort();
     for (unsigned i = 0; i < count; i++)
-        worker->helpers[i].client.socket = -1;
+        worker->processes[i].client.socket = -1;
 }
 
 /* A source may hang for as long as it is given; a picture does not, so that nothing is kept free there. */
@@ -341,8 +341,8 @@ static void pools_make(struct worker *worker)
     int64_t wanted = worker->config.worker_processes;
     unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
     unsigned transfers = (unsigned)worker->config.worker_transfers;
-    helpers_make(worker, processes < processes_max ? processes : processes_max);
-    pool_make(worker, JOB_CLASS_IMAGE, 2 * worker->helper_count, 2 * processes_max);
+    image_processes_make(worker, processes < processes_max ? processes : processes_max);
+    pool_make(worker, JOB_CLASS_IMAGE, 2 * worker->process_count, 2 * processes_max);
     pool_make(worker, JOB_CLASS_TRANSFER, transfers, transfers / 2);
 }
 
@@ -405,9 +405,9 @@ static void worker_close(struct worker *worker)
 {
     int wait_status;
     transfer_close(worker);
-    for (unsigned i = 0; i < worker->helper_count; i++)
-        helper_end(&worker->helpers[i], &wait_status);
-    free(worker->helpers);
+    for (unsigned i = 0; i < worker->process_count; i++)
+        image_process_end(&worker->processes[i], &wait_status);
+    free(worker->processes);
     for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
         for (unsigned i = 0; i < pool->count; i++)
             task_drop(&pool->tasks[i]);
@@ -443,7 +443,7 @@ int supervisor_run(struct context *context, const char *config_file)
         arena_free(worker.arena);
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.helper_count),
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.process_count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
     fault_point(FAULT_WORKER_STARTED);

@@ -145,11 +145,11 @@ static void task_record(struct worker *worker, struct task *task)
     struct outcome_effect effect;
     struct domain domain = task_domain(worker, task);
     context_clear(&task->context);
-    helper_turn(worker);
+    image_process_turn(worker);
     fault_point(FAULT_OUTCOME_KNOWN);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
     fault_point(FAULT_OUTCOME_RECORDED);
-    helper_turn(worker);
+    image_process_turn(worker);
     if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
         log_failure(&task->context, "outcome_refused");
         refused_discard(worker, task);
@@ -221,7 +221,7 @@ void task_lease(struct worker *worker, struct task *task, const struct job *job)
     task->turn = worker->turn++;
     task->is_overdue = false;
     task->begun_ms = clock_monotonic_ms();
-    task->give_back_ms = task->begun_ms + helper_quick_ms;
+    task->give_back_ms = task->begun_ms + image_process_quick_ms;
     task->deadline_ms = INT64_MAX;
     if (job->kind == JOB_ARCHIVE)
         return;
@@ -241,15 +241,15 @@ static void task_overdue(struct task *task)
     if (task->child > 0)
         kill(task->child, SIGKILL);
     else
-        helper_kill(task->helper);
+        image_process_kill(task->process);
 }
 
 /* An archive takes the place of an image process. */
 static bool is_archive_due(const struct task *task)
 {
     const struct worker *worker = task->worker;
-    return task->job.kind == JOB_ARCHIVE && !worker->is_paused && helper_task_next(worker) == task &&
-           helper_busy_count(worker) < worker->helper_count;
+    return task->job.kind == JOB_ARCHIVE && !worker->is_paused && image_process_task_next(worker) == task &&
+           image_process_busy_count(worker) < worker->process_count;
 }
 
 /* What did not come to its turn in time is put back. */

@@ -82,21 +82,21 @@ static void trouble_end(struct task *task, const struct side *side, const struct
 
 /* ---- fetching ---- */
 
-static void intake_end(struct task *task)
+static void upload_sink_end(struct task *task)
 {
-    if (task->intake != NULL)
-        intake_abandon(task->intake);
-    task->intake = NULL;
+    if (task->sink != NULL)
+        upload_sink_abandon(task->sink);
+    task->sink = NULL;
 }
 
 static bool source_receive(void *user, const void *bytes, size_t size)
 {
     struct task *task = user;
-    return intake_add(task->intake, &task->context, bytes, size) == IW_OK;
+    return upload_sink_add(task->sink, &task->context, bytes, size) == IW_OK;
 }
 
 /* The store or the first bytes refused: what the context says. */
-static void intake_refused(struct task *task, const struct fetch_result *result)
+static void upload_sink_refused(struct task *task, const struct fetch_result *result)
 {
     static const struct {
         enum iw_error from;
@@ -110,7 +110,7 @@ static void intake_refused(struct task *task, const struct fetch_result *result)
     if (error == IW_UNSUPPORTED_MEDIA_TYPE && result->is_coded)
         sentence =
             arena_printf(task->arena, "%s Its Content-Encoding is none of gzip, deflate and br.", sentence);
-    intake_end(task);
+    upload_sink_end(task);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].from == error) {
             task_trouble(task->worker, task, JOB_TROUBLE_FINAL, codes[i].to, sentence, reason);
@@ -122,7 +122,7 @@ static void intake_refused(struct task *task, const struct fetch_result *result)
 
 static void source_failed(struct task *task, const struct fetch_result *result)
 {
-    intake_end(task);
+    upload_sink_end(task);
     if (result->outcome == FETCH_TOO_LARGE)
         task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_SOURCE_TOO_LARGE,
                      arena_printf(task->arena, "The source URL: the file has more than %lld bytes.",
@@ -137,16 +137,16 @@ static enum iw_error source_keep(struct task *task)
 {
     static const char *const formats[] = {
         [SNIFF_NONE] = "", [SNIFF_JPEG] = "jpeg", [SNIFF_PNG] = "png", [SNIFF_WEBP] = "webp"};
-    struct intake_facts *facts = arena_alloc(task->arena, sizeof *facts);
+    struct upload_sink_facts *facts = arena_alloc(task->arena, sizeof *facts);
     const struct storage_key key = {.kind = STORAGE_UPLOAD,
                                     .order_id = task->job.order_id,
                                     .number = task->job.position,
                                     .version = storage_version_new()};
-    enum iw_error error = intake_finish(task->intake, &task->context, facts);
+    enum iw_error error = upload_sink_finish(task->sink, &task->context, facts);
     if (error != IW_OK)
         return error;
-    error = intake_commit(task->intake, &task->context, &key);
-    task->intake = NULL;
+    error = upload_sink_commit(task->sink, &task->context, &key);
+    task->sink = NULL;
     if (error == IW_OK && fault_fails(FAULT_SOURCE_STORED))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
@@ -165,11 +165,11 @@ static void source_done(void *user, const struct fetch_result *result)
 {
     struct task *task = user;
     if (result->outcome == FETCH_STOPPED)
-        intake_refused(task, result);
+        upload_sink_refused(task, result);
     else if (fate_of(&source_side, result) != PEER_TAKEN)
         source_failed(task, result);
     else if (source_keep(task) != IW_OK)
-        intake_refused(task, result);
+        upload_sink_refused(task, result);
     else
         task_end(task->worker, task);
 }
@@ -187,8 +187,8 @@ static enum iw_error source_begin(struct worker *worker, struct task *task)
                                           .redirects_max = redirects_max,
                                           .done = source_done,
                                           .user = task};
-    enum iw_error error =
-        intake_begin(worker->storage, &task->context, config->store_upload_max_bytes, false, &task->intake);
+    enum iw_error error = upload_sink_begin(worker->storage, &task->context, config->store_upload_max_bytes,
+                                            false, &task->sink);
     if (error == IW_OK && fault_fails(FAULT_SOURCE_ASKED))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
     return error == IW_OK ? fetch_start(worker->fetch, &task->context, &request) : error;
@@ -268,7 +268,7 @@ static enum iw_error target_begin(struct worker *worker, struct task *task)
 
 void transfer_drop(struct task *task)
 {
-    intake_end(task);
+    upload_sink_end(task);
     if (task->source_file >= 0)
         close(task->source_file);
     task->source_file = -1;

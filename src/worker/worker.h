@@ -1,7 +1,7 @@
 /*
  * The supervisor's state, shared by the files of src/worker that make it up:
  * supervisor.c (the loop, begin and end), lease.c (which jobs, when, and back
- * again), task.c (a job from lease to record), helper.c (image processes and
+ * again), task.c (a job from lease to record), process.c (image processes and
  * whose picture they have), clear.c (what ended orders leave), chores.c (what
  * the dead leave, and what is due), and one file for each way of doing a job:
  * image_task.c, archive_task.c, transfer.c.
@@ -23,14 +23,14 @@
 #include "base/metrics.h"
 #include "domain/domain.h"
 #include "domain/outcome.h"
-#include "domain/upkeep.h"
+#include "domain/retention.h"
 #include "service/fetch.h"
-#include "service/intake.h"
+#include "service/upload_sink.h"
 #include "service/queue.h"
 #include "service/storage.h"
 #include "store/jobs.h"
 #include "worker/deliver.h"
-#include "worker/image_client.h"
+#include "image/image_client.h"
 #include "worker/owner.h"
 
 enum task_state {
@@ -41,23 +41,23 @@ enum task_state {
     TASK_RECORDING /* the outcome is known and waits for the database */
 };
 
-enum helper_state {
-    HELPER_NONE,
-    HELPER_STARTING, /* its first word is awaited */
-    HELPER_READY,
-    HELPER_ENDING /* was killed for its time; gets no picture any more, and its end is awaited */
+enum image_process_state {
+    IMAGE_PROCESS_NONE,
+    IMAGE_PROCESS_STARTING, /* its first word is awaited */
+    IMAGE_PROCESS_READY,
+    IMAGE_PROCESS_ENDING /* was killed for its time; gets no picture any more, and its end is awaited */
 };
 
 /* What a picture may take for another to wait behind the next one, and how long that waits at most. */
-enum { helper_quick_ms = 1000 };
+enum { image_process_quick_ms = 1000 };
 
 /* An image process, or the place for one; as many as worker.processes says. */
-struct helper {
+struct image_process {
     struct image_client client;
-    enum helper_state state;
-    struct task
-        *task; /* whose picture it has; NULL: nobody's.  Not NULL in HELPER_READY and HELPER_ENDING alone */
-    bool is_quick; /* its last picture took less than helper_quick_ms */
+    enum image_process_state state;
+    struct task *task; /* whose picture it has; NULL: nobody's.  Not NULL in IMAGE_PROCESS_READY and
+                          IMAGE_PROCESS_ENDING alone */
+    bool is_quick;     /* its last picture took less than image_process_quick_ms */
     int64_t at_ms; /* when to start the next, after deaths before the first word, or to give its start up */
     unsigned failures;
 };
@@ -84,7 +84,7 @@ struct task {
     uint64_t watermark_number;
     int result_file;
     int thumbnail_file;
-    struct helper *helper; /* valid when TASK_RUNNING */
+    struct image_process *process; /* valid when TASK_RUNNING */
 
     /* TASK_HEARD */
     const struct image_answer *answer; /* NULL: it died, */
@@ -96,7 +96,7 @@ struct task {
     struct storage_key archive_key;
 
     /* TASK_RUNNING on a transfer: where the bytes go and where they come from; NULL and -1: none. */
-    struct intake *intake;
+    struct upload_sink *sink;
     int source_file;
 
     /* TASK_RECORDING */
@@ -135,8 +135,8 @@ struct worker {
     char machine[owner_size];
 
     struct pool pools[JOB_CLASS_COUNT];
-    struct helper *helpers;
-    unsigned helper_count;
+    struct image_process *processes;
+    unsigned process_count;
     uint64_t turn;       /* of the next job */
     struct fetch *fetch; /* of transfers */
     bool is_fetch_stale; /* made with an older configuration: replaced when nothing is under way */
@@ -153,12 +153,12 @@ struct worker {
     int64_t heartbeat_at_ms;
     int64_t sweep_at_ms;
     int64_t stranded_at_ms;
-    int64_t upkeep_at_ms;
+    int64_t retention_at_ms;
     int64_t reclaim_at_ms;
     int64_t orphans_at_ms;
     unsigned orphans_part; /* where the next step begins */
 
-    int64_t clear_ids[upkeep_orders_max]; /* ended orders that are still to be cleared, */
+    int64_t clear_ids[retention_orders_max]; /* ended orders that are still to be cleared, */
     unsigned clear_count;
     int64_t clear_at_ms; /* and when at the latest (monotonic) */
 
@@ -238,35 +238,35 @@ void chores_tick(struct worker *worker, int64_t now_ms);
 /* When it asks next (monotonic). */
 int64_t chores_next_ms(const struct worker *worker);
 
-/* ---- helper.c ---- */
+/* ---- process.c ---- */
 
 /*
  * Takes what image processes have said, and hands them the pictures that wait.
  * Called between any two steps of the supervisor that take milliseconds, so that
  * no image process waits for what follows a picture; begins nothing but pictures.
  */
-void helper_turn(struct worker *worker);
+void image_process_turn(struct worker *worker);
 
 /* Takes what poll said of one of them. */
-void helper_poll(struct worker *worker, struct helper *helper);
+void image_process_poll(struct worker *worker, struct image_process *process);
 
 /* What time asks for: one to be started, one that does not start. */
-void helper_tick(struct worker *worker, struct helper *helper, int64_t now_ms);
+void image_process_tick(struct worker *worker, struct image_process *process, int64_t now_ms);
 
-/* When helper_tick has something to do next (monotonic), INT64_MAX for never. */
-int64_t helper_next_ms(const struct helper *helper);
+/* When image_process_tick has something to do next (monotonic), INT64_MAX for never. */
+int64_t image_process_next_ms(const struct image_process *process);
 
-/* How many jobs an image process or an archive's child works on; at most as many as there are helpers. */
-unsigned helper_busy_count(const struct worker *worker);
+/* How many jobs an image process or an archive's child works on; at most as many as there are processes. */
+unsigned image_process_busy_count(const struct worker *worker);
 
 /* The job that begins next of those that wait; NULL: none waits. */
-struct task *helper_task_next(const struct worker *worker);
+struct task *image_process_task_next(const struct worker *worker);
 
 /* Kills it for the time it takes; its end is heard of later. */
-void helper_kill(struct helper *helper);
+void image_process_kill(struct image_process *process);
 
 /* Kills and buries it. */
-void helper_end(struct helper *helper, int *wait_status);
+void image_process_end(struct image_process *process, int *wait_status);
 
 /* ---- the ways of doing a job ---- */
 
@@ -274,7 +274,7 @@ void helper_end(struct helper *helper, int *wait_status);
 void image_task_prepare(struct worker *worker, struct task *task);
 
 /* Hands a prepared picture to an image process; false when it does not take it. */
-bool image_task_send(struct worker *worker, struct task *task, struct helper *helper);
+bool image_task_send(struct worker *worker, struct task *task, struct image_process *process);
 
 /* Makes an outcome of what was heard, and records it. */
 void image_task_take(struct worker *worker, struct task *task);

@@ -10,7 +10,7 @@ import socket
 import struct
 import sys
 
-# struct image_answer of src/worker/image_protocol.h.
+# struct image_answer of src/image/image_protocol.h.
 ERROR_AT, NOTE_CODE_AT, NOTE_CODE_BYTES, NOTE_AT, NOTE_BYTES = 16, 756, 40, 796, 512
 MESSAGE_BYTES, FILES_MAX = 4096, 8
 

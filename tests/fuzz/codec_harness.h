@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "worker/codec.h"
+#include "codec/codec.h"
 
 /* Bytes of another format are not looked at: each target keeps to its own codec. */
 void harness_picture(enum codec_format format, const unsigned char *data, size_t size);

@@ -30,7 +30,7 @@ sources_of() {
     fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_store.c -Wl,--wrap=write" ;;
     fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
     # The extractor searches for long: its engine is built quick, without a call at every comparison.
-    fuzz_watermark) echo $(ls "$root"/src/engine/*.c | grep -v /protect) -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
+    fuzz_watermark) echo "$root"/src/engine/*.c "$root"/src/engine/watermark/*.c -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
     fuzz_jpeg | fuzz_webp) echo "$here/codec_harness.c" ;;
     esac
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/codec_keep.h"
-#include "worker/exif.h"
+#include "codec/codec_keep.h"
+#include "codec/exif.h"
 #include "targets.h"
 
 enum { tag_packet = 0x02BC };

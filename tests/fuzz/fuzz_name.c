@@ -10,7 +10,7 @@
 #include "service/name.h"
 #include "targets.h"
 
-enum { wishes_max = 64 };
+enum { requests_max = 64 };
 
 static const char *const formats[] = {"jpeg", "png", "webp", "zip", NULL};
 
@@ -26,25 +26,25 @@ static void name_check(const char *name)
 int fuzz_name(const unsigned char *data, size_t size)
 {
     struct arena *arena = arena_new(0);
-    struct name_wish wishes[wishes_max];
+    struct name_request requests[requests_max];
     size_t count = 0;
     char *text = arena_text_n(arena, (const char *)data, size);
-    /* A line a wish; its length decides its format. */
-    for (char *line = text, *end; count < wishes_max && line != NULL; line = end) {
+    /* A line a wanted; its length decides its format. */
+    for (char *line = text, *end; count < requests_max && line != NULL; line = end) {
         end = strchr(line, '\n');
         if (end != NULL)
             *end++ = '\0';
-        wishes[count++] = (struct name_wish){.name = line, .format = formats[strlen(line) % 5]};
+        requests[count++] = (struct name_request){.name = line, .format = formats[strlen(line) % 5]};
     }
-    const char **names = name_list(arena, wishes, count);
+    const char **names = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++) {
         name_check(names[i]);
-        wishes[i].name = names[i];
+        requests[i].name = names[i];
         for (size_t before = 0; before < i; before++)
             if (text_equal_nocase(names[before], names[i]))
                 abort();
     }
-    const char **again = name_list(arena, wishes, count);
+    const char **again = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(again[i], names[i]) != 0)
             abort();

@@ -5,7 +5,7 @@
 
 #include <expat.h>
 
-#include "worker/xmp.h"
+#include "codec/xmp.h"
 #include "targets.h"
 
 static void well_formed(const char *packet, size_t size)

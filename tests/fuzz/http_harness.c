@@ -12,12 +12,12 @@
 #include "base/text.h"
 #include "domain/domain.h"
 #include "http/auth.h"
-#include "http/meter.h"
+#include "http/request_metrics.h"
 #include "http/request.h"
 #include "http/serve.h"
 #include "service/presign.h"
 #include "service/redis.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "store/db.h"
 
 const char harness_authorization[] =
@@ -26,7 +26,7 @@ const char harness_authorization[] =
 /* One process of the pool, as http/child.c makes it. */
 static struct config config;
 static struct domain domain;
-static struct sealing sealing;
+static struct secret_box secret_box;
 static struct metrics *metrics;
 static struct arena *arena_request;
 static char upload_uri[256], download_uri[256];
@@ -120,7 +120,7 @@ static void harness_prepare(void)
     config.store_cors_origins = "https://client.example";
     keys_prepare(&context);
     domain.config = &config;
-    domain.sealing = &sealing;
+    domain.secret_box = &secret_box;
     domain.db = db_new(&config, "");
     domain.redis = redis_new(&config, "");
     uri_keep(upload_uri, sizeof upload_uri,
@@ -128,7 +128,7 @@ static void harness_prepare(void)
     uri_keep(download_uri, sizeof download_uri,
              presign_download_url(domain.presign, arena, &result, 4102444800));
     arena_free(arena);
-    metrics = meter_new(api_routes);
+    metrics = request_metrics_new(api_routes);
     arena_request = arena_new(0);
 }
 

@@ -128,12 +128,12 @@ enum iw_error db_transaction(struct context *context, struct db *db,
 }
 
 enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
-                        struct caller *caller)
+                        struct account *account)
 {
     (void)context;
     (void)db;
     (void)digest;
-    *caller = (struct caller){.id = 7, .key_id = 9, .requests_per_minute = 1000};
+    *account = (struct account){.id = 7, .key_id = 9, .requests_per_minute = 1000};
     return IW_OK;
 }
 

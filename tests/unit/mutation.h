@@ -5,7 +5,7 @@
 #ifndef UNIT_MUTATION_H
 #define UNIT_MUTATION_H
 
-#include "worker/codec.h"
+#include "codec/codec.h"
 
 /* A copy with one to six damages, in memory of its own size; freed by codec_bytes_free. */
 struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_format format, unsigned seed);

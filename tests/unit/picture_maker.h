@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/codec.h"
+#include "codec/codec.h"
 
 struct made_spec {
     const char *name;

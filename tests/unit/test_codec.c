@@ -9,7 +9,7 @@
 
 #include "picture_maker.h"
 #include "service/sniff.h"
-#include "worker/codec.h"
+#include "codec/codec.h"
 #include "runner.h"
 
 static struct context context;

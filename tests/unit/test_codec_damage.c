@@ -13,7 +13,7 @@
 
 #include "picture_maker.h"
 #include "runner.h"
-#include "worker/codec_keep.h"
+#include "codec/codec_keep.h"
 
 static struct context context;
 static const struct codec_limits no_limits;

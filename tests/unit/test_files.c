@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "service/intake.h"
+#include "service/upload_sink.h"
 #include "service/name.h"
 #include "service/presign.h"
 #include "service/storage.h"
@@ -710,16 +710,16 @@ static const unsigned char png_start[] = "\x89PNG\r\n\x1a\n and so on, for a whi
 
 static void test_intake_takes_pictures_alone(void)
 {
-    struct intake *intake;
-    struct intake_facts facts;
+    struct upload_sink *sink;
+    struct upload_sink_facts facts;
     test_begin();
     struct storage *storage = store_of();
     size_t size = sizeof png_start - 1;
-    CU_ASSERT_EQUAL_FATAL(intake_begin(storage, &context, (int64_t)size, true, &intake), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, (int64_t)size, true, &sink), IW_OK);
     for (size_t at = 0; at < size; at++) /* byte by byte: the first look waits for enough of them */
-        CU_ASSERT_EQUAL(intake_add(intake, &context, png_start + at, 1), IW_OK);
-    CU_ASSERT_EQUAL(intake_finish(intake, &context, &facts), IW_OK);
-    CU_ASSERT_EQUAL(intake_commit(intake, &context, &key_a), IW_OK);
+        CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
+    CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, &facts), IW_OK);
+    CU_ASSERT_EQUAL(upload_sink_commit(sink, &context, &key_a), IW_OK);
     bytes_expect(storage, &key_a, (const char *)png_start);
     uint8_t digest[32];
     crypto_sha256(png_start, size, digest);
@@ -729,16 +729,17 @@ static void test_intake_takes_pictures_alone(void)
     test_end();
 }
 
-static enum iw_error intake_all(struct storage *storage, const void *bytes, size_t size, int64_t max_bytes)
+static enum iw_error upload_sink_all(struct storage *storage, const void *bytes, size_t size,
+                                     int64_t max_bytes)
 {
-    struct intake *intake;
-    struct intake_facts facts;
+    struct upload_sink *sink;
+    struct upload_sink_facts facts;
     context_fresh();
-    CU_ASSERT_EQUAL_FATAL(intake_begin(storage, &context, max_bytes, false, &intake), IW_OK);
-    enum iw_error error = intake_add(intake, &context, bytes, size);
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, max_bytes, false, &sink), IW_OK);
+    enum iw_error error = upload_sink_add(sink, &context, bytes, size);
     if (error == IW_OK)
-        error = intake_finish(intake, &context, &facts);
-    intake_abandon(intake);
+        error = upload_sink_finish(sink, &context, &facts);
+    upload_sink_abandon(sink);
     return error;
 }
 
@@ -746,12 +747,12 @@ static void test_intake_refuses(void)
 {
     test_begin();
     struct storage *storage = store_of();
-    CU_ASSERT_EQUAL(intake_all(storage, "GIF89a and so on and on", 23, 100), IW_UNSUPPORTED_MEDIA_TYPE);
-    CU_ASSERT_EQUAL(intake_all(storage, "", 0, 100), IW_UNSUPPORTED_MEDIA_TYPE);
-    CU_ASSERT_EQUAL(intake_all(storage, "\xff\xd8", 2, 100), IW_UNSUPPORTED_MEDIA_TYPE);
-    CU_ASSERT_EQUAL(intake_all(storage, png_start, sizeof png_start - 1, 20), IW_PAYLOAD_TOO_LARGE);
+    CU_ASSERT_EQUAL(upload_sink_all(storage, "GIF89a and so on and on", 23, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(upload_sink_all(storage, "", 0, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(upload_sink_all(storage, "\xff\xd8", 2, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_EQUAL(upload_sink_all(storage, png_start, sizeof png_start - 1, 20), IW_PAYLOAD_TOO_LARGE);
     CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "at most 20"));
-    CU_ASSERT_EQUAL(intake_all(storage, png_start, sizeof png_start - 1, 100), IW_OK);
+    CU_ASSERT_EQUAL(upload_sink_all(storage, png_start, sizeof png_start - 1, 100), IW_OK);
     CU_ASSERT_EQUAL(files_count(), 0);
     storage_close(storage);
     test_end();
@@ -761,8 +762,8 @@ static void test_intake_refuses(void)
 
 static const char *name_of(const char *name, const char *suffix, const char *format)
 {
-    const struct name_wish wish = {.name = name, .suffix = suffix, .format = format};
-    return name_one(arena, &wish);
+    const struct name_request wanted = {.name = name, .suffix = suffix, .format = format};
+    return name_one(arena, &wanted);
 }
 
 static void test_names_are_safe(void)
@@ -860,15 +861,15 @@ static void test_names_are_cut_between_characters(void)
 
 static void names_expect(const char *const *given, const char *const *wanted, size_t count)
 {
-    struct name_wish *wishes = arena_array(arena, count, sizeof *wishes);
+    struct name_request *requests = arena_array(arena, count, sizeof *requests);
     for (size_t i = 0; i < count; i++)
-        wishes[i] = (struct name_wish){.name = given[i], .format = "jpeg"};
-    const char **names = name_list(arena, wishes, count);
+        requests[i] = (struct name_request){.name = given[i], .format = "jpeg"};
+    const char **names = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++) {
         CU_ASSERT_STRING_EQUAL(names[i], wanted[i]);
-        wishes[i].name = names[i];
+        requests[i].name = names[i];
     }
-    const char **again = name_list(arena, wishes, count);
+    const char **again = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++)
         CU_ASSERT_STRING_EQUAL(again[i], names[i]);
 }
@@ -940,13 +941,13 @@ static void test_twins_differ_on_every_file_system(void)
 static void test_names_of_many_twins(void)
 {
     enum { copies = 10, count = 1000 };
-    static struct name_wish wishes[count];
+    static struct name_request requests[count];
     test_begin();
     for (int i = 0; i < count; i++)
-        wishes[i] = (struct name_wish){.name = repeated("x", 250, i % 3 == 0 ? ".png" : ".PNG"),
-                                       .suffix = arena_printf(arena, "-%d", i % copies + 1),
-                                       .format = "png"};
-    const char **names = name_list(arena, wishes, count);
+        requests[i] = (struct name_request){.name = repeated("x", 250, i % 3 == 0 ? ".png" : ".PNG"),
+                                            .suffix = arena_printf(arena, "-%d", i % copies + 1),
+                                            .format = "png"};
+    const char **names = name_list(arena, requests, count);
     for (int i = 0; i < count; i++) {
         char end[32];
         const char *extension = i % 3 == 0 ? ".png" : ".PNG";
@@ -1230,8 +1231,8 @@ int main(void)
         {"all parts are the whole and an order is in one",
          test_all_parts_are_the_whole_and_an_order_is_in_one},
         {"a store that is none", test_a_store_that_is_none},
-        {"intake takes pictures alone", test_intake_takes_pictures_alone},
-        {"intake refuses", test_intake_refuses},
+        {"sink takes pictures alone", test_intake_takes_pictures_alone},
+        {"sink refuses", test_intake_refuses},
         CU_TEST_INFO_NULL,
     };
     static CU_TestInfo names[] = {

@@ -5,7 +5,7 @@
 #include "http/failure.h"
 #include "http/response.h"
 #include "http/serve.h"
-#include "http/suspect.h"
+#include "http/auth_throttle.h"
 #include "runner.h"
 
 static struct arena *arena;
@@ -214,27 +214,27 @@ static void test_locked_routes_need_a_key(void)
 
 static void test_an_address_has_so_many_unknown_keys(void)
 {
-    suspect_forget();
-    for (unsigned i = 0; i < suspect_tries_max; i++) {
-        CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.1"), 0);
-        suspect_note("192.0.2.1");
+    auth_throttle_forget();
+    for (unsigned i = 0; i < auth_throttle_tries_max; i++) {
+        CU_ASSERT_EQUAL(auth_throttle_wait_s("192.0.2.1"), 0);
+        auth_throttle_note("192.0.2.1");
     }
-    unsigned wait_s = suspect_wait_s("192.0.2.1");
-    CU_ASSERT(wait_s > 0 && wait_s <= suspect_window_ms / 1000);
-    CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.2"), 0);
-    CU_ASSERT_EQUAL(suspect_wait_s("2001:db8::1"), 0);
-    suspect_forget();
-    for (unsigned i = 0; i < suspect_tries_max; i++)
-        suspect_note(i % 2 == 0 ? "2001:db8:1:2::1" : "2001:db8:1:2:a:b:c:d");
-    CU_ASSERT(suspect_wait_s("2001:db8:1:2::99") > 0);
-    CU_ASSERT_EQUAL(suspect_wait_s("2001:db8:1:3::1"), 0);
-    for (unsigned i = 0; i < suspect_tries_max; i++)
-        suspect_note("::ffff:192.0.2.1");
-    CU_ASSERT(suspect_wait_s("::ffff:192.0.2.1") > 0);
-    CU_ASSERT_EQUAL(suspect_wait_s("::ffff:192.0.2.2"), 0);
-    suspect_note("an address that is longer than any address of any kind may be");
-    suspect_forget();
-    CU_ASSERT_EQUAL(suspect_wait_s("192.0.2.1"), 0);
+    unsigned wait_s = auth_throttle_wait_s("192.0.2.1");
+    CU_ASSERT(wait_s > 0 && wait_s <= auth_throttle_window_ms / 1000);
+    CU_ASSERT_EQUAL(auth_throttle_wait_s("192.0.2.2"), 0);
+    CU_ASSERT_EQUAL(auth_throttle_wait_s("2001:db8::1"), 0);
+    auth_throttle_forget();
+    for (unsigned i = 0; i < auth_throttle_tries_max; i++)
+        auth_throttle_note(i % 2 == 0 ? "2001:db8:1:2::1" : "2001:db8:1:2:a:b:c:d");
+    CU_ASSERT(auth_throttle_wait_s("2001:db8:1:2::99") > 0);
+    CU_ASSERT_EQUAL(auth_throttle_wait_s("2001:db8:1:3::1"), 0);
+    for (unsigned i = 0; i < auth_throttle_tries_max; i++)
+        auth_throttle_note("::ffff:192.0.2.1");
+    CU_ASSERT(auth_throttle_wait_s("::ffff:192.0.2.1") > 0);
+    CU_ASSERT_EQUAL(auth_throttle_wait_s("::ffff:192.0.2.2"), 0);
+    auth_throttle_note("an address that is longer than any address of any kind may be");
+    auth_throttle_forget();
+    CU_ASSERT_EQUAL(auth_throttle_wait_s("192.0.2.1"), 0);
 }
 
 static void test_bodies_are_json_objects_of_limited_size(void)

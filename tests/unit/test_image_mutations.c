@@ -18,7 +18,7 @@
 
 #include "mutation.h"
 #include "picture_maker.h"
-#include "worker/image_client.h"
+#include "image/image_client.h"
 
 static const struct made_spec corpus[] = {
     {"JPEG grey", CODEC_JPEG, 72, 64, 1, true, .quality = 85},

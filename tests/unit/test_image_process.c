@@ -23,8 +23,8 @@
 #include <imgward/protect.h>
 
 #include "picture_maker.h"
-#include "worker/image_client.h"
-#include "worker/seal.h"
+#include "image/image_client.h"
+#include "image/seal.h"
 #include "runner.h"
 
 static struct context context;

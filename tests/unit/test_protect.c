@@ -11,10 +11,10 @@
 
 #include "runner.h"
 
-#include "engine/protect_hide.h"
-#include "engine/protect_hash.h"
-#include "engine/protect_net.h"
-#include "engine/protect_plan.h"
+#include "engine/protect/protect_hide.h"
+#include "engine/protect/protect_hash.h"
+#include "engine/protect/protect_net.h"
+#include "engine/protect/protect_plan.h"
 
 static uint8_t weights[1 << 20];
 static size_t weights_size;

@@ -11,8 +11,8 @@
 
 #include "runner.h"
 
-#include "engine/protect_draw.h"
-#include "engine/protect_net.h"
+#include "engine/protect/protect_draw.h"
+#include "engine/protect/protect_net.h"
 
 static uint8_t weights[1 << 20];
 static size_t weights_size;

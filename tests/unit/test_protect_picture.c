@@ -7,8 +7,8 @@
 #include <CUnit/Basic.h>
 
 #include "picture_maker.h"
-#include "worker/protect_picture.h"
-#include "worker/protect_sample.h"
+#include "codec/protect_picture.h"
+#include "codec/protect_sample.h"
 
 static struct arena *arena;
 static struct context context;

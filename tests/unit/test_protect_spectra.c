@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-#include "engine/protect_spectra.h"
+#include "engine/protect/protect_spectra.h"
 
 /* Rows of windows over a plane of width x height, of which the whole part begins and ends a step further in.
  */

@@ -1,5 +1,5 @@
 /* The small floats that a perturbation is kept in. */
-#include "engine/protect_unit.h"
+#include "engine/protect/protect_unit.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/fold.h"
-#include "engine/jpegsim.h"
-#include "engine/keystream.h"
-#include "engine/lattice.h"
-#include "engine/plane.h"
-#include "engine/polar.h"
-#include "engine/registration.h"
-#include "engine/spectrum.h"
-#include "engine/texture.h"
+#include "engine/watermark/fold.h"
+#include "engine/watermark/jpegsim.h"
+#include "engine/watermark/keystream.h"
+#include "engine/watermark/lattice.h"
+#include "engine/watermark/plane.h"
+#include "engine/watermark/polar.h"
+#include "engine/watermark/registration.h"
+#include "engine/watermark/spectrum.h"
+#include "engine/watermark/texture.h"
 #include "texture_maker.h"
 #include "runner.h"
 

@@ -9,7 +9,7 @@
 #include "base/crypto.h"
 #include "domain/delivery.h"
 #include "domain/webhook_secret.h"
-#include "service/sealing.h"
+#include "service/secret_box.h"
 #include "runner.h"
 
 static struct arena *arena;
@@ -75,22 +75,22 @@ static void two_seals_of_the_same_differ(void)
 
 static void the_sealing_key_is_a_file_for_its_owner(void)
 {
-    char path[] = "/tmp/imgward-sealing.XXXXXX";
-    struct sealing one, two;
+    char path[] = "/tmp/imgward-secret_box.XXXXXX";
+    struct secret_box one, two;
     struct stat facts;
     fresh();
     CU_ASSERT_TRUE_FATAL(mkdtemp(path) != NULL);
-    const char *file = arena_printf(arena, "%s/sealing.key", path);
-    CU_ASSERT_EQUAL(sealing_key_generate(&context, file), IW_OK);
+    const char *file = arena_printf(arena, "%s/secret_box.key", path);
+    CU_ASSERT_EQUAL(secret_box_generate(&context, file), IW_OK);
     CU_ASSERT_TRUE(stat(file, &facts) == 0 && (facts.st_mode & 0777) == 0600);
-    CU_ASSERT_EQUAL(sealing_read(&context, file, &one), IW_OK);
-    CU_ASSERT_EQUAL(sealing_key_generate(&context, file), IW_TWIN_EXISTS);
+    CU_ASSERT_EQUAL(secret_box_read(&context, file, &one), IW_OK);
+    CU_ASSERT_EQUAL(secret_box_generate(&context, file), IW_TWIN_EXISTS);
     fresh();
-    file = arena_printf(arena, "%s/sealing.key", path);
-    CU_ASSERT_EQUAL(sealing_read(&context, file, &two), IW_OK);
+    file = arena_printf(arena, "%s/secret_box.key", path);
+    CU_ASSERT_EQUAL(secret_box_read(&context, file, &two), IW_OK);
     CU_ASSERT_EQUAL(memcmp(&one, &two, sizeof one), 0);
     chmod(file, 0644);
-    CU_ASSERT_EQUAL(sealing_read(&context, file, &two), IW_CONFIG_INVALID);
+    CU_ASSERT_EQUAL(secret_box_read(&context, file, &two), IW_CONFIG_INVALID);
     unlink(file);
     rmdir(path);
 }
@@ -125,15 +125,15 @@ static void a_secret_is_whsec_and_base64_of_24_to_64_bytes(void)
 static void a_sealed_secret_opens_for_its_account_alone(void)
 {
     struct webhook_secret secret, opened;
-    struct sealing sealing;
+    struct secret_box secret_box;
     uint8_t sealed[webhook_secret_sealed_bytes];
-    crypto_random(&sealing, sizeof sealing);
+    crypto_random(&secret_box, sizeof secret_box);
     webhook_secret_make(&secret);
-    webhook_secret_seal(&secret, &sealing, 7, sealed);
-    CU_ASSERT_TRUE(webhook_secret_open(&opened, &sealing, 7, sealed, sizeof sealed));
+    webhook_secret_seal(&secret, &secret_box, 7, sealed);
+    CU_ASSERT_TRUE(webhook_secret_open(&opened, &secret_box, 7, sealed, sizeof sealed));
     CU_ASSERT_EQUAL(memcmp(&secret, &opened, sizeof secret), 0);
-    CU_ASSERT_FALSE(webhook_secret_open(&opened, &sealing, 8, sealed, sizeof sealed));
-    CU_ASSERT_FALSE(webhook_secret_open(&opened, &sealing, 7, sealed, sizeof sealed - 1));
+    CU_ASSERT_FALSE(webhook_secret_open(&opened, &secret_box, 8, sealed, sizeof sealed));
+    CU_ASSERT_FALSE(webhook_secret_open(&opened, &secret_box, 7, sealed, sizeof sealed - 1));
 }
 
 /* ---- the life of a delivery ---- */

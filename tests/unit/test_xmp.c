@@ -5,8 +5,8 @@
 
 #include <expat.h>
 
-#include "worker/codec_keep.h"
-#include "worker/xmp.h"
+#include "codec/codec_keep.h"
+#include "codec/xmp.h"
 #include "runner.h"
 
 #define RDF          "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\""

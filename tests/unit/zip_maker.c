@@ -79,30 +79,30 @@ static void archive_build(struct storage *storage, const struct zip_entry *entri
 
 enum { lines_max = 10000, line_bytes = 4096 };
 
-/* Reads the wishes from standard input. */
-static size_t wishes_read(struct name_wish wishes[lines_max])
+/* Reads the requests from standard input. */
+static size_t requests_read(struct name_request requests[lines_max])
 {
     char line[line_bytes];
     size_t count = 0;
     while (count < lines_max && fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        wishes[count++] = (struct name_wish){.name = arena_text(arena, line), .format = "jpeg"};
+        requests[count++] = (struct name_request){.name = arena_text(arena, line), .format = "jpeg"};
     }
     return count;
 }
 
 static void names_make(struct storage *storage, const char *folder, bool has_archive)
 {
-    static struct name_wish wishes[lines_max];
-    size_t count = wishes_read(wishes);
+    static struct name_request requests[lines_max];
+    size_t count = requests_read(requests);
     struct zip_entry *entries = arena_array(arena, count + 1, sizeof *entries);
     for (size_t i = 0; i < count && has_archive; i++) {
         entries[i] = result_put(storage, (int64_t)i + 1, 'a' + (int)(i % 26), (int64_t)i + 1);
-        entries[i].name = wishes[i].name;
+        entries[i].name = requests[i].name;
     }
     if (has_archive)
         archive_build(storage, entries, count, folder);
-    const char **names = name_list(arena, wishes, count);
+    const char **names = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++)
         puts(names[i]);
 }

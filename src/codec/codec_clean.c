@@ -1,0 +1,324 @@
+/*
+ * Removes metadata that would be false of the result: pictures of the unchanged
+ * image, entries that point at dropped data, signatures of changed bytes.  One
+ * table lists the pieces that are checked; all other pieces stay.
+ */
+#include <string.h>
+
+#include "codec/codec_keep.h"
+#include "codec/exif.h"
+
+enum {
+    marker_app0 = 0xE0,
+    marker_app1 = 0xE1,
+    marker_app2 = 0xE2,
+    marker_app10 = 0xEA,
+    marker_app11 = 0xEB,
+    marker_app15 = 0xEF
+};
+
+/* ---- one piece ---- */
+
+/* JFIF 1.02: version, unit, densities, then the sides of an RGB thumbnail and its pixels. */
+static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
+{
+    enum { whole_bytes = 14, width_at = 12, height_at = 13 };
+    if (chunk->size < whole_bytes || (chunk->data[width_at] == 0 && chunk->data[height_at] == 0))
+        return;
+    chunk->data[width_at] = chunk->data[height_at] = 0;
+    chunk->size = whole_bytes;
+    keep->left_out |= KEEP_LEFT_PREVIEW;
+}
+
+static void exif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
+{
+    struct exif exif;
+    size_t head = meta_is_exif_head(chunk->data, chunk->size) ? meta_exif_head_bytes : 0;
+    bool is_open = exif_open(&exif, chunk->data + head, chunk->size - head);
+    if (is_open)
+        preview_clean(keep, &exif, true);
+    else if (jpeg_streams_blank(chunk->data, chunk->size))
+        keep->left_out |= KEEP_LEFT_PREVIEW;
+}
+
+static void streams_clean(struct codec_keep *keep, struct keep_chunk *chunk)
+{
+    if (jpeg_streams_blank(chunk->data, chunk->size))
+        keep->left_out |= KEEP_LEFT_PREVIEW;
+}
+
+/* ImageMagick's way to keep EXIF and Photoshop's blocks in a PNG. */
+static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
+{
+    enum { profile_bytes_max = 1024 * 1024 };
+    size_t size = 0;
+    struct arena *arena = arena_new((size_t)4 * codec_metadata_max_bytes);
+    unsigned char *data = raw_profile(arena, chunk, &size);
+    bool is_changed = false;
+    struct exif exif;
+    size_t head = data != NULL && meta_is_exif_head(data, size) ? meta_exif_head_bytes : 0;
+    unsigned before = keep->left_out;
+    if (data != NULL && exif_open(&exif, data + head, size - head)) {
+        keep->left_out = 0;
+        preview_clean(keep, &exif, false);
+        is_changed = keep->left_out != 0;
+        keep->left_out |= before;
+    } else if (data != NULL) {
+        size = photoshop_clean(data, size, &is_changed);
+        keep->left_out |= is_changed ? KEEP_LEFT_PREVIEW : 0;
+    }
+    if (is_changed && size <= profile_bytes_max)
+        raw_profile_put(keep, chunk, data, size);
+    else if (is_changed)
+        chunk->tag = 0;
+    arena_free(arena);
+}
+
+/* The pieces that are checked, by tag and first bytes. */
+static const struct clean_rule {
+    enum codec_format format;
+    uint32_t tag;
+    const char *head;
+    size_t head_bytes;
+    void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL: the piece is dropped */
+    unsigned left_out;
+} rules[] = {
+    {CODEC_JPEG, marker_app0, "JFIF", 5, jfif_clean, 0},
+    {CODEC_JPEG, marker_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
+    {CODEC_JPEG, marker_app1, "Exif\0", 6, exif_clean, 0},
+    /* CIPA DC-007: where the pictures behind this one begin. */
+    {CODEC_JPEG, marker_app2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
+    /* ISO 21496-1: that there is a gain map, or how to apply it. */
+    {CODEC_JPEG, marker_app2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
+    {CODEC_JPEG, marker_app2, "FPXR", 5, streams_clean, 0},
+    {CODEC_JPEG, marker_app10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
+    /* JPEG-HDR: the ratio that brings the unchanged picture back. */
+    {CODEC_JPEG, marker_app11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
+    {CODEC_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
+    {CODEC_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+    {CODEC_PNG, KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {CODEC_PNG, KEEP_TAG('z', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {CODEC_PNG, KEEP_TAG('i', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {CODEC_WEBP, KEEP_TAG('E', 'X', 'I', 'F'), "", 0, exif_clean, 0},
+    {CODEC_WEBP, KEEP_TAG('C', '2', 'P', 'A'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+};
+
+static void piece_clean(const struct codec_picture *picture, struct keep_chunk *chunk)
+{
+    struct codec_keep *keep = picture->keep;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct clean_rule *rule = &rules[i];
+        if (rule->format != picture->header.format || rule->tag != chunk->tag ||
+            chunk->size < rule->head_bytes || memcmp(chunk->data, rule->head, rule->head_bytes) != 0)
+            continue;
+        if (rule->clean != NULL) {
+            rule->clean(keep, chunk);
+            return;
+        }
+        chunk->tag = 0;
+        keep->left_out |= rule->left_out;
+        return;
+    }
+}
+
+/* ---- boxes in APP11 (ISO/IEC 18477-3, annex B; ISO 19566-5) ---- */
+
+enum { box_head_bytes = 16, box_name_at = 12, box_numbers = 65536 };
+
+static unsigned box_number(const struct keep_chunk *chunk)
+{
+    return (unsigned)chunk->data[2] << 8 | chunk->data[3];
+}
+
+static bool is_box(const struct keep_chunk *chunk)
+{
+    return chunk->tag == marker_app11 && chunk->size >= box_head_bytes && memcmp(chunk->data, "JP", 2) == 0;
+}
+
+/*
+ * The kind of a box, by its first segment.  C2PA's description begins with its type.
+ * Other JUMBF stays.  All other boxes belong to JPEG XT, whose residual would restore
+ * the unchanged picture.
+ */
+static unsigned box_left_out(const struct keep_chunk *chunk)
+{
+    enum { type_at = box_head_bytes + 8 };
+    if (memcmp(chunk->data + box_name_at, "jumb", 4) != 0)
+        return KEEP_LEFT_GAIN_MAP;
+    size_t at = type_at + (chunk->data[8] == 0 && chunk->data[11] == 1 ? 8 : 0); /* a length of 64 bits */
+    return chunk->size >= at + 4 && memcmp(chunk->data + at, "c2pa", 4) == 0 ? KEEP_LEFT_CREDENTIALS : 0;
+}
+
+static void boxes_clean(struct codec_keep *keep)
+{
+    bool has_boxes = false;
+    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        has_boxes |= is_box(chunk);
+    if (!has_boxes)
+        return;
+    struct arena *arena = arena_new(0);
+    uint16_t *left_out = arena_array(arena, box_numbers, sizeof *left_out);
+    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (is_box(chunk))
+            left_out[box_number(chunk)] |= (uint16_t)box_left_out(chunk);
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
+        if (!is_box(chunk) || left_out[box_number(chunk)] == 0)
+            continue;
+        keep->left_out |= left_out[box_number(chunk)];
+        chunk->tag = 0;
+    }
+    arena_free(arena);
+}
+
+/* ---- previews that fill whole segments ---- */
+
+/* Some cameras spread a JPEG over segments of one marker or of following ones, without a name. */
+static void segments_clean(struct codec_keep *keep)
+{
+    uint32_t tag = 0;
+    bool is_inside = false;
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
+        bool is_first = chunk->tag > marker_app1 && chunk->tag <= marker_app15 && chunk->size >= 3 &&
+                        memcmp(chunk->data, "\xFF\xD8\xFF", 3) == 0;
+        is_inside = is_first || (is_inside && (chunk->tag == tag || chunk->tag == tag + 1));
+        if (!is_inside)
+            continue;
+        tag = chunk->tag;
+        chunk->tag = 0;
+        keep->left_out |= KEEP_LEFT_PREVIEW;
+    }
+}
+
+/* ---- chunks that a file has once ---- */
+
+/* A WebP has one chunk of each; readers take the first, and so does the encoder. */
+static void twins_clean(struct codec_keep *keep)
+{
+    static const uint32_t tags[] = {KEEP_TAG('I', 'C', 'C', 'P'), KEEP_TAG('E', 'X', 'I', 'F'),
+                                    KEEP_TAG('X', 'M', 'P', ' ')};
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        unsigned count = 0;
+        for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
+            if (chunk->tag != tags[i] || count++ == 0)
+                continue;
+            chunk->tag = 0;
+            keep->left_out |= KEEP_LEFT_TWIN;
+        }
+    }
+}
+
+/* An early encoder ended the name with a zero. */
+static void webp_names_clean(struct codec_keep *keep)
+{
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (chunk->tag == KEEP_TAG('X', 'M', 'P', 0))
+            chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
+}
+
+/* ---- data behind the picture ---- */
+
+static size_t jpeg_end(const unsigned char *data, size_t size)
+{
+    size_t end = jpeg_stream_bytes(data, size);
+    return end >= 2 && memcmp(data + end - 2, "\xFF\xD9", 2) == 0 ? end : size;
+}
+
+static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
+{
+    /* The film's first box (ISO 14496-12, 4.3), behind Samsung's header. */
+    static const char film[] = "ftyp";
+    enum { film_within_bytes = 256 };
+    /* Writers pad with these. */
+    while (size > 0 && (*data == 0 || (*data == 0xFF && (size < 2 || data[1] != 0xD8)))) {
+        data++;
+        size--;
+    }
+    if (size == 0)
+        return;
+    size_t begin = size < film_within_bytes ? size : film_within_bytes;
+    if (size >= 3 && memcmp(data, "\xFF\xD8\xFF", 3) == 0)
+        keep->left_out |= KEEP_LEFT_FURTHER;
+    else
+        keep->left_out |=
+            memmem(data, begin, film, sizeof film - 1) != NULL ? KEEP_LEFT_FILM : KEEP_LEFT_TRAILER;
+}
+
+/* ---- all of it ---- */
+
+void keep_sweep(struct codec_keep *keep)
+{
+    keep->last = NULL;
+    for (struct keep_chunk **at = &keep->first; *at != NULL;) {
+        if ((*at)->tag == 0) {
+            *at = (*at)->next;
+            continue;
+        }
+        keep->last = *at;
+        at = &(*at)->next;
+    }
+}
+
+void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
+{
+    struct codec_keep *keep = picture->keep;
+    size_t end = picture->header.format == CODEC_JPEG ? jpeg_end(data, size) : keep->end;
+    trailer_look(keep, data + end, size - end);
+    if (picture->header.format == CODEC_WEBP) {
+        webp_names_clean(keep);
+        twins_clean(keep);
+    }
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        piece_clean(picture, chunk);
+    if (picture->header.format == CODEC_JPEG) {
+        boxes_clean(keep);
+        segments_clean(keep);
+        photoshop_segments_clean(keep);
+    }
+    keep_sweep(keep);
+    packets_clean(picture);
+}
+
+/* ---- the notes ---- */
+
+static const struct {
+    unsigned left_out;
+    const char *phrase;
+} phrases[] = {
+    {KEEP_LEFT_GAIN_MAP, "the HDR gain map"},
+    {KEEP_LEFT_FILM, "the film of the motion photo"},
+    {KEEP_LEFT_DEPTH, "the depth map"},
+    {KEEP_LEFT_FURTHER, "further pictures behind the main one"},
+    {KEEP_LEFT_TRAILER, "data behind the end of the picture"},
+    {KEEP_LEFT_PREVIEW, "embedded previews of the unchanged picture"},
+    {KEEP_LEFT_TWIN, "metadata chunks that stand twice"},
+    {KEEP_LEFT_XMP_PART, "a part of the XMP that could not be read"},
+    {KEEP_LEFT_XMP, "an XMP packet that could not be read"},
+};
+
+/* Where the manifest was, shown as far as it is printable. */
+static const char *provenance_text(struct context *context, const char *provenance)
+{
+    enum { shown_bytes = 200 };
+    char *text = arena_text_n(context->arena, provenance, strnlen(provenance, shown_bytes));
+    for (char *at = text; *at != '\0'; at++)
+        if (*at <= ' ' || *at > '~')
+            *at = '?';
+    return arena_printf(context->arena, " They were named as %s.", text);
+}
+
+void clean_note(struct context *context, const struct codec_keep *keep)
+{
+    const char *list = NULL;
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++)
+        if (keep->left_out & phrases[i].left_out)
+            list = list == NULL ? phrases[i].phrase
+                                : arena_printf(context->arena, "%s; %s", list, phrases[i].phrase);
+    if (keep->left_out & KEEP_LEFT_CREDENTIALS)
+        context_note(
+            context, "CONTENT_CREDENTIALS_REMOVED",
+            "The Content Credentials (C2PA) were removed, because their hash does not fit the changed "
+            "image.%s",
+            keep->provenance == NULL ? "" : provenance_text(context, keep->provenance));
+    if (list != NULL)
+        context_note(context, "METADATA_LEFT_OUT", "The result does not hold: %s.", list);
+}

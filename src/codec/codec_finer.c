@@ -1,0 +1,66 @@
+/* Higher qualities than the one that a file came with. */
+#include <string.h>
+
+#include "codec/codec_keep.h"
+
+/* Quantisers are divided by this at each level; the last level has steps of 1. */
+static const unsigned jpeg_divisors[] = {2, 4, UINT16_MAX};
+
+/* The share of the way from the file's quality to 100; above 1: lossless. */
+static const float webp_ways[] = {0.5F, 0.85F, 2.0F};
+
+/* What the lossless encoder of libwebp holds beside the picture, bytes a pixel; measured, see codec_webp.c.
+ */
+enum { webp_lossless_bytes_px = 28 };
+
+static bool jpeg_finer(struct codec_picture *picture, unsigned level)
+{
+    struct keep_jpeg *keep = &picture->keep->jpeg;
+    uint64_t width = picture->header.width_px + 16, height = picture->header.height_px + 16;
+    if (level > sizeof jpeg_divisors / sizeof jpeg_divisors[0])
+        return false;
+    for (int c = 0; c < keep->component_count; c++) {
+        keep->h_sampling[c] = keep->v_sampling[c] = 1;
+        for (int i = 0; i < keep_quant_entries; i++) {
+            unsigned finer = keep->quant[c][i] / jpeg_divisors[level - 1];
+            keep->quant[c][i] = (uint16_t)(finer < 1 ? 1 : finer);
+        }
+    }
+    keep->coefficient_bytes = width * height * (unsigned)keep->component_count * sizeof(int16_t);
+    unsigned inks = picture->header.is_cmyk ? 4 : 0;
+    picture->header.encode_memory_bytes =
+        (uint64_t)picture->header.width_px * picture->header.height_px * (picture->header.channels + inks) +
+        keep->coefficient_bytes;
+    return true;
+}
+
+static bool webp_finer(struct codec_picture *picture, unsigned level)
+{
+    float *quality = &picture->keep->webp.quality;
+    if (level > sizeof webp_ways / sizeof webp_ways[0] || !picture->header.is_lossy)
+        return false;
+    if (webp_ways[level - 1] <= 1) {
+        *quality += webp_ways[level - 1] * (100 - *quality);
+        return true;
+    }
+    picture->header.is_lossy = false;
+    picture->header.encode_memory_bytes = (uint64_t)picture->header.width_px * picture->header.height_px *
+                                          (picture->header.channels + webp_lossless_bytes_px);
+    return true;
+}
+
+static bool png_finer(struct codec_picture *picture, unsigned level)
+{
+    (void)picture;
+    (void)level;
+    return false;
+}
+
+static bool (*const finers[])(struct codec_picture *picture, unsigned level) = {
+    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = png_finer, [CODEC_WEBP] = webp_finer};
+
+bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
+{
+    return finers[picture->header.format](picture, level) &&
+           (limits->memory_max_bytes == 0 || picture->header.encode_memory_bytes <= limits->memory_max_bytes);
+}

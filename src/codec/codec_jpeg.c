@@ -1,0 +1,725 @@
+/*
+ * JPEG through libjpeg-turbo.  The library leaves by its error exit; setjmp and
+ * longjmp stay within this file: every library call is made by a step that
+ * jpeg_guarded runs, and all that a step changes lives in the job.
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/codec_keep.h"
+
+enum {
+    marker_app0 = 0xE0,
+    marker_app2 = 0xE2,
+    marker_app15 = 0xEF,
+    marker_comment = 0xFE,
+    strip_rows = 16,
+    buffer_bytes = 64 * 1024,
+    scans_written_max = 64,
+    quantiser_largest = 255
+};
+
+/* Above this much coefficient memory the Huffman tables are not optimised, which needs all coefficients at
+ * once. */
+static const uint64_t coefficients_optimised_bytes = (uint64_t)256 << 20;
+
+/* Above this much the scans are not progressive: the engine's memory and the coefficients would pass a GiB.
+ */
+static const uint64_t coefficients_progressive_bytes = (uint64_t)400 << 20;
+
+struct jpeg_job {
+    struct jpeg_error_mgr manager;
+    jmp_buf exit;
+    struct context *context;
+    enum iw_error error;
+
+    struct jpeg_decompress_struct in;
+    struct jpeg_progress_mgr progress;
+    const unsigned char *data;
+    size_t size;
+    const struct codec_limits *limits;
+    struct codec_header *header;
+    struct codec_keep *keep; /* NULL: keep nothing */
+    struct image *image;
+    codec_rows_taker *taker;
+    void *user;
+    bool is_cut;             /* the bytes ended before the end-of-image marker came */
+    unsigned scanned;        /* bit n: a scan of component n has begun */
+    struct cmyk_grid *grid;  /* CMYK; the keep owns it where there is one */
+    unsigned char *inks_row; /* CMYK: one row */
+
+    struct jpeg_compress_struct out;
+    struct jpeg_destination_mgr destination;
+    const struct codec_picture *picture;
+    struct codec_bytes *bytes;
+    size_t capacity;
+    jpeg_scan_info scans[scans_written_max];
+    unsigned char buffer[buffer_bytes];
+};
+
+/* ---- errors ---- */
+
+/* Error messages of libjpeg that do not mean a damaged file, and the sentence for the client. */
+static const struct {
+    int code;
+    enum iw_error error;
+    const char *sentence;
+} meanings[] = {
+    {JERR_OUT_OF_MEMORY, IW_NO_MEMORY, NULL},
+    {JERR_NO_BACKING_STORE, IW_IMAGE_TOO_LARGE, NULL},
+    {JERR_IMAGE_TOO_BIG, IW_IMAGE_TOO_LARGE, NULL},
+    {JERR_EMPTY_IMAGE, IW_IMAGE_CORRUPT, "The JPEG header says that the image has no rows or no columns."},
+    {JERR_BAD_PRECISION, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image does not have 8 bits a sample. Export it with 8 bits and upload it again."},
+    {JERR_SOF_UNSUPPORTED, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image is lossless or hierarchical. Export it as baseline or progressive JPEG and upload it "
+     "again."},
+    {JERR_UNKNOWN_MARKER, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image uses an extension that is not supported, such as JPEG-LS. Export it as baseline or "
+     "progressive JPEG and upload it again."},
+    {JERR_ARITH_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+    {JERR_CONVERSION_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+    {JERR_BAD_MCU_SIZE, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image has more than 10 blocks in an interleaved unit, which the standard forbids. Export it "
+     "with 4:2:0 or 4:4:4 chroma sampling and upload it again."},
+    {JERR_FRACT_SAMPLE_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The sampling factors of the JPEG image are no whole multiples of each other. Export it with 4:2:0 or "
+     "4:4:4 chroma sampling and upload it again."},
+    {JERR_CCIR601_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+};
+
+/* Fails by the table; a message that is not in it means a damaged file, or a cut one where the bytes have
+ * ended. */
+static void reading_fail(struct jpeg_job *job, int code)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (meanings[i].code == code && (!job->is_cut || meanings[i].error != IW_IMAGE_FORMAT_UNSUPPORTED)) {
+            job->error = context_fail(job->context, meanings[i].error,
+                                      meanings[i].sentence == NULL ? NULL : "%s", meanings[i].sentence);
+            return;
+        }
+    job->error = job->is_cut ? codec_cut(job->context, job->size) : codec_damaged(job->context, "JPEG");
+}
+
+/* An error of the encoder is ours, not the client's. */
+static void writing_fail(struct jpeg_job *job, int code)
+{
+    enum iw_error error = code == JERR_OUT_OF_MEMORY ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR;
+    job->error = context_fail(job->context, error, NULL);
+}
+
+static void jpeg_exit(j_common_ptr common)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    char message[JMSG_LENGTH_MAX];
+    common->err->format_message(common, message);
+    context_cause(job->context, "libjpeg: %s", message);
+    if (common->is_decompressor)
+        reading_fail(job, common->err->msg_code);
+    else
+        writing_fail(job, common->err->msg_code);
+    longjmp(job->exit, 1);
+}
+
+/*
+ * Warnings that mean lost pixels.  All others are about form, and every pixel is there:
+ *
+ *   JWRN_JPEG_EOF         the bytes end without an end marker; cut_check decides
+ *   JWRN_EXTRANEOUS_DATA  bytes between the end of the entropy-coded data and the next marker
+ *   JWRN_NOT_SEQUENTIAL   spectral selection of 0,0 in a sequential scan, where it has no meaning
+ *   JWRN_ADOBE_XFORM      an unknown colour transform; taken for YCbCr or YCCK, as by everybody
+ *   JWRN_JFIF_MAJOR       an unknown version of JFIF
+ *   JWRN_BOGUS_ICC        a profile with a segment missing
+ */
+static const int warnings_of_loss[] = {
+    JWRN_HIT_MARKER,        /* the entropy-coded data end before the picture */
+    JWRN_HUFF_BAD_CODE,     /* bits that are no Huffman code */
+    JWRN_ARITH_BAD_CODE,    /* the same for arithmetic codes */
+    JWRN_MUST_RESYNC,       /* a restart marker out of turn: a piece is missing */
+    JWRN_BOGUS_PROGRESSION, /* bits refined that never came, or sent twice; see is_lossless_order */
+};
+
+/* AC coefficients before the DC ones: an odd order, in which nothing is missing. */
+static bool is_lossless_order(const struct jpeg_job *job)
+{
+    return job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 &&
+           job->manager.msg_parm.i[1] == 0;
+}
+
+/* Warnings that mean lost pixels end the decoding: a half-grey picture is not delivered. */
+static void jpeg_warning(j_common_ptr common, int level)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    if (level >= 0)
+        return;
+    if (common->err->msg_code == JWRN_JPEG_EOF)
+        job->is_cut = true;
+    for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
+        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order(job))
+            jpeg_exit(common);
+}
+
+static void jpeg_scan_bound(j_common_ptr common)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    if (!common->is_decompressor)
+        return;
+    for (int i = 0; i < job->in.comps_in_scan; i++)
+        job->scanned |= 1U << job->in.cur_comp_info[i]->component_index;
+    if (job->in.input_scan_number <= codec_scans_max)
+        return;
+    job->error = context_fail(job->context, IW_IMAGE_TOO_LARGE,
+                              "The JPEG image has more than %d scans, which is the most that is allowed.",
+                              (int)codec_scans_max);
+    longjmp(job->exit, 1);
+}
+
+static bool jpeg_guarded(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
+{
+    if (setjmp(job->exit) != 0)
+        return false;
+    step(job);
+    return job->error == IW_OK;
+}
+
+static void jpeg_errors_init(struct jpeg_job *job, struct context *context)
+{
+    job->context = context;
+    jpeg_std_error(&job->manager);
+    job->manager.error_exit = jpeg_exit;
+    job->manager.emit_message = jpeg_warning;
+    job->in.err = job->out.err = &job->manager;
+}
+
+/* ---- header ---- */
+
+/* Bytes of all DCT coefficients, which multi-scan files hold at once. */
+static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *in)
+{
+    uint64_t bytes = 0;
+    for (int c = 0; c < in->num_components; c++) {
+        const jpeg_component_info *component = &in->comp_info[c];
+        uint64_t width =
+            (uint64_t)in->image_width * (unsigned)component->h_samp_factor / (unsigned)in->max_h_samp_factor +
+            2 * DCTSIZE;
+        uint64_t height = (uint64_t)in->image_height * (unsigned)component->v_samp_factor /
+                              (unsigned)in->max_v_samp_factor +
+                          2 * DCTSIZE;
+        bytes += width * height * sizeof(JCOEF);
+    }
+    return bytes;
+}
+
+/* How an encoder may go about it, for all its coefficients at once take memory. */
+static bool is_progressive_kept(uint64_t coefficients)
+{
+    return coefficients <= coefficients_progressive_bytes;
+}
+
+static bool is_optimised(uint64_t coefficients)
+{
+    return coefficients <= coefficients_optimised_bytes;
+}
+
+/* The most blocks of an interleaved MCU (ITU-T T.81, B.2.3). */
+enum { unit_blocks_max = 10 };
+
+static int divisor(int a, int b)
+{
+    return b == 0 ? a : divisor(b, a % b);
+}
+
+/*
+ * Sampling factors as they are written.  A file with a scan for each component
+ * may have factors of any product; where they are too large for one scan of all, a
+ * common divisor goes out.
+ */
+struct sampling {
+    int h[keep_components_max];
+    int v[keep_components_max];
+};
+
+/* True for factors that are too large for an interleaved scan: each component then gets a separate scan. */
+static bool is_split(const int *h, const int *v, int count)
+{
+    int blocks = 0;
+    for (int c = 0; c < count; c++)
+        blocks += h[c] * v[c];
+    return blocks > unit_blocks_max && count > 1;
+}
+
+static struct sampling sampling_of(const struct jpeg_decompress_struct *in)
+{
+    struct sampling sampling = {{0}, {0}};
+    int h = 0, v = 0;
+    for (int c = 0; c < in->num_components; c++) {
+        sampling.h[c] = in->comp_info[c].h_samp_factor;
+        sampling.v[c] = in->comp_info[c].v_samp_factor;
+        h = divisor(h, sampling.h[c]);
+        v = divisor(v, sampling.v[c]);
+    }
+    bool is_too_large = is_split(sampling.h, sampling.v, in->num_components);
+    for (int c = 0; is_too_large && c < in->num_components; c++) {
+        sampling.h[c] /= h;
+        sampling.v[c] /= v;
+    }
+    return sampling;
+}
+
+static void jpeg_memory(struct jpeg_decompress_struct *in, struct codec_header *header)
+{
+    unsigned inks = header->is_cmyk ? 4 : 0;
+    uint64_t pixel_bytes = (uint64_t)header->width_px * header->height_px * (header->channels + inks);
+    uint64_t coefficients = coefficient_bytes(in);
+    bool is_whole_in = in->progressive_mode || jpeg_has_multiple_scans(in);
+    bool is_whole_out = in->progressive_mode ? is_progressive_kept(coefficients) : is_optimised(coefficients);
+    struct sampling sampling = sampling_of(in);
+    is_whole_out |= is_split(sampling.h, sampling.v, in->num_components);
+    header->decode_memory_bytes = pixel_bytes + (is_whole_in ? coefficients : 0);
+    header->encode_memory_bytes = pixel_bytes + (is_whole_out ? coefficients : 0);
+}
+
+static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_decompress_struct *in)
+{
+    if (in->num_components != 1 && in->num_components != 3 && in->num_components != 4)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "The JPEG image has %d components; 1 (grey), 3 (colour) or 4 (CMYK) are "
+                            "supported. Export it as RGB and upload it again.",
+                            in->num_components);
+    return IW_OK;
+}
+
+/* The profile of a CMYK picture is needed for its rows as well. */
+static bool is_marker_saved(const struct jpeg_job *job, int marker)
+{
+    return job->keep != NULL || (marker == marker_app2 && job->taker != NULL);
+}
+
+static void jpeg_step_header(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_create_decompress(in);
+    if (job->limits->memory_max_bytes != 0)
+        in->mem->max_memory_to_use = (long)job->limits->memory_max_bytes;
+    in->progress = &job->progress;
+    job->progress.progress_monitor = jpeg_scan_bound;
+    for (int marker = marker_app0; marker <= marker_app15; marker++)
+        if (is_marker_saved(job, marker))
+            jpeg_save_markers(in, marker, 0xFFFF);
+    if (job->keep != NULL)
+        jpeg_save_markers(in, marker_comment, 0xFFFF);
+    jpeg_mem_src(in, job->data, (unsigned long)job->size);
+    jpeg_read_header(in, TRUE);
+    job->error = jpeg_check_kind(job->context, in);
+    if (job->error != IW_OK)
+        return;
+    struct codec_header *header = job->header;
+    header->format = CODEC_JPEG;
+    header->width_px = in->image_width;
+    header->height_px = in->image_height;
+    header->channels = in->num_components == 1 ? 1 : 3;
+    header->depth_bits = 8;
+    header->is_lossy = true;
+    header->is_cmyk = in->num_components == 4;
+    jpeg_memory(in, header);
+    job->error = codec_check(job->context, job->limits, header);
+}
+
+/* ---- decoding ---- */
+
+/*
+ * Some files hold quantisers of zero, which the standard forbids.  They decode
+ * to coefficients of zero; the largest quantiser makes these again.
+ */
+static void quantisers_keep(uint16_t *quant, const UINT16 *file)
+{
+    for (int i = 0; i < keep_quant_entries; i++)
+        quant[i] = file[i] == 0 ? quantiser_largest : file[i];
+}
+
+static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
+{
+    keep->color_space = (int)in->jpeg_color_space;
+    keep->component_count = in->num_components;
+    keep->is_progressive = in->progressive_mode;
+    keep->is_arithmetic = in->arith_code;
+    keep->restart_interval = in->restart_interval;
+    keep->coefficient_bytes = coefficient_bytes(in);
+    keep->is_inverted = in->saw_Adobe_marker;
+    struct sampling sampling = sampling_of(in);
+    for (int c = 0; c < in->num_components; c++) {
+        const jpeg_component_info *component = &in->comp_info[c];
+        const JQUANT_TBL *table = component->quant_table;
+        keep->h_sampling[c] = sampling.h[c];
+        keep->v_sampling[c] = sampling.v[c];
+        if (table == NULL)
+            ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
+        quantisers_keep(keep->quant[c], table->quantval);
+    }
+}
+
+static void keep_markers(struct jpeg_job *job)
+{
+    const struct jpeg_marker_struct *marker = job->in.marker_list;
+    for (; marker != NULL && job->error == IW_OK; marker = marker->next)
+        job->error =
+            keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
+}
+
+/* True when every coefficient of a progressive picture has come to its last bit. */
+static bool is_refined(const struct jpeg_decompress_struct *in)
+{
+    for (int c = 0; c < in->num_components && in->coef_bits != NULL; c++)
+        for (int i = 0; i < DCTSIZE2; i++)
+            if (in->coef_bits[c][i] != 0)
+                return false;
+    return in->coef_bits != NULL;
+}
+
+/*
+ * Called when all rows are there.  A Huffman decoder that runs out of bits says
+ * so: a picture of one scan that came this far lacks nothing but its end
+ * marker, and some writers leave that out.  Scans that never came and arithmetic
+ * codes, which read zeros behind the end, have to be ruled out.
+ */
+static void cut_check(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    bool is_whole = true;
+    if (in->progressive_mode)
+        is_whole = is_refined(in);
+    else if (jpeg_has_multiple_scans(in))
+        is_whole = job->scanned == (1U << in->num_components) - 1;
+    if (job->is_cut && (in->arith_code || !is_whole) && job->error == IW_OK)
+        job->error = codec_cut(job->context, job->size);
+}
+
+/* Makes ready for inks: the grid from the profile, and where they go. */
+static void cmyk_start(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    JOCTET *icc = NULL;
+    unsigned size = 0;
+    in->out_color_space = JCS_CMYK;
+    bool has_profile = jpeg_read_icc_profile(in, &icc, &size);
+    job->grid = cmyk_grid_new(has_profile ? icc : NULL, size);
+    free(icc);
+    job->inks_row = malloc((size_t)in->image_width * 4);
+    bool has_room = job->grid != NULL && job->inks_row != NULL;
+    if (job->keep != NULL) {
+        struct keep_jpeg *keep = &job->keep->jpeg;
+        keep->inks = malloc((size_t)in->image_width * in->image_height * 4);
+        has_room = has_room && keep->inks != NULL;
+        keep->grid = job->grid;
+    }
+    if (!has_room)
+        job->error = context_fail(job->context, IW_NO_MEMORY, NULL);
+}
+
+static void jpeg_start(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    in->out_color_space = job->header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    if (job->header->is_cmyk)
+        cmyk_start(job);
+    if (job->error == IW_OK)
+        jpeg_start_decompress(in);
+}
+
+/* Adobe's programs write inverted ink values, and their APP14 marker. */
+static void inks_invert(unsigned char *inks, uint32_t width_px)
+{
+    for (size_t i = 0; i < (size_t)width_px * 4; i++)
+        inks[i] = (unsigned char)~inks[i];
+}
+
+static void row_read(struct jpeg_job *job, unsigned char *row)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    JSAMPROW at = row;
+    size_t row_px = in->output_scanline;
+    if (job->header->is_cmyk)
+        at = job->keep == NULL ? job->inks_row : job->keep->jpeg.inks + row_px * in->image_width * 4;
+    jpeg_read_scanlines(in, &at, 1);
+    if (!job->header->is_cmyk)
+        return;
+    if (in->saw_Adobe_marker)
+        inks_invert(at, in->image_width);
+    cmyk_to_rgb(job->grid, at, in->image_width, row);
+}
+
+static void jpeg_step_decode(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_start(job);
+    if (job->error != IW_OK)
+        return;
+    keep_components(&job->keep->jpeg, in);
+    while (in->output_scanline < in->output_height)
+        row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
+    cut_check(job);
+    /* Finishing forgets the markers. */
+    if (job->error == IW_OK)
+        keep_markers(job);
+    if (job->error == IW_OK)
+        jpeg_finish_decompress(in);
+}
+
+static void jpeg_step_rows(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_start(job);
+    struct image strip = *job->image;
+    while (job->error == IW_OK && in->output_scanline < in->output_height) {
+        uint32_t first_row_px = in->output_scanline;
+        for (strip.height_px = 0; strip.height_px < strip_rows && in->output_scanline < in->output_height;
+             strip.height_px++)
+            row_read(job, (unsigned char *)strip.pixels + strip.height_px * strip.stride_bytes);
+        job->error = job->taker(job->user, first_row_px, &strip);
+    }
+    cut_check(job);
+    if (job->error == IW_OK)
+        jpeg_finish_decompress(in);
+}
+
+static struct jpeg_job *jpeg_job_new(struct context *context)
+{
+    struct jpeg_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        context_fail(context, IW_NO_MEMORY, NULL);
+    else
+        jpeg_errors_init(job, context);
+    return job;
+}
+
+/* Reads the header, then takes the step (NULL: none).  job is freed. */
+static enum iw_error jpeg_read(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
+{
+    if (jpeg_guarded(job, jpeg_step_header) && step != NULL)
+        jpeg_guarded(job, step);
+    enum iw_error error = job->error;
+    jpeg_destroy_decompress(&job->in);
+    if (job->keep == NULL)
+        free(job->grid);
+    free(job->inks_row);
+    free(job);
+    return error;
+}
+
+static enum iw_error codec_jpeg_probe(struct context *context, const unsigned char *data, size_t size,
+                                      const struct codec_limits *limits, struct codec_header *header)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->data = data;
+    job->size = size;
+    job->limits = limits;
+    job->header = header;
+    return jpeg_read(job, NULL);
+}
+
+static enum iw_error codec_jpeg_decode(struct context *context, const unsigned char *data, size_t size,
+                                       const struct codec_limits *limits, struct codec_picture *picture)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->data = data;
+    job->size = size;
+    job->limits = limits;
+    job->header = &picture->header;
+    job->keep = picture->keep;
+    job->image = &picture->image;
+    return jpeg_read(job, jpeg_step_decode);
+}
+
+static enum iw_error codec_jpeg_decode_rows(struct context *context, const unsigned char *data, size_t size,
+                                            const struct codec_limits *limits, codec_rows_taker *taker,
+                                            void *user)
+{
+    struct codec_header header;
+    memset(&header, 0, sizeof header);
+    enum iw_error error = codec_jpeg_probe(context, data, size, limits, &header);
+    struct jpeg_job *job = error == IW_OK ? jpeg_job_new(context) : NULL;
+    if (job == NULL)
+        return context->error;
+    size_t stride_bytes = (size_t)header.width_px * header.channels;
+    struct image strip = {
+        header.width_px, 0, header.channels, 8, stride_bytes, calloc(strip_rows, stride_bytes)};
+    job->data = data;
+    job->size = size;
+    job->limits = limits;
+    job->header = &header;
+    job->image = &strip;
+    job->taker = taker;
+    job->user = user;
+    if (strip.pixels == NULL)
+        job->error = context_fail(context, IW_NO_MEMORY, NULL);
+    error = jpeg_read(job, jpeg_step_rows);
+    free(strip.pixels);
+    return error;
+}
+
+/* ---- encoding ---- */
+
+static void destination_init(j_compress_ptr out)
+{
+    struct jpeg_job *job = (struct jpeg_job *)out->err;
+    out->dest->next_output_byte = job->buffer;
+    out->dest->free_in_buffer = sizeof job->buffer;
+}
+
+static void destination_take(j_compress_ptr out, size_t size)
+{
+    struct jpeg_job *job = (struct jpeg_job *)out->err;
+    if (!codec_bytes_append(job->bytes, &job->capacity, job->buffer, size))
+        ERREXIT1(out, JERR_OUT_OF_MEMORY, 0);
+    destination_init(out);
+}
+
+static boolean destination_full(j_compress_ptr out)
+{
+    destination_take(out, buffer_bytes);
+    return TRUE;
+}
+
+static void destination_end(j_compress_ptr out)
+{
+    destination_take(out, buffer_bytes - out->dest->free_in_buffer);
+}
+
+/* The slot of component c's table: that of an earlier component with the same table, or its own. */
+static int quant_slot(const struct keep_jpeg *keep, int c)
+{
+    for (int earlier = 0; earlier < c; earlier++)
+        if (memcmp(keep->quant[earlier], keep->quant[c], sizeof keep->quant[c]) == 0)
+            return earlier;
+    return c;
+}
+
+static void components_set(struct jpeg_compress_struct *out, const struct keep_jpeg *keep)
+{
+    for (int c = 0; c < keep->component_count; c++) {
+        jpeg_component_info *component = &out->comp_info[c];
+        component->h_samp_factor = keep->h_sampling[c];
+        component->v_samp_factor = keep->v_sampling[c];
+        component->quant_tbl_no = quant_slot(keep, c);
+        if (out->quant_tbl_ptrs[c] == NULL)
+            out->quant_tbl_ptrs[c] = jpeg_alloc_quant_table((j_common_ptr)out);
+        memcpy(out->quant_tbl_ptrs[c]->quantval, keep->quant[c], sizeof keep->quant[c]);
+        out->quant_tbl_ptrs[c]->sent_table = FALSE;
+    }
+}
+
+/* Splits each scan into one scan for each component, with the same spectral selection and bit positions. */
+static void scans_split(struct jpeg_job *job, const jpeg_scan_info *scans, int count)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    out->num_scans = 0;
+    for (int i = 0; i < count; i++)
+        for (int c = 0; c < scans[i].comps_in_scan && out->num_scans < scans_written_max; c++) {
+            jpeg_scan_info *scan = &job->scans[out->num_scans++];
+            *scan = scans[i];
+            scan->comps_in_scan = 1;
+            scan->component_index[0] = scans[i].component_index[c];
+        }
+    out->scan_info = job->scans;
+}
+
+static void scans_set(struct jpeg_job *job, const struct keep_jpeg *keep)
+{
+    static const jpeg_scan_info sequential = {4, {0, 1, 2, 3}, 0, DCTSIZE2 - 1, 0, 0};
+    struct jpeg_compress_struct *out = &job->out;
+    jpeg_scan_info whole = sequential;
+    whole.comps_in_scan = keep->component_count;
+    out->arith_code = keep->is_arithmetic;
+    out->optimize_coding = !keep->is_arithmetic && is_optimised(keep->coefficient_bytes);
+    out->restart_interval = keep->restart_interval;
+    bool is_progressive = keep->is_progressive && is_progressive_kept(keep->coefficient_bytes);
+    if (is_progressive)
+        jpeg_simple_progression(out);
+    if (is_split(keep->h_sampling, keep->v_sampling, keep->component_count))
+        scans_split(job, is_progressive ? out->scan_info : &whole, is_progressive ? out->num_scans : 1);
+}
+
+/* JFIF and Adobe markers are among the kept ones and go back as they were. */
+static void markers_write(struct jpeg_job *job)
+{
+    job->out.write_JFIF_header = FALSE;
+    job->out.write_Adobe_marker = FALSE;
+    jpeg_start_compress(&job->out, TRUE);
+    for (const struct keep_chunk *chunk = job->picture->keep->first; chunk != NULL; chunk = chunk->next)
+        jpeg_write_marker(&job->out, (int)chunk->tag, chunk->data, (unsigned)chunk->size);
+}
+
+static void row_write(struct jpeg_job *job)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    const struct image *image = &job->picture->image;
+    const struct keep_jpeg *keep = &job->picture->keep->jpeg;
+    size_t row_px = out->next_scanline;
+    JSAMPROW row = (JSAMPROW)image->pixels + row_px * image->stride_bytes;
+    if (keep->inks != NULL) {
+        cmyk_carry(keep->grid, keep->inks + row_px * image->width_px * 4, row, image->width_px,
+                   job->inks_row);
+        if (keep->is_inverted)
+            inks_invert(job->inks_row, image->width_px);
+        row = job->inks_row;
+    }
+    jpeg_write_scanlines(out, &row, 1);
+}
+
+static void jpeg_step_encode(struct jpeg_job *job)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    const struct image *image = &job->picture->image;
+    const struct keep_jpeg *keep = &job->picture->keep->jpeg;
+    jpeg_create_compress(out);
+    job->destination.init_destination = destination_init;
+    job->destination.empty_output_buffer = destination_full;
+    job->destination.term_destination = destination_end;
+    out->dest = &job->destination;
+    out->image_width = image->width_px;
+    out->image_height = image->height_px;
+    out->input_components = keep->component_count;
+    out->in_color_space = image->channels == 1 ? JCS_GRAYSCALE : keep->inks != NULL ? JCS_CMYK : JCS_RGB;
+    jpeg_set_defaults(out);
+    jpeg_set_colorspace(out, (J_COLOR_SPACE)keep->color_space);
+    components_set(out, keep);
+    scans_set(job, keep);
+    markers_write(job);
+    while (out->next_scanline < out->image_height)
+        row_write(job);
+    jpeg_finish_compress(out);
+}
+
+static enum iw_error codec_jpeg_encode(struct context *context, const struct codec_picture *picture,
+                                       struct codec_bytes *bytes)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->picture = picture;
+    job->bytes = bytes;
+    job->inks_row = malloc((size_t)picture->image.width_px * 4);
+    if (job->inks_row == NULL)
+        job->error = context_fail(context, IW_NO_MEMORY, NULL);
+    else
+        jpeg_guarded(job, jpeg_step_encode);
+    enum iw_error error = job->error;
+    jpeg_destroy_compress(&job->out);
+    free(job->inks_row);
+    free(job);
+    return error;
+}
+
+const struct codec_driver codec_jpeg_driver = {codec_jpeg_probe, codec_jpeg_decode, codec_jpeg_decode_rows,
+                                               codec_jpeg_encode};

@@ -1,0 +1,233 @@
+/*
+ * What the codecs share among themselves: the pieces kept of a file besides its
+ * pixels, and the table that each format fills.  Private to codec*.c,
+ * thumbnail.c and xmp*.c.
+ */
+#ifndef CODEC_CODEC_KEEP_H
+#define CODEC_CODEC_KEEP_H
+
+#include "codec/codec.h"
+
+/* A piece of metadata, byte for byte: a JPEG segment, a PNG or a WebP chunk. */
+struct keep_chunk {
+    uint32_t tag;         /* JPEG: marker 0xE0..0xEF, 0xFE; PNG and WebP: the four letters, first highest */
+    bool is_after_pixels; /* PNG: stands behind the last IDAT */
+    size_t size;
+    unsigned char *data; /* the keep's, may be changed in place */
+    struct keep_chunk *next;
+};
+
+/* What does not come along, for the note METADATA_LEFT_OUT; its table is in codec_clean.c. */
+enum keep_left_out {
+    KEEP_LEFT_GAIN_MAP = 1 << 0,
+    KEEP_LEFT_FILM = 1 << 1,
+    KEEP_LEFT_DEPTH = 1 << 2,
+    KEEP_LEFT_FURTHER = 1 << 3,
+    KEEP_LEFT_TRAILER = 1 << 4,
+    KEEP_LEFT_PREVIEW = 1 << 5,
+    KEEP_LEFT_TWIN = 1 << 6,
+    KEEP_LEFT_XMP_PART = 1 << 7,
+    KEEP_LEFT_XMP = 1 << 8,
+    KEEP_LEFT_CREDENTIALS = 1 << 9, /* noted as CONTENT_CREDENTIALS_REMOVED */
+};
+
+enum { keep_components_max = 4, keep_quant_entries = 64 };
+
+struct keep_jpeg {
+    int color_space; /* libjpeg's J_COLOR_SPACE of the file */
+    int component_count;
+    int h_sampling[keep_components_max];
+    int v_sampling[keep_components_max];
+    uint16_t quant[keep_components_max][keep_quant_entries];
+    unsigned restart_interval;
+    uint64_t coefficient_bytes;
+    bool is_progressive;
+    bool is_arithmetic;
+    bool is_inverted;       /* CMYK: samples are 255 - ink, as Adobe writes them */
+    unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
+    struct cmyk_grid *grid; /* CMYK: its rendition */
+};
+
+struct keep_png {
+    bool is_interlaced;
+    bool is_palette;
+    unsigned depth_bits; /* of the file: 1, 2, 4, 8, 16 */
+};
+
+struct keep_webp {
+    float quality; /* of lossy files, 0..100, from the quantiser of the frame */
+};
+
+struct keep_thumbnail; /* the EXIF thumbnail that is made of the result, see codec_preview.c */
+
+struct codec_keep {
+    struct arena *arena;              /* owns this struct and all chunks */
+    unsigned left_out;                /* enum keep_left_out */
+    const char *provenance;           /* where else the removed Content Credentials are; NULL: nowhere */
+    struct keep_thumbnail *thumbnail; /* NULL: there is none */
+    size_t chunk_bytes;
+    size_t end;           /* PNG, WebP: the end of the picture in the file, as its decoder found it */
+    unsigned color_count; /* of a lossless picture as decoded; 0: more than a palette holds, or not counted */
+    struct keep_chunk *first;
+    struct keep_chunk *last;
+    struct keep_jpeg jpeg; /* the one of the file's format is valid */
+    struct keep_png png;
+    struct keep_webp webp;
+};
+
+/* One format; a row of the table in codec.c. */
+struct codec_driver {
+    enum iw_error (*probe)(struct context *context, const unsigned char *data, size_t size,
+                           const struct codec_limits *limits, struct codec_header *header);
+    enum iw_error (*decode)(struct context *context, const unsigned char *data, size_t size,
+                            const struct codec_limits *limits, struct codec_picture *picture);
+    /* NULL: decode whole, then hand over. */
+    enum iw_error (*decode_rows)(struct context *context, const unsigned char *data, size_t size,
+                                 const struct codec_limits *limits, codec_rows_taker *taker, void *user);
+    enum iw_error (*encode)(struct context *context, const struct codec_picture *picture,
+                            struct codec_bytes *bytes);
+};
+
+extern const struct codec_driver codec_jpeg_driver;
+extern const struct codec_driver codec_png_driver;
+extern const struct codec_driver codec_webp_driver;
+
+#define KEEP_TAG(a, b, c, d)                                                                                 \
+    (((uint32_t)(a) << 24) | ((uint32_t)(b) << 16) | ((uint32_t)(c) << 8) | (uint32_t)(d))
+
+/* Checks a filled header against the limits. */
+enum iw_error codec_check(struct context *context, const struct codec_limits *limits,
+                          const struct codec_header *header) IW_MUST_USE;
+
+/* The part of it that needs no size: refuses animations and pictures without pixels. */
+enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
+                                    const struct codec_header *header) IW_MUST_USE;
+
+/* Makes picture->keep and room for the pixels of picture->header; both the picture's. */
+enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture) IW_MUST_USE;
+
+struct codec_keep *keep_new(void);
+
+/* Copies a piece to the end of the list.  IMAGE_TOO_LARGE past codec_metadata_max_bytes. */
+enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_t tag, bool is_after_pixels,
+                       const void *data, size_t size) IW_MUST_USE;
+
+/* Puts a new piece behind the piece `behind` (NULL: at the front). */
+void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t tag, const void *data,
+                 size_t size);
+
+/* Bytes that grow: appends, false when there is no memory.  capacity is the caller's to keep. */
+bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void *data, size_t size);
+
+/* IMAGE_CORRUPT: the bytes end before the picture does. */
+enum iw_error codec_cut(struct context *context, size_t size);
+
+/* IMAGE_CORRUPT with the sentence for damage; format is "JPEG" and so on. */
+enum iw_error codec_damaged(struct context *context, const char *format);
+
+/* ---- codec_palette.c: the colours of a picture that has few ---- */
+
+enum { palette_colors_max = 256, palette_slot_bits = 10, palette_slots = 1 << palette_slot_bits };
+
+struct palette {
+    unsigned count;
+    uint32_t colors[palette_colors_max]; /* red, green, blue, alpha; red highest */
+    uint16_t slots[palette_slots];       /* of the hash: number of the colour + 1; 0: empty */
+};
+
+/* False for more colours than a palette holds, and for 16 bits. */
+bool palette_collect(const struct image *image, struct palette *palette);
+
+/* Puts colours that are not opaque first. */
+void palette_order(struct palette *palette);
+
+/* The indices of row y, all of whose colours the palette has. */
+void palette_row(const struct palette *palette, const struct image *image, uint32_t y,
+                 unsigned char *indices);
+
+/* ---- codec_cmyk.c: CMYK as sRGB, and changes of it carried back ---- */
+
+struct cmyk_grid;
+
+/* From a CMYK profile, or without one (NULL, or a profile of other colours) by the plain product; NULL: no
+ * memory.  The caller frees it. */
+struct cmyk_grid *cmyk_grid_new(const void *icc, size_t size);
+
+/* The sRGB rendition of so many pixels. */
+void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb);
+
+/* The inks whose rendition differs from that of `ink` as `rgb` does.  Where rgb is the rendition, the same
+ * inks. */
+void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const unsigned char *rgb,
+                uint32_t count, unsigned char *out);
+
+/* ---- codec_meta.c: what the pieces mean ---- */
+
+/* The ICC profile, in the arena; NULL when there is none or it is broken. */
+const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
+
+/* The EXIF orientation, 1..8; 1 when unknown. */
+unsigned meta_orientation(const struct codec_picture *picture);
+
+/* Inflates at most size_max bytes into the arena; NULL when broken or larger. */
+unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
+                            size_t *size_out);
+
+/* What stands before the TIFF block in a JPEG, and by mistake in some other files. */
+enum { meta_exif_head_bytes = 6 };
+bool meta_is_exif_head(const unsigned char *data, size_t size);
+
+/* ---- codec_clean.c ---- */
+
+/* Takes out of a decoded picture's pieces what is no longer true of the result.  data: the whole file. */
+void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size);
+
+/* Notes what was taken out. */
+void clean_note(struct context *context, const struct codec_keep *keep);
+
+/* Takes the pieces whose tag is 0 out of the list. */
+void keep_sweep(struct codec_keep *keep);
+
+/* ---- codec_photoshop.c ---- */
+
+/* Takes thumbnails out of image resource blocks; the size that is left.  is_changed: there was one. */
+size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
+
+/* The same for the APP13 segments of a JPEG, which hold the blocks piecemeal. */
+void photoshop_segments_clean(struct codec_keep *keep);
+
+/* ---- codec_xmp.c: every XMP packet of a picture ---- */
+
+/* Removes entries that point at what does not come along. */
+void packets_clean(struct codec_picture *picture);
+
+/* The opt-out in all of them.  IMAGE_TOO_LARGE when a JPEG segment cannot hold it. */
+enum iw_error packets_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
+
+/* The raw profile that a PNG text chunk holds in hexadecimal digits, in the arena; NULL: it holds none. */
+unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size);
+
+/* Makes the chunk hold these bytes as a raw profile of the same name. */
+void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
+                     size_t size);
+
+/* ---- codec_preview.c ---- */
+
+struct exif;
+
+/*
+ * Takes the previews out of an EXIF block.  A thumbnail that can be made again stays
+ * and is remembered in the keep, when there is none yet; is_kept: it may.
+ */
+void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept);
+
+/* Makes the remembered thumbnail of the pixels that are in the picture now. */
+void preview_render(const struct codec_picture *picture);
+
+/* ---- thumbnail.c ---- */
+
+/* The picture at this size in sRGB on white, 3 bytes a pixel, as it is stored (not turned); the caller frees
+ * it.  NULL: no memory. */
+unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width_px, uint32_t height_px);
+
+#endif

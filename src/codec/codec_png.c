@@ -1,0 +1,734 @@
+/*
+ * PNG through libpng, which sees only the chunks that make pixels: header,
+ * palette, transparency and pixel data, put together here.  All others are read,
+ * checked and written back here, byte for byte.  Damage in these costs the chunk.
+ * Pixels are taken when one of their checksums holds: that of each pixel chunk,
+ * or that of the compressed stream in them.
+ *
+ * libpng leaves by longjmp, which stays within this file: every library call is
+ * made by a step that png_guarded runs, and all that a step changes lives in the
+ * job.
+ */
+#include <png.h>
+
+#include <endian.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "codec/codec_keep.h"
+
+enum {
+    signature_bytes = 8,
+    chunk_head_bytes = 8,   /* length, name */
+    chunk_frame_bytes = 12, /* length, name, checksum */
+    header_chunk_bytes = 13,
+    palette_bytes_max = 3 * 256,
+    transparency_bytes_max = 256,
+    compression_level = 5,
+    deflate_buffer_bytes = 256 * 1024
+};
+
+#define TAG_IHDR KEEP_TAG('I', 'H', 'D', 'R')
+#define TAG_PLTE KEEP_TAG('P', 'L', 'T', 'E')
+#define TAG_IDAT KEEP_TAG('I', 'D', 'A', 'T')
+#define TAG_IEND KEEP_TAG('I', 'E', 'N', 'D')
+#define TAG_ACTL KEEP_TAG('a', 'c', 'T', 'L')
+#define TAG_FCTL KEEP_TAG('f', 'c', 'T', 'L')
+#define TAG_CGBI KEEP_TAG('C', 'g', 'B', 'I')
+#define TAG_TRNS KEEP_TAG('t', 'R', 'N', 'S')
+#define TAG_BKGD KEEP_TAG('b', 'K', 'G', 'D')
+#define TAG_SBIT KEEP_TAG('s', 'B', 'I', 'T')
+#define TAG_HIST KEEP_TAG('h', 'I', 'S', 'T')
+
+/* Chunks whose name says that they depend on the pixels, and which we know to hold when pixels change a
+ * little. */
+static const uint32_t tags_kept[] = {
+    KEEP_TAG('g', 'A', 'M', 'A'), KEEP_TAG('c', 'H', 'R', 'M'), KEEP_TAG('s', 'R', 'G', 'B'),
+    KEEP_TAG('i', 'C', 'C', 'P'), KEEP_TAG('c', 'I', 'C', 'P'), KEEP_TAG('m', 'D', 'C', 'V'),
+    KEEP_TAG('c', 'L', 'L', 'I'), KEEP_TAG('s', 'P', 'L', 'T'), KEEP_TAG('t', 'I', 'M', 'E'),
+    KEEP_TAG('o', 'F', 'F', 's'), KEEP_TAG('p', 'C', 'A', 'L'), KEEP_TAG('s', 'C', 'A', 'L'),
+    KEEP_TAG('s', 'T', 'E', 'R'), KEEP_TAG('e', 'X', 'I', 'f'), KEEP_TAG('c', 'a', 'B', 'X'),
+};
+
+struct png_chunk {
+    uint32_t tag;
+    uint32_t size; /* of the data that are there */
+    const unsigned char *data;
+    bool is_cut;   /* the file ends before the chunk does */
+    bool is_sound; /* whole, and its checksum holds */
+};
+
+/* What the walk over the chunks finds. */
+struct png_layout {
+    uint32_t width_px;
+    uint32_t height_px;
+    unsigned depth_bits; /* of the file: 1, 2, 4, 8, 16 */
+    unsigned color_type;
+    bool is_interlaced;
+    const unsigned char *palette; /* NULL: none */
+    uint32_t palette_bytes;
+    const unsigned char *transparency; /* NULL: none that holds */
+    uint32_t transparency_bytes;
+    bool has_pixels;
+    bool has_end;
+    bool is_pixel_sum_wrong; /* of a pixel chunk */
+    bool has_frame_control;  /* before the pixels: these are the first frame */
+    bool is_animated;
+    uint32_t frame_count;
+    size_t end; /* behind the last chunk that counts */
+};
+
+struct png_job {
+    struct context *context;
+    enum iw_error error;
+    png_structp png;
+    png_infop info;
+    const unsigned char *data;
+    size_t size;
+    const struct png_layout *layout;
+    struct png_feed *feed; /* the input of libpng */
+    const struct image *image;
+    const struct codec_keep *keep;
+    struct codec_bytes *bytes;
+    size_t capacity;
+    const struct palette *palette; /* to write by; NULL: as samples */
+    unsigned depth_bits;           /* to write */
+    unsigned char *row;            /* of indices or of grey of less than 8 bits */
+};
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+/* ---- the walk over the chunks ---- */
+
+static enum iw_error png_broken(struct context *context, const char *cause)
+{
+    context_cause(context, "PNG: %s", cause);
+    return codec_damaged(context, "PNG");
+}
+
+static bool is_tag(uint32_t tag)
+{
+    for (int shift = 0; shift < 32; shift += 8) {
+        unsigned letter = (tag >> shift & 0xFF) | 0x20;
+        if (letter < 'a' || letter > 'z')
+            return false;
+    }
+    return true;
+}
+
+/* Takes the next chunk.  False at the end of the file and where no chunk begins. */
+static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
+{
+    if (size - *offset < chunk_head_bytes)
+        return false;
+    uint32_t length = big_endian(data + *offset);
+    size_t left = size - *offset - chunk_head_bytes;
+    chunk->tag = big_endian(data + *offset + 4);
+    chunk->data = data + *offset + chunk_head_bytes;
+    chunk->size = length < left ? length : (uint32_t)left;
+    chunk->is_cut = left < (size_t)length + 4;
+    if (!is_tag(chunk->tag))
+        return false;
+    chunk->is_sound =
+        !chunk->is_cut && crc32(0, chunk->data - 4, length + 4) == big_endian(chunk->data + length);
+    *offset += chunk->is_cut ? chunk_head_bytes + left : chunk_frame_bytes + (size_t)length;
+    return true;
+}
+
+static enum iw_error layout_header(struct context *context, const struct png_chunk *chunk,
+                                   struct png_layout *layout)
+{
+    /* Bit n: a depth of n is allowed with the colour type. */
+    static const uint32_t depths[7] = {
+        [0] = 0x10116, [2] = 0x10100, [3] = 0x116, [4] = 0x10100, [6] = 0x10100};
+    if (chunk->tag == TAG_CGBI)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "This is a PNG that Xcode changed for an iPhone app (CgBI), which is no standard "
+                            "PNG. Upload the PNG that the app was built from.");
+    if (chunk->tag != TAG_IHDR || chunk->size != header_chunk_bytes || !chunk->is_sound)
+        return png_broken(context, "no sound header at its begin");
+    layout->width_px = big_endian(chunk->data);
+    layout->height_px = big_endian(chunk->data + 4);
+    layout->depth_bits = chunk->data[8];
+    layout->color_type = chunk->data[9];
+    layout->is_interlaced = chunk->data[12] == 1;
+    if (layout->color_type > 6 || layout->depth_bits > 16 ||
+        !(depths[layout->color_type] >> layout->depth_bits & 1) || chunk->data[10] != 0 ||
+        chunk->data[11] != 0 || chunk->data[12] > 1)
+        return png_broken(context, "the header is not valid");
+    return IW_OK;
+}
+
+/* bKGD and sBIT speak in the samples of the file: kept when those stay the same. */
+static bool is_shape_same(const struct png_layout *layout)
+{
+    return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
+           layout->transparency == NULL;
+}
+
+static bool is_kept(const struct png_layout *layout, uint32_t tag)
+{
+    const uint32_t safe_to_copy = 0x20;
+    if (tag == TAG_TRNS || tag == TAG_HIST || tag == TAG_PLTE)
+        return false;
+    if (tag == TAG_BKGD || tag == TAG_SBIT)
+        return is_shape_same(layout);
+    for (size_t i = 0; i < sizeof tags_kept / sizeof tags_kept[0]; i++)
+        if (tags_kept[i] == tag)
+            return true;
+    return (tag & safe_to_copy) != 0;
+}
+
+static bool has_palette_type(const struct png_layout *layout)
+{
+    return layout->color_type == PNG_COLOR_TYPE_PALETTE;
+}
+
+/* The first palette counts.  It has to be sound where the pixels are indices; else it is a suggestion. */
+static void layout_palette(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    if (layout->palette != NULL || layout->has_pixels || !chunk->is_sound || chunk->size == 0 ||
+        chunk->size % 3 != 0)
+        return;
+    uint32_t most = has_palette_type(layout) ? 3U << layout->depth_bits : palette_bytes_max;
+    layout->palette = chunk->data;
+    layout->palette_bytes = chunk->size < most ? chunk->size : most;
+}
+
+/*
+ * As libpng takes it: a chunk that is damaged, in a wrong place, empty, longer than
+ * the palette or of another size than the colour type has is passed over.
+ */
+static void layout_transparency(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    bool is_fit = false;
+    if (layout->color_type == PNG_COLOR_TYPE_GRAY)
+        is_fit = chunk->size == 2;
+    if (layout->color_type == PNG_COLOR_TYPE_RGB)
+        is_fit = chunk->size == 6;
+    if (has_palette_type(layout))
+        is_fit = layout->palette != NULL && chunk->size > 0 && chunk->size <= layout->palette_bytes / 3;
+    if (!is_fit || !chunk->is_sound || layout->has_pixels || layout->transparency != NULL)
+        return;
+    layout->transparency = chunk->data;
+    layout->transparency_bytes = chunk->size;
+}
+
+static void layout_animation(const struct png_chunk *chunk, struct png_layout *layout)
+{
+    if (layout->has_pixels || !chunk->is_sound || chunk->size < 8)
+        return;
+    layout->is_animated = true;
+    layout->frame_count = big_endian(chunk->data);
+}
+
+/* Records a chunk.  An unknown critical chunk changes the meaning of the pixels. */
+static enum iw_error layout_chunk(struct context *context, const struct png_chunk *chunk,
+                                  struct png_layout *layout)
+{
+    const uint32_t ancillary = 0x20000000;
+    switch (chunk->tag) {
+    case TAG_IDAT:
+        layout->has_pixels = true;
+        layout->is_pixel_sum_wrong |= !chunk->is_sound;
+        return IW_OK;
+    case TAG_IEND:
+        layout->has_end = true;
+        return IW_OK;
+    case TAG_PLTE:
+        layout_palette(chunk, layout);
+        return IW_OK;
+    case TAG_TRNS:
+        layout_transparency(chunk, layout);
+        return IW_OK;
+    case TAG_ACTL:
+        layout_animation(chunk, layout);
+        return IW_OK;
+    case TAG_FCTL:
+        layout->has_frame_control |= !layout->has_pixels && chunk->is_sound;
+        return IW_OK;
+    default:
+        if ((chunk->tag & ancillary) || !chunk->is_sound)
+            return IW_OK;
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "The PNG image uses an extension (chunk %.4s) that is not supported. Export it "
+                            "as standard PNG and upload it again.",
+                            (const char *)chunk->data - 4);
+    }
+}
+
+static bool is_pixel_chunk(uint32_t tag)
+{
+    return tag == TAG_IDAT || tag == TAG_IEND || tag == TAG_IHDR;
+}
+
+/* Walks to the end chunk, or to where no chunk follows. */
+static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                 struct png_layout *layout)
+{
+    struct png_chunk chunk;
+    memset(layout, 0, sizeof *layout);
+    layout->end = signature_bytes;
+    if (!chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
+        return codec_cut(context, size);
+    enum iw_error error = layout_header(context, &chunk, layout);
+    while (error == IW_OK && !layout->has_end && chunk_next(data, size, &layout->end, &chunk))
+        error = layout_chunk(context, &chunk, layout);
+    if (error != IW_OK)
+        return error;
+    if (!layout->has_pixels || (has_palette_type(layout) && layout->palette == NULL))
+        return layout->has_end ? png_broken(context, "pixels or palette missing") : codec_cut(context, size);
+    /* An animation of one frame, which is the picture, is a still picture. */
+    if (layout->has_frame_control && layout->frame_count == 1)
+        layout->is_animated = false;
+    return IW_OK;
+}
+
+static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
+                                 const struct png_layout *layout, struct codec_keep *keep)
+{
+    struct png_chunk chunk;
+    size_t offset = signature_bytes;
+    bool is_after_pixels = false;
+    enum iw_error error = IW_OK;
+    while (error == IW_OK && offset < layout->end && chunk_next(data, layout->end, &offset, &chunk)) {
+        is_after_pixels |= chunk.tag == TAG_IDAT;
+        if (chunk.is_sound && !is_pixel_chunk(chunk.tag) && is_kept(layout, chunk.tag))
+            error = keep_add(context, keep, chunk.tag, is_after_pixels, chunk.data, chunk.size);
+    }
+    return error;
+}
+
+/* ---- the input of libpng ---- */
+
+/* A PNG made of the pieces that count.  One piece after another is handed out. */
+struct png_feed {
+    const unsigned char *data;
+    size_t end;
+    size_t offset; /* of the next chunk of the file */
+    const unsigned char *piece;
+    size_t piece_bytes;
+    unsigned part; /* of the chunk of pixels at hand: head, data, checksum */
+    struct png_chunk chunk;
+    unsigned char frame[chunk_head_bytes]; /* the head of a chunk of pixels */
+    unsigned char head[signature_bytes + 3 * chunk_frame_bytes + header_chunk_bytes + palette_bytes_max +
+                       transparency_bytes_max];
+};
+
+static unsigned char *put_big_endian(unsigned char *at, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (unsigned char)(value >> shift);
+    return at;
+}
+
+static unsigned char *put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
+{
+    unsigned char *name = put_big_endian(at, size);
+    memcpy(put_big_endian(name, tag), data, size);
+    return put_big_endian(name + 4 + size, (uint32_t)crc32(0, name, size + 4));
+}
+
+static void feed_start(struct png_feed *feed, const unsigned char *data, const struct png_layout *layout)
+{
+    enum { first_chunk = signature_bytes + chunk_head_bytes };
+    unsigned char *at = feed->head;
+    memset(feed, 0, offsetof(struct png_feed, head));
+    memcpy(at, data, signature_bytes);
+    at = put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
+    if (has_palette_type(layout))
+        at = put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
+    if (layout->transparency != NULL)
+        at = put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
+    feed->data = data;
+    feed->end = layout->end;
+    feed->offset = signature_bytes;
+    feed->piece = feed->head;
+    feed->piece_bytes = (size_t)(at - feed->head);
+}
+
+/* The next chunk of pixels.  False when there is no other. */
+static bool feed_chunk(struct png_feed *feed)
+{
+    while (feed->offset < feed->end && chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
+        if (feed->chunk.tag == TAG_IDAT)
+            return true;
+    return false;
+}
+
+/* The next piece.  Checksums are not looked at again, so that any bytes will do for one. */
+static bool feed_piece(struct png_feed *feed)
+{
+    static const unsigned char checksum[4];
+    switch (feed->part++) {
+    case 0:
+        if (!feed_chunk(feed))
+            return false;
+        put_big_endian(put_big_endian(feed->frame, feed->chunk.size), TAG_IDAT);
+        feed->piece = feed->frame;
+        feed->piece_bytes = sizeof feed->frame;
+        break;
+    case 1:
+        feed->piece = feed->chunk.data;
+        feed->piece_bytes = feed->chunk.size;
+        break;
+    default:
+        feed->part = 0;
+        feed->piece = checksum;
+        feed->piece_bytes = sizeof checksum;
+    }
+    return true;
+}
+
+/* The most bytes that the pixels of one pass or of all take, filters included. */
+static uint64_t raw_bytes(const struct png_layout *layout)
+{
+    static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
+    uint64_t row =
+        ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
+    /* Adam7 has seven passes, and each pads its rows to whole bytes. */
+    return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
+                                 : row * layout->height_px;
+}
+
+/* True when the compressed stream ends where it says, with its own checksum right. */
+static bool is_stream_whole(const unsigned char *data, const struct png_layout *layout)
+{
+    static unsigned char out[64 * 1024];
+    struct png_feed feed;
+    z_stream stream;
+    int state = Z_OK;
+    feed_start(&feed, data, layout);
+    memset(&stream, 0, sizeof stream);
+    if (inflateInit(&stream) != Z_OK)
+        return false;
+    while (state == Z_OK && feed_chunk(&feed)) {
+        stream.next_in = (Bytef *)(uintptr_t)feed.chunk.data;
+        stream.avail_in = feed.chunk.size;
+        while (state == Z_OK && stream.avail_in > 0 && stream.total_out <= raw_bytes(layout) + sizeof out) {
+            stream.next_out = out;
+            stream.avail_out = sizeof out;
+            state = inflate(&stream, Z_NO_FLUSH);
+        }
+        if (stream.avail_in > 0)
+            break;
+    }
+    inflateEnd(&stream);
+    return state == Z_STREAM_END;
+}
+
+/* Pixels of which a checksum is wrong or the end missing have to prove themselves by the other checksum. */
+static enum iw_error pixels_prove(struct context *context, const unsigned char *data, size_t size,
+                                  const struct png_layout *layout)
+{
+    if ((layout->has_end && !layout->is_pixel_sum_wrong) || is_stream_whole(data, layout))
+        return IW_OK;
+    return layout->has_end ? png_broken(context, "checksums of the pixels are wrong")
+                           : codec_cut(context, size);
+}
+
+/* ---- errors ---- */
+
+static void png_exit(png_structp png, png_const_charp message)
+{
+    struct png_job *job = png_get_error_ptr(png);
+    context_cause(job->context, "libpng: %s", message);
+    if (job->error == IW_OK && job->bytes != NULL)
+        job->error = context_fail(job->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    else if (job->error == IW_OK)
+        job->error =
+            job->layout->has_end ? codec_damaged(job->context, "PNG") : codec_cut(job->context, job->size);
+    png_longjmp(png, 1);
+}
+
+static void png_warning_ignore(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
+static void png_out_of_memory(struct png_job *job)
+{
+    job->error = context_fail(job->context, IW_NO_MEMORY, NULL);
+}
+
+static void png_guarded(struct png_job *job, void (*step)(struct png_job *job))
+{
+    if (setjmp(png_jmpbuf(job->png)) == 0)
+        step(job);
+}
+
+/* ---- decoding ---- */
+
+static enum iw_error codec_png_probe(struct context *context, const unsigned char *data, size_t size,
+                                     const struct codec_limits *limits, struct codec_header *header)
+{
+    struct png_layout layout;
+    enum iw_error error = layout_walk(context, data, size, &layout);
+    if (error != IW_OK)
+        return error;
+    bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
+    bool has_alpha = (layout.color_type & PNG_COLOR_MASK_ALPHA) != 0 || layout.transparency != NULL;
+    header->format = CODEC_PNG;
+    header->width_px = layout.width_px;
+    header->height_px = layout.height_px;
+    header->channels = (is_color ? 3U : 1U) + has_alpha;
+    header->depth_bits = layout.depth_bits == 16 ? 16 : 8;
+    header->is_lossy = false;
+    header->is_animated = layout.is_animated;
+    header->frame_count = layout.frame_count;
+    uint64_t pixel_bytes =
+        (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);
+    /* The result comes on top; noise in the lower byte of 16 bits does not deflate. */
+    header->decode_memory_bytes = pixel_bytes;
+    header->encode_memory_bytes = header->depth_bits == 16 ? 2 * pixel_bytes : pixel_bytes + pixel_bytes / 2;
+    return codec_check(context, limits, header);
+}
+
+static void source_take(png_structp png, png_bytep bytes, size_t size)
+{
+    struct png_job *job = png_get_io_ptr(png);
+    struct png_feed *feed = job->feed;
+    while (size > 0) {
+        if (feed->piece_bytes == 0 && !feed_piece(feed))
+            png_error(png, "the pixel data end early");
+        size_t count = size < feed->piece_bytes ? size : feed->piece_bytes;
+        memcpy(bytes, feed->piece, count);
+        feed->piece += count;
+        feed->piece_bytes -= count;
+        bytes += count;
+        size -= count;
+    }
+}
+
+static void png_expand(png_structp png, png_infop info)
+{
+    unsigned color_type = png_get_color_type(png, info);
+    unsigned depth_bits = png_get_bit_depth(png, info);
+    if (color_type == PNG_COLOR_TYPE_PALETTE)
+        png_set_palette_to_rgb(png);
+    if (color_type == PNG_COLOR_TYPE_GRAY && depth_bits < 8)
+        png_set_expand_gray_1_2_4_to_8(png);
+    if (png_get_valid(png, info, PNG_INFO_tRNS))
+        png_set_tRNS_to_alpha(png);
+    if (depth_bits == 16 && BYTE_ORDER == LITTLE_ENDIAN)
+        png_set_swap(png);
+}
+
+static void png_step_decode(struct png_job *job)
+{
+    png_structp png = job->png;
+    const struct image *image = job->image;
+    png_set_read_fn(png, job, source_take);
+    png_set_user_limits(png, image->width_px, image->height_px);
+    /* pixels_prove has seen to the checksums. */
+    png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    png_set_option(png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
+    /* Some writers announce a smaller window than they use. */
+    png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
+    png_read_info(png, job->info);
+    png_expand(png, job->info);
+    int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, job->info);
+    if (png_get_rowbytes(png, job->info) != image->stride_bytes)
+        png_error(png, "the rows have another size than the header says");
+    for (int pass = 0; pass < passes; pass++)
+        for (uint32_t y = 0; y < image->height_px; y++)
+            png_read_row(png, (png_bytep)image->pixels + y * image->stride_bytes, NULL);
+}
+
+static enum iw_error codec_png_decode(struct context *context, const unsigned char *data, size_t size,
+                                      const struct codec_limits *limits, struct codec_picture *picture)
+{
+    struct png_layout layout;
+    (void)limits;
+    enum iw_error error = layout_walk(context, data, size, &layout);
+    if (error == IW_OK)
+        error = chunks_keep(context, data, &layout, picture->keep);
+    if (error == IW_OK)
+        error = pixels_prove(context, data, size, &layout);
+    if (error != IW_OK)
+        return error;
+    picture->keep->end = layout.has_end ? layout.end : size;
+    picture->keep->png.is_interlaced = layout.is_interlaced;
+    picture->keep->png.is_palette = has_palette_type(&layout);
+    picture->keep->png.depth_bits = layout.depth_bits;
+    struct png_feed feed;
+    feed_start(&feed, data, &layout);
+    struct png_job job = {.context = context,
+                          .data = data,
+                          .size = size,
+                          .layout = &layout,
+                          .feed = &feed,
+                          .image = &picture->image};
+    job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
+    job.info = job.png == NULL ? NULL : png_create_info_struct(job.png);
+    if (job.info == NULL)
+        png_out_of_memory(&job);
+    else
+        png_guarded(&job, png_step_decode);
+    png_destroy_read_struct(&job.png, &job.info, NULL);
+    return job.error;
+}
+
+/* ---- encoding ---- */
+
+static void destination_take(png_structp png, png_bytep bytes, size_t size)
+{
+    struct png_job *job = png_get_io_ptr(png);
+    if (codec_bytes_append(job->bytes, &job->capacity, bytes, size))
+        return;
+    png_out_of_memory(job);
+    png_error(png, "no memory");
+}
+
+static void destination_flush(png_structp png)
+{
+    (void)png;
+}
+
+static void chunks_write(struct png_job *job, bool is_after_pixels)
+{
+    for (const struct keep_chunk *chunk = job->keep->first; chunk != NULL; chunk = chunk->next) {
+        png_byte name[5] = {(png_byte)(chunk->tag >> 24), (png_byte)(chunk->tag >> 16),
+                            (png_byte)(chunk->tag >> 8), (png_byte)chunk->tag, 0};
+        if (chunk->is_after_pixels == is_after_pixels)
+            png_write_chunk(job->png, name, chunk->data, chunk->size);
+    }
+}
+
+/* ---- samples of less than 8 bits, and indices ---- */
+
+/* The least depth that so many colours fit into. */
+static unsigned index_bits(unsigned count)
+{
+    return count <= 2 ? 1 : count <= 4 ? 2 : count <= 16 ? 4 : 8;
+}
+
+/* The 8-bit difference of two neighbouring levels of a grey sample of so many bits. */
+static unsigned grey_step(unsigned depth_bits)
+{
+    return 255U / ((1U << depth_bits) - 1);
+}
+
+static bool is_grey_of(const struct image *image, unsigned depth_bits)
+{
+    for (uint32_t y = 0; y < image->height_px; y++) {
+        const unsigned char *row = (const unsigned char *)image->pixels + y * image->stride_bytes;
+        for (uint32_t x = 0; x < image->width_px; x++)
+            if (row[x] % grey_step(depth_bits) != 0)
+                return false;
+    }
+    return true;
+}
+
+/* Chooses how the samples are written: as the file had them, where the result fits that. */
+static void shape_choose(struct png_job *job, struct palette *palette)
+{
+    const struct keep_png *keep = &job->keep->png;
+    const struct image *image = job->image;
+    job->depth_bits = image->depth_bits;
+    if (keep->is_palette && palette_collect(image, palette)) {
+        palette_order(palette);
+        job->palette = palette;
+        job->depth_bits = index_bits(palette->count);
+    }
+    if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
+        return;
+    if (is_grey_of(image, keep->depth_bits))
+        job->depth_bits = keep->depth_bits;
+    else
+        context_note(
+            job->context, "PALETTE_EXPANDED",
+            "The image had %u levels of grey and the result has more, in 8 bits a sample: the file is "
+            "larger.",
+            1U << keep->depth_bits);
+}
+
+static void png_write_palette(struct png_job *job)
+{
+    png_color colors[palette_colors_max];
+    png_byte alphas[palette_colors_max];
+    int translucent = 0;
+    for (unsigned i = 0; i < job->palette->count; i++) {
+        uint32_t color = job->palette->colors[i];
+        colors[i] = (png_color){(png_byte)(color >> 24), (png_byte)(color >> 16), (png_byte)(color >> 8)};
+        alphas[i] = (png_byte)color;
+        translucent += alphas[i] != 255;
+    }
+    png_set_PLTE(job->png, job->info, colors, (int)job->palette->count);
+    /* A picture that came with transparency keeps it, even where all of it is opaque. */
+    if (image_has_alpha(job->image))
+        png_set_tRNS(job->png, job->info, alphas, translucent > 0 ? translucent : 1, NULL);
+}
+
+static void png_row_write(struct png_job *job, uint32_t y)
+{
+    const struct image *image = job->image;
+    const unsigned char *row = (const unsigned char *)image->pixels + y * image->stride_bytes;
+    if (job->palette != NULL)
+        palette_row(job->palette, image, y, job->row);
+    else if (job->depth_bits < 8)
+        for (uint32_t x = 0; x < image->width_px; x++)
+            job->row[x] = (unsigned char)(row[x] / grey_step(job->depth_bits));
+    png_write_row(job->png, job->palette != NULL || job->depth_bits < 8 ? job->row : row);
+}
+
+static void png_step_encode(struct png_job *job)
+{
+    static const int color_types[] = {[1] = PNG_COLOR_TYPE_GRAY,
+                                      [2] = PNG_COLOR_TYPE_GRAY_ALPHA,
+                                      [3] = PNG_COLOR_TYPE_RGB,
+                                      [4] = PNG_COLOR_TYPE_RGB_ALPHA};
+    png_structp png = job->png;
+    const struct image *image = job->image;
+    png_set_write_fn(png, job, destination_take, destination_flush);
+    png_set_user_limits(png, image->width_px, image->height_px);
+    png_set_compression_level(png, compression_level);
+    png_set_compression_buffer_size(png, deflate_buffer_bytes);
+    png_set_IHDR(png, job->info, image->width_px, image->height_px, (int)job->depth_bits,
+                 job->palette != NULL ? PNG_COLOR_TYPE_PALETTE : color_types[image->channels],
+                 job->keep->png.is_interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (job->palette != NULL)
+        png_write_palette(job);
+    png_write_info(png, job->info);
+    chunks_write(job, false);
+    if (job->depth_bits < 8)
+        png_set_packing(png);
+    if (image->depth_bits == 16 && BYTE_ORDER == LITTLE_ENDIAN)
+        png_set_swap(png);
+    int passes = png_set_interlace_handling(png);
+    for (int pass = 0; pass < passes; pass++)
+        for (uint32_t y = 0; y < image->height_px; y++)
+            png_row_write(job, y);
+    chunks_write(job, true);
+    png_write_end(png, NULL);
+}
+
+static enum iw_error codec_png_encode(struct context *context, const struct codec_picture *picture,
+                                      struct codec_bytes *bytes)
+{
+    struct palette palette;
+    struct png_job job = {
+        .context = context, .image = &picture->image, .keep = picture->keep, .bytes = bytes};
+    shape_choose(&job, &palette);
+    job.row = malloc(picture->image.width_px);
+    job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
+    job.info = job.png == NULL ? NULL : png_create_info_struct(job.png);
+    if (job.info == NULL || job.row == NULL)
+        png_out_of_memory(&job);
+    else
+        png_guarded(&job, png_step_encode);
+    png_destroy_write_struct(&job.png, &job.info);
+    free(job.row);
+    return job.error;
+}
+
+const struct codec_driver codec_png_driver = {codec_png_probe, codec_png_decode, NULL, codec_png_encode};

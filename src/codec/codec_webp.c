@@ -1,0 +1,712 @@
+/*
+ * WebP through libwebp, which sees the picture's own chunks alone; the pieces of
+ * the container are taken and put back here.  The picture's own
+ * header counts, not the container (size of the file, flags, canvas).
+ */
+#include <webp/decode.h>
+#include <webp/encode.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/codec_keep.h"
+
+enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80, vp8x_bytes = 10 };
+
+/* Bits of VP8X. */
+enum { flag_alpha = 0x10, flag_animation = 0x02 };
+
+#define TAG_VP8X KEEP_TAG('V', 'P', '8', 'X')
+#define TAG_VP8L KEEP_TAG('V', 'P', '8', 'L')
+#define TAG_VP8  KEEP_TAG('V', 'P', '8', ' ')
+#define TAG_ALPH KEEP_TAG('A', 'L', 'P', 'H')
+#define TAG_ANIM KEEP_TAG('A', 'N', 'I', 'M')
+#define TAG_ANMF KEEP_TAG('A', 'N', 'M', 'F')
+#define TAG_ICCP KEEP_TAG('I', 'C', 'C', 'P')
+#define TAG_EXIF KEEP_TAG('E', 'X', 'I', 'F')
+#define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
+
+struct webp_chunk {
+    uint32_t tag;
+    uint32_t size; /* of the data that are there */
+    const unsigned char *data;
+    bool is_cut; /* the file ends before the chunk does */
+};
+
+/* The result of the walk over the chunks: the place of the picture, and the end of the file. */
+struct webp_layout {
+    const unsigned char *picture; /* its first chunk's head; libwebp reads from here */
+    size_t picture_bytes;
+    const unsigned char *frame; /* the data of VP8 or VP8L */
+    size_t frame_bytes;
+    bool is_lossless;
+    bool is_cut;         /* within the picture */
+    bool has_alpha_flag; /* of VP8X */
+    bool is_animated;
+    uint32_t frame_count;
+    size_t end;
+};
+
+static uint32_t little_endian(const unsigned char *bytes)
+{
+    return KEEP_TAG(bytes[3], bytes[2], bytes[1], bytes[0]);
+}
+
+static enum iw_error webp_broken(struct context *context, const char *cause)
+{
+    context_cause(context, "WebP: %s", cause);
+    return codec_damaged(context, "WebP");
+}
+
+/* ---- the quality of a lossy frame, from its quantiser (RFC 6386, sections 7, 9 and 19.2) ---- */
+
+struct bool_reader {
+    const unsigned char *data;
+    size_t size;
+    size_t offset;
+    uint32_t value;
+    uint32_t range;
+    int bit_count;
+};
+
+static unsigned bool_next_byte(struct bool_reader *reader)
+{
+    return reader->offset < reader->size ? reader->data[reader->offset++] : 0;
+}
+
+static void bool_start(struct bool_reader *reader, const unsigned char *data, size_t size)
+{
+    memset(reader, 0, sizeof *reader);
+    reader->data = data;
+    reader->size = size;
+    reader->value = bool_next_byte(reader) << 8;
+    reader->value |= bool_next_byte(reader);
+    reader->range = 255;
+}
+
+static unsigned bool_bit(struct bool_reader *reader)
+{
+    const unsigned probability = 128;
+    uint32_t split = 1 + (((reader->range - 1) * probability) >> 8);
+    unsigned bit = reader->value >= split << 8;
+    if (bit) {
+        reader->range -= split;
+        reader->value -= split << 8;
+    } else {
+        reader->range = split;
+    }
+    while (reader->range < 128) {
+        reader->value <<= 1;
+        reader->range <<= 1;
+        if (++reader->bit_count == 8) {
+            reader->bit_count = 0;
+            reader->value |= bool_next_byte(reader);
+        }
+    }
+    return bit;
+}
+
+static unsigned bool_bits(struct bool_reader *reader, int count)
+{
+    unsigned value = 0;
+    while (count-- > 0)
+        value = value << 1 | bool_bit(reader);
+    return value;
+}
+
+/* A value that a flag announces, with its sign behind it; 0 without the flag. */
+static int bool_optional(struct bool_reader *reader, int count)
+{
+    if (!bool_bit(reader))
+        return 0;
+    int value = (int)bool_bits(reader, count);
+    return bool_bit(reader) ? -value : value;
+}
+
+struct vp8_segments {
+    bool is_absolute;
+    bool has_quantisers;
+    int quantiser[4];
+    unsigned probability[3]; /* of the tree that tells the segments, 0..255 */
+};
+
+static void vp8_read_segments(struct bool_reader *reader, struct vp8_segments *segments)
+{
+    unsigned has_map = bool_bit(reader);
+    segments->has_quantisers = bool_bit(reader);
+    if (segments->has_quantisers) {
+        segments->is_absolute = bool_bit(reader);
+        for (int i = 0; i < 4; i++)
+            segments->quantiser[i] = bool_optional(reader, 7);
+        for (int i = 0; i < 4; i++)
+            bool_optional(reader, 6);
+    }
+    for (int i = 0; i < 3; i++)
+        segments->probability[i] = 255;
+    for (int i = 0; has_map && i < 3; i++)
+        if (bool_bit(reader))
+            segments->probability[i] = bool_bits(reader, 8);
+}
+
+static void vp8_skip_filter(struct bool_reader *reader)
+{
+    bool_bits(reader, 1 + 6 + 3);
+    if (bool_bit(reader) && bool_bit(reader))
+        for (int i = 0; i < 8; i++)
+            bool_optional(reader, 6);
+}
+
+/* The mean quantiser, segments weighted by how often the segment tree takes them. */
+static double vp8_mean_quantiser(const struct vp8_segments *segments, int base)
+{
+    if (!segments->has_quantisers)
+        return base;
+    double p[3] = {segments->probability[0] / 255.0, segments->probability[1] / 255.0,
+                   segments->probability[2] / 255.0};
+    double weight[4] = {p[0] * p[1], p[0] * (1 - p[1]), (1 - p[0]) * p[2], (1 - p[0]) * (1 - p[2])};
+    double mean = 0;
+    for (int i = 0; i < 4; i++) {
+        int quantiser = segments->quantiser[i] + (segments->is_absolute ? 0 : base);
+        mean += weight[i] * (quantiser < 0 ? 0 : quantiser > 127 ? 127 : quantiser);
+    }
+    return mean;
+}
+
+/*
+ * libwebp maps a quality x = q/100 to a quantiser index 127 (1 - c) with
+ * c = cbrt(2x/3) below 0.75 and cbrt(2x - 1) above; this is the way back.
+ */
+static float vp8_quality(const unsigned char *frame, size_t size)
+{
+    enum { frame_head_bytes = 10 };
+    if (size < frame_head_bytes + 8 || (frame[0] & 1) != 0)
+        return quality_default;
+    struct bool_reader reader;
+    struct vp8_segments segments;
+    memset(&segments, 0, sizeof segments);
+    bool_start(&reader, frame + frame_head_bytes, size - frame_head_bytes);
+    bool_bits(&reader, 2); /* colour space, clamping */
+    if (bool_bit(&reader))
+        vp8_read_segments(&reader, &segments);
+    vp8_skip_filter(&reader);
+    bool_bits(&reader, 2); /* partitions */
+    double compression = 1 - vp8_mean_quantiser(&segments, (int)bool_bits(&reader, 7)) / 127;
+    double linear = compression * compression * compression;
+    return (float)(100 * (linear < 0.5 ? linear * 1.5 : (linear + 1) / 2));
+}
+
+/* ---- the container ---- */
+
+static uint32_t tag_at(const unsigned char *bytes)
+{
+    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+static bool is_picture_tag(uint32_t tag)
+{
+    return tag == TAG_VP8 || tag == TAG_VP8L;
+}
+
+static bool is_known_tag(uint32_t tag)
+{
+    static const uint32_t known[] = {TAG_VP8X, TAG_VP8L, TAG_VP8,  TAG_ALPH, TAG_ANIM,
+                                     TAG_ANMF, TAG_ICCP, TAG_EXIF, TAG_XMP};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i] == tag)
+            return true;
+    return false;
+}
+
+/* Chunks are of even size; some writers leave out the byte that makes them so. */
+static size_t padding(const unsigned char *next, size_t left, uint32_t size)
+{
+    if (!(size & 1) || left == 0)
+        return 0;
+    return left >= 4 && is_known_tag(tag_at(next)) ? 0 : 1;
+}
+
+/* Takes the next chunk.  False at the end of the bytes and where no chunk begins. */
+static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
+{
+    if (*offset > end || end - *offset < chunk_head_bytes)
+        return false;
+    chunk->tag = tag_at(data + *offset);
+    for (int shift = 0; shift < 32; shift += 8)
+        if ((chunk->tag >> shift & 0xFF) < ' ' || (chunk->tag >> shift & 0xFF) > '~')
+            return false;
+    uint32_t size = little_endian(data + *offset + 4);
+    size_t left = end - *offset - chunk_head_bytes;
+    chunk->data = data + *offset + chunk_head_bytes;
+    chunk->is_cut = size > left;
+    chunk->size = chunk->is_cut ? (uint32_t)left : size;
+    *offset += chunk_head_bytes + (size_t)chunk->size;
+    *offset += padding(data + *offset, end - *offset, size);
+    return true;
+}
+
+/* Takes the picture's chunk, and the alpha plane in front of it. */
+static void layout_picture(struct webp_layout *layout, const struct webp_chunk *chunk,
+                           const struct webp_chunk *alpha)
+{
+    const unsigned char *first = alpha->data != NULL ? alpha->data : chunk->data;
+    layout->picture = first - chunk_head_bytes;
+    layout->picture_bytes = (size_t)(chunk->data + chunk->size - layout->picture);
+    layout->frame = chunk->data;
+    layout->frame_bytes = chunk->size;
+    layout->is_lossless = chunk->tag == TAG_VP8L;
+    layout->is_cut = chunk->is_cut;
+}
+
+/* Looks for the picture among the chunks of a file or of a frame; returns the offset behind the last chunk
+ * read. */
+static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
+{
+    struct webp_chunk chunk, alpha = {0, 0, NULL, false};
+    while (layout->picture == NULL && chunk_next(data, end, &offset, &chunk)) {
+        if (is_picture_tag(chunk.tag))
+            layout_picture(layout, &chunk, &alpha);
+        if (chunk.tag == TAG_ALPH && !chunk.is_cut)
+            alpha = chunk;
+    }
+    return offset;
+}
+
+/* True where a picture's chunk begins: by its signature (RFC 6386, 9.1; RFC 9649, 3.4), and it fits. */
+static bool is_picture_start(const unsigned char *at, size_t left)
+{
+    if (left < chunk_head_bytes + 10 || little_endian(at + 4) > left - chunk_head_bytes)
+        return false;
+    const unsigned char *frame = at + chunk_head_bytes;
+    return (tag_at(at) == TAG_VP8 && memcmp(frame + 3, "\x9d\x01\x2a", 3) == 0) ||
+           (tag_at(at) == TAG_VP8L && frame[0] == 0x2f);
+}
+
+/* Behind a piece whose size is wrong no chunk follows: the picture is looked for by its signature. */
+static size_t picture_search(const unsigned char *data, size_t size)
+{
+    for (size_t at = riff_head_bytes; at + chunk_head_bytes < size; at++) {
+        const unsigned char *found = memchr(data + at, 'V', size - at);
+        if (found == NULL)
+            return size;
+        at = (size_t)(found - data);
+        if (is_picture_start(found, size - at))
+            return at;
+    }
+    return size;
+}
+
+/* The first frame of an animation: its place, size and time, and behind them its chunks (RFC 9649, 2.7.1.1).
+ */
+static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk,
+                         const unsigned char *canvas)
+{
+    enum { frame_head_bytes = 16, place_bytes = 6, size_bytes = 6 };
+    static const unsigned char corner[place_bytes];
+    if (layout->frame_count++ > 0 || chunk->size < frame_head_bytes)
+        return;
+    picture_find(chunk->data, chunk->size, frame_head_bytes, layout);
+    layout->is_cut |= chunk->is_cut;
+    bool is_canvas = canvas != NULL && memcmp(chunk->data, corner, place_bytes) == 0 &&
+                     memcmp(chunk->data + place_bytes, canvas, size_bytes) == 0;
+    layout->is_animated = !is_canvas;
+}
+
+/* The frames, where there is no picture besides.  One frame that fills the canvas is a still picture. */
+static void layout_frames(const unsigned char *data, size_t size, struct webp_layout *layout)
+{
+    struct webp_chunk chunk;
+    size_t offset = riff_head_bytes;
+    const unsigned char *canvas = NULL;
+    bool has_flag = false;
+    while (chunk_next(data, size, &offset, &chunk)) {
+        if (chunk.tag == TAG_VP8X && chunk.size >= vp8x_bytes) {
+            canvas = chunk.data + 4;
+            has_flag = (chunk.data[0] & flag_animation) != 0;
+        }
+        if (chunk.tag == TAG_ANMF)
+            layout_frame(layout, &chunk, canvas);
+    }
+    layout->end = offset;
+    layout->is_animated |= layout->frame_count > 1 || (has_flag && layout->frame_count == 0);
+}
+
+/* The RIFF size counts when the picture lies within it. */
+static void layout_bound(const unsigned char *data, size_t size, struct webp_layout *layout)
+{
+    uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;
+    size_t picture_end = (size_t)(layout->picture - data) + layout->picture_bytes;
+    layout->end = said >= picture_end && said < size ? (size_t)said : size;
+}
+
+static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                 struct webp_layout *layout)
+{
+    memset(layout, 0, sizeof *layout);
+    layout->end = size;
+    picture_find(data, size, riff_head_bytes, layout);
+    if (layout->picture != NULL) {
+        layout_bound(data, size, layout);
+    } else {
+        layout_frames(data, size, layout);
+        if (layout->frame_count == 0 && !layout->is_animated)
+            picture_find(data, size, picture_search(data, size), layout);
+    }
+    struct webp_chunk first;
+    size_t offset = riff_head_bytes;
+    if (chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
+        layout->frame_count == 0)
+        layout->has_alpha_flag = (first.data[0] & flag_alpha) != 0;
+    if (layout->picture != NULL || layout->is_animated)
+        return IW_OK;
+    bool is_cut = (uint64_t)little_endian(data + 4) + chunk_head_bytes > size;
+    return is_cut ? codec_cut(context, size) : webp_broken(context, "no picture in it");
+}
+
+static bool is_kept(uint32_t tag)
+{
+    static const uint32_t pixels[] = {TAG_VP8X, TAG_VP8L, TAG_VP8, TAG_ALPH, TAG_ANIM, TAG_ANMF};
+    for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
+        if (pixels[i] == tag)
+            return false;
+    return true;
+}
+
+/* A piece that is cut is left out. */
+static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
+                                 const struct webp_layout *layout, struct codec_keep *keep)
+{
+    struct webp_chunk chunk;
+    size_t offset = riff_head_bytes;
+    enum iw_error error = IW_OK;
+    keep->webp.quality =
+        layout->is_lossless ? quality_default : vp8_quality(layout->frame, layout->frame_bytes);
+    while (error == IW_OK && chunk_next(data, layout->end, &offset, &chunk))
+        if (is_kept(chunk.tag) && !chunk.is_cut)
+            error = keep_add(context, keep, chunk.tag, false, chunk.data, chunk.size);
+    return error;
+}
+
+/* ---- decoding ---- */
+
+static enum iw_error webp_error(struct context *context, const struct webp_layout *layout, size_t size,
+                                VP8StatusCode status)
+{
+    if (status == VP8_STATUS_OK)
+        return IW_OK;
+    context_cause(context, "libwebp: status %d", (int)status);
+    if (status == VP8_STATUS_OUT_OF_MEMORY)
+        return context_fail(context, IW_NO_MEMORY, NULL);
+    if (status == VP8_STATUS_UNSUPPORTED_FEATURE)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "This kind of WebP image is not supported. Export it again and upload it again.");
+    return layout->is_cut ? codec_cut(context, size) : codec_damaged(context, "WebP");
+}
+
+/*
+ * Bytes a pixel that libwebp 1.2.4 holds at its worst beside our own pixels,
+ * measured at 24 to 100 megapixels.  Lossless pictures and alpha planes go
+ * through its lossless encoder, which keeps ARGB and hash chains; its fastest
+ * method, taken for large pictures, keeps fewer.
+ */
+enum {
+    decode_bytes_px = 4,
+    lossy_bytes_px = 3,
+    alpha_bytes_px = 21,
+    lossless_bytes_px = 28,
+    lossless_fast_bytes_px = 20
+};
+
+static const uint64_t lossless_fast_from_px = 12000000;
+
+static void webp_memory(struct codec_header *header)
+{
+    uint64_t pixels = (uint64_t)header->width_px * header->height_px;
+    unsigned library = header->channels == 4 ? alpha_bytes_px : lossy_bytes_px;
+    if (!header->is_lossy)
+        library = pixels > lossless_fast_from_px ? lossless_fast_bytes_px : lossless_bytes_px;
+    header->decode_memory_bytes = pixels * (header->channels + decode_bytes_px);
+    header->encode_memory_bytes = pixels * (header->channels + library);
+}
+
+/* The lossless format has one pixel a side more than libwebp writes. */
+static enum iw_error webp_check_side(struct context *context, const struct codec_limits *limits,
+                                     const struct codec_header *header)
+{
+    if (limits->is_read_only ||
+        (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
+        return IW_OK;
+    return context_fail(context, IW_IMAGE_TOO_LARGE,
+                        "The WebP image is %" PRIu32 " x %" PRIu32
+                        " px; at most %d px a side can be written.",
+                        header->width_px, header->height_px, WEBP_MAX_DIMENSION);
+}
+
+static enum iw_error codec_webp_probe(struct context *context, const unsigned char *data, size_t size,
+                                      const struct codec_limits *limits, struct codec_header *header)
+{
+    struct webp_layout layout;
+    WebPBitstreamFeatures features;
+    enum iw_error error = layout_walk(context, data, size, &layout);
+    header->format = CODEC_WEBP;
+    header->is_animated = layout.is_animated;
+    header->frame_count = layout.frame_count;
+    if (error == IW_OK && layout.picture == NULL)
+        return codec_check_animation(context, limits, header);
+    if (error == IW_OK)
+        error = webp_error(context, &layout, size,
+                           WebPGetFeatures(layout.picture, layout.picture_bytes, &features));
+    if (error != IW_OK)
+        return error;
+    header->width_px = (uint32_t)features.width;
+    header->height_px = (uint32_t)features.height;
+    header->channels = features.has_alpha || layout.has_alpha_flag ? 4 : 3;
+    header->depth_bits = 8;
+    header->is_lossy = !layout.is_lossless;
+    webp_memory(header);
+    error = codec_check(context, limits, header);
+    return error != IW_OK ? error : webp_check_side(context, limits, header);
+}
+
+static enum iw_error codec_webp_decode(struct context *context, const unsigned char *data, size_t size,
+                                       const struct codec_limits *limits, struct codec_picture *picture)
+{
+    (void)limits;
+    struct webp_layout layout;
+    const struct image *image = &picture->image;
+    WebPDecoderConfig config;
+    enum iw_error error = layout_walk(context, data, size, &layout);
+    if (error == IW_OK)
+        error = chunks_keep(context, data, &layout, picture->keep);
+    if (error != IW_OK)
+        return error;
+    picture->keep->end = layout.end;
+    if (!WebPInitDecoderConfig(&config))
+        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    config.output.colorspace = image->channels == 4 ? MODE_RGBA : MODE_RGB;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA.rgba = image->pixels;
+    config.output.u.RGBA.stride = (int)image->stride_bytes;
+    config.output.u.RGBA.size = image->stride_bytes * image->height_px;
+    error = webp_error(context, &layout, size, WebPDecode(layout.picture, layout.picture_bytes, &config));
+    WebPFreeDecBuffer(&config.output);
+    return error;
+}
+
+/* ---- encoding ---- */
+
+struct webp_sink {
+    struct codec_bytes *bytes;
+    size_t capacity;
+};
+
+static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
+{
+    struct webp_sink *sink = webp->custom_ptr;
+    return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
+}
+
+static bool is_overflow(WebPEncodingError code)
+{
+    return code == VP8_ENC_ERROR_PARTITION0_OVERFLOW || code == VP8_ENC_ERROR_PARTITION_OVERFLOW;
+}
+
+static enum iw_error webp_encode_error(struct context *context, WebPEncodingError code)
+{
+    context_cause(context, "libwebp: encoding error %d", (int)code);
+    if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY ||
+        code == VP8_ENC_ERROR_BAD_WRITE)
+        return context_fail(context, IW_NO_MEMORY, NULL);
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+static void webp_config(WebPConfig *config, const struct codec_picture *picture)
+{
+    const struct codec_header *header = &picture->header;
+    bool is_large = (uint64_t)header->width_px * header->height_px > lossless_fast_from_px;
+    WebPConfigInit(config);
+    config->lossless = !header->is_lossy;
+    /* For lossless files quality is effort. */
+    config->quality = header->is_lossy ? picture->keep->webp.quality : is_large ? 0 : 20;
+    config->method = header->is_lossy ? 4 : is_large ? 0 : 3;
+    config->exact = 1;
+    config->low_memory = 1;
+    config->alpha_quality = 100;
+}
+
+/* Encodes the bare frame; the error of the library in *code. */
+static enum iw_error webp_encode_as(struct context *context, const struct codec_picture *picture,
+                                    const WebPConfig *config, struct codec_bytes *bytes,
+                                    WebPEncodingError *code)
+{
+    WebPPicture webp;
+    struct webp_sink sink = {bytes, 0};
+    const struct image *image = &picture->image;
+    if (!WebPPictureInit(&webp))
+        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    webp.use_argb = config->lossless;
+    webp.width = (int)image->width_px;
+    webp.height = (int)image->height_px;
+    webp.writer = sink_take;
+    webp.custom_ptr = &sink;
+    int (*import)(WebPPicture *, const uint8_t *, int) =
+        image->channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
+    int is_done = import(&webp, image->pixels, (int)image->stride_bytes) && WebPEncode(config, &webp);
+    *code = webp.error_code;
+    WebPPictureFree(&webp);
+    return is_done || is_overflow(*code) ? IW_OK : webp_encode_error(context, *code);
+}
+
+/*
+ * The first partition of a lossy frame holds 512 KiB of modes (RFC 6386, 9.3), which
+ * pictures of very many blocks fill.  The second try makes the modes as short as the
+ * library can.
+ */
+static enum iw_error webp_encode_frame(struct context *context, const struct codec_picture *picture,
+                                       struct codec_bytes *bytes)
+{
+    enum { limit_most = 100 };
+    WebPConfig config;
+    WebPEncodingError code = VP8_ENC_OK;
+    webp_config(&config, picture);
+    enum iw_error error = webp_encode_as(context, picture, &config, bytes, &code);
+    if (error == IW_OK && is_overflow(code)) {
+        codec_bytes_free(bytes);
+        config.partition_limit = limit_most;
+        error = webp_encode_as(context, picture, &config, bytes, &code);
+    }
+    return error == IW_OK && code != VP8_ENC_OK ? webp_encode_error(context, code) : error;
+}
+
+/* Pieces that stand once in a file, at a place of their own and with a flag in VP8X. */
+static const struct {
+    uint32_t tag;
+    unsigned flag;
+} placed[] = {{TAG_ICCP, 0x20}, {TAG_EXIF, 0x08}, {TAG_XMP, 0x04}};
+enum { placed_count = sizeof placed / sizeof placed[0] };
+
+static unsigned char *put_number(unsigned char *at, uint32_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        *at++ = (unsigned char)(value >> (8 * i));
+    return at;
+}
+
+static size_t chunk_bytes(size_t size)
+{
+    return chunk_head_bytes + size + (size & 1);
+}
+
+static unsigned char *put_chunk(unsigned char *at, const struct keep_chunk *chunk)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (unsigned char)(chunk->tag >> shift);
+    at = put_number(at, (uint32_t)chunk->size, 4);
+    memcpy(at, chunk->data, chunk->size);
+    if (chunk->size & 1)
+        at[chunk->size] = 0;
+    return at + chunk->size + (chunk->size & 1);
+}
+
+/* What goes around the frame, in order: the profile in front of it, all else behind. */
+struct webp_wrapping {
+    const struct keep_chunk *first[placed_count];
+    unsigned flags;
+    size_t front_bytes; /* with the head of the file */
+    size_t back_bytes;
+};
+
+/* True for a piece that is written: any that has no place, and the first of its kind that has one. */
+static bool is_written(const struct webp_wrapping *wrapping, const struct keep_chunk *chunk)
+{
+    for (int i = 0; i < placed_count; i++)
+        if (placed[i].tag == chunk->tag)
+            return wrapping->first[i] == chunk;
+    return true;
+}
+
+static struct webp_wrapping webp_plan(const struct codec_keep *keep, bool has_alpha)
+{
+    struct webp_wrapping plan;
+    memset(&plan, 0, sizeof plan);
+    plan.front_bytes = riff_head_bytes + chunk_bytes(vp8x_bytes);
+    plan.flags = has_alpha ? flag_alpha : 0;
+    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
+        for (int i = 0; i < placed_count; i++)
+            if (placed[i].tag == chunk->tag && plan.first[i] == NULL) {
+                plan.first[i] = chunk;
+                plan.flags |= placed[i].flag;
+            }
+        if (is_written(&plan, chunk))
+            *(chunk->tag == TAG_ICCP ? &plan.front_bytes : &plan.back_bytes) += chunk_bytes(chunk->size);
+    }
+    return plan;
+}
+
+static void wrapping_write(const struct webp_wrapping *plan, const struct codec_picture *picture,
+                           unsigned char *data, size_t frame_bytes)
+{
+    size_t size = plan->front_bytes + frame_bytes + plan->back_bytes;
+    memcpy(data, "RIFF", 4);
+    put_number(data + 4, (uint32_t)(size - 8), 4);
+    memcpy(data + 8, "WEBPVP8X", 8);
+    unsigned char *at = put_number(data + 16, vp8x_bytes, 4);
+    at = put_number(at, plan->flags, 4);
+    at = put_number(at, picture->header.width_px - 1, 3);
+    at = put_number(at, picture->header.height_px - 1, 3);
+    unsigned char *back = data + plan->front_bytes + frame_bytes;
+    for (const struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
+        if (!is_written(plan, chunk))
+            continue;
+        if (chunk->tag == TAG_ICCP)
+            at = put_chunk(at, chunk);
+        else
+            back = put_chunk(back, chunk);
+    }
+}
+
+/* The bit of a lossless frame that says its alpha is used: behind signature, width and height (RFC
+ * 9649, 3.4). */
+static void frame_alpha_announce(unsigned char *frame)
+{
+    enum { byte_at = chunk_head_bytes + 4, bit = 0x10 };
+    if (memcmp(frame, "VP8L", 4) == 0)
+        frame[byte_at] |= bit;
+}
+
+/*
+ * Makes of the bare frame in bytes a file with the kept pieces around it, in
+ * place.  libwebp leaves out an alpha plane that is opaque all over; what the file
+ * said of itself is said again, so that its shape stays.
+ */
+static enum iw_error webp_wrap(struct context *context, const struct codec_picture *picture,
+                               struct codec_bytes *bytes)
+{
+    /* libwebp writes a VP8X of its own when there is an alpha plane. */
+    size_t skipped = riff_head_bytes +
+                     (memcmp(bytes->data + riff_head_bytes, "VP8X", 4) == 0 ? chunk_bytes(vp8x_bytes) : 0);
+    size_t frame_bytes = bytes->size - skipped;
+    struct webp_wrapping plan = webp_plan(picture->keep, picture->image.channels == 4);
+    size_t size = plan.front_bytes + frame_bytes + plan.back_bytes;
+    unsigned char *data = realloc(bytes->data, size + 1);
+    if (data == NULL)
+        return context_fail(context, IW_NO_MEMORY, NULL);
+    memmove(data + plan.front_bytes, data + skipped, frame_bytes);
+    if (picture->image.channels == 4)
+        frame_alpha_announce(data + plan.front_bytes);
+    wrapping_write(&plan, picture, data, frame_bytes);
+    bytes->data = data;
+    bytes->size = size;
+    return IW_OK;
+}
+
+static enum iw_error codec_webp_encode(struct context *context, const struct codec_picture *picture,
+                                       struct codec_bytes *bytes)
+{
+    enum iw_error error = webp_encode_frame(context, picture, bytes);
+    if (error == IW_OK && (picture->keep->first != NULL || picture->image.channels == 4))
+        error = webp_wrap(context, picture, bytes);
+    return error;
+}
+
+const struct codec_driver codec_webp_driver = {codec_webp_probe, codec_webp_decode, NULL, codec_webp_encode};

@@ -1,0 +1,631 @@
+/*
+ * Every XMP packet of a picture, wherever its format or a habit puts one: found,
+ * edited by xmp.c, and written back (XMP specification part 3).  A value that one
+ * packet has and another contradicts would be no opt-out, so all of them are edited.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/crypto.h"
+#include "codec/codec_keep.h"
+#include "codec/exif.h"
+#include "codec/xmp.h"
+
+enum {
+    marker_app0 = 0xE0,
+    marker_app1 = 0xE1,
+    segment_max_bytes = 65533,
+    extension_head_bytes = 35 + xmp_guid_bytes + 8, /* name, digest, whole length, offset */
+    extension_part_bytes = 65400,                   /* of one segment, as the specification says */
+    extensions_max = 16,
+    unpacked_count_max = 32,
+    unpacked_bytes_max = 8 * 1024 * 1024,
+    tag_packet = 0x02BC, /* of IFD0 */
+    digest_bytes = 16
+};
+
+#define TAG_ITXT KEEP_TAG('i', 'T', 'X', 't')
+#define TAG_TEXT KEEP_TAG('t', 'E', 'X', 't')
+#define TAG_ZTXT KEEP_TAG('z', 'T', 'X', 't')
+#define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
+
+/* The name before the packet in a segment, the closing zero included. */
+static const char segment_name[] = "http://ns.adobe.com/xap/1.0/";
+static const char extension_name[] = "http://ns.adobe.com/xmp/extension/";
+static const char png_keyword[] = "XML:com.adobe.xmp";
+
+/* Keyword, no compression, no language, no translated keyword. */
+static const char png_head[] = "XML:com.adobe.xmp\0\0\0\0";
+
+enum packet_kind {
+    PACKET_MAIN,      /* where readers look for it first; text can be replaced */
+    PACKET_EXTENSION, /* JPEG: the parts of one extended packet */
+    PACKET_FIELD      /* a field of the EXIF block */
+};
+
+struct packet {
+    enum packet_kind kind;
+    struct keep_chunk *chunk; /* its first */
+    const char *text;
+    size_t size;
+    char guid[xmp_guid_bytes + 1];     /* of an extension */
+    char guid_new[xmp_guid_bytes + 1]; /* "": it is gone */
+    bool is_guid_changed;
+    bool is_broken; /* the text cannot be had: parts are missing, or it unpacks to too much */
+    char extension_wanted[xmp_guid_bytes + 1]; /* of a main packet */
+    struct packet *next;
+};
+
+struct packets {
+    struct arena *arena; /* the packets and unpacked texts */
+    struct codec_picture *picture;
+    struct packet *first;
+    struct packet **last;
+    unsigned unpacked_count;
+    unsigned extension_count;
+};
+
+static bool starts_with(const struct keep_chunk *chunk, const char *bytes, size_t size)
+{
+    return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
+}
+
+static struct packet *packet_add(struct packets *packets, enum packet_kind kind, struct keep_chunk *chunk,
+                                 const void *text, size_t size)
+{
+    struct packet *packet = arena_alloc(packets->arena, sizeof *packet);
+    packet->kind = kind;
+    packet->chunk = chunk;
+    packet->text = text;
+    packet->size = text == NULL ? 0 : size;
+    packet->is_broken = text == NULL;
+    *packets->last = packet;
+    packets->last = &packet->next;
+    return packet;
+}
+
+/* ---- JPEG ---- */
+
+static uint32_t number_32(const unsigned char *bytes)
+{
+    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+static bool is_extension(const struct keep_chunk *chunk, const char *guid)
+{
+    return chunk->tag == marker_app1 && starts_with(chunk, extension_name, sizeof extension_name) &&
+           chunk->size > extension_head_bytes &&
+           (guid == NULL || memcmp(chunk->data + sizeof extension_name, guid, xmp_guid_bytes) == 0);
+}
+
+/* Joins the parts of an extension; NULL when they are not all there. */
+static char *extension_join(struct packets *packets, const struct keep_chunk *first, const char *guid,
+                            size_t *size)
+{
+    size_t length = number_32(first->data + sizeof extension_name + xmp_guid_bytes);
+    size_t sum = 0;
+    for (const struct keep_chunk *part = first; part != NULL; part = part->next)
+        sum += is_extension(part, guid) ? part->size - extension_head_bytes : 0;
+    if (sum != length)
+        return NULL;
+    char *text = arena_alloc(packets->arena, length + 1);
+    for (const struct keep_chunk *part = first; part != NULL; part = part->next) {
+        if (!is_extension(part, guid))
+            continue;
+        size_t offset = number_32(part->data + extension_head_bytes - 4);
+        size_t bytes = part->size - extension_head_bytes;
+        if (offset > length || bytes > length - offset)
+            return NULL;
+        memcpy(text + offset, part->data + extension_head_bytes, bytes);
+    }
+    *size = length;
+    return text;
+}
+
+static void extension_found(struct packets *packets, struct keep_chunk *chunk)
+{
+    const char *guid = (const char *)chunk->data + sizeof extension_name;
+    for (const struct packet *other = packets->first; other != NULL; other = other->next)
+        if (other->kind == PACKET_EXTENSION && memcmp(other->guid, guid, xmp_guid_bytes) == 0)
+            return;
+    if (packets->extension_count++ == extensions_max) {
+        chunk->tag = 0;
+        packets->extension_count--;
+        packets->picture->keep->left_out |= KEEP_LEFT_XMP;
+        return;
+    }
+    size_t size = 0;
+    const char *text = extension_join(packets, chunk, guid, &size);
+    struct packet *packet = packet_add(packets, PACKET_EXTENSION, chunk, text, size);
+    memcpy(packet->guid, guid, xmp_guid_bytes);
+}
+
+static bool exif_of(const struct keep_chunk *chunk, struct exif *exif)
+{
+    size_t head = meta_is_exif_head(chunk->data, chunk->size) ? meta_exif_head_bytes : 0;
+    return exif_open(exif, chunk->data + head, chunk->size - head);
+}
+
+static void field_found(struct packets *packets, struct keep_chunk *chunk)
+{
+    struct exif exif;
+    size_t size = 0;
+    const unsigned char *text = exif_of(chunk, &exif) ? exif_field(&exif, tag_packet, &size) : NULL;
+    if (text != NULL)
+        packet_add(packets, PACKET_FIELD, chunk, text, size);
+}
+
+static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
+{
+    if (chunk->tag != marker_app1)
+        return;
+    if (starts_with(chunk, segment_name, sizeof segment_name))
+        packet_add(packets, PACKET_MAIN, chunk, chunk->data + sizeof segment_name,
+                   chunk->size - sizeof segment_name);
+    else if (is_extension(chunk, NULL))
+        extension_found(packets, chunk);
+    else if (meta_is_exif_head(chunk->data, chunk->size))
+        field_found(packets, chunk);
+}
+
+/* ---- PNG ---- */
+
+/* The offset of the text in a chunk, behind keyword and flags; 0 when it does not fit. */
+static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compressed)
+{
+    const unsigned char *zero = memchr(chunk->data, 0, chunk->size);
+    size_t offset = zero == NULL ? chunk->size : (size_t)(zero - chunk->data) + 1;
+    *is_compressed = chunk->tag == TAG_ZTXT;
+    if (chunk->tag == TAG_TEXT)
+        return zero == NULL ? 0 : offset;
+    if (chunk->tag == TAG_ITXT && chunk->size > offset)
+        *is_compressed = chunk->data[offset] != 0;
+    /* zTXt: the method; iTXt: whether it is compressed, and the method. */
+    offset += chunk->tag == TAG_ZTXT ? 1 : 2;
+    for (int i = 0; chunk->tag == TAG_ITXT && i < 2; i++) {
+        zero = offset >= chunk->size ? NULL : memchr(chunk->data + offset, 0, chunk->size - offset);
+        if (zero == NULL)
+            return 0;
+        offset = (size_t)(zero - chunk->data) + 1;
+    }
+    return offset > chunk->size ? 0 : offset;
+}
+
+/* The text of a PNG chunk, at most max bytes of it; NULL when it cannot be had. */
+static const unsigned char *png_text(struct arena *arena, const struct keep_chunk *chunk, size_t max,
+                                     size_t *size)
+{
+    bool is_compressed = false;
+    size_t offset = png_text_offset(chunk, &is_compressed);
+    if (offset == 0)
+        return NULL;
+    *size = chunk->size - offset;
+    return is_compressed ? meta_inflate(arena, chunk->data + offset, *size, max, size) : chunk->data + offset;
+}
+
+static bool is_text_chunk(const struct keep_chunk *chunk)
+{
+    return chunk->tag == TAG_ITXT || chunk->tag == TAG_TEXT || chunk->tag == TAG_ZTXT;
+}
+
+/* "\nname\n  length\nhexadecimal digits in lines\n", as ImageMagick writes it. */
+unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size)
+{
+    static const char keyword[] = "Raw profile type ";
+    size_t text_size = 0;
+    if (!is_text_chunk(chunk) || !starts_with(chunk, keyword, sizeof keyword - 1))
+        return NULL;
+    const unsigned char *text = png_text(arena, chunk, codec_metadata_max_bytes, &text_size);
+    const unsigned char *end = text == NULL ? NULL : text + text_size;
+    const unsigned char *at = text;
+    for (int lines = 0; at != NULL && lines < 3; lines++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at += at != NULL;
+    }
+    if (at == NULL)
+        return NULL;
+    unsigned char *out = arena_alloc(arena, (size_t)(end - at) / 2 + 1);
+    size_t digits = 0;
+    for (; at < end; at++) {
+        static const char hexadecimal[] = "0123456789abcdefABCDEF";
+        const char *digit = *at == 0 ? NULL : strchr(hexadecimal, *at);
+        if (digit == NULL)
+            continue;
+        unsigned value = (unsigned)(digit - hexadecimal);
+        value -= value > 15 ? 6 : 0;
+        out[digits / 2] |= (unsigned char)(value << (digits % 2 == 0 ? 4 : 0));
+        digits++;
+    }
+    *size = digits / 2;
+    return out;
+}
+
+void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
+                     size_t size)
+{
+    enum { line_digits = 72, head_max = 200 };
+    static const char digits[] = "0123456789abcdef";
+    size_t keyword_bytes = strnlen((const char *)chunk->data, 79);
+    const char *name = (const char *)chunk->data + sizeof "Raw profile type " - 1;
+    size_t room = keyword_bytes + head_max + 2 * size + 2 * size / line_digits + 2;
+    char *text = arena_alloc(keep->arena, room);
+    memcpy(text, chunk->data, keyword_bytes);
+    const char *head = arena_printf(keep->arena, "\n%.*s\n%8zu\n",
+                                    (int)(keyword_bytes - (sizeof "Raw profile type " - 1)), name, size);
+    char *at = text + keyword_bytes + 1;
+    at = (char *)memcpy(at, head, strlen(head)) + strlen(head);
+    for (size_t i = 0; i < size; i++) {
+        *at++ = digits[data[i] >> 4];
+        *at++ = digits[data[i] & 15];
+        if ((i + 1) % (line_digits / 2) == 0)
+            *at++ = '\n';
+    }
+    *at++ = '\n';
+    chunk->tag = TAG_TEXT;
+    chunk->data = (unsigned char *)text;
+    chunk->size = (size_t)(at - text);
+}
+
+/* The packet in a raw profile, which may stand behind the name that it has in a JPEG. */
+static const char *raw_packet(struct packets *packets, const struct keep_chunk *chunk, size_t *size)
+{
+    const char *text = (const char *)raw_profile(packets->arena, chunk, size);
+    if (text == NULL || *size < sizeof segment_name || memcmp(text, segment_name, sizeof segment_name) != 0)
+        return text;
+    *size -= sizeof segment_name;
+    return text + sizeof segment_name;
+}
+
+static bool is_packet(const char *text, size_t size)
+{
+    static const char word[] = "RDF";
+    return text != NULL && memmem(text, size, word, sizeof word - 1) != NULL;
+}
+
+static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
+{
+    static const char raw_xmp[] = "Raw profile type xmp";
+    static const char raw_segment[] = "Raw profile type APP1";
+    if (chunk->tag == KEEP_TAG('e', 'X', 'I', 'f'))
+        field_found(packets, chunk);
+    bool is_main = is_text_chunk(chunk) && starts_with(chunk, png_keyword, sizeof png_keyword);
+    bool is_raw = is_text_chunk(chunk) && (starts_with(chunk, raw_xmp, sizeof raw_xmp) ||
+                                           starts_with(chunk, raw_segment, sizeof raw_segment));
+    if (!is_main && !is_raw)
+        return;
+    size_t size = 0;
+    const char *text = NULL;
+    /* A small chunk may unpack to much: so often, and no further. */
+    if (packets->unpacked_count++ < unpacked_count_max &&
+        arena_used_bytes(packets->arena) < unpacked_bytes_max)
+        text = is_raw ? raw_packet(packets, chunk, &size)
+                      : (const char *)png_text(packets->arena, chunk, codec_metadata_max_bytes, &size);
+    if (is_main || is_packet(text, size))
+        packet_add(packets, PACKET_MAIN, chunk, text, size);
+}
+
+/* ---- WebP ---- */
+
+static void webp_packet_found(struct packets *packets, struct keep_chunk *chunk)
+{
+    if (chunk->tag == TAG_XMP)
+        packet_add(packets, PACKET_MAIN, chunk, chunk->data, chunk->size);
+    else if (chunk->tag == KEEP_TAG('E', 'X', 'I', 'F'))
+        field_found(packets, chunk);
+}
+
+/* ---- by format ---- */
+
+static const struct packet_place {
+    void (*found)(struct packets *packets, struct keep_chunk *chunk);
+    uint32_t tag;
+    const char *head; /* written before a packet */
+    size_t head_bytes;
+    size_t packet_max_bytes;
+} places[] = {
+    [CODEC_JPEG] = {jpeg_packet_found, marker_app1, segment_name, sizeof segment_name,
+                    segment_max_bytes - sizeof segment_name},
+    [CODEC_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, codec_metadata_max_bytes},
+    [CODEC_WEBP] = {webp_packet_found, TAG_XMP, "", 0, codec_metadata_max_bytes},
+};
+
+static void packets_find(struct packets *packets, struct codec_picture *picture)
+{
+    memset(packets, 0, sizeof *packets);
+    packets->arena = arena_new((size_t)8 * codec_metadata_max_bytes);
+    packets->picture = picture;
+    packets->last = &packets->first;
+    for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next)
+        places[picture->header.format].found(packets, chunk);
+}
+
+/* ---- writing back ---- */
+
+/* A new JPEG segment goes behind JFIF and EXIF, which readers want first; anything else at the front. */
+static struct keep_chunk *insertion_point(const struct codec_picture *picture)
+{
+    struct keep_chunk *point = NULL;
+    if (picture->header.format != CODEC_JPEG)
+        return NULL;
+    for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
+        bool is_exif = chunk->tag == marker_app1 && meta_is_exif_head(chunk->data, chunk->size);
+        if (chunk->tag != marker_app0 && !is_exif)
+            break;
+        point = chunk;
+    }
+    return point;
+}
+
+/* Puts the packet into the chunk, or into a new one when that is NULL. */
+static void main_put(struct codec_picture *picture, struct keep_chunk *chunk, const char *packet, size_t size)
+{
+    const struct packet_place *place = &places[picture->header.format];
+    size_t whole = place->head_bytes + size;
+    unsigned char *data = arena_alloc(picture->keep->arena, whole + 1);
+    memcpy(data, place->head, place->head_bytes);
+    memcpy(data + place->head_bytes, packet, size);
+    if (chunk == NULL) {
+        keep_insert(picture->keep, insertion_point(picture), place->tag, data, whole);
+        return;
+    }
+    chunk->tag = place->tag;
+    chunk->data = data;
+    chunk->size = whole;
+}
+
+/* White space between tags is for people to read: left out where there is no room for it. */
+static size_t packet_squeeze(char *packet, size_t size)
+{
+    /* Inside of comments and CDATA there are no tags. */
+    if (memmem(packet, size, "<!", 2) != NULL)
+        return size;
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) {
+        size_t space = i;
+        while (space < size && strchr(" \t\r\n", packet[space]) != NULL && packet[space] != '\0')
+            space++;
+        bool is_between = used > 0 && packet[used - 1] == '>' && space < size && packet[space] == '<';
+        if (space > i && is_between)
+            i = space;
+        packet[used++] = packet[i];
+    }
+    return used;
+}
+
+static enum iw_error main_replace(struct context *context, struct codec_picture *picture,
+                                  struct keep_chunk *chunk, const struct xmp_result *result)
+{
+    size_t max = places[picture->header.format].packet_max_bytes;
+    size_t size = result->size;
+    const char *packet = result->packet;
+    if (size > max) {
+        char *squeezed = arena_text_n(picture->keep->arena, packet, size);
+        size = packet_squeeze(squeezed, size);
+        packet = squeezed;
+    }
+    if (size > max)
+        return context_fail(
+            context, IW_IMAGE_TOO_LARGE,
+            "The XMP of the image would take %zu bytes with the opt-out; at most %zu are allowed.", size,
+            max);
+    main_put(picture, chunk, packet, size);
+    return IW_OK;
+}
+
+static void extension_remove(struct packets *packets, struct packet *packet)
+{
+    for (struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
+        if (is_extension(chunk, packet->guid))
+            chunk->tag = 0;
+    packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
+    packet->is_guid_changed = true;
+}
+
+/* The digest of an extension is its name: parts and name are written again. */
+static void extension_put(struct packets *packets, struct packet *packet, const char *text, size_t size)
+{
+    struct codec_keep *keep = packets->picture->keep;
+    uint8_t digest[digest_bytes];
+    struct crypto_md5 *md5 = crypto_md5_begin();
+    crypto_md5_add(md5, text, size);
+    crypto_md5_end(md5, digest);
+    for (size_t i = 0; i < digest_bytes; i++)
+        for (int half = 0; half < 2; half++)
+            packet->guid_new[2 * i + (size_t)half] =
+                "0123456789ABCDEF"[half == 0 ? digest[i] >> 4 : digest[i] & 15];
+    packet->is_guid_changed = true;
+    struct keep_chunk *behind = packet->chunk;
+    for (struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
+        if (is_extension(chunk, packet->guid))
+            chunk->tag = 0;
+    for (size_t offset = 0; offset < size; offset += extension_part_bytes) {
+        size_t bytes = size - offset < extension_part_bytes ? size - offset : extension_part_bytes;
+        unsigned char *data = arena_alloc(keep->arena, extension_head_bytes + bytes);
+        memcpy(data, extension_name, sizeof extension_name);
+        memcpy(data + sizeof extension_name, packet->guid_new, xmp_guid_bytes);
+        unsigned char *numbers = data + sizeof extension_name + xmp_guid_bytes;
+        for (int i = 0; i < 4; i++) {
+            numbers[i] = (unsigned char)(size >> (24 - 8 * i));
+            numbers[4 + i] = (unsigned char)(offset >> (24 - 8 * i));
+        }
+        memcpy(data + extension_head_bytes, text + offset, bytes);
+        keep_insert(keep, behind, marker_app1, data, extension_head_bytes + bytes);
+        behind = behind->next;
+    }
+}
+
+static bool has_main(const struct packets *packets)
+{
+    for (const struct packet *packet = packets->first; packet != NULL; packet = packet->next)
+        if (packet->kind == PACKET_MAIN && !packet->is_broken)
+            return true;
+    return false;
+}
+
+/* A packet inside the EXIF block that has to change moves to where XMP belongs; one that is there has a twin.
+ */
+static void field_take_out(struct packets *packets, struct packet *packet, const struct xmp_result *result)
+{
+    struct exif exif;
+    if (!exif_of(packet->chunk, &exif))
+        return;
+    if (has_main(packets)) {
+        packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
+    } else {
+        packet->kind = PACKET_MAIN;
+        packet->text = arena_text_n(packets->arena, result->packet, result->size);
+        packet->size = result->size;
+        packet->chunk = NULL;
+    }
+    exif_field_remove(&exif, tag_packet);
+}
+
+/* ---- the edits of all packets ---- */
+
+/* Reads all packets before any edit: the strongest value, and the extension that each one names. */
+static const struct xmp_mining *packets_look(struct packets *packets, struct arena *scratch)
+{
+    static const struct xmp_request look = {NULL, false, NULL, NULL};
+    const struct xmp_mining *strongest = xmp_mining_least;
+    for (struct packet *packet = packets->first; packet != NULL; packet = packet->next) {
+        struct xmp_result result;
+        if (packet->is_broken)
+            continue;
+        xmp_edit(scratch, packet->text, packet->size, &look, &result);
+        if (result.is_readable) {
+            strongest = xmp_mining_stronger(strongest, result.mining);
+            memcpy(packet->extension_wanted, result.extension, sizeof result.extension);
+        }
+        arena_reset(scratch);
+    }
+    return strongest;
+}
+
+static void result_account(struct codec_keep *keep, const struct xmp_result *result)
+{
+    if (!result->is_readable)
+        return;
+    keep->left_out |= result->left_out;
+    if (result->provenance == NULL)
+        return;
+    keep->left_out |= KEEP_LEFT_CREDENTIALS;
+    keep->provenance = arena_text(keep->arena, result->provenance);
+}
+
+/* Extensions and fields: values become stronger, nothing is added. */
+static void packet_edit_beside(struct packets *packets, struct packet *packet,
+                               const struct xmp_mining *mining, struct arena *scratch)
+{
+    static const char word[] = "DataMining";
+    const struct xmp_request request = {.mining = mining};
+    struct xmp_result result = {.is_readable = false};
+    if (!packet->is_broken)
+        xmp_edit(scratch, packet->text, packet->size, &request, &result);
+    result_account(packets->picture->keep, &result);
+    if (result.is_changed && packet->kind == PACKET_EXTENSION)
+        extension_put(packets, packet, result.packet, result.size);
+    else if (result.is_changed)
+        field_take_out(packets, packet, &result);
+    else if (packet->kind == PACKET_EXTENSION && !result.is_readable && mining != NULL) {
+        /* It cannot be read, and it may contradict the opt-out. */
+        bool is_about_it = false;
+        for (const struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
+            is_about_it |= is_extension(chunk, packet->guid) &&
+                           memmem(chunk->data, chunk->size, word, sizeof word - 1) != NULL;
+        if (is_about_it)
+            extension_remove(packets, packet);
+    }
+}
+
+static const struct packet *extension_changed(const struct packets *packets, const char *guid)
+{
+    for (const struct packet *packet = packets->first; packet != NULL; packet = packet->next)
+        if (packet->is_guid_changed && strcasecmp(packet->guid, guid) == 0)
+            return packet;
+    return NULL;
+}
+
+static bool is_blank(const struct packet *packet)
+{
+    for (size_t i = 0; i < packet->size; i++)
+        if (packet->text[i] != '\0' && strchr(" \t\r\n", packet->text[i]) == NULL)
+            return false;
+    return !packet->is_broken;
+}
+
+static enum iw_error packet_edit_main(struct context *context, struct packets *packets, struct packet *packet,
+                                      const struct xmp_mining *mining, struct arena *scratch)
+{
+    const struct packet *extension = extension_changed(packets, packet->extension_wanted);
+    const struct xmp_request request = {
+        .mining = mining,
+        .is_added = mining != NULL,
+        .extension_old = extension == NULL ? NULL : extension->guid,
+        .extension_new = extension == NULL ? NULL : extension->guid_new,
+    };
+    struct codec_keep *keep = packets->picture->keep;
+    struct xmp_result result = {.is_readable = false};
+    if (!packet->is_broken)
+        xmp_edit(scratch, packet->text, packet->size, &request, &result);
+    result_account(keep, &result);
+    if (!result.is_readable && mining != NULL) {
+        keep->left_out |= is_blank(packet) ? 0 : KEEP_LEFT_XMP;
+        result.packet = xmp_fresh(scratch, mining, &result.size);
+        result.is_changed = true;
+    }
+    return result.is_changed || packet->chunk == NULL
+               ? main_replace(context, packets->picture, packet->chunk, &result)
+               : IW_OK;
+}
+
+/* Without the opt-out, entries are only removed, so that every packet becomes shorter. */
+static enum iw_error packets_edit(struct context *context, struct codec_picture *picture, bool is_opt_out)
+{
+    struct packets packets;
+    packets_find(&packets, picture);
+    enum iw_error error = IW_OK;
+    struct arena *scratch = arena_new((size_t)8 * codec_metadata_max_bytes);
+    const struct xmp_mining *mining = packets_look(&packets, scratch);
+    if (!is_opt_out)
+        mining = NULL;
+    for (struct packet *packet = packets.first; packet != NULL; packet = packet->next) {
+        if (packet->kind != PACKET_MAIN)
+            packet_edit_beside(&packets, packet, mining, scratch);
+        arena_reset(scratch);
+    }
+    bool is_there = false;
+    for (struct packet *packet = packets.first; packet != NULL && error == IW_OK; packet = packet->next) {
+        if (packet->kind != PACKET_MAIN)
+            continue;
+        is_there = true;
+        error = packet_edit_main(context, &packets, packet, mining, scratch);
+        arena_reset(scratch);
+    }
+    if (is_opt_out && !is_there && error == IW_OK) {
+        struct xmp_result fresh = {.is_readable = true};
+        fresh.packet = xmp_fresh(scratch, mining, &fresh.size);
+        error = main_replace(context, picture, NULL, &fresh);
+    }
+    keep_sweep(picture->keep);
+    arena_free(scratch);
+    arena_free(packets.arena);
+    return error;
+}
+
+void packets_clean(struct codec_picture *picture)
+{
+    struct context context;
+    struct arena *arena = arena_new(0);
+    context_init(&context, arena, NULL);
+    /* Packets become shorter only, so that nothing can fail but a repair that fills a segment: it stays as it
+     * was. */
+    if (packets_edit(&context, picture, false) != IW_OK)
+        context_clear(&context);
+    arena_free(arena);
+}
+
+enum iw_error packets_opt_out(struct context *context, struct codec_picture *picture)
+{
+    return packets_edit(context, picture, true);
+}

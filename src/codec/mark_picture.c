@@ -1,0 +1,208 @@
+#include "codec/mark_picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The strongest mark that the visibility gate allows: no picture under 40 dB, after the encode too. */
+static const double psnr_strongest_db = 40.4;
+
+/*
+ * A result of a higher quality has at most four times the bytes of one at the
+ * file's own, or a small number of bytes: a lossless drawing takes about that.
+ */
+enum { growth_most = 4, growth_free_bytes = 256 * 1024 };
+
+/* The tries in turn. */
+static const struct
+try {
+    bool is_strongest;
+    unsigned finer; /* the level of codec_finer; 0: the file's own quality */
+}
+tries[] = {{false, 0}, {true, 0}, {true, 1}, {true, 2}, {true, 3}};
+
+enum { tries_count = sizeof tries / sizeof tries[0] };
+
+/* What the tries leave to know for one another. */
+struct marking {
+    struct context *context;
+    const struct mark_order *order;
+    struct codec_picture *picture;
+    struct codec_bytes *bytes;
+    struct watermark_report *report;
+    size_t own_bytes; /* of the result at the file's own quality */
+    bool reads;
+    bool is_over; /* there is no such higher quality */
+};
+
+/* ---- reading back ---- */
+
+/*
+ * Of a large JPEG the first quarter of the rows is decoded and read first: most
+ * of the time goes into decoding.  It counts only if it correlates twice as well
+ * as a reading needs (17: 2 dB a bit), so that the whole picture would read even
+ * if its other three quarters were nothing but noise.
+ */
+enum { top_share = 4 };
+
+static const uint64_t top_from_px = 2000000;
+static const double top_correlation_least = 2 * 17.0;
+
+/* The rows at the top of the encoded picture. */
+struct top {
+    struct image image;
+    bool is_full;
+};
+
+static enum iw_error top_take(void *user, uint32_t first_row_px, const struct image *strip)
+{
+    struct top *top = user;
+    uint32_t left = top->image.height_px - first_row_px;
+    uint32_t rows = strip->height_px < left ? strip->height_px : left;
+    memcpy((unsigned char *)top->image.pixels + first_row_px * top->image.stride_bytes, strip->pixels,
+           rows * top->image.stride_bytes);
+    top->is_full = rows == left;
+    return top->is_full ? IW_TWIN_EXISTS : IW_OK; /* any error ends the decoding */
+}
+
+static enum iw_error taken(struct marking *marking, enum iw_error error, const struct watermark_report *seen)
+{
+    marking->reads = error == IW_OK;
+    marking->report->correlation = seen->correlation;
+    marking->report->attempts += seen->attempts;
+    return error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? IW_OK
+                                                             : context_fail(marking->context, error, NULL);
+}
+
+static enum iw_error top_read_back(struct marking *marking)
+{
+    const struct mark_order *order = marking->order;
+    const struct image *image = &marking->picture->image;
+    struct top top = {.image = *image};
+    struct watermark_report seen = {0};
+    top.image.height_px = image->height_px / top_share;
+    top.image.pixels = malloc(top.image.height_px * image->stride_bytes);
+    if (top.image.pixels == NULL)
+        return context_fail(marking->context, IW_NO_MEMORY, NULL);
+    enum iw_error error = codec_decode_rows(marking->context, marking->bytes->data, marking->bytes->size,
+                                            order->limits, top_take, &top);
+    if (top.is_full)
+        error = taken(marking,
+                      watermark_verify(&top.image, image->height_px, order->key, order->number,
+                                       top_correlation_least, &seen),
+                      &seen);
+    free(top.image.pixels);
+    return error;
+}
+
+/* Reads the encoded bytes in the place of the picture, so that there is one picture at a time. */
+static enum iw_error whole_read_back(struct marking *marking)
+{
+    const struct mark_order *order = marking->order;
+    struct codec_picture *picture = marking->picture;
+    struct codec_limits limits = *order->limits;
+    struct watermark_report seen = {0};
+    limits.is_read_only = true;
+    codec_picture_free(picture);
+    enum iw_error error =
+        codec_decode(marking->context, marking->bytes->data, marking->bytes->size, &limits, picture);
+    if (error != IW_OK)
+        return error;
+    return taken(
+        marking,
+        watermark_verify(&picture->image, picture->image.height_px, order->key, order->number, 0, &seen),
+        &seen);
+}
+
+static enum iw_error read_back(struct marking *marking)
+{
+    const struct codec_header *header = &marking->picture->header;
+    enum iw_error error = IW_OK;
+    if (header->format == CODEC_JPEG && (uint64_t)header->width_px * header->height_px >= top_from_px)
+        error = top_read_back(marking);
+    return error != IW_OK || marking->reads ? error : whole_read_back(marking);
+}
+
+/* ---- a try ---- */
+
+static enum iw_error marked(struct marking *marking, const struct try *try)
+{
+    const struct watermark_embed_options strongest = {.psnr_db = psnr_strongest_db};
+    enum iw_error error =
+        watermark_embed(&marking->picture->image, marking->order->key, marking->order->number,
+                        try->is_strongest ? &strongest : NULL, marking->report);
+    if (error == IW_WATERMARK_NOT_EMBEDDABLE)
+        return context_fail(
+            marking->context, error,
+            "What can be seen of the image is too little for a watermark to be read back; an image "
+            "with more detail or less transparency would help.");
+    return error == IW_OK ? IW_OK : context_fail(marking->context, error, NULL);
+}
+
+static enum iw_error picture_again(struct marking *marking)
+{
+    const struct mark_order *order = marking->order;
+    codec_picture_free(marking->picture);
+    return codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
+}
+
+static bool is_grown(const struct marking *marking)
+{
+    size_t size = marking->bytes->size;
+    return size > growth_free_bytes && size > growth_most * marking->own_bytes;
+}
+
+static enum iw_error tried(struct marking *marking, const struct try *try)
+{
+    enum iw_error error = try == tries ? IW_OK : picture_again(marking);
+    if (error == IW_OK && try->finer > 0 &&
+        !codec_finer(marking->picture, try->finer, marking->order->limits)) {
+        marking->is_over = true;
+        return IW_OK;
+    }
+    if (error == IW_OK)
+        error = marked(marking, try);
+    if (error == IW_OK)
+        error = codec_encode(marking->context, marking->picture, marking->bytes);
+    if (error != IW_OK)
+        return error;
+    if (try->finer == 0)
+        marking->own_bytes = marking->bytes->size;
+    if (!is_grown(marking))
+        error = read_back(marking);
+    if (error != IW_OK || !marking->reads)
+        codec_bytes_free(marking->bytes);
+    return error;
+}
+
+static enum iw_error unreadable(struct marking *marking)
+{
+    const char *help = marking->picture->header.format == CODEC_PNG
+                           ? "a larger image or one with more detail would help."
+                           : "a larger image, one with more detail, or the same image as PNG would help.";
+    return context_fail(marking->context, IW_WATERMARK_NOT_EMBEDDABLE,
+                        "The watermark cannot be read back from the encoded image; %s", help);
+}
+
+enum iw_error mark_picture(struct context *context, const struct mark_order *order,
+                           struct codec_picture *picture, struct codec_bytes *bytes,
+                           struct watermark_report *report)
+{
+    struct marking marking = {
+        .context = context, .order = order, .picture = picture, .bytes = bytes, .report = report};
+    enum iw_error error = IW_OK;
+    unsigned try;
+    memset(bytes, 0, sizeof *bytes);
+    for (try = 0; try < tries_count && error == IW_OK && !marking.reads && !marking.is_over; try++)
+        error = tried(&marking, &tries[try]);
+    if (error != IW_OK)
+        return error;
+    if (!marking.reads)
+        return unreadable(&marking);
+    if (tries[try - 1].finer > 0)
+        context_note(
+            context, "ENCODED_FINER",
+            "The image was encoded at a higher quality than it came with, because the watermark could not be "
+            "read otherwise; the result has %zu bytes, at its own quality %zu.",
+            bytes->size, marking.own_bytes);
+    return IW_OK;
+}

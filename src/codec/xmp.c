@@ -1,0 +1,559 @@
+/*
+ * Edits an XMP packet at positions that Expat reports.  All other bytes stay.
+ * Sources: XMP specification part 1 (ISO 16684-1), PLUS LDF 2.0.1 for plus:DataMining.
+ */
+#include "codec/xmp.h"
+
+#include <expat.h>
+
+#include <string.h>
+#include <strings.h>
+
+#include "codec/codec_keep.h"
+
+#define RDF_NAMESPACE  "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+#define PLUS_NAMESPACE "http://ns.useplus.org/ldf/xmp/1.0/"
+
+/* Between namespace and name in the names that Expat reports; no URI holds it. */
+#define SEPARATOR '\n'
+static const char name_rdf[] = RDF_NAMESPACE "\nRDF";
+static const char name_description[] = RDF_NAMESPACE "\nDescription";
+static const char name_about[] = RDF_NAMESPACE "\nabout";
+static const char name_resource[] = RDF_NAMESPACE "\nresource";
+static const char name_preview[] = "http://ns.adobe.com/xap/1.0/g/img/\nimage"; /* base64 of a JPEG */
+
+/* ---- which properties are edited ---- */
+
+enum property_action { PROPERTY_MINING = 1, PROPERTY_EXTENSION, PROPERTY_REMOVED, PROPERTY_PROVENANCE };
+
+/* The first rule that fits holds; is_family: the name only begins so. */
+static const struct property_rule {
+    const char *name;
+    bool is_family;
+    enum property_action action;
+    unsigned left_out;
+} rules[] = {
+    {PLUS_NAMESPACE "\nDataMining", false, PROPERTY_MINING, 0},
+    {"http://ns.adobe.com/xmp/note/\nHasExtendedXMP", false, PROPERTY_EXTENSION, 0},
+    /* Ultra HDR 1.1 and Apple: how to apply a gain map, which is a second picture in the file. */
+    {"http://ns.adobe.com/hdr-gain-map/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_GAIN_MAP},
+    {"http://ns.apple.com/HDRGainMap/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_GAIN_MAP},
+    {"http://ns.apple.com/pixeldatainfo/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
+    {"http://ns.apple.com/depthData/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_DEPTH},
+    /* Android: the list of the files behind the main picture, and the offset of its film. */
+    {"http://ns.google.com/photos/1.0/container/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
+    {"http://ns.google.com/photos/1.0/camera/\nMotionPhoto", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
+    {"http://ns.google.com/photos/1.0/camera/\nMicroVideo", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
+    {"http://ns.oplus.com/photos/1.0/camera/\nMotionPhoto", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
+    {"http://ns.oplus.com/photos/1.0/camera/\nVideoLength", false, PROPERTY_REMOVED, KEEP_LEFT_FILM},
+    {"http://ns.google.com/photos/dd/1.0/device/\n", true, PROPERTY_REMOVED, KEEP_LEFT_DEPTH},
+    /* Pictures of the unchanged image inside the packet. */
+    {"http://ns.google.com/photos/1.0/image/\n", true, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
+    {"http://ns.adobe.com/xap/1.0/\nThumbnails", false, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
+    /* C2PA 2.1, section 11.5: where the manifest is. */
+    {"http://purl.org/dc/terms/\nprovenance", false, PROPERTY_PROVENANCE, 0},
+};
+
+/* Item:Semantic of a Container item, and the kind of file that it names. */
+static const struct {
+    const char *semantic;
+    unsigned left_out;
+} semantics[] = {
+    {"GainMap", KEEP_LEFT_GAIN_MAP}, {"MotionPhoto", KEEP_LEFT_FILM}, {"Depth", KEEP_LEFT_DEPTH}};
+
+static const struct property_rule *rule_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].is_family ? strncmp(rules[i].name, name, strlen(rules[i].name)) == 0
+                               : strcmp(rules[i].name, name) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+/* Replace the bytes begin..end by text. */
+struct xmp_insertion {
+    size_t begin;
+    size_t end;
+    const char *text;
+    struct xmp_insertion *next;
+};
+
+enum { text_kept_bytes = 1024 };
+
+/* The property that is open: a child of a description. */
+struct xmp_property {
+    const struct property_rule *rule;
+    size_t begin;
+    unsigned depth; /* 0: none is open */
+    bool has_children;
+    bool has_preview;
+    size_t text_bytes;
+    char text[text_kept_bytes];
+};
+
+struct xmp_scan {
+    XML_Parser parser;
+    struct arena *arena;
+    const struct xmp_request *request;
+    struct xmp_result *result;
+    const char *packet;
+    size_t size;
+    bool is_refused; /* a document type */
+    unsigned depth;
+    unsigned description_depth; /* of the top-level descriptions: that of rdf:RDF + 1; 0 outside */
+    bool has_rdf;
+    size_t rdf_begin;     /* of the first rdf:RDF: its start tag */
+    size_t rdf_end;       /* of the end tag; behind the element when it is written <rdf:RDF/> */
+    size_t end_tag_bytes; /* 0 then */
+    bool is_rdf_ended;
+    const char *about; /* rdf:about of the first description */
+    struct xmp_property property;
+    size_t trailer; /* of the processing instruction that ends the packet; 0: there is none */
+    struct xmp_insertion *first;
+    struct xmp_insertion **last;
+};
+
+static void scan_replace(struct xmp_scan *scan, size_t begin, size_t end, const char *text)
+{
+    struct xmp_insertion *edit = arena_alloc(scan->arena, sizeof *edit);
+    *edit = (struct xmp_insertion){begin, end, text, NULL};
+    *scan->last = edit;
+    scan->last = &edit->next;
+}
+
+static size_t scan_here(const struct xmp_scan *scan)
+{
+    return (size_t)XML_GetCurrentByteIndex(scan->parser);
+}
+
+static size_t scan_here_bytes(const struct xmp_scan *scan)
+{
+    return (size_t)XML_GetCurrentByteCount(scan->parser);
+}
+
+/* ---- the edit of one property ---- */
+
+/* A manifest's place; text about where a work comes from is no such thing and stays. */
+static bool is_manifest_place(const char *text)
+{
+    static const char *const schemes[] = {"self#", "http://", "https://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (strncasecmp(text, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+static const char *text_trim(struct arena *arena, const char *text)
+{
+    text += strspn(text, " \t\r\n");
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
+        length--;
+    return arena_text_n(arena, text, length);
+}
+
+/* The new value of plus:DataMining; NULL: it stays. */
+static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_simple)
+{
+    const struct xmp_mining *least = scan->request->mining;
+    bool is_exact = false;
+    const struct xmp_mining *mining = xmp_mining_read(text, &is_exact);
+    scan->result->mining = xmp_mining_stronger(scan->result->mining, mining);
+    if (least == NULL || (is_simple && is_exact && xmp_mining_suffices(mining, least)))
+        return NULL;
+    return xmp_mining_uri(xmp_mining_suffices(mining, least) ? mining : least);
+}
+
+/* NULL: the property stays; "": it is removed; else its new value, which needs no escape. */
+static const char *value_new(struct xmp_scan *scan, const struct property_rule *rule, const char *text,
+                             bool is_simple)
+{
+    const struct xmp_request *request = scan->request;
+    struct xmp_result *result = scan->result;
+    const char *trimmed = text_trim(scan->arena, text);
+    switch (rule->action) {
+    case PROPERTY_REMOVED:
+        result->left_out |= rule->left_out;
+        return "";
+    case PROPERTY_PROVENANCE:
+        if (!is_manifest_place(trimmed))
+            return NULL;
+        result->provenance = trimmed;
+        return "";
+    case PROPERTY_EXTENSION:
+        if (strlen(trimmed) == xmp_guid_bytes)
+            memcpy(result->extension, trimmed, xmp_guid_bytes);
+        return request->extension_old != NULL && strcasecmp(trimmed, request->extension_old) == 0
+                   ? request->extension_new
+                   : NULL;
+    default:
+        return mining_new(scan, text, is_simple);
+    }
+}
+
+/* Where the n-th attribute that is no namespace declaration stands in a tag, which is well-formed. */
+struct attribute_place {
+    size_t begin; /* of the space before it */
+    size_t value_begin;
+    size_t value_end;
+    bool is_found;
+};
+
+static struct attribute_place attribute_find(const char *tag, size_t size, int n)
+{
+    const char *end = tag + size;
+    const char *at = tag + strcspn(tag, " \t\r\n");
+    while (at < end) {
+        const char *begin = at;
+        at += strspn(at, " \t\r\n");
+        const char *name = at;
+        at += strcspn(at, "\"'");
+        if (at >= end)
+            break;
+        const char *value = at + 1;
+        const char *close = memchr(value, *at, (size_t)(end - value));
+        if (close == NULL)
+            break;
+        bool is_declaration = strncmp(name, "xmlns", 5) == 0 && strchr(":= \t\r\n", name[5]) != NULL;
+        if (!is_declaration && n-- == 0)
+            return (struct attribute_place){(size_t)(begin - tag), (size_t)(value - tag),
+                                            (size_t)(close - tag), true};
+        at = close + 1;
+    }
+    return (struct attribute_place){0, 0, 0, false};
+}
+
+/* Properties that are written as attributes of their description. */
+static void description_begin(struct xmp_scan *scan, const XML_Char **attributes)
+{
+    size_t here = scan_here(scan);
+    for (int i = 0; attributes[i] != NULL; i += 2) {
+        if (strcmp(attributes[i], name_about) == 0 && scan->about == NULL)
+            scan->about = arena_text(scan->arena, attributes[i + 1]);
+        const struct property_rule *rule = rule_of(attributes[i]);
+        const char *value = rule == NULL ? NULL : value_new(scan, rule, attributes[i + 1], true);
+        if (value == NULL)
+            continue;
+        struct attribute_place place = attribute_find(scan->packet + here, scan_here_bytes(scan), i / 2);
+        if (!place.is_found)
+            scan->is_refused = true;
+        else if (value[0] == '\0')
+            scan_replace(scan, here + place.begin, here + place.value_end + 1, "");
+        else
+            scan_replace(scan, here + place.value_begin, here + place.value_end, value);
+    }
+}
+
+static void property_text(struct xmp_property *property, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size && property->text_bytes + 1 < text_kept_bytes; i++)
+        property->text[property->text_bytes++] = text[i];
+}
+
+static void property_begin(struct xmp_scan *scan, const XML_Char *name, const XML_Char **attributes)
+{
+    struct xmp_property *property = &scan->property;
+    property->rule = rule_of(name);
+    property->begin = scan_here(scan);
+    property->depth = scan->depth;
+    property->has_children = property->has_preview = false;
+    property->text_bytes = 0;
+    for (int i = 0; attributes[i] != NULL; i += 2)
+        if (strcmp(attributes[i], name_resource) == 0)
+            property_text(property, attributes[i + 1], strlen(attributes[i + 1]));
+}
+
+static void property_child(struct xmp_property *property, const XML_Char *name, const XML_Char **attributes)
+{
+    property->has_children = true;
+    property->has_preview |= strcmp(name, name_preview) == 0;
+    property_text(property, " ", 1);
+    for (int i = 0; attributes[i] != NULL; i += 2)
+        property->has_preview |= strcmp(attributes[i], name_preview) == 0;
+}
+
+/* The element that a changed value is written as, in the prefix that the packet has for it. */
+static const char *property_element(struct xmp_scan *scan, const struct property_rule *rule,
+                                    const char *value)
+{
+    const char *tag = scan->packet + scan->property.begin + 1;
+    int length = (int)strcspn(tag, " \t\r\n/>");
+    const char *colon = memchr(tag, ':', (size_t)length);
+    const char *space = strchr(rule->name, SEPARATOR);
+    return arena_printf(scan->arena, "<%.*s xmlns%s%.*s=\"%.*s\">%s</%.*s>", length, tag,
+                        colon == NULL ? "" : ":", colon == NULL ? 0 : (int)(colon - tag), tag,
+                        (int)(space - rule->name), rule->name, value, length, tag);
+}
+
+static void property_end(struct xmp_scan *scan)
+{
+    static const struct property_rule preview = {"", false, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW};
+    struct xmp_property *property = &scan->property;
+    const struct property_rule *rule =
+        property->rule == NULL && property->has_preview ? &preview : property->rule;
+    size_t end = scan_here(scan) + scan_here_bytes(scan);
+    property->depth = 0;
+    if (rule == NULL)
+        return;
+    property->text[property->text_bytes] = '\0';
+    bool is_simple = !property->has_children;
+    const char *value = value_new(scan, rule, property->text, is_simple);
+    if (value == NULL)
+        return;
+    for (size_t i = 0; rule->left_out == KEEP_LEFT_FURTHER && i < sizeof semantics / sizeof semantics[0]; i++)
+        if (memmem(scan->packet + property->begin, end - property->begin, semantics[i].semantic,
+                   strlen(semantics[i].semantic)) != NULL)
+            scan->result->left_out |= semantics[i].left_out;
+    scan_replace(scan, property->begin, end, value[0] == '\0' ? "" : property_element(scan, rule, value));
+}
+
+/* ---- Expat's calls ---- */
+
+static void XMLCALL xmp_start(void *user, const XML_Char *name, const XML_Char **attributes)
+{
+    struct xmp_scan *scan = user;
+    scan->depth++;
+    if (scan->description_depth == 0 && strcmp(name, name_rdf) == 0) {
+        if (!scan->has_rdf)
+            scan->rdf_begin = scan_here(scan);
+        scan->has_rdf = true;
+        scan->description_depth = scan->depth + 1;
+    } else if (scan->depth == scan->description_depth && strcmp(name, name_description) == 0) {
+        description_begin(scan, attributes);
+    } else if (scan->description_depth != 0 && scan->depth == scan->description_depth + 1) {
+        property_begin(scan, name, attributes);
+    } else if (scan->property.depth != 0) {
+        property_child(&scan->property, name, attributes);
+    }
+}
+
+static void XMLCALL xmp_text(void *user, const XML_Char *text, int size)
+{
+    struct xmp_scan *scan = user;
+    if (scan->property.depth != 0)
+        property_text(&scan->property, text, (size_t)size);
+}
+
+static void XMLCALL xmp_end(void *user, const XML_Char *name)
+{
+    struct xmp_scan *scan = user;
+    (void)name;
+    if (scan->property.depth == scan->depth)
+        property_end(scan);
+    if (scan->depth + 1 == scan->description_depth) {
+        scan->description_depth = 0;
+        if (!scan->is_rdf_ended) {
+            scan->rdf_end = scan_here(scan);
+            scan->end_tag_bytes = scan_here_bytes(scan);
+        }
+        scan->is_rdf_ended = true;
+    }
+    scan->depth--;
+}
+
+/* The packet's end is one that the parser sees: its text may stand in a comment, too. */
+static void XMLCALL xmp_instruction(void *user, const XML_Char *target, const XML_Char *data)
+{
+    struct xmp_scan *scan = user;
+    if (scan->depth == 0 && scan->has_rdf && strcmp(target, "xpacket") == 0 && strncmp(data, "end=", 4) == 0)
+        scan->trailer = scan_here(scan);
+}
+
+/* XMP has no document type; one would bring entities. */
+static void XMLCALL xmp_document_type(void *user, const XML_Char *name, const XML_Char *system_id,
+                                      const XML_Char *public_id, int has_subset)
+{
+    struct xmp_scan *scan = user;
+    (void)name;
+    (void)system_id;
+    (void)public_id;
+    (void)has_subset;
+    scan->is_refused = true;
+    XML_StopParser(scan->parser, XML_FALSE);
+}
+
+/* The packet is UTF-8 here; a declaration that says otherwise would have it read as something else. */
+static void XMLCALL xmp_declaration(void *user, const XML_Char *version, const XML_Char *encoding,
+                                    int standalone)
+{
+    struct xmp_scan *scan = user;
+    (void)version;
+    (void)standalone;
+    if (encoding != NULL && strcasecmp(encoding, "UTF-8") != 0 && scan->request->mining != NULL)
+        scan_replace(scan, scan_here(scan), scan_here(scan) + scan_here_bytes(scan), "");
+}
+
+/* True when the packet is well-formed with an rdf:RDF that can be edited. */
+static bool scan_parse(struct xmp_scan *scan)
+{
+    scan->parser = XML_ParserCreateNS("UTF-8", SEPARATOR);
+    if (scan->parser == NULL)
+        return false;
+    XML_SetUserData(scan->parser, scan);
+    XML_SetXmlDeclHandler(scan->parser, xmp_declaration);
+    XML_SetElementHandler(scan->parser, xmp_start, xmp_end);
+    XML_SetCharacterDataHandler(scan->parser, xmp_text);
+    XML_SetProcessingInstructionHandler(scan->parser, xmp_instruction);
+    XML_SetStartDoctypeDeclHandler(scan->parser, xmp_document_type);
+    enum XML_Status status = XML_Parse(scan->parser, scan->packet, (int)scan->size, XML_TRUE);
+    XML_ParserFree(scan->parser);
+    return status == XML_STATUS_OK && scan->has_rdf && !scan->is_refused;
+}
+
+/* ---- adding and applying ---- */
+
+/* The text with the characters escaped that an attribute must not hold. */
+static const char *attribute_escape(struct arena *arena, const char *text)
+{
+    static const struct {
+        char character;
+        const char *entity;
+    } entities[] = {{'&', "&amp;"},  {'<', "&lt;"},  {'"', "&quot;"},
+                    {'\n', "&#10;"}, {'\t', "&#9;"}, {'\r', "&#13;"}};
+    char *out = arena_alloc(arena, strlen(text) * 6 + 1);
+    char *at = out;
+    for (; *text != '\0'; text++) {
+        const char *entity = NULL;
+        for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
+            if (entities[i].character == *text)
+                entity = entities[i].entity;
+        if (entity == NULL)
+            *at++ = *text;
+        else
+            at = (char *)memcpy(at, entity, strlen(entity)) + strlen(entity);
+    }
+    return out;
+}
+
+/* A description right before </rdf:RDF>, about the same thing as the first one. */
+static void scan_add_description(struct xmp_scan *scan)
+{
+    const char *about = attribute_escape(scan->arena, scan->about == NULL ? "" : scan->about);
+    const char *description = arena_printf(
+        scan->arena,
+        "<rdf:Description xmlns:rdf=\"" RDF_NAMESPACE "\" rdf:about=\"%s\">"
+        "<plus:DataMining xmlns:plus=\"" PLUS_NAMESPACE "\">%s</plus:DataMining></rdf:Description>",
+        about, xmp_mining_uri(scan->request->mining));
+    struct xmp_insertion **rest = &scan->first;
+    while (*rest != NULL && (*rest)->begin < scan->rdf_end)
+        rest = &(*rest)->next;
+    struct xmp_insertion *edit = arena_alloc(scan->arena, sizeof *edit);
+    *edit = (struct xmp_insertion){scan->rdf_end, scan->rdf_end, description, *rest};
+    if (scan->end_tag_bytes == 0) {
+        /* <rdf:RDF ... /> becomes <rdf:RDF ... >description</rdf:RDF>. */
+        const char *tag = scan->packet + scan->rdf_begin + 1;
+        edit->begin -= 2;
+        edit->text =
+            arena_printf(scan->arena, ">%s</%.*s>", description, (int)strcspn(tag, " \t\r\n/>"), tag);
+    }
+    *rest = edit;
+}
+
+/* White space right before the packet's end is there to be used up. */
+static size_t padding_bytes(const char *packet, size_t end, size_t wanted)
+{
+    size_t found = 0;
+    while (found + 1 < end && found < wanted && packet[end - found - 1] != '\0' &&
+           strchr(" \t\r\n", packet[end - found - 1]) != NULL)
+        found++;
+    return found;
+}
+
+static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
+{
+    size_t grown = scan->size;
+    for (const struct xmp_insertion *edit = scan->first; edit != NULL; edit = edit->next)
+        grown += strlen(edit->text);
+    char *out = arena_alloc(scan->arena, grown + 1);
+    size_t from = 0;
+    size_t used = 0;
+    for (const struct xmp_insertion *edit = scan->first; edit != NULL; edit = edit->next) {
+        memcpy(out + used, scan->packet + from, edit->begin - from);
+        used += edit->begin - from;
+        memcpy(out + used, edit->text, strlen(edit->text));
+        used += strlen(edit->text);
+        from = edit->end;
+    }
+    memcpy(out + used, scan->packet + from, scan->size - from);
+    used += scan->size - from;
+    /* All edits lie before the packet's end. */
+    size_t end = scan->trailer == 0 ? used : scan->trailer + used - scan->size;
+    size_t padding = end < used && used > scan->size ? padding_bytes(out, end, used - scan->size) : 0;
+    memmove(out + end - padding, out + end, used - end);
+    result->packet = out;
+    result->size = used - padding;
+    result->is_changed = true;
+}
+
+/* Scans text of size bytes, which a zero follows; true when it can be edited. */
+static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
+                          const struct xmp_request *request, struct xmp_result *result)
+{
+    struct xmp_scan scan;
+    memset(&scan, 0, sizeof scan);
+    memset(result, 0, sizeof *result);
+    scan.arena = arena;
+    scan.request = request;
+    scan.result = result;
+    scan.packet = text;
+    scan.size = size;
+    scan.last = &scan.first;
+    /* Strict readers want none here; the packet's own mark stands in its first instruction. */
+    if (request->mining != NULL && size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
+        scan_replace(&scan, 0, 3, "");
+    if (!scan_parse(&scan))
+        return false;
+    if (request->is_added && result->mining == NULL)
+        scan_add_description(&scan);
+    result->packet = text;
+    result->size = size;
+    result->is_readable = true;
+    if (scan.first != NULL)
+        scan_apply(&scan, result);
+    return true;
+}
+
+void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct xmp_request *request,
+              struct xmp_result *result)
+{
+    /* A closing zero, so that text functions stop at the packet's end; some writers add more of them. */
+    const char *text = arena_text_n(arena, packet, size);
+    size_t text_size = size;
+    while (text_size > 0 && text[text_size - 1] == '\0')
+        text_size--;
+    /* Expat detects UTF-16 by itself, and edits are UTF-8: text with zeros between its letters is converted.
+     */
+    bool is_wide = memchr(text, '\0', text_size) != NULL;
+    if (is_wide || !xmp_scan_edit(arena, text, text_size, request, result)) {
+        bool is_lossy = false;
+        text = xmp_repair(arena, packet, size, &text_size, &is_lossy);
+        if (text == NULL || !xmp_scan_edit(arena, text, text_size, request, result)) {
+            memset(result, 0, sizeof *result);
+            return;
+        }
+        /* A repair by itself is none of our business: a broken packet without an edit stays as it is. */
+        if (result->is_changed && is_lossy)
+            result->left_out |= KEEP_LEFT_XMP_PART;
+    }
+    if (!result->is_changed) {
+        result->packet = packet;
+        result->size = size;
+    }
+}
+
+const char *xmp_fresh(struct arena *arena, const struct xmp_mining *mining, size_t *size)
+{
+    const char *packet = arena_printf(arena,
+                                      "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
+                                      "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n"
+                                      " <rdf:RDF xmlns:rdf=\"" RDF_NAMESPACE "\">\n"
+                                      "  <rdf:Description rdf:about=\"\" xmlns:plus=\"" PLUS_NAMESPACE "\">\n"
+                                      "   <plus:DataMining>%s</plus:DataMining>\n"
+                                      "  </rdf:Description>\n"
+                                      " </rdf:RDF>\n"
+                                      "</x:xmpmeta>\n"
+                                      "<?xpacket end=\"w\"?>",
+                                      xmp_mining_uri(mining));
+    *size = strlen(packet);
+    return packet;
+}

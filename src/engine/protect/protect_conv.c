@@ -1,0 +1,189 @@
+#include "engine/protect/protect_conv.h"
+
+/* leaky relu, and gates (enum conv_end) in steps of 16 bits, half a step added for rounding. */
+static const float leak = 0.01f, gate_steps = 65535, gate_middle = 0.5f * 65535 + 0.5f,
+                   gate_least = 0.01f * 65535 + 0.5f, gate_most = 65535.5f;
+
+enum {
+    tile_planes = conv_tile_reads * conv_tile_reads,
+    block_tiles = 24, /* computed together: the products of a slice of them stay near the first cache */
+    line_tiles = 6,   /* transformed together: so do their lines */
+    line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
+    line_bytes = 64,  /* of a line of the cache */
+    vector_slack = 16 /* values that the last vector of a line may write beyond it */
+};
+
+/* The scratch of a kernel, piece by piece, in values. */
+enum {
+    line_values = line_columns * conv_channels_max + vector_slack,
+    plane_values = block_tiles * conv_channels_max + vector_slack,
+    product_values = block_tiles * conv_slice,
+    products_at = conv_tile_reads * line_values,
+    planes_at = products_at + tile_planes * product_values,
+    scratch_values = planes_at + tile_planes * plane_values
+};
+
+/* One output row of a product of matrices: places of width values, each from one or two rows of inputs. */
+struct matrix_row {
+    const float *weights, *bias;
+    unsigned width;
+    float slope;
+    const float *inputs[2];
+    const uint16_t *factors;
+    float *outputs;
+    uint16_t *gates;
+};
+
+/* Fetches part of a row, that it be in the second cache when its turn comes; a row of NULL: nothing. */
+static inline void bytes_fetch(const void *row, size_t first, size_t count)
+{
+    for (size_t i = 0; row != NULL && i < count; i += line_bytes)
+        __builtin_prefetch((const char *)row + first + i, 0, 2);
+}
+
+/* The same of all rows that a block of tiles will write, subtract or multiply with, while its sums are made.
+ */
+static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
+{
+    enum { value = sizeof(float), gate = sizeof(uint16_t) };
+    for (unsigned row = 0; row < conv_tile_side; row++) {
+        bytes_fetch(rows->before[row], first * value, count * value);
+        bytes_fetch(rows->factors[row], first * gate, count * gate);
+        bytes_fetch(rows->outputs[row], first * value, count * value);
+        bytes_fetch(rows->gates[row], first * gate, count * gate);
+    }
+}
+
+/*
+ * Short loops over registers are written out; not where every access is checked, for
+ * the compiler would take minutes over all those checks.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONV_UNROLL(count)
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define CONV_UNROLL(count)
+#endif
+#ifndef CONV_UNROLL
+#define CONV_PRAGMA(words) _Pragma(#words)
+#define CONV_UNROLL(count) CONV_PRAGMA(GCC unroll count)
+#endif
+
+/* A multiplication and its addition become one instruction where the processor has it. */
+#pragma GCC optimize("fp-contract=fast")
+
+#if defined(__x86_64__)
+
+/* 16 outputs by 12 columns: 12 of 32 registers for sums leave the loads room to run ahead. */
+#define CONV_NAME    conv_avx512
+#define CONV_TITLE   "avx512f"
+#define CONV_TARGET  __attribute__((target("avx512f,fma")))
+#define CONV_LANES   16
+#define CONV_PIXELS  12
+#define CONV_VECTORS 1
+#include "engine/protect/protect_conv_body.h"
+#undef CONV_NAME
+#undef CONV_TITLE
+#undef CONV_TARGET
+#undef CONV_LANES
+#undef CONV_PIXELS
+#undef CONV_VECTORS
+#undef CONV_TILES
+
+#define CONV_NAME    conv_avx2
+#define CONV_TITLE   "avx2"
+#define CONV_TARGET  __attribute__((target("avx2,fma")))
+#define CONV_LANES   8
+#define CONV_PIXELS  6
+#define CONV_VECTORS 2
+#include "engine/protect/protect_conv_body.h"
+#undef CONV_NAME
+#undef CONV_TITLE
+#undef CONV_TARGET
+#undef CONV_LANES
+#undef CONV_PIXELS
+#undef CONV_VECTORS
+#undef CONV_TILES
+
+#endif
+
+#define CONV_NAME  conv_plain
+#define CONV_TITLE "plain"
+#define CONV_TARGET
+#define CONV_LANES   4
+#define CONV_PIXELS  6
+#define CONV_VECTORS 2
+#include "engine/protect/protect_conv_body.h"
+
+const struct conv_kernels *conv_kernels_at(unsigned place)
+{
+    const struct conv_kernels *runnable[3];
+    unsigned count = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+        runnable[count++] = &conv_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        runnable[count++] = &conv_avx2;
+#endif
+    runnable[count++] = &conv_plain;
+    return place < count ? runnable[place] : NULL;
+}
+
+/* ---- weights */
+
+/* What the six values of a line multiply by, from three taps. */
+static const double filter[conv_tile_reads][3] = {
+    {1. / 4, 0, 0},
+    {-1. / 6, -1. / 6, -1. / 6},
+    {-1. / 6, 1. / 6, -1. / 6},
+    {1. / 24, 1. / 12, 1. / 6},
+    {1. / 24, -1. / 12, 1. / 6},
+    {0, 0, 1},
+};
+
+size_t conv_scratch_values(void)
+{
+    return scratch_values;
+}
+
+static unsigned taps_of(const struct conv *conv)
+{
+    return conv->shape == CONV_3X3 ? tile_planes : 4;
+}
+
+size_t conv_weights_count(const struct conv *conv)
+{
+    return (size_t)conv->inputs * conv->outputs * taps_of(conv);
+}
+
+size_t conv_bias_count(const struct conv *conv)
+{
+    return (size_t)conv->outputs * (conv->shape == CONV_UP ? 4 : 1);
+}
+
+/* The weight of one plane: the filter down and along. */
+static float plane_weight(unsigned plane, const float taps[9])
+{
+    const double *down = filter[plane / conv_tile_reads], *along = filter[plane % conv_tile_reads];
+    double value = 0;
+    for (unsigned tap = 0; tap < 9; tap++)
+        value += down[tap / 3] * along[tap % 3] * (double)taps[tap];
+    return (float)value;
+}
+
+/* Where the weight of a tap stands: slices of outputs, in them input by input. */
+static size_t weight_place(const struct conv *conv, unsigned tap, unsigned output, unsigned input)
+{
+    const size_t slice = output / conv_slice, lane = output % conv_slice;
+    const size_t slices = conv->outputs / conv_slice, taps = taps_of(conv);
+    const size_t piece = conv->shape == CONV_UP ? tap * slices + slice : slice * taps + tap;
+    return (piece * conv->inputs + input) * conv_slice + lane;
+}
+
+void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float *taps)
+{
+    for (unsigned tap = 0; tap < taps_of(conv); tap++)
+        conv->weights[weight_place(conv, tap, output, input)] =
+            conv->shape == CONV_3X3 ? plane_weight(tap, taps) : taps[tap];
+}

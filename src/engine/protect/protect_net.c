@@ -1,0 +1,519 @@
+#include "engine/protect/protect_net.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/protect/protect_draw.h"
+#include "engine/protect/protect_step.h"
+
+/*
+ * Measured: wider bands leave the cache.  At this width rows of every resolution are
+ * whole blocks of the widest kernel's sums.
+ */
+enum { band_blocks_usual = 24 };
+
+enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
+{
+    net->kernels = conv_kernels_at(0);
+    spectra_init(&net->spectra);
+    net->band_blocks = band_blocks_usual;
+    return weights_init(net->weights, &net->grain, net->tables, bytes, size, why);
+}
+
+void net_fini(struct net *net)
+{
+    weights_fini(net->weights);
+}
+
+struct step {
+    unsigned char *rings[rings_each];
+    unsigned kept[rings_each]; /* how many of the last rows of a ring later steps still look at */
+    size_t row_values;
+    unsigned channels;
+    struct stretch columns; /* computed for the band, counted from its first one on */
+    struct step_overlap overlap;
+    unsigned char *edges[rings_each]; /* what is left of all rows, one after the other */
+    int64_t edge_rows;
+    struct stretch rows; /* computed, and up to a row of tiles more at the end */
+    int64_t next;        /* the first row not yet computed */
+};
+
+/* One band of columns on its way through the steps. */
+struct run {
+    const struct net *net;
+    const struct net_weights *weights; /* of the network that is run */
+    const struct net_ends *ends;
+    struct step steps[step_count];
+    bool is_rehearsal;            /* nothing is computed: what is asked for is noted in kept */
+    bool has_left, has_right;     /* bands beside this one */
+    bool is_whole;                /* one band is all: nothing is left to others */
+    float *scratch;               /* of the kernels */
+    void *nothing;                /* a row of zeros, as long as the longest */
+    float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
+    struct spectra_rows windows;
+    float *row_fields;               /* of a row of pixels, as long as the windows each */
+    float *row_colors, *row_bounded; /* of blocks along a row of what was drawn */
+    int64_t first_px;
+};
+
+static void rows_plan(struct run *run, unsigned rows)
+{
+    struct stretch planned[step_count];
+    step_rows_plan(rows, planned);
+    for (int at = 0; at < step_count; at++)
+        run->steps[at].rows = planned[at];
+}
+
+static void overlaps_plan(struct run *run)
+{
+    struct step_overlap planned[step_count];
+    step_overlaps_plan(planned);
+    for (int at = 0; at < step_count; at++)
+        run->steps[at].overlap = planned[at];
+}
+
+static size_t ring_value_bytes(int ring)
+{
+    return ring % rings_each == STEP_GATE(0) ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* How many columns of the band before the rows of a step's rings begin with. */
+static unsigned step_left(const struct step *step)
+{
+    return step->overlap.left[0] > step->overlap.left[1] ? step->overlap.left[0] : step->overlap.left[1];
+}
+
+/* A row that was computed and is still there, or is being computed, from a column on; NULL: no such ring. */
+static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
+{
+    struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
+    if (step == NULL || step->kept[ring % rings_each] == 0)
+        return NULL;
+    unsigned *kept = &step->kept[ring % rings_each];
+    if (run->is_rehearsal) {
+        *kept = row < step->next - *kept ? (unsigned)(step->next - row) : *kept;
+        return NULL;
+    }
+    assert(row >= step->next - *kept && row < step->next + conv_rows_written);
+    const int64_t first = step->columns.first - step_left(step);
+    assert(column >= first);
+    const size_t place = (size_t)(row - step->rows.first) % *kept * step->row_values +
+                         (size_t)(column - first) * step->channels;
+    return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
+}
+
+/* A row to look at; one of zeros where a step computes none. */
+static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
+{
+    const struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
+    if (step != NULL && (row < step->rows.first || row >= step->next)) {
+        assert(row < step->rows.first || step->next >= step->rows.first + step->rows.count);
+        return run->nothing;
+    }
+    return ring_row(run, ring, row, column);
+}
+
+/* The columns of a row that a band leaves to the next one. */
+static unsigned char *edge_row(const struct step *step, int ring, int64_t row, size_t *bytes)
+{
+    *bytes = step->overlap.left[ring % rings_each] * step->channels * ring_value_bytes(ring);
+    assert(row - step->rows.first < step->edge_rows);
+    return step->edges[ring % rings_each] + (size_t)(row - step->rows.first) * *bytes;
+}
+
+/* Takes what the band before left of rows that were computed, and leaves the same to the next. */
+static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
+{
+    const struct step *step = &run->steps[at];
+    if (run->is_whole)
+        return;
+    for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++) {
+        const int64_t left = step->overlap.left[ring % rings_each];
+        for (int64_t here = row; left > 0 && here < row + count; here++) {
+            const int64_t first = step->columns.first - left;
+            size_t bytes;
+            unsigned char *edge = edge_row(step, ring, here, &bytes);
+            if (run->has_left)
+                memcpy(ring_row(run, ring, here, first), edge, bytes);
+            if (run->has_right)
+                memcpy(edge, ring_row(run, ring, here, first + step->columns.count), bytes);
+        }
+    }
+}
+
+static void ring_ensure(struct run *run, int ring, int64_t row);
+
+/* Everything that a step reads and writes to compute the rows from one on. */
+static struct conv_rows step_rows(struct run *run, int at, int64_t row)
+{
+    const struct step_plan *plan = &step_plans[at];
+    const struct stretch columns = run->steps[at].columns, own = {row, step_rows_at_once(at)};
+    const struct stretch above = step_input(plan->shape, own), beside = step_input(plan->shape, columns);
+    const enum step_shape met_shape = step_met_shape(at);
+    const struct stretch met = step_input(met_shape, own), met_beside = step_input(met_shape, columns);
+    struct conv_rows rows = {0};
+    ring_ensure(run, plan->input, above.first + above.count - 1);
+    ring_ensure(run, plan->met, met.first + met.count - 1);
+    for (unsigned i = 0; i < step_grids[plan->shape].inputs; i++)
+        rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
+    for (unsigned i = 0; i < met.count; i++) {
+        void *there = row_read(run, plan->met, met.first + i, met_beside.first);
+        rows.before[i] = plan->end == CONV_FACTOR ? NULL : there;
+        rows.factors[i] = plan->end == CONV_FACTOR ? there : NULL;
+    }
+    for (unsigned i = 0; i < own.count; i++) {
+        rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, columns.first);
+        rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, columns.first);
+    }
+    return rows;
+}
+
+/* ---- what the steps make that are no layers; their rows of pixels are three values a pixel */
+
+static size_t step_values(const struct run *run, int at)
+{
+    return (size_t)run->steps[at].columns.count * draw_colors;
+}
+
+/* Where the first column of a step lies, in its places. */
+static int64_t step_x(const struct run *run, int at)
+{
+    return run->first_px / step_plans[at].cell_px + run->steps[at].columns.first;
+}
+
+/* The noise, as loud as the first pass wants it. */
+static void make_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    const unsigned count = run->steps[at].columns.count;
+    run->ends->noise(run->ends->data, row, step_x(run, at), count, rows->outputs[0]);
+    for (size_t i = 0; i < (size_t)count * net_noise_channels; i++)
+        rows->outputs[0][i] *= run->weights->noise_gain;
+}
+
+static void pixels_take(const struct run *run, int at, int64_t row, float *values)
+{
+    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
+                      run->steps[at].columns.count, values);
+}
+
+static void mask_take(struct run *run, int at, int64_t row)
+{
+    run->ends->mask(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
+                    run->steps[at].columns.count, run->mask);
+}
+
+static void make_pixels(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    pixels_take(run, at, row, rows->outputs[0]);
+}
+
+/* A row of two from places of the last layer, and the mask that it meets. */
+static void drawn_take(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned which)
+{
+    mask_take(run, at, row + which);
+    draw_unpacked(rows->inputs[0] + which * net_raw_row, run->steps[at].columns.count / 2,
+                  rows->outputs[which]);
+}
+
+static void make_drawn_from_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], step_values(run, at));
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+    }
+}
+
+static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    pixels_take(run, at, row, rows->outputs[0]);
+    draw_added(rows->outputs[0], rows->inputs[0], run->ends->amplitude, step_values(run, at));
+}
+
+/* Not bounded yet: that is done at twice the size. */
+static void make_drawn_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+    }
+}
+
+static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    const float times = run->ends->amplitude * run->weights->shown;
+    for (unsigned i = 0; i < 2; i++) {
+        mask_take(run, at, row + i);
+        draw_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
+        draw_softened(run->wide, step_values(run, at));
+        draw_hidden(run->wide, run->mask, step_values(run, at));
+        pixels_take(run, at, row + i, rows->outputs[i]);
+        draw_added(rows->outputs[i], run->wide, times, step_values(run, at));
+    }
+}
+
+/* Bounded under the mask. */
+static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        drawn_take(run, at, rows, row, i);
+        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
+        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
+        draw_softened(rows->outputs[i], step_values(run, at));
+    }
+}
+
+/* The luma of a row of what was drawn, and of the picture there, as wide as the windows are. */
+static void lumas_take(struct run *run, int at, const float *drawn, int64_t row, unsigned place)
+{
+    const unsigned columns = run->steps[at].columns.count + spectra_side;
+    run->ends->pixels(run->ends->data, 1, row, step_x(run, at) - spectra_step, columns, run->between);
+    draw_luma(run->between, columns, spectra_row(&run->windows, run->windows.picture, place));
+    draw_luma(drawn, columns, spectra_row(&run->windows, run->windows.drawn, place));
+}
+
+_Static_assert((int)draw_paled_px == (int)spectra_step,
+               "before a row of the result lies one block of what was drawn, as half a window does");
+
+/* A row of what was drawn without the colour that runs along it; from where windows begin. */
+static void colors_pale(struct run *run, int at, const float *drawn, float *values)
+{
+    const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
+    draw_colors_mean(drawn, blocks, run->row_colors);
+    draw_colors_bound(run->row_colors, blocks, run->row_bounded);
+    draw_paled(values, run->ends->pale, run->row_fields + FIELD_PALE * run->windows.stride, run->row_colors,
+               run->row_bounded, step_values(run, at));
+}
+
+/* A row of the result, under the mask. */
+static void hidden_row(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned i)
+{
+    const struct spectra_rows *windows = &run->windows;
+    const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
+    const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
+    const float *drawn = rows->inputs[spectra_step + i] + (size_t)spectra_step * draw_colors;
+    float *values = rows->outputs[i];
+    mask_take(run, at, row + i);
+    spectra_rows_fields(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, i,
+                        run->row_fields);
+    memcpy(values, drawn, step_values(run, at) * sizeof *drawn);
+    colors_pale(run, at, rows->inputs[spectra_step + i], values);
+    draw_recast(values, luma, before, run->row_fields + FIELD_BLUE * windows->stride,
+                run->row_fields + FIELD_RED * windows->stride, step_values(run, at));
+    draw_blued(values, run->mask, run->ends->blue, step_values(run, at));
+    draw_hidden(values, run->mask, step_values(run, at));
+}
+
+/* The result, rows of pixels that lie in two rows of windows. */
+static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
+{
+    struct spectra_rows *windows = &run->windows;
+    const struct spectra_way way = {run->ends->level, &run->net->tables[run->ends->table]};
+    const bool is_first = row == run->steps[at].rows.first;
+    spectra_rows_advance(windows);
+    for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
+        lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
+    spectra_rows_compand(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, &way,
+                         is_first);
+    for (unsigned i = 0; i < spectra_step; i++)
+        hidden_row(run, at, rows, row, i);
+}
+
+/* Computes as many rows as a step does at once, from one on. */
+typedef void make_function(struct run *run, int at, const struct conv_rows *rows, int64_t row);
+
+static make_function *const makers[step_count] = {
+    [STEP_NOISE] = make_noise,
+    [STEP_PIXELS] = make_pixels,
+    [STEP_SMALL] = make_pixels,
+    [STEP_DRAWN(PASS_NOISE)] = make_drawn_from_noise,
+    [STEP_LOOKED(PASS_COARSE)] = make_looked_coarse,
+    [STEP_DRAWN(PASS_COARSE)] = make_drawn_coarse,
+    [STEP_LOOKED(PASS_FINE)] = make_looked_fine,
+    [STEP_DRAWN(PASS_FINE)] = make_drawn_fine,
+    [STEP_HIDDEN] = make_hidden,
+};
+
+/* ---- */
+
+static void step_layer(struct run *run, int at, const struct conv_rows *rows)
+{
+    const struct conv *conv = step_conv(run->weights, at);
+    const struct conv_kernels *kernels = run->net->kernels;
+    const unsigned columns = run->steps[at].columns.count;
+    assert((int)conv->shape == (int)step_plans[at].shape);
+    if (conv->shape == CONV_DOWN)
+        kernels->down(conv, step_plans[at].end, rows, columns);
+    else if (conv->shape == CONV_UP)
+        kernels->up(conv, rows, columns / 2);
+    else
+        kernels->tiles(conv, step_plans[at].end, rows, columns / conv_tile_side, run->scratch);
+}
+
+static void step_compute(struct run *run, int at, int64_t row)
+{
+    const struct conv_rows rows = step_rows(run, at, row);
+    if (run->is_rehearsal)
+        return;
+    if (makers[at] != NULL)
+        makers[at](run, at, &rows, row);
+    else
+        step_layer(run, at, &rows);
+    edges_pass(run, at, row, step_rows_at_once(at));
+}
+
+/* Computes rows of a ring up to and with row, or a few more. */
+static void ring_ensure(struct run *run, int ring, int64_t row)
+{
+    const int at = ring / rings_each;
+    if (ring == no_ring)
+        return;
+    struct step *step = &run->steps[at];
+    const int64_t end = step->rows.first + step->rows.count;
+    while (step->next <= row && step->next < end) {
+        step_compute(run, at, step->next);
+        step->next += step_rows_at_once(at);
+    }
+}
+
+static void run_begin(struct run *run, unsigned first_block, unsigned band_blocks)
+{
+    struct stretch columns[step_count];
+    step_columns_plan(band_blocks, columns);
+    run->has_left = first_block > 0;
+    run->first_px = (int64_t)first_block * net_block_px;
+    for (int at = 0; at < step_count; at++) {
+        struct step *step = &run->steps[at];
+        const int64_t end = columns[at].first + columns[at].count;
+        const int64_t first = run->has_left ? step->overlap.ahead : columns[at].first;
+        step->columns = (struct stretch){first, (unsigned)(end - first)};
+        step->next = step->rows.first;
+    }
+}
+
+/*
+ * Finds out how many rows each ring has to keep, the fewer, the more stays in the
+ * cache: by a run that computes nothing.  It repeats itself every four rows of
+ * blocks, so after a few times that it has seen everything.
+ */
+static void run_rehearse(struct run *run)
+{
+    enum { rows = 8 * conv_tile_side };
+    rows_plan(run, rows);
+    overlaps_plan(run);
+    for (int at = 0; at < step_count; at++) {
+        run->steps[at].kept[0] = step_rows_at_once(at);
+        run->steps[at].kept[1] = step_plans[at].end == CONV_SPLIT ? step_rows_at_once(at) : 0;
+    }
+    run_begin(run, 0, net_band_blocks);
+    run->is_rehearsal = true;
+    for (int64_t row = 0; row < rows * net_block_px; row++) {
+        ring_ensure(run, STEP_MAIN(last_step), row);
+        ring_row(run, STEP_MAIN(last_step), row, 0);
+    }
+    run->is_rehearsal = false;
+}
+
+/*
+ * The next piece of memory of which size bytes are taken, of whole lines of the
+ * cache; where memory is NULL it is only measured.
+ */
+static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
+{
+    enum { line_bytes = 64 };
+    void *piece = memory == NULL ? NULL : memory + *size;
+    *size += (bytes + line_bytes - 1) / line_bytes * line_bytes;
+    return piece;
+}
+
+/*
+ * The kernels' scratch, the rings of all steps and what bands leave one another, in
+ * one piece of memory; its size.  A row is an odd number of lines of the cache long,
+ * lest the rows of a tile meet in one place of it.
+ */
+static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned char *memory)
+{
+    size_t size = 0, longest = 0;
+    run->scratch = piece_take(memory, &size, conv_scratch_values() * sizeof(float));
+    for (int ring = 0; ring < step_count * rings_each; ring++) {
+        const int at = ring / rings_each, which = ring % rings_each;
+        struct step *step = &run->steps[at];
+        const size_t places = (size_t)step_left(step) + columns[at].count + conv_slack;
+        step->channels = step_channels(run->weights, at);
+        step->row_values = ((places * step->channels + 31) / 32 | 1) * 32;
+        longest = step->row_values > longest ? step->row_values : longest;
+        step->edge_rows = step->rows.count + conv_tile_side;
+        const size_t value_bytes = ring_value_bytes(ring);
+        const size_t edge_bytes =
+            run->is_whole ? 0 : step->overlap.left[which] * step->channels * value_bytes;
+        step->rings[which] = piece_take(memory, &size, step->kept[which] * step->row_values * value_bytes);
+        step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
+    }
+    run->nothing = piece_take(memory, &size, longest * sizeof(float));
+    run->mask = piece_take(memory, &size, longest * sizeof(float));
+    run->wide = piece_take(memory, &size, longest * sizeof(float));
+    run->between = piece_take(memory, &size, longest * sizeof(float));
+    run->windows.stride = columns[STEP_HIDDEN].count + spectra_side;
+    const size_t plane_bytes = spectra_rows_count * run->windows.stride * sizeof(float);
+    run->windows.drawn = piece_take(memory, &size, plane_bytes);
+    run->windows.picture = piece_take(memory, &size, plane_bytes);
+    run->windows.companded = piece_take(memory, &size, plane_bytes);
+    const size_t field_bytes = run->windows.stride / spectra_step * spectra_field_count * sizeof(float);
+    run->windows.upper = piece_take(memory, &size, field_bytes);
+    run->windows.lower = piece_take(memory, &size, field_bytes);
+    run->row_fields = piece_take(memory, &size, run->windows.stride * spectra_field_count * sizeof(float));
+    const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
+    run->row_colors = piece_take(memory, &size, color_bytes);
+    run->row_bounded = piece_take(memory, &size, color_bytes);
+    return size;
+}
+
+/* Memory for bands of a width, zeroed; NULL: there is none. */
+static void *run_memory(struct run *run, unsigned band_blocks)
+{
+    struct stretch columns[step_count];
+    step_columns_plan(band_blocks, columns);
+    const size_t size = memory_lay(run, columns, NULL);
+    unsigned char *memory = aligned_alloc(64, size);
+    if (memory == NULL)
+        return NULL;
+    memset(memory, 0, size);
+    memory_lay(run, columns, memory);
+    return memory;
+}
+
+/*
+ * How wide the bands are.  A band takes memory with its width, what bands leave one
+ * another takes half as much with the height: a tall picture is one band.
+ */
+static unsigned band_width(const struct net *net, unsigned rows, unsigned columns)
+{
+    const unsigned whole = (columns + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
+    return net->band_blocks < whole && columns > rows / 4 ? net->band_blocks : whole;
+}
+
+enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
+{
+    const unsigned band = band_width(net, rows, columns);
+    struct run run = {
+        .net = net, .weights = &net->weights[ends->network], .ends = ends, .is_whole = band >= columns};
+    run_rehearse(&run);
+    rows_plan(&run, rows);
+    void *memory = run_memory(&run, band);
+    if (memory == NULL)
+        return IW_NO_MEMORY;
+    for (unsigned first = 0; first < columns; first += band) {
+        unsigned count = columns - first < band ? columns - first : band;
+        run_begin(&run, first, count);
+        run.has_right = first + count < columns;
+        for (int64_t row = 0; row < (int64_t)rows * net_block_px; row++) {
+            ring_ensure(&run, STEP_MAIN(last_step), row);
+            ends->sink(ends->data, row, run.first_px, count * net_block_px,
+                       ring_row(&run, STEP_MAIN(last_step), row, 0));
+        }
+    }
+    free(memory);
+    return IW_OK;
+}

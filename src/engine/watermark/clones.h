@@ -1,0 +1,15 @@
+/*
+ * ENGINE_CLONES builds a function for plain x86-64 and for AVX2; the loader
+ * picks one when the program starts.  No clone contracts or reorders floating
+ * point, so that all give the same answer.  The sanitizers know no clones.
+ */
+#ifndef ENGINE_WATERMARK_CLONES_H
+#define ENGINE_WATERMARK_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define ENGINE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define ENGINE_CLONES
+#endif
+
+#endif

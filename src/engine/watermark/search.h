@@ -1,0 +1,16 @@
+/*
+ * Finds the pose of a marked picture by the pattern's tones, and reads there.
+ */
+#ifndef ENGINE_WATERMARK_SEARCH_H
+#define ENGINE_WATERMARK_SEARCH_H
+
+#include <imgward/error.h>
+#include <imgward/watermark.h>
+
+#include "engine/watermark/reader.h"
+
+/* WATERMARK_NOT_FOUND when no pose reads.  Scales the whitened planes. */
+enum iw_error search_read(struct reader *reader, struct whitened *whitened, const struct plane *plane,
+                          struct watermark_report *report) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,56 @@
+#include "http/request_metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { name_size = 128 };
+
+static unsigned routes_count(const struct route *const *tables)
+{
+    unsigned count = 0;
+    for (; *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++)
+            count++;
+    return count;
+}
+
+/* 0 is what no route takes; the routes follow in the order of the tables. */
+static unsigned route_number(const struct route *const *tables, const struct route *wanted)
+{
+    unsigned number = 0;
+    for (; wanted != NULL && *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++) {
+            number++;
+            if (route == wanted)
+                return number;
+        }
+    return 0;
+}
+
+struct metrics *request_metrics_new(const struct route *const *tables)
+{
+    unsigned count = routes_count(tables) + 1, at = 1;
+    char(*names)[name_size] = calloc(count, sizeof *names);
+    const char **endpoints = calloc(count, sizeof *endpoints);
+    if (names == NULL || endpoints == NULL)
+        abort();
+    endpoints[0] = "none";
+    for (; *tables != NULL; tables++)
+        for (const struct route *route = *tables; route->pattern != NULL; route++, at++) {
+            snprintf(names[at], name_size, "%s %s", method_name(route->method), route->pattern);
+            endpoints[at] = names[at];
+        }
+    return metrics_new(endpoints, count);
+}
+
+void request_metrics_count(const struct request *request, const struct route *const *tables,
+                           enum iw_error error, int64_t ms)
+{
+    unsigned number = route_number(tables, request->route), class = request->response.status / 100;
+    metrics_add(request->metrics, METRIC_REQUESTS, number, class, 1);
+    metrics_observe(request->metrics, METRIC_REQUEST_SECONDS, number, ms);
+    if (error != IW_OK)
+        metrics_add(request->metrics, METRIC_ERRORS, (unsigned)error, 0, 1);
+    if (error == IW_RATE_LIMIT_EXCEEDED)
+        metrics_add(request->metrics, METRIC_RATE_LIMITED, 0, 0, 1);
+}

@@ -1,0 +1,212 @@
+#include "image/image_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <imgward/fault.h>
+
+enum { arguments_max = 24, number_bytes = 24 };
+
+struct image_client_options image_client_options_of(const struct config *config)
+{
+    const char *key_path = config->image_watermark_key_file;
+    return (struct image_client_options){
+        .program = config->worker_image_program,
+        .weights_path = config->image_weights_file,
+        .watermark_key_path = access(key_path, R_OK) == 0 ? key_path : NULL,
+        .memory_bytes = (uint64_t)config->image_memory_max_bytes,
+        .cpu_seconds = (unsigned)config->image_timeout_s,
+        .pixels_max = (uint64_t)config->image_pixels_max,
+        .side_max_px = (uint32_t)config->image_side_max_px,
+        .images_max = (unsigned)config->worker_images_per_process,
+        .is_unsealed_allowed = config->worker_allow_unsealed,
+    };
+}
+
+/* What the process is started with; built before the fork, so that nothing allocates after it. */
+struct spawn_plan {
+    const char *program;
+    const char *arguments[arguments_max + 1];
+    size_t argument_count;
+    char numbers[arguments_max][number_bytes];
+};
+
+static void plan_text(struct spawn_plan *plan, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    plan->arguments[plan->argument_count++] = name;
+    plan->arguments[plan->argument_count++] = value;
+}
+
+static void plan_number(struct spawn_plan *plan, const char *name, uint64_t value)
+{
+    char *text = plan->numbers[plan->argument_count];
+    if (value == 0)
+        return;
+    snprintf(text, number_bytes, "%" PRIu64, value);
+    plan_text(plan, name, text);
+}
+
+static void plan_make(struct spawn_plan *plan, const struct image_client_options *options)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->program = options->program != NULL ? options->program : IW_LIBEXECDIR "/imgward-image";
+    plan->arguments[plan->argument_count++] = "imgward-image";
+    plan_text(plan, "--weights", options->weights_path);
+    plan_text(plan, "--watermark-key", options->watermark_key_path);
+    plan_number(plan, "--memory-bytes", options->memory_bytes);
+    plan_number(plan, "--cpu-seconds", options->cpu_seconds);
+    plan_number(plan, "--pixels-max", options->pixels_max);
+    plan_number(plan, "--side-max", options->side_max_px);
+    plan_number(plan, "--images-max", options->images_max);
+    if (options->is_unsealed_allowed)
+        plan->arguments[plan->argument_count++] = "--allow-unsealed";
+}
+
+/* The child: nothing but async-signal-safe calls.  Does not return. */
+static void spawn_child(const struct spawn_plan *plan, int socket)
+{
+    /* One thread, whatever a numeric library would like, and large pages for memory of a picture's size. */
+    const char *const environment[] = {
+        "LC_ALL=C",           "OMP_NUM_THREADS=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+        "PATH=/usr/bin:/bin", fault_environment(), NULL,
+    };
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    int null = open("/dev/null", O_RDWR);
+    /* Out of the way first, so that neither lands on the other's place. */
+    int kept = fcntl(socket, F_DUPFD, image_socket + 1);
+    if (null < 0 || kept < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+        dup2(kept, image_socket) < 0)
+        _exit(126);
+    close_range(image_socket + 1, ~0U, 0);
+    execve(plan->program, (char *const *)(uintptr_t)plan->arguments, (char *const *)(uintptr_t)environment);
+    _exit(127);
+}
+
+enum iw_error image_client_spawn(struct context *context, const struct image_client_options *options,
+                                 struct image_client *client)
+{
+    struct spawn_plan plan;
+    int ends[2];
+    client->pid = 0;
+    client->socket = -1;
+    plan_make(&plan, options);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        context_cause(context, "socketpair: %s", strerror(errno));
+        return context_fail(context, IW_IO_FAILED, NULL);
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pid_t pid = fault_fails(FAULT_HELPER_SPAWNING) ? -1 : fork();
+    if (pid == 0)
+        spawn_child(&plan, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        context_cause(context, "fork: %s", strerror(errno));
+        close(ends[0]);
+        return context_fail(context, IW_IO_FAILED, NULL);
+    }
+    client->pid = pid;
+    client->socket = ends[0];
+    return IW_OK;
+}
+
+/* The descriptors that are there, packed; how many. */
+static size_t files_pack(const int files[image_file_count], int packed[image_file_count])
+{
+    size_t count = 0;
+    for (int i = 0; i < image_file_count; i++)
+        if (files[i] >= 0)
+            packed[count++] = files[i];
+    return count;
+}
+
+enum iw_error image_client_send(struct context *context, const struct image_client *client,
+                                const struct image_request *request, const int files[image_file_count])
+{
+    int packed[image_file_count];
+    size_t count = files_pack(files, packed);
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof packed)];
+    } control;
+    struct iovec part = {(void *)(uintptr_t)request, sizeof *request};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    memset(&control, 0, sizeof control);
+    if (count > 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(&control.head), packed, count * sizeof(int));
+    }
+    if (sendmsg(client->socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *request)
+        return IW_OK;
+    context_cause(context, "sendmsg to the image process: %s", strerror(errno));
+    return context_fail(context, errno == EAGAIN ? IW_SERVICE_UNAVAILABLE : IW_PROCESSING_CRASHED, NULL);
+}
+
+/* A reason is one of our short words, which go into log, metric and database; anything else is none. */
+static bool reason_is_word(const char *reason)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    return reason[strspn(reason, letters)] == '\0';
+}
+
+/* A code is an upper-case word such as PROTECTION_REDUCED; it goes to the client and into the database. */
+static bool code_is_word(const char *code)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return code[strspn(code, letters)] == '\0';
+}
+
+/* Texts end within their room, numbers name what exists: the process may have been taken over by a picture.
+ */
+static bool answer_is_sound(struct image_answer *answer)
+{
+    answer->reason[sizeof answer->reason - 1] = '\0';
+    answer->sentence[sizeof answer->sentence - 1] = '\0';
+    answer->cause[sizeof answer->cause - 1] = '\0';
+    answer->note_code[sizeof answer->note_code - 1] = '\0';
+    answer->note[sizeof answer->note - 1] = '\0';
+    if (!reason_is_word(answer->reason))
+        answer->reason[0] = '\0';
+    if (!code_is_word(answer->note_code))
+        answer->note_code[0] = '\0';
+    return answer->version == image_protocol_version && answer->kind < image_kind_count &&
+           answer->error < IW_ERROR_COUNT;
+}
+
+enum image_client_event image_client_receive(const struct image_client *client, struct image_answer *answer)
+{
+    ssize_t got = recv(client->socket, answer, sizeof *answer, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return IMAGE_CLIENT_NOTHING;
+    return got == (ssize_t)sizeof *answer && answer_is_sound(answer) ? IMAGE_CLIENT_ANSWER
+                                                                     : IMAGE_CLIENT_ENDED;
+}
+
+void image_client_kill(const struct image_client *client)
+{
+    if (client->pid > 0)
+        kill(client->pid, SIGKILL);
+}
+
+void image_client_close(struct image_client *client)
+{
+    if (client->socket >= 0)
+        close(client->socket);
+    client->socket = -1;
+}

@@ -1,0 +1,186 @@
+/*
+ * imgward-image: started by the worker, never by hand.  Loads what it needs,
+ * seals itself, serves pictures on descriptor 3.  Exits 0 when its work is
+ * done, 2 when it could not start.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <imgward/fault.h>
+
+#include "base/log.h"
+#include "image/image_loop.h"
+#include "codec/protect_picture.h"
+#include "image/seal.h"
+
+enum { exit_not_started = 2 };
+
+struct image_options {
+    const char *weights_path;
+    const char *watermark_key_path;
+    uint64_t memory_bytes;
+    uint64_t cpu_seconds;
+    uint64_t pixels_max;
+    uint64_t side_max_px;
+    uint64_t images_max;
+    bool is_unsealed_allowed;
+};
+
+static const struct image_options defaults = {
+    .memory_bytes = (uint64_t)1 << 30,
+    .cpu_seconds = 300,
+    .pixels_max = 100000000,
+    .side_max_px = 16384,
+    .images_max = 100,
+};
+
+/* Every option takes a value but the last kind. */
+enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SWITCH };
+
+static const struct image_option {
+    const char *name;
+    enum option_kind kind;
+    size_t offset;
+    uint64_t least;
+    uint64_t most;
+} option_table[] = {
+    {"--weights", OPTION_TEXT, offsetof(struct image_options, weights_path), 0, 0},
+    {"--watermark-key", OPTION_TEXT, offsetof(struct image_options, watermark_key_path), 0, 0},
+    {"--memory-bytes", OPTION_NUMBER, offsetof(struct image_options, memory_bytes), 64 << 20,
+     (uint64_t)1 << 40},
+    {"--cpu-seconds", OPTION_NUMBER, offsetof(struct image_options, cpu_seconds), 1, 86400},
+    {"--pixels-max", OPTION_NUMBER, offsetof(struct image_options, pixels_max), 1, (uint64_t)1 << 32},
+    {"--side-max", OPTION_NUMBER, offsetof(struct image_options, side_max_px), 1, 65535},
+    {"--images-max", OPTION_NUMBER, offsetof(struct image_options, images_max), 1, 1000000},
+    {"--allow-unsealed", OPTION_SWITCH, offsetof(struct image_options, is_unsealed_allowed), 0, 0},
+};
+
+static const struct image_option *option_by_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof option_table / sizeof option_table[0]; i++)
+        if (strcmp(option_table[i].name, name) == 0)
+            return &option_table[i];
+    return NULL;
+}
+
+static bool number_read(const struct image_option *option, const char *text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && *number >= option->least && *number <= option->most;
+}
+
+/* Takes one option and its value; how many arguments that were, 0 when they are wrong. */
+static int option_read(struct image_options *options, char **arguments)
+{
+    const struct image_option *option = option_by_name(arguments[0]);
+    char *place = option == NULL ? NULL : (char *)options + option->offset;
+    if (option == NULL || (option->kind != OPTION_SWITCH && arguments[1] == NULL))
+        return 0;
+    switch (option->kind) {
+    case OPTION_TEXT:
+        memcpy(place, &arguments[1], sizeof arguments[1]);
+        return 2;
+    case OPTION_NUMBER:
+        return number_read(option, arguments[1], (uint64_t *)(void *)place) ? 2 : 0;
+    case OPTION_SWITCH:
+        *(bool *)place = true;
+        return 1;
+    }
+    return 0;
+}
+
+static enum iw_error options_read(struct context *context, struct image_options *options, char **arguments)
+{
+    *options = defaults;
+    while (*arguments != NULL) {
+        int taken = option_read(options, arguments);
+        if (taken == 0)
+            return context_fail(context, IW_CONFIG_INVALID, "%s is not an option or has no good value.",
+                                *arguments);
+        arguments += taken;
+    }
+    return IW_OK;
+}
+
+static enum iw_error key_load(struct context *context, const char *path, struct image_process *process)
+{
+    if (path == NULL)
+        return IW_OK;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    /* One byte more than the key: a longer file is another file. */
+    uint8_t bytes[WATERMARK_KEY_BYTES + 1];
+    ssize_t got = file < 0 ? -1 : read(file, bytes, sizeof bytes);
+    if (file >= 0)
+        close(file);
+    if (got != WATERMARK_KEY_BYTES)
+        return context_fail(context, IW_CONFIG_INVALID, "%s is not a watermark key of %d bytes.", path,
+                            WATERMARK_KEY_BYTES);
+    memcpy(process->watermark_key, bytes, WATERMARK_KEY_BYTES);
+    process->has_watermark_key = true;
+    return IW_OK;
+}
+
+static enum iw_error process_prepare(struct context *context, const struct image_options *options,
+                                     struct image_process *process)
+{
+    memset(process, 0, sizeof *process);
+    process->limits.pixels_max = options->pixels_max;
+    process->limits.side_max_px = (uint32_t)options->side_max_px;
+    /* The codecs' estimate leaves a part for the engine, the file and the result. */
+    process->limits.memory_max_bytes = options->memory_bytes - options->memory_bytes / 8;
+    process->cpu_seconds = (unsigned)options->cpu_seconds;
+    process->images_max = (unsigned)options->images_max;
+    enum iw_error error = key_load(context, options->watermark_key_path, process);
+    if (error == IW_OK && options->weights_path != NULL)
+        error = protect_open(context, options->weights_path, &process->protect);
+    return error;
+}
+
+/* Sealed, or unsealed where the machine refuses and the operator allows it; the worker tells. */
+static enum iw_error process_seal(struct context *context, const struct image_options *options,
+                                  unsigned *missing)
+{
+    struct seal_limits limits = {options->memory_bytes, options->memory_bytes,
+                                 (unsigned)options->cpu_seconds};
+    seal_close_from(image_socket + 1);
+    fault_open();
+    enum iw_error error = seal_process(context, &limits, image_socket, missing);
+    return options->is_unsealed_allowed ? IW_OK : error;
+}
+
+int main(int count, char **arguments)
+{
+    struct context context;
+    struct image_options options;
+    struct image_process process;
+    unsigned missing = 0;
+    struct arena *arena = arena_new(0);
+    context_init(&context, arena, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    enum iw_error error = options_read(&context, &options, arguments + (count > 0));
+    if (error == IW_OK)
+        error = process_prepare(&context, &options, &process);
+    if (error == IW_OK)
+        error = process_seal(&context, &options, &missing);
+    if (error != IW_OK) {
+        log_failure(&context, "image_process_not_started");
+        _exit(exit_not_started);
+    }
+    /* What a sanitizer has to say is for us. */
+#ifndef __SANITIZE_ADDRESS__
+    seal_mute();
+#endif
+    image_loop_run(&process, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
+    /* At once: exit handlers of libraries call what is not allowed here. */
+    _exit(0);
+}

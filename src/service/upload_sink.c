@@ -1,0 +1,123 @@
+#include "service/upload_sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crypto.h"
+#include "service/cutoff.h"
+
+struct upload_sink {
+    struct storage_writer *writer;
+    struct crypto_hash *sha256; /* NULL once ended */
+    struct crypto_md5 *md5;     /* NULL once ended, or not asked for */
+    unsigned char first[sniff_bytes];
+    size_t first_count;
+    struct cutoff cutoff; /* its format is that of the first bytes, once they tell it */
+    int64_t size_bytes;
+    int64_t max_bytes;
+};
+
+enum iw_error upload_sink_begin(struct storage *storage, struct context *context, int64_t max_bytes,
+                                bool with_md5, struct upload_sink **sink)
+{
+    struct storage_writer *writer;
+    enum iw_error error = storage_put_begin(storage, context, &writer);
+    if (error != IW_OK)
+        return error;
+    struct upload_sink *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        abort();
+    made->writer = writer;
+    made->max_bytes = max_bytes;
+    made->sha256 = crypto_hash_begin();
+    made->md5 = with_md5 ? crypto_md5_begin() : NULL;
+    *sink = made;
+    return IW_OK;
+}
+
+/* By the first bytes, as many as there are. */
+static enum iw_error no_picture(const struct upload_sink *sink, struct context *context)
+{
+    const char *advice = sniff_advice(sink->first, sink->first_count);
+    context->reason = "no_picture";
+    return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", advice);
+}
+
+/* Gathers the first bytes until there are enough of them to tell; what is known of the format looks on. */
+static enum iw_error first_look(struct upload_sink *sink, struct context *context, const void *bytes,
+                                size_t size)
+{
+    size_t wanted = sizeof sink->first - sink->first_count;
+    size_t count = size < wanted ? size : wanted;
+    bool was_known = sink->cutoff.format != SNIFF_NONE;
+    memcpy(sink->first + sink->first_count, bytes, count);
+    sink->first_count += count;
+    if (was_known) {
+        cutoff_add(&sink->cutoff, bytes, size);
+        return IW_OK;
+    }
+    sink->cutoff.format = sniff_format(sink->first, sink->first_count);
+    cutoff_add(&sink->cutoff, sink->first, sink->first_count);
+    cutoff_add(&sink->cutoff, (const unsigned char *)bytes + count, size - count);
+    bool is_decided = sink->first_count == sizeof sink->first;
+    return sink->cutoff.format == SNIFF_NONE && is_decided ? no_picture(sink, context) : IW_OK;
+}
+
+enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,
+                              size_t size)
+{
+    if ((int64_t)size > sink->max_bytes - sink->size_bytes)
+        return context_fail(context, IW_PAYLOAD_TOO_LARGE,
+                            "The file has at least %lld bytes; at most %lld are allowed.",
+                            (long long)(sink->size_bytes + (int64_t)size), (long long)sink->max_bytes);
+    enum iw_error error = first_look(sink, context, bytes, size);
+    if (error != IW_OK)
+        return error;
+    sink->size_bytes += (int64_t)size;
+    crypto_hash_add(sink->sha256, bytes, size);
+    if (sink->md5 != NULL)
+        crypto_md5_add(sink->md5, bytes, size);
+    return storage_put_add(sink->writer, context, bytes, size);
+}
+
+/* Ends the hashes, which frees them. */
+static void hashes_end(struct upload_sink *sink, struct upload_sink_facts *facts)
+{
+    if (sink->sha256 != NULL)
+        crypto_hash_end(sink->sha256, facts->sha256);
+    if (sink->md5 != NULL)
+        crypto_md5_end(sink->md5, facts->md5);
+    sink->sha256 = NULL;
+    sink->md5 = NULL;
+}
+
+enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
+                                 struct upload_sink_facts *facts)
+{
+    if (sink->cutoff.format == SNIFF_NONE)
+        return no_picture(sink, context);
+    if (cutoff_is_cut(&sink->cutoff)) {
+        context->reason = "cut_off";
+        return context_fail(context, IW_IMAGE_CORRUPT, "The file is cut off after %lld bytes.",
+                            (long long)sink->size_bytes);
+    }
+    *facts = (struct upload_sink_facts){.format = sink->cutoff.format, .size_bytes = sink->size_bytes};
+    hashes_end(sink, facts);
+    return IW_OK;
+}
+
+enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context,
+                                 const struct storage_key *key)
+{
+    struct storage_writer *writer = sink->writer;
+    free(sink);
+    return storage_put_commit(writer, context, key);
+}
+
+void upload_sink_abandon(struct upload_sink *sink)
+{
+    struct upload_sink_facts unused;
+    hashes_end(sink, &unused);
+    storage_put_abandon(sink->writer);
+    free(sink);
+}
