@@ -29,12 +29,12 @@ static enum ctl_exit create_run(struct ctl *ctl)
     const char *plan = ctl_option(ctl, "--plan");
     if (!name_check(ctl->arguments[0]))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_create(ctl->context, db, ctl->arguments[0], plan != NULL ? plan : "free",
-                                          clock_now_ms(), &id);
-    db_free(db);
+    enum iw_error error =
+        accounts_create(store, ctl->arguments[0], plan != NULL ? plan : "free", clock_now_ms(), &id);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 "\n", id);
@@ -80,11 +80,11 @@ static enum ctl_exit list_run(struct ctl *ctl)
     struct config config;
     struct account_row *accounts = NULL;
     size_t count = 0;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_list(ctl->context, db, &accounts, &count);
-    db_free(db);
+    enum iw_error error = accounts_list(store, &accounts, &count);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, accounts, count);
@@ -98,15 +98,15 @@ static enum ctl_exit plan_run(struct ctl *ctl)
     int64_t requests = 0;
     if (!ctl_option_integer(ctl, "--requests-per-minute", 0, requests_per_minute_max, 0, &requests))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_plan_set(ctl->context, db, account.id, ctl->arguments[1], requests);
+        error = accounts_plan_set(store, account.id, ctl->arguments[1], requests);
     if (error == IW_OK)
-        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
-    db_free(db);
+        error = accounts_find(store, ctl->arguments[0], &account);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account.id, account.plan,
@@ -125,15 +125,15 @@ static enum ctl_exit limit_run(struct ctl *ctl)
                 requests_per_minute_max);
         return CTL_FAILED;
     }
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_plan_set(ctl->context, db, account.id, account.plan, requests);
+        error = accounts_plan_set(store, account.id, account.plan, requests);
     if (error == IW_OK)
-        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
-    db_free(db);
+        error = accounts_find(store, ctl->arguments[0], &account);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account.id, account.requests_per_minute,
@@ -145,13 +145,13 @@ static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
 {
     struct config config;
     struct account_row account;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_status_set(ctl->context, db, account.id, is_active);
-    db_free(db);
+        error = accounts_status_set(store, account.id, is_active);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 ": %s\n", account.id, is_active ? "active" : "suspended");

@@ -35,18 +35,27 @@ struct db *ctl_db_administrator(const struct config *config, const char *databas
     return db_new(copy, "");
 }
 
-struct db *ctl_db(struct ctl *ctl, struct config *config)
+const struct store *ctl_store_open(struct ctl *ctl, struct config *config)
 {
     const char *password;
+    struct store *store = arena_alloc(ctl->context->arena, sizeof *store);
     if (!ctl_config(ctl, config))
         return NULL;
     clock_offset_set_s(config->test_clock_offset_s);
     if (!ctl_user_become(config))
         return NULL;
-    if (config_secret(ctl->context, config->database_password_file, &password) == IW_OK)
-        return db_new(config, password);
-    ctl_failed(ctl);
-    return NULL;
+    if (config_secret(ctl->context, config->database_password_file, &password) != IW_OK) {
+        ctl_failed(ctl);
+        return NULL;
+    }
+    *store = (struct store){.context = ctl->context, .db = db_new(config, password)};
+    return store;
+}
+
+void ctl_store_close(const struct store *store)
+{
+    if (store != NULL)
+        db_free(store->db);
 }
 
 const char *ctl_time(const struct ctl *ctl, int64_t time_ms)

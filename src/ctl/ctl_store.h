@@ -11,7 +11,10 @@
  * frees it with db_free; config must outlive it.  Where the database knows its
  * user by the user of the system, root becomes that user for good.
  */
-struct db *ctl_db(struct ctl *ctl, struct config *config);
+const struct store *ctl_store_open(struct ctl *ctl, struct config *config);
+
+/* Closes its connection; store may be NULL. */
+void ctl_store_close(const struct store *store);
 
 /* A local database with unix_socket authentication: who connects must be the user that the row names. */
 bool ctl_is_socket_user(const struct config *config);

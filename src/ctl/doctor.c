@@ -50,7 +50,7 @@ enum doctor_verdict { DOCTOR_OK, DOCTOR_WRONG, DOCTOR_SKIPPED };
 struct doctor {
     struct ctl *ctl;
     struct config config;
-    struct db *db;       /* NULL: no password to reach it with */
+    struct store store;  /* its db: NULL: no password to reach it with */
     struct redis *redis; /* the same */
     struct inspect_server server;
     const char *site;                    /* nginx's configuration; NULL: it cannot be asked */
@@ -89,7 +89,7 @@ static enum doctor_verdict check_passwords(struct doctor *doctor)
     const char *password;
     if (config_secret(context, doctor->config.database_password_file, &password) != IW_OK)
         return say_error(doctor, "");
-    doctor->db = db_new(&doctor->config, password);
+    doctor->store = (struct store){doctor->ctl->context, db_new(&doctor->config, password)};
     if (config_secret(context, doctor->config.redis_password_file, &password) != IW_OK)
         return say_error(doctor, "");
     doctor->redis = redis_new(&doctor->config, password);
@@ -133,9 +133,9 @@ static enum doctor_verdict check_sealing_key(struct doctor *doctor)
 static enum doctor_verdict check_database(struct doctor *doctor)
 {
     int major = 0, minor = 0;
-    if (doctor->db == NULL)
+    if (doctor->store.db == NULL)
         return say(doctor, DOCTOR_SKIPPED, "its password cannot be read");
-    if (inspect_server(doctor->ctl->context, doctor->db, &doctor->server) != IW_OK)
+    if (inspect_server(&doctor->store, &doctor->server) != IW_OK)
         return say_error(doctor, "; see [database] of the configuration");
     doctor->is_database_there = true;
     if (sscanf(doctor->server.version, "%d.%d", &major, &minor) != 2 || major < version_major_least ||
@@ -185,7 +185,7 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is away");
     /* Read anew: the checks in between took their time. */
-    if (inspect_server(doctor->ctl->context, doctor->db, &doctor->server) != IW_OK)
+    if (inspect_server(&doctor->store, &doctor->server) != IW_OK)
         return say_error(doctor, "");
     int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
     if (llabs((long long)difference_ms) > clock_difference_max_ms)
@@ -229,7 +229,7 @@ static enum doctor_verdict check_migrations(struct doctor *doctor)
                    strerror(errno));
     if (migrate_read(context, directory, &migrations, &count) != IW_OK)
         return say_error(doctor, "");
-    if (migrate_compare(context, doctor->db, migrations, count) != IW_OK)
+    if (migrate_compare(&doctor->store, migrations, count) != IW_OK)
         return say_error(doctor, "");
     for (unsigned i = 0; i < count; i++)
         pending += !migrations[i].is_applied;
@@ -391,8 +391,8 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
     bool is_paused = false;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is away");
-    if (workers_list(doctor->ctl->context, doctor->db, &workers, &count) != IW_OK ||
-        workers_paused(doctor->ctl->context, doctor->db, &is_paused) != IW_OK)
+    if (workers_list(&doctor->store, &workers, &count) != IW_OK ||
+        workers_paused(&doctor->store, &is_paused) != IW_OK)
         return say_error(doctor, "");
     for (unsigned i = 0; i < count; i++) {
         live += workers[i].silent_s < worker_silent_s;
@@ -549,7 +549,7 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
         is_well = is_well && verdict == DOCTOR_OK;
     }
     redis_free(doctor.redis);
-    db_free(doctor.db);
+    db_free(doctor.store.db);
     return is_well ? CTL_DONE : CTL_NEGATIVE;
 }
 

@@ -36,7 +36,8 @@ struct init {
     struct config config;
     struct config administrator_config;
     const char *password; /* of the service's user; "" for unix_socket authentication */
-    struct db *db;        /* of the administrator where that can be had, else the service's; NULL: neither */
+    struct store
+        store; /* its db: of the administrator where that can be had, else the service's; NULL: neither */
     char line[1024];
 };
 
@@ -142,13 +143,13 @@ static enum init_verdict step_password(struct init *init)
 /* ---- the database ---- */
 
 /* Whether the service's user can connect; root takes the user's place for the moment where it must. */
-static enum iw_error service_ping(struct init *init, struct db *db)
+static enum iw_error service_ping(struct init *init, const struct store *store)
 {
     const struct passwd *user = getpwnam(init->config.database_user);
     bool is_other = geteuid() == 0 && ctl_is_socket_user(&init->config) && user != NULL;
     if (is_other && seteuid(user->pw_uid) != 0)
         return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become %s.", user->pw_name);
-    enum iw_error error = provision_ping(init->ctl->context, db);
+    enum iw_error error = provision_ping(store);
     if (is_other && seteuid(0) != 0)
         return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become root again.");
     return error;
@@ -160,7 +161,7 @@ static struct db *administrator_open(struct init *init, const char *database)
     if (geteuid() != 0 || init->config.database_socket[0] == '\0')
         return NULL;
     struct db *db = ctl_db_administrator(&init->config, database, &init->administrator_config);
-    if (provision_ping(init->ctl->context, db) == IW_OK)
+    if (provision_ping(&(struct store){init->ctl->context, db}) == IW_OK)
         return db;
     context_clear(init->ctl->context);
     db_free(db);
@@ -181,14 +182,14 @@ static enum init_verdict statements_say(struct init *init, const struct provisio
 /* Opens the database for the steps that follow: the administrator's way where there is one. */
 static enum iw_error database_open(struct init *init, bool has_administrator)
 {
-    struct db *service = db_new(&init->config, init->password);
-    enum iw_error error = service_ping(init, service);
+    const struct store service = {init->ctl->context, db_new(&init->config, init->password)};
+    enum iw_error error = service_ping(init, &service);
     if (has_administrator)
-        init->db = administrator_open(init, init->config.database_name);
+        init->store.db = administrator_open(init, init->config.database_name);
     else if (error == IW_OK)
-        init->db = service;
-    if (init->db != service)
-        db_free(service);
+        init->store = service;
+    if (init->store.db != service.db)
+        db_free(service.db);
     return error;
 }
 
@@ -200,11 +201,10 @@ static enum init_verdict step_database(struct init *init)
     if (!provision_is_sound(&provision))
         return say(init, INIT_TO_DO,
                    "database.name, database.user or the password holds letters that need quoting");
-    struct db *administrator = administrator_open(init, "mysql");
-    bool has_administrator = administrator != NULL;
-    enum iw_error error =
-        has_administrator ? provision_run(init->ctl->context, administrator, &provision, &made) : IW_OK;
-    db_free(administrator);
+    const struct store administrator = {init->ctl->context, administrator_open(init, "mysql")};
+    bool has_administrator = administrator.db != NULL;
+    enum iw_error error = has_administrator ? provision_run(&administrator, &provision, &made) : IW_OK;
+    db_free(administrator.db);
     if (error != IW_OK)
         return say_error(init);
     if (database_open(init, has_administrator) == IW_OK)
@@ -223,9 +223,9 @@ static enum init_verdict step_database(struct init *init)
 static enum init_verdict step_tables(struct init *init)
 {
     unsigned applied = 0;
-    if (init->db == NULL)
+    if (init->store.db == NULL)
         return say(init, INIT_TO_DO, "not without the database");
-    if (migrate_all(init->ctl, init->db, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
+    if (migrate_all(init->ctl, &init->store, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
         return say_error(init);
     return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
                        : say(init, INIT_THERE, "up to date");
@@ -265,19 +265,17 @@ static enum init_verdict step_store(struct init *init)
 
 static enum iw_error account_make(struct init *init, const char *name, char key[key_size])
 {
-    struct context *context = init->ctl->context;
     const char *plan = ctl_option(init->ctl, "--plan");
     uint8_t digest[32];
     char prefix[key_prefix_size];
     int64_t account = 0, id = 0, now_ms = clock_now_ms();
-    enum iw_error error =
-        accounts_create(context, init->db, name, plan != NULL ? plan : "free", now_ms, &account);
+    enum iw_error error = accounts_create(&init->store, name, plan != NULL ? plan : "free", now_ms, &account);
     if (error != IW_OK)
         return error;
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    return accounts_key_add(context, init->db, account, "first", digest, prefix, now_ms, 0, &id);
+    return accounts_key_add(&init->store, account, "first", digest, prefix, now_ms, 0, &id);
 }
 
 static enum init_verdict step_account(struct init *init)
@@ -287,9 +285,9 @@ static enum init_verdict step_account(struct init *init)
     struct account_row *accounts = NULL;
     size_t count = 0;
     char key[key_size];
-    if (init->db == NULL)
+    if (init->store.db == NULL)
         return say(init, INIT_TO_DO, "not without the database");
-    if (accounts_list(init->ctl->context, init->db, &accounts, &count) != IW_OK)
+    if (accounts_list(&init->store, &accounts, &count) != IW_OK)
         return say_error(init);
     if (count > 0)
         return say(init, INIT_THERE, "%zu in all; imgwardctl account list shows them", count);
@@ -338,7 +336,7 @@ static const struct {
 static enum ctl_exit init_run(struct ctl *ctl)
 {
     static const char *const words[] = {[INIT_THERE] = "there", [INIT_MADE] = "made", [INIT_TO_DO] = "TO DO"};
-    struct init init = {.ctl = ctl, .password = ""};
+    struct init init = {.ctl = ctl, .store = {.context = ctl->context}, .password = ""};
     unsigned counts[INIT_TO_DO + 1] = {0};
     if (!ctl_config(ctl, &init.config))
         return CTL_FAILED;
@@ -352,7 +350,7 @@ static enum ctl_exit init_run(struct ctl *ctl)
         fflush(stdout);
     }
     crypto_wipe(init.line, sizeof init.line);
-    db_free(init.db);
+    db_free(init.store.db);
     if (counts[INIT_TO_DO] > 0)
         printf("%u made, %u left to do; then run imgwardctl init again\n", counts[INIT_MADE],
                counts[INIT_TO_DO]);

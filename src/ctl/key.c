@@ -26,20 +26,20 @@ static bool name_check(const char *name)
     return false;
 }
 
-static enum iw_error key_add(struct ctl *ctl, struct db *db, const char *name, int64_t days,
+static enum iw_error key_add(struct ctl *ctl, const struct store *store, const char *name, int64_t days,
                              char key[key_size])
 {
     struct account_row account;
     uint8_t digest[32];
     char prefix[key_prefix_size];
     int64_t id = 0, now_ms = clock_now_ms();
-    enum iw_error error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error != IW_OK)
         return error;
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    error = accounts_key_add(ctl->context, db, account.id, name, digest, prefix, now_ms,
+    error = accounts_key_add(store, account.id, name, digest, prefix, now_ms,
                              days > 0 ? now_ms + days * day_ms : 0, &id);
     if (error == IW_OK)
         fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown this once:\n", id, account.id);
@@ -54,11 +54,11 @@ static enum ctl_exit create_run(struct ctl *ctl)
     const char *name = ctl_option(ctl, "--name") != NULL ? ctl_option(ctl, "--name") : "";
     if (!name_check(name) || !ctl_option_integer(ctl, "--expires-days", 1, days_max, 0, &days))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_add(ctl, db, name, days, key);
-    db_free(db);
+    enum iw_error error = key_add(ctl, store, name, days, key);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     puts(key);
@@ -117,14 +117,14 @@ static enum ctl_exit list_run(struct ctl *ctl)
     struct account_key *keys = NULL;
     size_t count = 0;
     enum iw_error error = IW_OK;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
     if (ctl->argument_count > 0)
-        error = accounts_find(ctl->context, db, ctl->arguments[0], &account);
+        error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_key_list(ctl->context, db, account.id, &keys, &count);
-    db_free(db);
+        error = accounts_key_list(store, account.id, &keys, &count);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, keys, count);
@@ -132,7 +132,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 }
 
 /* A number is an id; anything else is how the key begins, or the key itself. */
-static enum iw_error key_find(struct ctl *ctl, struct db *db, int64_t *id)
+static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_t *id)
 {
     const char *given = ctl->arguments[0];
     char prefix[key_prefix_size];
@@ -142,20 +142,20 @@ static enum iw_error key_find(struct ctl *ctl, struct db *db, int64_t *id)
         return context_fail(ctl->context, IW_VALIDATION_FAILED,
                             "Name the key by its id or by its first %d characters.", key_prefix_length);
     key_prefix(given, prefix);
-    return accounts_key_find(ctl->context, db, prefix, id);
+    return accounts_key_find(store, prefix, id);
 }
 
 static enum ctl_exit revoke_run(struct ctl *ctl)
 {
     struct config config;
     int64_t id = 0;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_find(ctl, db, &id);
+    enum iw_error error = key_find(ctl, store, &id);
     if (error == IW_OK)
-        error = accounts_key_revoke(ctl->context, db, id, clock_now_ms());
-    db_free(db);
+        error = accounts_key_revoke(store, id, clock_now_ms());
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("key %" PRId64 ": revoked; processes that remember it forget it within %" PRId64 " s\n", id,
@@ -169,14 +169,14 @@ static enum ctl_exit expire_run(struct ctl *ctl)
     int64_t id = 0, days = 0, expires_at_ms;
     if (!ctl_option_integer(ctl, "--days", 0, days_max, 0, &days))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_find(ctl, db, &id);
+    enum iw_error error = key_find(ctl, store, &id);
     expires_at_ms = clock_now_ms() + days * day_ms;
     if (error == IW_OK)
-        error = accounts_key_expire(ctl->context, db, id, expires_at_ms);
-    db_free(db);
+        error = accounts_key_expire(store, id, expires_at_ms);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("key %" PRId64 ": expires %s\n", id, ctl_time(ctl, expires_at_ms));

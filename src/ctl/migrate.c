@@ -65,8 +65,8 @@ static void migration_print(const struct ctl *ctl, const struct migration *migra
         printf("%s: to be applied, %u statements\n", migration->name, migration->statement_count);
 }
 
-static enum iw_error pending_apply(struct ctl *ctl, struct db *db, struct migration *migrations,
-                                   unsigned count, unsigned *applied)
+static enum iw_error pending_apply(const struct store *store, struct migration *migrations, unsigned count,
+                                   unsigned *applied)
 {
     enum iw_error error = IW_OK;
     for (unsigned i = 0; i < count && error == IW_OK; i++) {
@@ -75,47 +75,50 @@ static enum iw_error pending_apply(struct ctl *ctl, struct db *db, struct migrat
         printf("%s: applying %u statements\n", migrations[i].name,
                migrations[i].statement_count - migrations[i].statements_done);
         fflush(stdout);
-        error = migrate_apply(ctl->context, db, &migrations[i]);
+        error = migrate_apply(store, &migrations[i]);
         (*applied)++;
     }
     return error;
 }
 
 /* What is done with the migrations while the lock is held. */
-static enum iw_error migrations_work(struct ctl *ctl, struct db *db, const char *directory, bool is_dry,
-                                     unsigned *applied, unsigned *count)
+static enum iw_error migrations_work(struct ctl *ctl, const struct store *store, const char *directory,
+                                     bool is_dry, unsigned *applied, unsigned *count)
 {
     struct migration *migrations = NULL;
     *applied = *count = 0;
     enum iw_error error = migrate_read(
         ctl->context, directory != NULL ? directory : migrate_directory_default, &migrations, count);
     if (error == IW_OK)
-        error = migrate_lock(ctl->context, db);
+        error = migrate_lock(store);
     if (error != IW_OK)
         return error;
-    error = migrate_compare(ctl->context, db, migrations, *count);
+    error = migrate_compare(store, migrations, *count);
     for (unsigned i = 0; i < *count && error == IW_OK && is_dry; i++)
         migration_print(ctl, &migrations[i]);
     if (error == IW_OK && !is_dry)
-        error = pending_apply(ctl, db, migrations, *count, applied);
+        error = pending_apply(store, migrations, *count, applied);
     if (error == IW_OK)
-        migrate_unlock(ctl->context, db);
+        migrate_unlock(store);
     return error;
 }
 
-enum iw_error migrate_all(struct ctl *ctl, struct db *db, const char *directory, unsigned *applied)
+enum iw_error migrate_all(struct ctl *ctl, const struct store *store, const char *directory,
+                          unsigned *applied)
 {
     unsigned count;
-    return migrations_work(ctl, db, directory, false, applied, &count);
+    return migrations_work(ctl, store, directory, false, applied, &count);
 }
 
-static struct db *database_open(struct ctl *ctl, struct config *config, struct config *administrator)
+static const struct store *database_open(struct ctl *ctl, struct config *config, struct config *administrator)
 {
     if (ctl_option(ctl, "--administrator") == NULL)
-        return ctl_db(ctl, config);
+        return ctl_store_open(ctl, config);
     if (!ctl_config(ctl, config))
         return NULL;
-    return ctl_db_administrator(config, config->database_name, administrator);
+    struct store *store = arena_alloc(ctl->context->arena, sizeof *store);
+    *store = (struct store){ctl->context, ctl_db_administrator(config, config->database_name, administrator)};
+    return store;
 }
 
 static enum ctl_exit migrate_run(struct ctl *ctl)
@@ -123,14 +126,15 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     struct config config, administrator;
     unsigned applied, count;
     bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
-    struct db *db = database_open(ctl, &config, &administrator);
-    if (db == NULL)
+    const struct store *store = database_open(ctl, &config, &administrator);
+    if (store == NULL)
         return CTL_FAILED;
     if (config.database_timeout_s < statement_timeout_s)
         config.database_timeout_s = statement_timeout_s;
     administrator.database_timeout_s = statement_timeout_s;
-    enum iw_error error = migrations_work(ctl, db, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
-    db_free(db);
+    enum iw_error error =
+        migrations_work(ctl, store, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (!is_dry)

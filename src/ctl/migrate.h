@@ -18,7 +18,7 @@ enum iw_error migrate_read(struct context *context, const char *directory, struc
 
 /* Applies what is not applied yet, printing a line each; applied gets how many.  directory NULL: the default.
  */
-enum iw_error migrate_all(struct ctl *ctl, struct db *db, const char *directory,
+enum iw_error migrate_all(struct ctl *ctl, const struct store *store, const char *directory,
                           unsigned *applied) IW_MUST_USE;
 
 #endif

@@ -46,11 +46,11 @@ static enum ctl_exit show_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_order(ctl->context, db, id, tables);
-    db_free(db);
+    enum iw_error error = inspect_order(store, id, tables);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL) {
@@ -80,11 +80,11 @@ static enum ctl_exit find_run(struct ctl *ctl)
     }
     if (!ctl_option_integer(ctl, "--most", 1, listed_max, listed_default, &wanted.most))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_orders(ctl->context, db, &wanted, &table);
-    db_free(db);
+    enum iw_error error = inspect_orders(store, &wanted, &table);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);
@@ -132,12 +132,12 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
+    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
     enum iw_error error = reopen_order(&domain, id, &done);
-    db_free(db);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (!reopening_tell(id, &done))
@@ -153,15 +153,15 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
+    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
         error = retention_cancel(&domain, storage, id);
     storage_close(storage);
-    db_free(db);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("order %" PRId64 ": cancelled\n", id);

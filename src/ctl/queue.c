@@ -87,13 +87,13 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
 {
     struct config config;
     struct queue_facts facts = {.count = 0};
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = jobs_counts(ctl->context, db, &facts.counts, &facts.count);
+    enum iw_error error = jobs_counts(store, &facts.counts, &facts.count);
     if (error == IW_OK)
-        error = inspect_owners(ctl->context, db, &facts.owners);
-    db_free(db);
+        error = inspect_owners(store, &facts.owners);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     facts.rings = rings_read(ctl, &config);
@@ -113,20 +113,20 @@ struct status {
     bool is_paused;
 };
 
-static enum iw_error status_read(struct context *context, struct db *db, struct status *status)
+static enum iw_error status_read(const struct store *store, struct status *status)
 {
-    enum iw_error error = jobs_counts(context, db, &status->queue.counts, &status->queue.count);
+    enum iw_error error = jobs_counts(store, &status->queue.counts, &status->queue.count);
     if (error == IW_OK)
-        error = inspect_owners(context, db, &status->queue.owners);
+        error = inspect_owners(store, &status->queue.owners);
     if (error == IW_OK)
-        error = workers_list(context, db, &status->workers, &status->worker_count);
+        error = workers_list(store, &status->workers, &status->worker_count);
     if (error == IW_OK)
-        error = workers_paused(context, db, &status->is_paused);
+        error = workers_paused(store, &status->is_paused);
     if (error == IW_OK)
-        error = inspect_rates(context, db, &status->rates);
+        error = inspect_rates(store, &status->rates);
     if (error == IW_OK)
-        error = gauges_deliveries(context, db, &status->deliveries, &status->delivery_count);
-    return error == IW_OK ? gauges_store(context, db, &status->store, &status->store_count) : error;
+        error = gauges_deliveries(store, &status->deliveries, &status->delivery_count);
+    return error == IW_OK ? gauges_store(store, &status->store, &status->store_count) : error;
 }
 
 static int64_t oldest_s(const struct queue_facts *facts)
@@ -203,11 +203,11 @@ static enum ctl_exit status_run(struct ctl *ctl)
 {
     struct config config;
     struct status status = {.is_paused = false};
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = status_read(ctl->context, db, &status);
-    db_free(db);
+    enum iw_error error = status_read(store, &status);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     status.queue.rings = rings_read(ctl, &config);
@@ -221,11 +221,11 @@ static enum ctl_exit pause_set(struct ctl *ctl, bool is_paused)
 {
     struct config config;
     bool is_changed = false;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = workers_pause(ctl->context, db, is_paused, &is_changed);
-    db_free(db);
+    enum iw_error error = workers_pause(store, is_paused, &is_changed);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("queue: %s%s; workers know within %" PRId64 " s\n", is_changed ? "" : "was already ",
@@ -243,11 +243,11 @@ static enum ctl_exit resume_run(struct ctl *ctl)
     return pause_set(ctl, false);
 }
 
-static enum iw_error leased_count(struct context *context, struct db *db, int64_t *leased)
+static enum iw_error leased_count(const struct store *store, int64_t *leased)
 {
     struct jobs_count *counts;
     unsigned count;
-    enum iw_error error = jobs_counts(context, db, &counts, &count);
+    enum iw_error error = jobs_counts(store, &counts, &count);
     *leased = 0;
     for (unsigned i = 0; error == IW_OK && i < count; i++)
         *leased += counts[i].state == JOB_LEASED ? counts[i].count : 0;
@@ -262,19 +262,19 @@ static enum ctl_exit drain_run(struct ctl *ctl)
     int64_t wait_s, leased = 0, begun_ms = clock_monotonic_ms();
     if (!ctl_option_integer(ctl, "--wait", 1, drain_max_s, drain_default_s, &wait_s))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = workers_pause(ctl->context, db, true, &is_changed);
+    enum iw_error error = workers_pause(store, true, &is_changed);
     int64_t heard_ms = begun_ms + (config.worker_heartbeat_s + 1) * 1000;
     while (error == IW_OK) {
-        error = leased_count(ctl->context, db, &leased);
+        error = leased_count(store, &leased);
         int64_t now_ms = clock_monotonic_ms();
         if ((leased == 0 && now_ms >= heard_ms) || now_ms - begun_ms >= wait_s * 1000)
             break;
         sleep(1);
     }
-    db_free(db);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("queue: paused, %" PRId64 " jobs under way\n", leased);
@@ -288,11 +288,11 @@ static enum ctl_exit dead_run(struct ctl *ctl)
     int64_t most;
     if (!ctl_option_integer(ctl, "--most", 1, dead_max, dead_default, &most))
         return CTL_FAILED;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_dead(ctl->context, db, most, &table);
-    db_free(db);
+    enum iw_error error = inspect_dead(store, most, &table);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);

@@ -22,7 +22,7 @@ enum {
 
 struct verification {
     struct context context; /* of one step: its arena is emptied after each */
-    struct db *db;
+    struct store store;     /* over context */
     struct storage *storage;
     struct render *render; /* of the faults; NULL: they are printed at once */
     bool is_quick;
@@ -42,7 +42,7 @@ static bool is_still_named(struct verification *work, const struct inspect_file 
     const char **keys;
     unsigned count;
     context_clear(&work->context);
-    if (closing_keys(&work->context, work->db, file->order_id, &keys, &count) != IW_OK)
+    if (closing_keys(&work->store, file->order_id, &keys, &count) != IW_OK)
         return true;
     for (unsigned i = 0; i < count; i++)
         if (strcmp(keys[i], file->store_key) == 0)
@@ -116,10 +116,10 @@ static enum iw_error orders_verify(struct verification *work)
     struct inspect_file *files;
     int64_t after = 0, orders;
     unsigned count;
-    enum iw_error error = inspect_order_count(&work->context, work->db, &work->order_total);
+    enum iw_error error = inspect_order_count(&work->store, &work->order_total);
     while (error == IW_OK) {
         arena_reset(work->context.arena);
-        error = inspect_files(&work->context, work->db, &after, &orders, &files, &count);
+        error = inspect_files(&work->store, &after, &orders, &files, &count);
         if (error != IW_OK || orders == 0)
             return error;
         for (unsigned i = 0; i < count; i++) {
@@ -171,14 +171,15 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     work->render = ctl_option(ctl, "--json") != NULL ? &render : NULL;
     if (!ctl_option_integer(ctl, "--progress", 0, 86400, progress_default_s, &work->progress_s))
         return CTL_FAILED;
-    work->db = ctl_db(ctl, &config);
-    if (work->db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
+    work->store = (struct store){&work->context, store->db};
     text_init(&text, ctl->context->arena);
     render_init(&render, &text);
     render_array_begin(&render, NULL);
     enum iw_error error = verify_work(ctl, &config, work);
-    db_free(work->db);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     render_array_end(&render);
@@ -195,7 +196,7 @@ static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain
     unsigned part = 0, count;
     enum iw_error error;
     context_init(&context, arena_new(0), NULL);
-    step.context = &context;
+    domain_context_set(&step, &context);
     do {
         arena_reset(context.arena);
         error = retention_orphans(&step, storage, &part, orphans_keys, &count);
@@ -212,10 +213,10 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     struct config config;
     struct storage *storage = NULL;
     unsigned orders = 0, unfinished = 0, files = 0;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .db = db};
+    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
         error = retention_reclaim(&domain, storage, &orders);
@@ -224,7 +225,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     if (error == IW_OK)
         error = storage_sweep(storage, ctl->context, unfinished_age_s, &unfinished);
     storage_close(storage);
-    db_free(db);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("store: inputs of %u ended orders deleted, %u files that no row names, %u unfinished writes "

@@ -12,12 +12,11 @@ static enum ctl_exit list_run(struct ctl *ctl)
 {
     struct config config;
     struct inspect_table table;
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error =
-        inspect_webhooks(ctl->context, db, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
-    db_free(db);
+    enum iw_error error = inspect_webhooks(store, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);
@@ -25,17 +24,17 @@ static enum ctl_exit list_run(struct ctl *ctl)
 }
 
 /* What is being sent just now is not there to be repeated. */
-static enum iw_error events_repeat(struct context *context, struct db *db, int64_t webhook_id, int64_t *count)
+static enum iw_error events_repeat(const struct store *store, int64_t webhook_id, int64_t *count)
 {
     int64_t *event_ids;
     unsigned found;
-    enum iw_error error = inspect_failed_events(context, db, webhook_id, &event_ids, &found);
+    enum iw_error error = inspect_failed_events(store, webhook_id, &event_ids, &found);
     *count = 0;
     for (unsigned i = 0; error == IW_OK && i < found; i++) {
-        error = deliveries_repeat(context, db, webhook_id, event_ids[i], clock_now_ms());
+        error = deliveries_repeat(store, webhook_id, event_ids[i], clock_now_ms());
         *count += error == IW_OK;
         if (error == IW_NOT_FOUND) {
-            context_clear(context);
+            context_clear(store->context);
             error = IW_OK;
         }
     }
@@ -51,11 +50,11 @@ static enum ctl_exit retry_run(struct ctl *ctl)
                 "imgwardctl: a webhook is named by its number; imgwardctl webhook list shows them.\n");
         return CTL_FAILED;
     }
-    struct db *db = ctl_db(ctl, &config);
-    if (db == NULL)
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = events_repeat(ctl->context, db, id, &count);
-    db_free(db);
+    enum iw_error error = events_repeat(store, id, &count);
+    ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("webhook %" PRId64 ": %" PRId64 " deliveries begin anew\n", id, count);

@@ -8,7 +8,7 @@ enum { touch_every_ms = 60000 };
 enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[32], struct account *account)
 {
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = keys_find(domain->context, domain->db, digest, account);
+    enum iw_error error = keys_find(&domain->store, digest, account);
     if (error == IW_NOT_FOUND) {
         context_clear(domain->context);
         return context_fail(domain->context, IW_AUTH_TOKEN_INVALID, NULL);
@@ -19,5 +19,5 @@ enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[3
                             clock_iso_text(domain->context->arena, account->key_revoked_ms));
     if (error != IW_OK || now_ms - account->key_last_used_ms < touch_every_ms)
         return error;
-    return keys_touch(domain->context, domain->db, account->key_id, now_ms);
+    return keys_touch(&domain->store, account->key_id, now_ms);
 }

@@ -9,8 +9,8 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
+#include "store/db.h"
 
-struct db;
 struct redis;
 struct presign;
 struct storage;
@@ -19,11 +19,17 @@ struct secret_box;
 struct domain {
     struct context *context; /* of the request, job or command under way */
     const struct config *config;
-    struct db *db;
+    struct store store; /* its context is the one above */
     struct redis *redis;
     struct storage *storage;             /* NULL until it is first needed; the process closes it */
     struct presign *presign;             /* NULL where nothing is signed */
     const struct secret_box *secret_box; /* NULL where no secret is made or used */
 };
+
+/* Sets the context that errors go to. */
+static inline void domain_context_set(struct domain *domain, struct context *context)
+{
+    domain->context = domain->store.context = context;
+}
 
 #endif

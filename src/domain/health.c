@@ -17,7 +17,7 @@ static bool is_done(struct domain *domain, enum iw_error error)
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
-    health.has_database = is_done(domain, provision_ping(domain->context, domain->db));
+    health.has_database = is_done(domain, provision_ping(&domain->store));
     health.has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
     context_clear(domain->context);
     health.has_store = storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
@@ -26,29 +26,28 @@ struct health health_check(struct domain *domain)
 
 bool health_numbers(struct domain *domain, struct health_numbers *numbers)
 {
-    struct context *context = domain->context;
-    struct db *db = domain->db;
+    const struct store *store = &domain->store;
     int64_t oldest_s;
     bool is_paused;
     *numbers = (struct health_numbers){.delivery_oldest_s = -1, .paused = -1};
-    if (!is_done(domain, jobs_counts(context, db, &numbers->jobs, &numbers->job_count)))
+    if (!is_done(domain, jobs_counts(store, &numbers->jobs, &numbers->job_count)))
         return false;
-    if (!is_done(domain, gauges_orders(context, db, &numbers->orders, &numbers->order_count)))
+    if (!is_done(domain, gauges_orders(store, &numbers->orders, &numbers->order_count)))
         numbers->orders = NULL;
-    if (!is_done(domain, gauges_deliveries(context, db, &numbers->deliveries, &numbers->delivery_count)))
+    if (!is_done(domain, gauges_deliveries(store, &numbers->deliveries, &numbers->delivery_count)))
         numbers->deliveries = NULL;
-    if (is_done(domain, gauges_delivery_oldest(context, db, clock_now_ms(), &oldest_s)))
+    if (is_done(domain, gauges_delivery_oldest(store, clock_now_ms(), &oldest_s)))
         numbers->delivery_oldest_s = oldest_s;
-    if (is_done(domain, workers_paused(context, db, &is_paused)))
+    if (is_done(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
-    if (!is_done(domain, workers_list(context, db, &numbers->workers, &numbers->worker_count)))
+    if (!is_done(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
     return true;
 }
 
 bool health_store_bytes(struct domain *domain, struct gauge **gauges, unsigned *count)
 {
-    return is_done(domain, gauges_store(domain->context, domain->db, gauges, count));
+    return is_done(domain, gauges_store(&domain->store, gauges, count));
 }
 
 bool health_worker_is_up(const struct worker_row *worker)

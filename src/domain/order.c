@@ -50,8 +50,8 @@ static const char *name_make(struct arena *arena, enum order_type type, int64_t 
 static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                             struct order_view *view)
 {
-    enum iw_error error = orders_find_by_key(domain->context, domain->db, account_id, wanted->type,
-                                             wanted->key, wanted->key_length, &view->order, &view->files);
+    enum iw_error error = orders_find_by_key(&domain->store, account_id, wanted->type, wanted->key,
+                                             wanted->key_length, &view->order, &view->files);
     if (error != IW_OK)
         return error;
     view->is_replay = true;
@@ -85,15 +85,15 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
 }
 
 /* The registry's numbers for the texts of one file. */
-static enum iw_error texts_resolve(struct context *context, struct db *db, int64_t account_id,
+static enum iw_error texts_resolve(const struct store *store, int64_t account_id,
                                    const struct order_request_file *file, const int64_t **ids)
 {
     enum iw_error error = IW_OK;
     int64_t now_ms = clock_now_ms();
-    int64_t *found = arena_array(context->arena, file->text_count + 1, sizeof *found);
+    int64_t *found = arena_array(store->context->arena, file->text_count + 1, sizeof *found);
     for (unsigned i = 0; i < file->text_count && error == IW_OK; i++)
-        error = texts_register(context, db, account_id, file->texts[i].text, file->texts[i].length, now_ms,
-                               &found[i]);
+        error =
+            texts_register(store, account_id, file->texts[i].text, file->texts[i].length, now_ms, &found[i]);
     *ids = found;
     return error;
 }
@@ -106,7 +106,7 @@ struct registration {
 };
 
 /* Files that share their texts, as those beside them all do, ask once. */
-static enum iw_error registration_work(struct context *context, struct db *db, void *user)
+static enum iw_error registration_work(const struct store *store, void *user)
 {
     const struct registration *work = user;
     enum iw_error error = IW_OK;
@@ -115,7 +115,7 @@ static enum iw_error registration_work(struct context *context, struct db *db, v
         if (i > 0 && file->texts == file[-1].texts)
             work->files[i].text_ids = work->files[i - 1].text_ids;
         else
-            error = texts_resolve(context, db, work->account_id, file, &work->files[i].text_ids);
+            error = texts_resolve(store, work->account_id, file, &work->files[i].text_ids);
     }
     return error;
 }
@@ -147,7 +147,7 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id, const 
         return IW_OK;
     /* One transaction: a thousand new texts would otherwise wait for the disk a thousand times. */
     struct registration work = {account_id, wanted, files};
-    return db_transaction(domain->context, domain->db, registration_work, &work);
+    return db_transaction(&domain->store, registration_work, &work);
 }
 
 /* One try to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
@@ -172,7 +172,7 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
     if (error != IW_OK)
         return error;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
-    error = orders_insert(domain->context, domain->db, &row, file_ids);
+    error = orders_insert(&domain->store, &row, file_ids);
     if (error == IW_OK) {
         domain->context->order_id = row.id;
         view_fill(arena, &row, file_ids, view);
@@ -282,8 +282,7 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
 {
     *view = (struct order_view){.is_replay = false};
     domain->context->order_id = id;
-    enum iw_error error =
-        orders_find(domain->context, domain->db, account_id, id, &view->order, &view->files);
+    enum iw_error error = orders_find(&domain->store, account_id, id, &view->order, &view->files);
     return error == IW_NOT_FOUND ? not_found(domain) : error;
 }
 
@@ -341,15 +340,14 @@ struct confirmation {
     bool is_started; /* by this confirmation */
 };
 
-enum iw_error order_start(struct context *context, struct db *db, const struct order *order,
-                          enum order_status *status)
+enum iw_error order_start(const struct store *store, const struct order *order, enum order_status *status)
 {
     enum order_status next;
     if (!order_next(order->type, order->status, ORDER_EVENT_START, &next))
-        return context_fail(context, IW_ORDER_NOT_PENDING, NULL);
-    enum iw_error error = orders_start(context, db, order->id, order->status, next, clock_now_ms());
+        return context_fail(store->context, IW_ORDER_NOT_PENDING, NULL);
+    enum iw_error error = orders_start(store, order->id, order->status, next, clock_now_ms());
     if (error == IW_OK)
-        error = jobs_insert_for_order(context, db, order->id);
+        error = jobs_insert_for_order(store, order->id);
     *status = next;
     return error;
 }
@@ -368,25 +366,25 @@ static enum iw_error not_pending(struct context *context, enum order_status stat
                         order_status_name(status));
 }
 
-static enum iw_error confirm_work(struct context *context, struct db *db, void *user)
+static enum iw_error confirm_work(const struct store *store, void *user)
 {
     struct confirmation *confirmation = user;
     struct order_view view;
     confirmation->is_started = false;
     enum iw_error error =
-        orders_lock(context, db, confirmation->account_id, confirmation->id, &view.order, &view.files);
+        orders_lock(store, confirmation->account_id, confirmation->id, &view.order, &view.files);
     if (error == IW_NOT_FOUND)
         return not_found(confirmation->domain);
     if (error != IW_OK)
         return error;
     confirmation->status = view.order.status;
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
-        return not_pending(context, view.order.status);
+        return not_pending(store->context, view.order.status);
     if (view.order.status != ORDER_PENDING)
         return IW_OK;
     error = uploads_check(confirmation->domain, &view);
     if (error == IW_OK)
-        error = order_start(context, db, &view.order, &confirmation->status);
+        error = order_start(store, &view.order, &confirmation->status);
     confirmation->is_started = error == IW_OK;
     return error;
 }
@@ -395,7 +393,7 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
 {
     struct confirmation confirmation = {.domain = domain, .account_id = account_id, .id = id};
     domain->context->order_id = id;
-    enum iw_error error = db_transaction(domain->context, domain->db, confirm_work, &confirmation);
+    enum iw_error error = db_transaction(&domain->store, confirm_work, &confirmation);
     *status = confirmation.status;
     fault_point(FAULT_ORDER_CONFIRMED);
     if (error == IW_OK && confirmation.is_started)
@@ -417,7 +415,7 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     *count = 0;
     if (order->type != ORDER_WATERMARK_EMBED)
         return IW_OK;
-    return orders_texts(domain->context, domain->db, order->id, texts, count);
+    return orders_texts(&domain->store, order->id, texts, count);
 }
 
 /* The contract's order of checks: kind, expiry, completion. */
@@ -453,7 +451,7 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
     if (error != IW_OK)
         return error;
     download->order = view.order;
-    error = orders_results(domain->context, domain->db, id, &download->results, &download->result_count);
+    error = orders_results(&domain->store, id, &download->results, &download->result_count);
     if (error != IW_OK)
         return error;
     bool is_archive_missing = download->result_count > 1 && view.order.zip_store_key == NULL;
@@ -542,11 +540,11 @@ const char *order_thumbnail_url(const struct domain *domain, struct arena *arena
 enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
                          int64_t offset, struct order **orders, size_t *count)
 {
-    return orders_page(domain->context, domain->db, filter, limit, offset, orders, count);
+    return orders_page(&domain->store, filter, limit, offset, orders, count);
 }
 
 enum iw_error order_stream(struct domain *domain, const struct order_filter *filter,
                            bool (*take)(void *user, const struct order *order), void *user)
 {
-    return orders_stream(domain->context, domain->db, filter, take, user);
+    return orders_stream(&domain->store, filter, take, user);
 }

@@ -115,7 +115,7 @@ const char *order_archive_name(struct arena *arena, const char *order_name);
  * Starts a pending order whose row is locked, inside that transaction: its status
  * and its jobs.  ORDER_NOT_PENDING when it is not pending.
  */
-enum iw_error order_start(struct context *context, struct db *db, const struct order *order,
+enum iw_error order_start(const struct store *store, const struct order *order,
                           enum order_status *status) IW_MUST_USE;
 
 /* The texts of an embedding order; none for any other. */

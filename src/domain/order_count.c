@@ -98,7 +98,7 @@ static enum iw_error count_between(struct domain *domain, const struct order_fil
     struct order_filter part = *filter;
     part.id_above = above;
     part.id_up_to = up_to;
-    return orders_count(domain->context, domain->db, &part, count);
+    return orders_count(&domain->store, &part, count);
 }
 
 /* Draws a line by counting from one further back. */
@@ -180,7 +180,7 @@ static enum iw_error lasting_count(struct domain *domain, const struct order_fil
         error = tally_begin(domain, filter, tally);
     if (error != IW_OK || is_known)
         return error == IW_OK ? tally_count(domain, tally, count) : error;
-    error = orders_count(domain->context, domain->db, filter, count);
+    error = orders_count(&domain->store, filter, count);
     return error == IW_OK && *count >= large ? tally_begin(domain, filter, tally) : error;
 }
 
@@ -191,7 +191,7 @@ static enum iw_error changing_count(struct domain *domain, const struct order_fi
         *count = sum->count;
         return IW_OK;
     }
-    enum iw_error error = orders_count(domain->context, domain->db, filter, count);
+    enum iw_error error = orders_count(&domain->store, filter, count);
     if (error == IW_OK && *count >= huge)
         *sum = (struct sum){*filter, *count, clock_monotonic_ms() + *count / counted_in_a_ms};
     return error;
@@ -203,5 +203,5 @@ enum iw_error order_count(struct domain *domain, const struct order_filter *filt
         return lasting_count(domain, filter, count);
     if (filter->keyword == NULL)
         return changing_count(domain, filter, count);
-    return orders_count(domain->context, domain->db, filter, count);
+    return orders_count(&domain->store, filter, count);
 }

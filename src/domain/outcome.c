@@ -47,33 +47,33 @@ static struct name_request result_name_request(struct arena *arena, const char *
  * keeps its number when the first one failed.  The formats decide, too, and are
  * known when the last file has ended: only then the names are unique.
  */
-static enum iw_error names_settle(struct context *context, struct db *db, int64_t order_id)
+static enum iw_error names_settle(const struct store *store, int64_t order_id)
 {
     struct closing_place *places;
     unsigned count;
-    enum iw_error error = closing_places(context, db, order_id, &places, &count);
+    enum iw_error error = closing_places(store, order_id, &places, &count);
     if (error != IW_OK)
         return error;
-    struct name_request *requests = arena_array(context->arena, count + 1, sizeof *requests);
+    struct name_request *requests = arena_array(store->context->arena, count + 1, sizeof *requests);
     for (unsigned i = 0; i < count; i++)
-        requests[i] = result_name_request(context->arena, places[i].file_name, places[i].copy,
+        requests[i] = result_name_request(store->context->arena, places[i].file_name, places[i].copy,
                                           places[i].copy_count < 2, places[i].format);
-    const char **names = name_list(context->arena, requests, count);
+    const char **names = name_list(store->context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
         if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
-            error = closing_result_name(context, db, places[i].result_id, names[i]);
+            error = closing_result_name(store, places[i].result_id, names[i]);
     return error;
 }
 
-static enum iw_error usage_add(struct context *context, struct db *db, const struct record *record)
+static enum iw_error usage_add(const struct store *store, const struct record *record)
 {
     char day[11];
     clock_day(record->now_ms, day);
-    return closing_usage_add(context, db, record->order.account_id, day, 1);
+    return closing_usage_add(store, record->order.account_id, day, 1);
 }
 
 /* A picture to be downloaded; of a zero-copy order one that is still to be pushed. */
-static enum iw_error result_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error result_write(const struct store *store, struct record *record)
 {
     const struct job *job = record->outcome->job;
     struct closing_result result = record->outcome->result;
@@ -81,120 +81,119 @@ static enum iw_error result_write(struct context *context, struct db *db, struct
     result.file_id = job->file_id;
     result.copy = job->copy;
     const struct name_request wanted =
-        result_name_request(context->arena, job->file_name, job->copy, job->copy < 2, result.format);
-    result.name = name_one(context->arena, &wanted);
-    enum iw_error error = closing_result_put(context, db, &result, record->now_ms);
+        result_name_request(store->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    result.name = name_one(store->context->arena, &wanted);
+    enum iw_error error = closing_result_put(store, &result, record->now_ms);
     if (error != IW_OK)
         return error;
     if (record->order.is_zero_copy) {
         record->effect.is_job_queued = true;
-        return jobs_insert_push(context, db, job);
+        return jobs_insert_push(store, job);
     }
     record->order.result_count++;
     if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
         record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
         record->effect.is_thumbnail_used = true;
-        error = closing_thumbnail_digest(context, db, record->order.id, record->outcome->thumbnail_digest);
+        error = closing_thumbnail_digest(store, record->order.id, record->outcome->thumbnail_digest);
     }
-    return error == IW_OK ? usage_add(context, db, record) : error;
+    return error == IW_OK ? usage_add(store, record) : error;
 }
 
-static enum iw_error pushed_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error pushed_write(const struct store *store, struct record *record)
 {
     record->order.result_count++;
-    return usage_add(context, db, record);
+    return usage_add(store, record);
 }
 
 /* A number means something only to the account whose text it stands for. */
-static enum iw_error reading_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error reading_write(const struct store *store, struct record *record)
 {
     const char *text;
     size_t length;
     const struct outcome *outcome = record->outcome;
-    enum iw_error error = usage_add(context, db, record);
+    enum iw_error error = usage_add(store, record);
     record->order_event = ORDER_EVENT_UNDETECT;
     if (error != IW_OK || !outcome->is_found)
         return error;
-    error = texts_find(context, db, record->order.account_id, outcome->watermark_number, &text, &length);
+    error = texts_find(store, record->order.account_id, outcome->watermark_number, &text, &length);
     if (error == IW_NOT_FOUND)
         return IW_OK;
     record->order_event = ORDER_EVENT_DETECT;
-    return error == IW_OK ? closing_watermark_put(context, db, record->order.id, text, length) : error;
+    return error == IW_OK ? closing_watermark_put(store, record->order.id, text, length) : error;
 }
 
 /* The bytes are in the store: the job on them is written with the row that names them. */
-static enum iw_error fetched_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error fetched_write(const struct store *store, struct record *record)
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
-    enum iw_error error = uploads_mark(context, db, job->file_id, record->now_ms, &record->outcome->fetched);
-    return error == IW_OK ? jobs_insert_for_file(context, db, job->order_id, job->file_id) : error;
+    enum iw_error error = uploads_mark(store, job->file_id, record->now_ms, &record->outcome->fetched);
+    return error == IW_OK ? jobs_insert_for_file(store, job->order_id, job->file_id) : error;
 }
 
-static enum iw_error trouble_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error trouble_write(const struct store *store, struct record *record)
 {
     const struct outcome *outcome = record->outcome;
-    return closing_file_error(context, db, outcome->job->file_id, outcome->error, outcome->sentence);
+    return closing_file_error(store, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
 /* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
-static enum iw_error order_end(struct context *context, struct db *db, struct record *record,
-                               enum order_event event)
+static enum iw_error order_end(const struct store *store, struct record *record, enum order_event event)
 {
     const struct closing_order *order = &record->order;
     enum order_status next;
     if (!order_next(order->type, order->status, event, &next)) {
-        context_cause(context, "order event %s is not legal in %s", order_event_name(event),
+        context_cause(store->context, "order event %s is not legal in %s", order_event_name(event),
                       order_status_name(order->status));
-        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+        return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
     int64_t expires_at_ms =
         next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
-    enum iw_error error = closing_order_close(context, db, order, next, record->now_ms, expires_at_ms);
-    return error == IW_OK ? webhook_order_ended(context, db, order->account_id, order->id, order->type, next)
+    enum iw_error error = closing_order_close(store, order, next, record->now_ms, expires_at_ms);
+    return error == IW_OK ? webhook_order_ended(store, order->account_id, order->id, order->type, next)
                           : error;
 }
 
 /* After the last file: what was read, or nothing, one or several results. */
-static enum iw_error files_done(struct context *context, struct db *db, struct record *record)
+static enum iw_error files_done(const struct store *store, struct record *record)
 {
     const struct closing_order *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
         return IW_OK;
     if (record->order_event != ORDER_EVENT_COUNT)
-        return order_end(context, db, record, record->order_event);
+        return order_end(store, record, record->order_event);
     if (order->result_count == 0)
-        return order_end(context, db, record, ORDER_EVENT_FAIL);
+        return order_end(store, record, ORDER_EVENT_FAIL);
     bool is_alone = order->file_count == 1 && order->type == ORDER_ANTI_AI;
-    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(context, db, order->id);
+    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(store, order->id);
     if (error != IW_OK)
         return error;
     if (order->result_count == 1 || order->is_zero_copy)
-        return order_end(context, db, record, ORDER_EVENT_SUCCEED);
+        return order_end(store, record, ORDER_EVENT_SUCCEED);
     record->effect.is_job_queued = true;
-    return jobs_insert_archive(context, db, order->id);
+    return jobs_insert_archive(store, order->id);
 }
 
-static enum iw_error archive_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error archive_write(const struct store *store, struct record *record)
 {
     const struct outcome *outcome = record->outcome;
-    enum iw_error error = closing_archive_put(context, db, outcome->job->order_id, outcome->archive_store_key,
+    enum iw_error error = closing_archive_put(store, outcome->job->order_id, outcome->archive_store_key,
                                               outcome->archive_bytes, outcome->archive_digest);
-    return error == IW_OK ? order_end(context, db, record, ORDER_EVENT_SUCCEED) : error;
+    return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
 }
 
 /* Once no job on it is left a file has ended. */
-static enum iw_error file_end(struct context *context, struct db *db, struct record *record)
+static enum iw_error file_end(const struct store *store, struct record *record)
 {
     int64_t left;
     bool is_failed;
     const struct job *job = record->outcome->job;
-    enum iw_error error = jobs_left(context, db, job->order_id, job->file_id, &left);
+    enum iw_error error = jobs_left(store, job->order_id, job->file_id, &left);
     if (error != IW_OK || left > 0)
         return error;
-    error = closing_file_end(context, db, job->file_id, record->now_ms, &is_failed);
+    error = closing_file_end(store, job->file_id, record->now_ms, &is_failed);
     if (error == IW_OK && is_failed)
         record->order.failed_count++;
     else if (error == IW_OK)
@@ -202,53 +201,51 @@ static enum iw_error file_end(struct context *context, struct db *db, struct rec
     return error;
 }
 
-static enum iw_error file_write(struct context *context, struct db *db, struct record *record)
+static enum iw_error file_write(const struct store *store, struct record *record)
 {
-    static enum iw_error (*const writers[])(struct context *, struct db *, struct record *) = {
+    static enum iw_error (*const writers[])(const struct store *, struct record *) = {
         [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
         [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
     };
     const struct job *job = record->outcome->job;
-    enum iw_error error = writers[record->outcome->kind](context, db, record);
+    enum iw_error error = writers[record->outcome->kind](store, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
-        error =
-            closing_file_note(context, db, job->file_id, record->outcome->note_code, record->outcome->note);
+        error = closing_file_note(store, job->file_id, record->outcome->note_code, record->outcome->note);
     /* Of what was pushed, or could not be, nothing stays. */
     if (error == IW_OK && job->kind == JOB_PUSH)
-        error = closing_results_forget(context, db, job->order_id, job->file_id, job->copy);
+        error = closing_results_forget(store, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)
-        error = file_end(context, db, record);
+        error = file_end(store, record);
     if (error == IW_OK)
-        error = closing_order_count(context, db, &record->order, record->now_ms);
-    return error == IW_OK ? files_done(context, db, record) : error;
+        error = closing_order_count(store, &record->order, record->now_ms);
+    return error == IW_OK ? files_done(store, record) : error;
 }
 
-static enum iw_error record_work(struct context *context, struct db *db, void *user)
+static enum iw_error record_work(const struct store *store, void *user)
 {
     struct record *record = user;
     const struct outcome *outcome = record->outcome;
     record->now_ms = clock_now_ms();
     record->order_event = ORDER_EVENT_COUNT;
     record->effect = (struct outcome_effect){.verdict = verdict_of(record->domain, outcome)};
-    enum iw_error error = closing_order_lock(context, db, outcome->job->order_id, &record->order);
+    enum iw_error error = closing_order_lock(store, outcome->job->order_id, &record->order);
     if (error != IW_OK)
         return error;
     if (record->order.status != ORDER_IN_PROGRESS) {
         record->effect.verdict.event = JOB_EVENT_CANCEL;
         record->effect.is_order_gone = true;
     }
-    error = jobs_move(context, db, outcome->job, &record->effect.verdict, outcome->reason);
+    error = jobs_move(store, outcome->job, &record->effect.verdict, outcome->reason);
     if (error != IW_OK || record->effect.is_order_gone || record->effect.verdict.event == JOB_EVENT_RETRY)
         return error;
-    return outcome->job->kind == JOB_ARCHIVE ? archive_write(context, db, record)
-                                             : file_write(context, db, record);
+    return outcome->job->kind == JOB_ARCHIVE ? archive_write(store, record) : file_write(store, record);
 }
 
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect)
 {
     struct record record = {.domain = domain, .outcome = outcome};
-    enum iw_error error = db_transaction(domain->context, domain->db, record_work, &record);
+    enum iw_error error = db_transaction(&domain->store, record_work, &record);
     *effect = record.effect;
     return error;
 }
@@ -257,5 +254,5 @@ enum iw_error outcome_give_back(const struct domain *domain, const struct job *j
 {
     const struct job_verdict verdict = {
         .event = JOB_EVENT_GIVE_BACK, .failures = job->failures, .deaths = job->deaths};
-    return jobs_move(domain->context, domain->db, job, &verdict, "given_back");
+    return jobs_move(&domain->store, job, &verdict, "given_back");
 }

@@ -58,7 +58,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
     if (error == IW_OK)
-        error = closing_keys(domain->context, domain->db, order_id, &clearing.kept, &clearing.kept_count);
+        error = closing_keys(&domain->store, order_id, &clearing.kept, &clearing.kept_count);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
     fault_point(FAULT_CLEAR_DELETED);
@@ -67,14 +67,14 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
 {
-    enum iw_error error = closing_inputs_forget(domain->context, domain->db, order_ids, count);
+    enum iw_error error = closing_inputs_forget(&domain->store, order_ids, count);
     fault_point(FAULT_CLEAR_FORGOTTEN);
     return error;
 }
 
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
 {
-    return closing_ended(domain->context, domain->db, order_ids, count);
+    return closing_ended(&domain->store, order_ids, count);
 }
 
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
@@ -100,66 +100,66 @@ static bool is_still_due(const struct aging *aging, const struct closing_order *
 }
 
 /* Ends a locked order that has no result: files, jobs, counts, webhooks; error is what its files read. */
-static enum iw_error order_fail(struct context *context, struct db *db, struct closing_order *order,
+static enum iw_error order_fail(const struct store *store, struct closing_order *order,
                                 enum order_status next, enum iw_error code, int64_t now_ms)
 {
     order->failed_count = order->file_count;
-    enum iw_error error = closing_files_fail(context, db, order->id, code, now_ms);
+    enum iw_error error = closing_files_fail(store, order->id, code, now_ms);
     if (error == IW_OK)
-        error = jobs_cancel(context, db, order->id);
+        error = jobs_cancel(store, order->id);
     if (error == IW_OK)
-        error = closing_order_error(context, db, order->id, code);
+        error = closing_order_error(store, order->id, code);
     if (error == IW_OK)
-        error = closing_order_count(context, db, order, now_ms);
+        error = closing_order_count(store, order, now_ms);
     if (error == IW_OK)
-        error = closing_order_close(context, db, order, next, now_ms, 0);
+        error = closing_order_close(store, order, next, now_ms, 0);
     if (error == IW_OK)
-        error = webhook_order_ended(context, db, order->account_id, order->id, order->type, next);
+        error = webhook_order_ended(store, order->account_id, order->id, order->type, next);
     return error;
 }
 
-static enum iw_error cancel_work(struct context *context, struct db *db, void *user)
+static enum iw_error cancel_work(const struct store *store, void *user)
 {
     struct aging *aging = user;
     struct closing_order order;
     enum order_status next;
-    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
     if (error != IW_OK)
         return error;
     enum order_event event = order.status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
     if (!order_next(order.type, order.status, event, &next))
-        return context_fail(context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
+        return context_fail(store->context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
                             order_status_name(order.status));
     if (order.result_count > 0 || order.completed_count > 0)
-        return context_fail(context, IW_VALIDATION_FAILED,
+        return context_fail(store->context, IW_VALIDATION_FAILED,
                             "The order has results already; it ends by itself.");
-    return order_fail(context, db, &order, next, IW_ORDER_CANCELLED, aging->now_ms);
+    return order_fail(store, &order, next, IW_ORDER_CANCELLED, aging->now_ms);
 }
 
 enum iw_error retention_cancel(const struct domain *domain, struct storage *storage, int64_t order_id)
 {
     struct aging aging = {
         .domain = domain, .storage = storage, .order_id = order_id, .now_ms = clock_now_ms()};
-    enum iw_error error = db_transaction(domain->context, domain->db, cancel_work, &aging);
+    enum iw_error error = db_transaction(&domain->store, cancel_work, &aging);
     return error == IW_OK ? retention_order_clear(domain, storage, order_id) : error;
 }
 
-static enum iw_error abandon_work(struct context *context, struct db *db, void *user)
+static enum iw_error abandon_work(const struct store *store, void *user)
 {
     struct aging *aging = user;
     struct closing_order order;
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
         !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &next))
         return error;
     aging->is_done = true;
-    return order_fail(context, db, &order, next, IW_UPLOAD_EXPIRED, aging->now_ms);
+    return order_fail(store, &order, next, IW_UPLOAD_EXPIRED, aging->now_ms);
 }
 
 /* The files go first: dying in between leaves an order that is still due. */
-static enum iw_error expire_work(struct context *context, struct db *db, void *user)
+static enum iw_error expire_work(const struct store *store, void *user)
 {
     static const enum storage_kind all[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL, STORAGE_RESULT, STORAGE_ZIP,
                                             STORAGE_THUMBNAIL};
@@ -168,7 +168,7 @@ static enum iw_error expire_work(struct context *context, struct db *db, void *u
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(context, db, aging->order_id, &order);
+    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_COMPLETE) ||
         !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
         return error;
@@ -176,11 +176,11 @@ static enum iw_error expire_work(struct context *context, struct db *db, void *u
     error = kinds_clear(&clearing, order.id, all, STORAGE_KIND_COUNT);
     fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
-        error = closing_files_forget(context, db, order.id, aging->now_ms);
+        error = closing_files_forget(store, order.id, aging->now_ms);
     if (error == IW_OK)
-        error = jobs_forget(context, db, order.id);
+        error = jobs_forget(store, order.id);
     if (error == IW_OK)
-        error = closing_order_close(context, db, &order, next, aging->now_ms, order.expires_at_ms);
+        error = closing_order_close(store, &order, next, aging->now_ms, order.expires_at_ms);
     return error;
 }
 
@@ -199,7 +199,7 @@ static void round_begin(struct round *round, const struct domain *domain)
 {
     *round = (struct round){.domain = domain, .own = *domain};
     context_init(&round->context, domain->context->arena, domain->context->request_id);
-    round->own.context = &round->context;
+    domain_context_set(&round->own, &round->context);
 }
 
 /* After an order, or a question to the database: IW_OK when the round may go on. */
@@ -223,13 +223,13 @@ static enum iw_error round_end(const struct round *round, enum iw_error error)
     return error != IW_OK ? error : round->domain->context->error;
 }
 
-typedef enum iw_error aging_work(struct context *context, struct db *db, void *user);
+typedef enum iw_error aging_work(const struct store *store, void *user);
 
 static enum iw_error order_age(struct aging *aging, enum order_status status, aging_work *work,
                                unsigned *count)
 {
     struct context *context = aging->domain->context;
-    enum iw_error error = db_transaction(context, aging->domain->db, work, aging);
+    enum iw_error error = db_transaction(&aging->domain->store, work, aging);
     if (error != IW_OK || !aging->is_done)
         return error;
     fault_point(FAULT_AGE_RECORDED);
@@ -255,8 +255,7 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
     *count = 0;
     do {
         stuck_before = round.stuck;
-        error = closing_overdue(&round.context, domain->db, status, aging.now_ms, most, round.stuck,
-                                &order_ids, &due);
+        error = closing_overdue(&round.own.store, status, aging.now_ms, most, round.stuck, &order_ids, &due);
         error = round_next(&round, error, 0);
         for (unsigned i = 0; error == IW_OK && i < due; i++) {
             aging.order_id = order_ids[i];
@@ -314,7 +313,7 @@ static enum iw_error named_reclaim(const struct domain *domain, struct storage *
     round_begin(&round, domain);
     enum iw_error error = IW_OK;
     while (error == IW_OK && found == reclaim_rows) {
-        error = closing_uncleared(&round.context, domain->db, from, reclaim_rows, &order_ids, &found);
+        error = closing_uncleared(&round.own.store, from, reclaim_rows, &order_ids, &found);
         error = round_next(&round, error, 0);
         for (unsigned i = 0; error == IW_OK && i < found; i++) {
             from = order_ids[i] + 1;
@@ -336,7 +335,7 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     enum iw_error error = storage_list(storage, context, STORAGE_UPLOAD, 0, order_note, reclaim);
     for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
         enum order_status status = ORDER_FAILED;
-        error = closing_order_status(context, domain->db, reclaim->order_ids[i], &status);
+        error = closing_order_status(&domain->store, reclaim->order_ids[i], &status);
         if (error == IW_ORDER_NOT_FOUND) {
             context_clear(context);
             error = IW_OK;
@@ -404,13 +403,13 @@ static enum iw_error order_orphans_delete(const struct domain *domain, struct st
     struct context *context = domain->context;
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum order_status status = ORDER_PENDING;
-    enum iw_error error = closing_order_status(context, domain->db, keys->order_id, &status);
+    enum iw_error error = closing_order_status(&domain->store, keys->order_id, &status);
     if (error == IW_ORDER_NOT_FOUND)
         context_clear(context);
     if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
         return IW_OK;
     if (error == IW_OK)
-        error = closing_keys(context, domain->db, keys->order_id, &clearing.kept, &clearing.kept_count);
+        error = closing_keys(&domain->store, keys->order_id, &clearing.kept, &clearing.kept_count);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         if (is_kept(&clearing, &keys[i]))
             continue;

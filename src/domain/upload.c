@@ -54,12 +54,12 @@ static enum iw_error size_check(struct context *context, int64_t announced_bytes
                         (long long)announced_bytes, (long long)max_bytes);
 }
 
-static enum iw_error place_find(struct domain *domain, struct db *db, const struct filekey *key,
+static enum iw_error place_find(struct domain *domain, const struct store *store, const struct filekey *key,
                                 bool for_change, struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error = uploads_find(context, db, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL,
-                                       for_change, place);
+    enum iw_error error =
+        uploads_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL, for_change, place);
     if (error == IW_NOT_FOUND)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -72,7 +72,7 @@ enum iw_error upload_check(struct domain *domain, const struct presign_grant *gr
 {
     struct upload_place place;
     domain->context->order_id = grant->key.order_id;
-    enum iw_error error = place_find(domain, domain->db, &grant->key, false, &place);
+    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, &place);
     return error != IW_OK ? error : size_check(domain->context, announced_bytes, grant->max_bytes);
 }
 
@@ -125,7 +125,7 @@ static enum iw_error cut_refuse(struct domain *domain, const struct presign_gran
     struct context *context = domain->context;
     const char *sentence = context->sentence;
     context_clear(context);
-    enum iw_error error = place_find(domain, domain->db, &grant->key, false, &place);
+    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, &place);
     if (error != IW_OK)
         return error;
     context->reason = "cut_off";
@@ -164,34 +164,34 @@ struct record {
 };
 
 /* Embedding and extraction start by themselves with their last upload; protection waits to be confirmed. */
-static enum iw_error last_start(struct context *context, struct db *db, struct record *record)
+static enum iw_error last_start(const struct store *store, struct record *record)
 {
     struct order_view view;
     enum order_status status;
     if (record->place.order_type == ORDER_ANTI_AI)
         return IW_OK;
     enum iw_error error =
-        orders_find(context, db, record->place.account_id, record->key->order_id, &view.order, &view.files);
+        orders_find(store, record->place.account_id, record->key->order_id, &view.order, &view.files);
     if (error != IW_OK)
         return error;
     for (unsigned i = 0; i < view.order.file_rows; i++)
         if (order_file_is_missing(&view.files[i]))
             return IW_OK;
-    error = order_start(context, db, &view.order, &status);
+    error = order_start(store, &view.order, &status);
     record->is_started = error == IW_OK;
     return error;
 }
 
 /* The transaction: the order's row locked, still pending, then the file's row. */
-static enum iw_error record_work(struct context *context, struct db *db, void *user)
+static enum iw_error record_work(const struct store *store, void *user)
 {
     struct record *record = user;
-    enum iw_error error = place_find(record->domain, db, record->key, true, &record->place);
+    enum iw_error error = place_find(record->domain, store, record->key, true, &record->place);
     if (error != IW_OK)
         return error;
     record->is_started = false;
-    error = uploads_mark(context, db, record->place.file_id, clock_now_ms(), &record->facts);
-    return error == IW_OK ? last_start(context, db, record) : error;
+    error = uploads_mark(store, record->place.file_id, clock_now_ms(), &record->facts);
+    return error == IW_OK ? last_start(store, record) : error;
 }
 
 /* Best effort: what stays is found by the reclaim of what no row names. */
@@ -216,7 +216,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                       .size_bytes = outcome->facts.size_bytes,
                                       .sha256 = outcome->facts.sha256}};
     fault_point(FAULT_UPLOAD_STORED);
-    enum iw_error error = db_transaction(context, domain->db, record_work, &record);
+    enum iw_error error = db_transaction(&domain->store, record_work, &record);
     fault_point(FAULT_UPLOAD_RECORDED);
     /* When the database went away, the commit may have happened: then the bytes must stay. */
     bool is_refused =
@@ -262,14 +262,13 @@ static enum iw_error nothing_there(struct context *context, const char *why)
 
 static enum iw_error row_find(struct domain *domain, const struct filekey *key, struct download_row *row)
 {
-    struct context *context = domain->context;
     switch (key->kind) {
     case FILEKEY_RESULT:
-        return downloads_find_result(context, domain->db, key->order_id, key->number, row);
+        return downloads_find_result(&domain->store, key->order_id, key->number, row);
     case FILEKEY_ZIP:
-        return downloads_find_archive(context, domain->db, key->order_id, row);
+        return downloads_find_archive(&domain->store, key->order_id, row);
     case FILEKEY_THUMBNAIL:
-        return downloads_find_thumbnail(context, domain->db, key->order_id, row);
+        return downloads_find_thumbnail(&domain->store, key->order_id, row);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
         break;

@@ -61,7 +61,7 @@ bool webhook_event_status(const char *event_type, bool has_text, enum order_stat
 }
 
 /* Two events of the same millisecond may draw the same number; then another is drawn. */
-static enum iw_error event_write(struct context *context, struct db *db, int64_t account_id, int64_t order_id,
+static enum iw_error event_write(const struct store *store, int64_t account_id, int64_t order_id,
                                  enum webhook_event_type type, int64_t *id, bool *is_written)
 {
     enum iw_error error = IW_TWIN_EXISTS;
@@ -71,30 +71,30 @@ static enum iw_error event_write(struct context *context, struct db *db, int64_t
         int64_t now_ms = clock_now_ms();
         *id = order_id_make(now_ms, crypto_random_u64());
         error = type == WEBHOOK_TEST
-                    ? webhooks_event_insert_test(context, db, *id, account_id, name, now_ms)
-                    : webhooks_event_insert(context, db, *id, account_id, order_id, name, now_ms, is_written);
+                    ? webhooks_event_insert_test(store, *id, account_id, name, now_ms)
+                    : webhooks_event_insert(store, *id, account_id, order_id, name, now_ms, is_written);
     }
-    return error == IW_TWIN_EXISTS ? context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
+    return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
 
-enum iw_error webhook_event_record(struct context *context, struct db *db, int64_t account_id,
-                                   int64_t order_id, enum webhook_event_type type)
+enum iw_error webhook_event_record(const struct store *store, int64_t account_id, int64_t order_id,
+                                   enum webhook_event_type type)
 {
     int64_t id;
     bool is_written;
-    enum iw_error error = event_write(context, db, account_id, order_id, type, &id, &is_written);
+    enum iw_error error = event_write(store, account_id, order_id, type, &id, &is_written);
     if (error != IW_OK || !is_written)
         return error;
-    return webhooks_event_spread(context, db, id, account_id, 0, clock_now_ms());
+    return webhooks_event_spread(store, id, account_id, 0, clock_now_ms());
 }
 
-enum iw_error webhook_order_ended(struct context *context, struct db *db, int64_t account_id,
-                                  int64_t order_id, enum order_type type, enum order_status status)
+enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
+                                  enum order_type type, enum order_status status)
 {
     enum webhook_event_type event;
     if (!webhook_event_type_of(type, status, &event))
         return IW_OK;
-    return webhook_event_record(context, db, account_id, order_id, event);
+    return webhook_event_record(store, account_id, order_id, event);
 }
 
 /* ---- what a client may set ---- */
@@ -169,7 +169,7 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
 static enum iw_error room_check(struct domain *domain, int64_t account_id)
 {
     int64_t count;
-    enum iw_error error = webhooks_count(domain->context, domain->db, account_id, NULL, &count);
+    enum iw_error error = webhooks_count(&domain->store, account_id, NULL, &count);
     if (error != IW_OK || count < webhook_account_max)
         return error;
     context_detail(domain->context, "url",
@@ -180,16 +180,16 @@ static enum iw_error room_check(struct domain *domain, int64_t account_id)
 
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook)
 {
-    return found(domain->context, webhooks_find(domain->context, domain->db, account_id, id, webhook));
+    return found(domain->context, webhooks_find(&domain->store, account_id, id, webhook));
 }
 
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
                            const struct webhooks_page *page, struct webhook **webhooks, size_t *count,
                            int64_t *total)
 {
-    enum iw_error error = webhooks_count(domain->context, domain->db, account_id, keyword, total);
+    enum iw_error error = webhooks_count(&domain->store, account_id, keyword, total);
     if (error == IW_OK)
-        error = webhooks_list(domain->context, domain->db, account_id, keyword, page, webhooks, count);
+        error = webhooks_list(&domain->store, account_id, keyword, page, webhooks, count);
     return error;
 }
 
@@ -209,25 +209,23 @@ struct work {
     const char *secret;
 };
 
-static enum iw_error work_lock(struct context *context, struct db *db, struct work *work,
-                               struct webhook *webhook)
+static enum iw_error work_lock(const struct store *store, struct work *work, struct webhook *webhook)
 {
-    return found(context, webhooks_lock(context, db, work->account_id, work->id, webhook));
+    return found(store->context, webhooks_lock(store, work->account_id, work->id, webhook));
 }
 
-static enum iw_error create_run(struct context *context, struct db *db, void *user)
+static enum iw_error create_run(const struct store *store, void *user)
 {
     struct work *work = user;
     uint8_t sealed[webhook_secret_sealed_bytes];
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error =
-        webhooks_insert(context, db, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
-                        now_ms, &work->id);
+    enum iw_error error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "",
+                                          fields->url, now_ms, &work->id);
     if (error != IW_OK)
         return error;
     work->secret = secret_new(work->domain, work->account_id, sealed);
-    return webhooks_secret_add(context, db, work->id, sealed, sizeof sealed, now_ms, now_ms);
+    return webhooks_secret_add(store, work->id, sealed, sizeof sealed, now_ms, now_ms);
 }
 
 enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
@@ -238,7 +236,7 @@ enum iw_error webhook_create(struct domain *domain, int64_t account_id, const st
     if (error == IW_OK)
         error = room_check(domain, account_id);
     if (error == IW_OK)
-        error = db_transaction(domain->context, domain->db, create_run, &work);
+        error = db_transaction(&domain->store, create_run, &work);
     *secret = work.secret;
     return error == IW_OK ? webhook_find(domain, account_id, work.id, webhook) : error;
 }
@@ -255,19 +253,19 @@ static void fields_apply(const struct webhook_fields *fields, struct webhook *we
     }
 }
 
-static enum iw_error change_run(struct context *context, struct db *db, void *user)
+static enum iw_error change_run(const struct store *store, void *user)
 {
     struct work *work = user;
     struct webhook *webhook = work->webhook;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = work_lock(context, db, work, webhook);
+    enum iw_error error = work_lock(store, work, webhook);
     if (error != IW_OK)
         return error;
     fields_apply(work->fields, webhook);
     webhook->updated_ms = now_ms;
-    error = webhooks_update(context, db, webhook, now_ms);
+    error = webhooks_update(store, webhook, now_ms);
     if (error == IW_OK && !webhook->is_active)
-        error = deliveries_cancel(context, db, work->id, "webhook_inactive", now_ms);
+        error = deliveries_cancel(store, work->id, "webhook_inactive", now_ms);
     return error;
 }
 
@@ -276,65 +274,64 @@ enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t 
 {
     struct work work = {
         .domain = domain, .account_id = account_id, .id = id, .fields = fields, .webhook = webhook};
-    return db_transaction(domain->context, domain->db, change_run, &work);
+    return db_transaction(&domain->store, change_run, &work);
 }
 
-static enum iw_error remove_run(struct context *context, struct db *db, void *user)
+static enum iw_error remove_run(const struct store *store, void *user)
 {
     struct work *work = user;
     struct webhook webhook;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = work_lock(context, db, work, &webhook);
+    enum iw_error error = work_lock(store, work, &webhook);
     if (error == IW_OK)
-        error = webhooks_delete(context, db, work->id, now_ms);
+        error = webhooks_delete(store, work->id, now_ms);
     if (error == IW_OK)
-        error = deliveries_cancel(context, db, work->id, "webhook_deleted", now_ms);
+        error = deliveries_cancel(store, work->id, "webhook_deleted", now_ms);
     return error;
 }
 
 enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id)
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id};
-    return db_transaction(domain->context, domain->db, remove_run, &work);
+    return db_transaction(&domain->store, remove_run, &work);
 }
 
-static enum iw_error rotate_run(struct context *context, struct db *db, void *user)
+static enum iw_error rotate_run(const struct store *store, void *user)
 {
     struct work *work = user;
     uint8_t sealed[webhook_secret_sealed_bytes];
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = work_lock(context, db, work, work->webhook);
+    enum iw_error error = work_lock(store, work, work->webhook);
     if (error != IW_OK)
         return error;
     work->secret = secret_new(work->domain, work->account_id, sealed);
     work->webhook->updated_ms = now_ms;
     work->webhook->secret_before_until_ms = now_ms + webhook_overlap_ms;
-    return webhooks_secret_add(context, db, work->id, sealed, sizeof sealed,
-                               work->webhook->secret_before_until_ms, now_ms);
+    return webhooks_secret_add(store, work->id, sealed, sizeof sealed, work->webhook->secret_before_until_ms,
+                               now_ms);
 }
 
 enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
                              const char **secret)
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id, .webhook = webhook};
-    enum iw_error error = db_transaction(domain->context, domain->db, rotate_run, &work);
+    enum iw_error error = db_transaction(&domain->store, rotate_run, &work);
     *secret = work.secret;
     return error;
 }
 
-static enum iw_error try_run(struct context *context, struct db *db, void *user)
+static enum iw_error try_run(const struct store *store, void *user)
 {
     struct work *work = user;
     struct webhook webhook;
     bool is_written;
-    enum iw_error error = work_lock(context, db, work, &webhook);
+    enum iw_error error = work_lock(store, work, &webhook);
     if (error == IW_OK)
-        error = active_check(context, &webhook);
+        error = active_check(store->context, &webhook);
     if (error == IW_OK)
-        error = event_write(context, db, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
+        error = event_write(store, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
     if (error == IW_OK)
-        error =
-            webhooks_event_spread(context, db, work->event_id, work->account_id, work->id, clock_now_ms());
+        error = webhooks_event_spread(store, work->event_id, work->account_id, work->id, clock_now_ms());
     return error;
 }
 
@@ -348,9 +345,9 @@ static enum iw_error event_ring(struct domain *domain, const struct webhook_even
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id};
-    enum iw_error error = db_transaction(domain->context, domain->db, try_run, &work);
+    enum iw_error error = db_transaction(&domain->store, try_run, &work);
     if (error == IW_OK)
-        error = webhooks_event_find(domain->context, domain->db, id, work.event_id, event);
+        error = webhooks_event_find(&domain->store, id, work.event_id, event);
     return error == IW_OK ? event_ring(domain, event) : error;
 }
 
@@ -361,9 +358,9 @@ enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t 
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
-        error = webhooks_event_count(domain->context, domain->db, id, keyword, total);
+        error = webhooks_event_count(&domain->store, id, keyword, total);
     if (error == IW_OK)
-        error = webhooks_event_list(domain->context, domain->db, id, keyword, page, events, count);
+        error = webhooks_event_list(&domain->store, id, keyword, page, events, count);
     return error;
 }
 
@@ -373,8 +370,7 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    return error == IW_OK ? webhooks_event_stream(domain->context, domain->db, id, keyword, take, user)
-                          : error;
+    return error == IW_OK ? webhooks_event_stream(&domain->store, id, keyword, take, user) : error;
 }
 
 static enum iw_error event_found(struct context *context, enum iw_error error)
@@ -383,18 +379,18 @@ static enum iw_error event_found(struct context *context, enum iw_error error)
 }
 
 /* An event that is there but was not repeated is being sent: that is what was asked for. */
-static enum iw_error retry_run(struct context *context, struct db *db, void *user)
+static enum iw_error retry_run(const struct store *store, void *user)
 {
     struct work *work = user;
     struct webhook webhook;
     struct webhook_event event;
-    enum iw_error error = work_lock(context, db, work, &webhook);
+    enum iw_error error = work_lock(store, work, &webhook);
     if (error == IW_OK)
-        error = event_found(context, webhooks_event_find(context, db, work->id, work->event_id, &event));
+        error = event_found(store->context, webhooks_event_find(store, work->id, work->event_id, &event));
     if (error == IW_OK)
-        error = active_check(context, &webhook);
+        error = active_check(store->context, &webhook);
     if (error == IW_OK)
-        error = deliveries_repeat(context, db, work->id, work->event_id, clock_now_ms());
+        error = deliveries_repeat(store, work->id, work->event_id, clock_now_ms());
     return error == IW_NOT_FOUND ? IW_OK : error;
 }
 
@@ -402,9 +398,8 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
                                   struct webhook_event *event)
 {
     struct work work = {.domain = domain, .account_id = account_id, .id = id, .event_id = event_id};
-    enum iw_error error = db_transaction(domain->context, domain->db, retry_run, &work);
+    enum iw_error error = db_transaction(&domain->store, retry_run, &work);
     if (error == IW_OK)
-        error = event_found(domain->context,
-                            webhooks_event_find(domain->context, domain->db, id, event_id, event));
+        error = event_found(domain->context, webhooks_event_find(&domain->store, id, event_id, event));
     return error == IW_OK ? event_ring(domain, event) : error;
 }

@@ -58,13 +58,12 @@ bool webhook_event_status(const char *event_type, bool has_text, enum order_stat
  * the transaction that ends the order.  The deliveries are due at once; ring or
  * wake the deliverer after the commit to spare it its next look.
  */
-enum iw_error webhook_event_record(struct context *context, struct db *db, int64_t account_id,
-                                   int64_t order_id, enum webhook_event_type type) IW_MUST_USE;
+enum iw_error webhook_event_record(const struct store *store, int64_t account_id, int64_t order_id,
+                                   enum webhook_event_type type) IW_MUST_USE;
 
 /* The same for an order that has just come to a status: records the event of that end, if it has one. */
-enum iw_error webhook_order_ended(struct context *context, struct db *db, int64_t account_id,
-                                  int64_t order_id, enum order_type type,
-                                  enum order_status status) IW_MUST_USE;
+enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
+                                  enum order_type type, enum order_status status) IW_MUST_USE;
 
 /* Adds a detail for each bad field; is_new: the URL is required. */
 void webhook_fields_check(struct context *context, const struct config *config,

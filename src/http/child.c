@@ -66,7 +66,7 @@ static enum iw_error child_open(struct child *child, struct context *context)
         return error;
     child->domain.config = config;
     child->domain.secret_box = &child->secret_box;
-    child->domain.db = db_new(config, database_password);
+    child->domain.store.db = db_new(config, database_password);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;
 }
@@ -74,7 +74,7 @@ static enum iw_error child_open(struct child *child, struct context *context)
 static void child_close(struct child *child)
 {
     fastcgi_free(child->fastcgi);
-    db_free(child->domain.db);
+    db_free(child->domain.store.db);
     redis_free(child->domain.redis);
     presign_free(child->domain.presign);
     storage_close(child->domain.storage);
@@ -117,7 +117,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     context_init(&context, child->arena_request, NULL);
     request_init(&request, parameters);
     request_name(&request);
-    child->domain.context = &context;
+    domain_context_set(&child->domain, &context);
     fault_point(FAULT_REQUEST_READ);
     serve(&request, api_routes);
     fault_point(FAULT_REQUEST_ANSWERED);

@@ -8,30 +8,30 @@
     "= a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > UTC_TIMESTAMP(3))) "        \
     "FROM accounts a JOIN plans p ON p.name = a.plan "
 
-static enum iw_error plan_check(struct context *context, struct db *db, const char *plan)
+static enum iw_error plan_check(const struct store *store, const char *plan)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(plan)};
     enum iw_error error =
-        db_run(context, db, "SELECT name FROM plans WHERE name = CONVERT(? USING ascii)", values, 1, &rows);
+        db_run(store, "SELECT name FROM plans WHERE name = CONVERT(? USING ascii)", values, 1, &rows);
     if (error != IW_OK || rows.count > 0)
         return error;
-    return context_fail(context, IW_VALIDATION_FAILED, "There is no plan \"%s\".", plan);
+    return context_fail(store->context, IW_VALIDATION_FAILED, "There is no plan \"%s\".", plan);
 }
 
-enum iw_error accounts_create(struct context *context, struct db *db, const char *name, const char *plan,
-                              int64_t now_ms, int64_t *id)
+enum iw_error accounts_create(const struct store *store, const char *name, const char *plan, int64_t now_ms,
+                              int64_t *id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(name), db_text(plan), db_time(now_ms)};
-    enum iw_error error = plan_check(context, db, plan);
+    enum iw_error error = plan_check(store, plan);
     if (error == IW_OK)
-        error = db_run(context, db, "INSERT INTO accounts (name, plan, created_at) VALUES (?, ?, ?)", values,
-                       3, &rows);
+        error =
+            db_run(store, "INSERT INTO accounts (name, plan, created_at) VALUES (?, ?, ?)", values, 3, &rows);
     if (error == IW_OK)
         *id = rows.inserted_id;
     if (error == IW_TWIN_EXISTS)
-        return context_fail(context, error, "There is an account named \"%s\" already.", name);
+        return context_fail(store->context, error, "There is an account named \"%s\" already.", name);
     return error;
 }
 
@@ -49,65 +49,63 @@ static void account_take(const struct db_rows *rows, size_t row, struct account_
     };
 }
 
-enum iw_error accounts_find(struct context *context, struct db *db, const char *name,
-                            struct account_row *account)
+enum iw_error accounts_find(const struct store *store, const char *name, struct account_row *account)
 {
     struct db_rows rows;
     int64_t id = 0;
     const struct db_value by_name[] = {db_text(name)};
-    enum iw_error error = db_run(context, db, ACCOUNT_COLUMNS "WHERE a.name = ?", by_name, 1, &rows);
+    enum iw_error error = db_run(store, ACCOUNT_COLUMNS "WHERE a.name = ?", by_name, 1, &rows);
     if (error == IW_OK && rows.count == 0 && text_integer(name, 1, INT64_MAX, &id)) {
         const struct db_value by_id[] = {db_integer(id)};
-        error = db_run(context, db, ACCOUNT_COLUMNS "WHERE a.id = ?", by_id, 1, &rows);
+        error = db_run(store, ACCOUNT_COLUMNS "WHERE a.id = ?", by_id, 1, &rows);
     }
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
-        return context_fail(context, IW_NOT_FOUND, "There is no account \"%s\".", name);
+        return context_fail(store->context, IW_NOT_FOUND, "There is no account \"%s\".", name);
     account_take(&rows, 0, account);
     return IW_OK;
 }
 
-enum iw_error accounts_list(struct context *context, struct db *db, struct account_row **accounts,
-                            size_t *count)
+enum iw_error accounts_list(const struct store *store, struct account_row **accounts, size_t *count)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(context, db, ACCOUNT_COLUMNS "ORDER BY a.id", NULL, 0, &rows);
+    enum iw_error error = db_run(store, ACCOUNT_COLUMNS "ORDER BY a.id", NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    *accounts = arena_array(context->arena, rows.count + 1, sizeof **accounts);
+    *accounts = arena_array(store->context->arena, rows.count + 1, sizeof **accounts);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         account_take(&rows, row, &(*accounts)[row]);
     return IW_OK;
 }
 
-enum iw_error accounts_plan_set(struct context *context, struct db *db, int64_t id, const char *plan,
+enum iw_error accounts_plan_set(const struct store *store, int64_t id, const char *plan,
                                 int64_t requests_per_minute)
 {
     const struct db_value values[] = {
         db_text(plan), requests_per_minute > 0 ? db_integer(requests_per_minute) : db_null(), db_integer(id)};
-    enum iw_error error = plan_check(context, db, plan);
+    enum iw_error error = plan_check(store, plan);
     if (error != IW_OK)
         return error;
-    return db_run(context, db, "UPDATE accounts SET plan = ?, requests_per_minute = ? WHERE id = ?", values,
-                  3, NULL);
+    return db_run(store, "UPDATE accounts SET plan = ?, requests_per_minute = ? WHERE id = ?", values, 3,
+                  NULL);
 }
 
-enum iw_error accounts_status_set(struct context *context, struct db *db, int64_t id, bool is_active)
+enum iw_error accounts_status_set(const struct store *store, int64_t id, bool is_active)
 {
     const struct db_value values[] = {db_text(is_active ? "active" : "suspended"), db_integer(id)};
-    return db_run(context, db, "UPDATE accounts SET status = ? WHERE id = ?", values, 2, NULL);
+    return db_run(store, "UPDATE accounts SET status = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error accounts_key_add(struct context *context, struct db *db, int64_t account_id, const char *name,
+enum iw_error accounts_key_add(const struct store *store, int64_t account_id, const char *name,
                                const uint8_t digest[32], const char *prefix, int64_t now_ms,
                                int64_t expires_at_ms, int64_t *id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_text(name),   db_text(prefix),
                                       db_bytes(digest, 32),   db_time(now_ms), db_time(expires_at_ms)};
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
                                  "expires_at) VALUES (?, ?, ?, ?, ?, ?)",
                                  values, 6, &rows);
@@ -131,66 +129,64 @@ static void key_take(const struct db_rows *rows, size_t row, struct account_key 
     };
 }
 
-enum iw_error accounts_key_list(struct context *context, struct db *db, int64_t account_id,
-                                struct account_key **keys, size_t *count)
+enum iw_error accounts_key_list(const struct store *store, int64_t account_id, struct account_key **keys,
+                                size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
     enum iw_error error = db_run(
-        context, db,
+        store,
         "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
         "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
         "k.account_id = ? ORDER BY k.id",
         values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *keys = arena_array(context->arena, rows.count + 1, sizeof **keys);
+    *keys = arena_array(store->context->arena, rows.count + 1, sizeof **keys);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         key_take(&rows, row, &(*keys)[row]);
     return IW_OK;
 }
 
-enum iw_error accounts_key_revoke(struct context *context, struct db *db, int64_t id, int64_t now_ms)
+enum iw_error accounts_key_revoke(const struct store *store, int64_t id, int64_t now_ms)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_integer(id)};
     const struct db_value values[] = {db_time(now_ms), db_integer(id)};
-    enum iw_error error = db_run(context, db, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
+    enum iw_error error = db_run(store, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(context, IW_NOT_FOUND, "There is no key with this id.");
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
     if (error != IW_OK)
         return error;
-    return db_run(context, db, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?",
-                  values, 2, NULL);
+    return db_run(store, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
+                  NULL);
 }
 
-enum iw_error accounts_key_find(struct context *context, struct db *db, const char *prefix, int64_t *id)
+enum iw_error accounts_key_find(const struct store *store, const char *prefix, int64_t *id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(prefix)};
-    enum iw_error error =
-        db_run(context, db, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values,
-               1, &rows);
+    enum iw_error error = db_run(
+        store, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count != 1)
-        return context_fail(context, IW_NOT_FOUND,
+        return context_fail(store->context, IW_NOT_FOUND,
                             rows.count == 0 ? "There is no key that begins like this."
                                             : "Several keys begin like this; name it by its id.");
     *id = db_integer_of(db_at(&rows, 0, 0));
     return IW_OK;
 }
 
-enum iw_error accounts_key_expire(struct context *context, struct db *db, int64_t id, int64_t expires_at_ms)
+enum iw_error accounts_key_expire(const struct store *store, int64_t id, int64_t expires_at_ms)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_integer(id)};
     const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
-    enum iw_error error = db_run(context, db, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
+    enum iw_error error = db_run(store, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
-    return error == IW_OK
-               ? db_run(context, db, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
-               : error;
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+    return error == IW_OK ? db_run(store, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
+                          : error;
 }

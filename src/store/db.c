@@ -196,24 +196,25 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
 }
 
 /* Turns the driver's error into ours; closes the connection when it is of no more use. */
-static enum iw_error db_fail(struct context *context, struct db *db, unsigned number, const char *message)
+static enum iw_error db_fail(const struct store *store, unsigned number, const char *message)
 {
-    db->is_conflict = is_conflict(number);
+    store->db->is_conflict = is_conflict(number);
     if (number == ER_DUP_ENTRY)
         return IW_TWIN_EXISTS;
     if (is_gone(number)) {
-        enum iw_error error = fail_unavailable(context, "database_away", number, message);
-        db_close(db);
+        enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
+        db_close(store->db);
         return error;
     }
-    if (db->is_conflict || is_refusing(number))
-        return fail_unavailable(context, db->is_conflict ? "database_conflict" : "database_refuses", number,
+    if (store->db->is_conflict || is_refusing(number))
+        return fail_unavailable(store->context,
+                                store->db->is_conflict ? "database_conflict" : "database_refuses", number,
                                 message);
-    if (context->error == IW_OK) {
-        context_cause(context, "%u %s", number, message);
-        context->reason = "database_error";
+    if (store->context->error == IW_OK) {
+        context_cause(store->context, "%u %s", number, message);
+        store->context->reason = "database_error";
     }
-    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
 /* Two ways for a test to lose a connection: before a statement goes out, and after it ran unheard. */
@@ -222,10 +223,10 @@ static inline void connection_cut(const struct db *db)
     shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
 }
 
-static inline enum iw_error word_heard(struct context *context, struct db *db, enum fault fault)
+static inline enum iw_error word_heard(const struct store *store, enum fault fault)
 {
     (void)fault;
-    return fault_fails(fault) ? db_fail(context, db, CR_SERVER_LOST, "fault") : IW_OK;
+    return fault_fails(fault) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
 }
 
 static void connection_options(MYSQL *connection, const struct config *config)
@@ -245,10 +246,10 @@ static void connection_options(MYSQL *connection, const struct config *config)
     mysql_options(connection, MYSQL_INIT_COMMAND, session);
 }
 
-static enum iw_error db_open(struct context *context, struct db *db)
+static enum iw_error db_open(const struct store *store)
 {
-    const struct config *config = db->config;
-    if (db->connection != NULL)
+    const struct config *config = store->db->config;
+    if (store->db->connection != NULL)
         return IW_OK;
     MYSQL *connection = mysql_init(NULL);
     if (connection == NULL)
@@ -256,14 +257,14 @@ static enum iw_error db_open(struct context *context, struct db *db)
     connection_options(connection, config);
     const char *socket = config->database_socket[0] != '\0' ? config->database_socket : NULL;
     if (mysql_real_connect(connection, socket != NULL ? "localhost" : config->database_host,
-                           config->database_user, db->password, config->database_name,
+                           config->database_user, store->db->password, config->database_name,
                            (unsigned)config->database_port, socket, CLIENT_MULTI_RESULTS) != NULL) {
-        db->connection = connection;
+        store->db->connection = connection;
         return IW_OK;
     }
     /* Whatever the reason, a client can only be told to come again; the log has the cause. */
     enum iw_error error =
-        fail_unavailable(context, "database_away", mysql_errno(connection), mysql_error(connection));
+        fail_unavailable(store->context, "database_away", mysql_errno(connection), mysql_error(connection));
     mysql_close(connection);
     return error;
 }
@@ -295,24 +296,23 @@ static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
     return mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0;
 }
 
-static enum iw_error statement_get(struct context *context, struct db *db, const char *sql,
-                                   MYSQL_STMT **handle)
+static enum iw_error statement_get(const struct store *store, const char *sql, MYSQL_STMT **handle)
 {
-    struct statement *statement = statement_find(db, sql);
+    struct statement *statement = statement_find(store->db, sql);
     *handle = statement->handle;
     if (statement->handle != NULL) {
-        statement->used = ++db->use_count;
+        statement->used = ++store->db->use_count;
         return IW_OK;
     }
-    MYSQL_STMT *fresh = mysql_stmt_init(db->connection);
+    MYSQL_STMT *fresh = mysql_stmt_init(store->db->connection);
     if (fresh == NULL)
         abort();
-    if (!statement_prepare(db, fresh, sql)) {
-        enum iw_error error = db_fail(context, db, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
+    if (!statement_prepare(store->db, fresh, sql)) {
+        enum iw_error error = db_fail(store, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
         mysql_stmt_close(fresh);
         return error;
     }
-    statement->used = ++db->use_count;
+    statement->used = ++store->db->use_count;
     statement->sql = strdup(sql);
     statement->handle = *handle = fresh;
     return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);
@@ -389,27 +389,27 @@ static bool may_retry(const struct db *db, const char *sql, unsigned number)
             number == ER_CONNECTION_KILLED);
 }
 
-static enum iw_error db_execute(struct context *context, struct db *db, const char *sql,
-                                const struct db_value *parameters, unsigned count, MYSQL_STMT **handle)
+static enum iw_error db_execute(const struct store *store, const char *sql, const struct db_value *parameters,
+                                unsigned count, MYSQL_STMT **handle)
 {
     for (int try = 0;; try++) {
-        bool was_open = db->connection != NULL;
-        enum iw_error error = db_open(context, db);
+        bool was_open = store->db->connection != NULL;
+        enum iw_error error = db_open(store);
         if (error != IW_OK)
             return error;
-        bool is_in_transaction = db->is_in_transaction;
-        error = statement_get(context, db, sql, handle);
+        bool is_in_transaction = store->db->is_in_transaction;
+        error = statement_get(store, sql, handle);
         if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT))
-            connection_cut(db);
-        if (error == IW_OK && statement_execute(context, *handle, parameters, count))
-            return word_heard(context, db, FAULT_DB_STATEMENT_HEARD);
+            connection_cut(store->db);
+        if (error == IW_OK && statement_execute(store->context, *handle, parameters, count))
+            return word_heard(store, FAULT_DB_STATEMENT_HEARD);
         unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
-        bool is_lost =
-            error == IW_OK ? may_retry(db, sql, number) : db->connection == NULL && !is_in_transaction;
+        bool is_lost = error == IW_OK ? may_retry(store->db, sql, number)
+                                      : store->db->connection == NULL && !is_in_transaction;
         if (!is_lost || !was_open || try > 0)
-            return error != IW_OK ? error : db_fail(context, db, number, mysql_stmt_error(*handle));
-        context_clear(context);
-        db_close(db);
+            return error != IW_OK ? error : db_fail(store, number, mysql_stmt_error(*handle));
+        context_clear(store->context);
+        db_close(store->db);
     }
 }
 
@@ -523,7 +523,7 @@ static int64_t told_read(MYSQL *connection)
 }
 
 /* Walks all results of a statement: rows of the first that has any, counts of the others. */
-static bool results_read(struct context *context, struct db *db, MYSQL_STMT *handle, struct db_rows *rows)
+static bool results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
 {
     int more = 0;
     bool is_read = true;
@@ -531,9 +531,9 @@ static bool results_read(struct context *context, struct db *db, MYSQL_STMT *han
         if (mysql_stmt_field_count(handle) == 0) {
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
-            rows->told = told_read(db->connection);
+            rows->told = told_read(store->db->connection);
         } else if (rows->columns == 0) {
-            is_read = rows_read(context, handle, rows);
+            is_read = rows_read(store->context, handle, rows);
         }
         mysql_stmt_free_result(handle);
         more = is_read ? mysql_stmt_next_result(handle) : 1;
@@ -541,29 +541,29 @@ static bool results_read(struct context *context, struct db *db, MYSQL_STMT *han
     return is_read && more < 0;
 }
 
-enum iw_error db_run(struct context *context, struct db *db, const char *sql,
-                     const struct db_value *parameters, unsigned count, struct db_rows *rows)
+enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
+                     unsigned count, struct db_rows *rows)
 {
     struct db_rows unwanted;
     MYSQL_STMT *handle = NULL;
     rows = rows != NULL ? rows : &unwanted;
     memset(rows, 0, sizeof *rows);
-    enum iw_error error = db_execute(context, db, sql, parameters, count, &handle);
+    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
-    if (results_read(context, db, handle, rows))
+    if (results_read(store, handle, rows))
         return IW_OK;
-    return db_fail(context, db, mysql_stmt_errno(handle), mysql_stmt_error(handle));
+    return db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle));
 }
 
-enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
-                        const struct db_value *parameters, unsigned count,
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    enum iw_error error = db_execute(context, db, sql, parameters, count, &handle);
+    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
     struct arena *arena = arena_new(0);
@@ -575,7 +575,7 @@ enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
     }
     arena_free(arena);
     if (state < 0)
-        return db_fail(context, db, mysql_stmt_errno(handle), mysql_stmt_error(handle));
+        return db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle));
     mysql_stmt_free_result(handle);
     return IW_OK;
 }
@@ -585,39 +585,40 @@ bool db_is_conflict(const struct db *db)
     return db->is_conflict;
 }
 
-enum iw_error db_run_plain(struct context *context, struct db *db, const char *sql, size_t length)
+enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
 {
-    db->is_conflict = false;
-    enum iw_error error = db_open(context, db);
+    store->db->is_conflict = false;
+    enum iw_error error = db_open(store);
     if (error != IW_OK)
         return error;
-    if (mysql_real_query(db->connection, sql, length) != 0)
-        return db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection));
-    MYSQL_RES *rows = mysql_store_result(db->connection);
+    if (mysql_real_query(store->db->connection, sql, length) != 0)
+        return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
+    MYSQL_RES *rows = mysql_store_result(store->db->connection);
     if (rows != NULL)
         mysql_free_result(rows);
     return IW_OK;
 }
 
-static enum iw_error transaction_begin(struct context *context, struct db *db)
+static enum iw_error transaction_begin(const struct store *store)
 {
-    enum iw_error error = db_run(context, db, "START TRANSACTION", NULL, 0, NULL);
-    db->is_in_transaction = error == IW_OK;
+    enum iw_error error = db_run(store, "START TRANSACTION", NULL, 0, NULL);
+    store->db->is_in_transaction = error == IW_OK;
     if (error == IW_OK && fault_fails(FAULT_DB_BEGUN))
-        connection_cut(db);
+        connection_cut(store->db);
     return error;
 }
 
-static enum iw_error transaction_end(struct context *context, struct db *db, const char *how)
+static enum iw_error transaction_end(const struct store *store, const char *how)
 {
-    if (db->connection == NULL)
-        return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
+    if (store->db->connection == NULL)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
     if (fault_fails(FAULT_DB_COMMIT))
-        connection_cut(db);
-    enum iw_error error = mysql_query(db->connection, how) != 0
-                              ? db_fail(context, db, mysql_errno(db->connection), mysql_error(db->connection))
-                              : word_heard(context, db, FAULT_DB_COMMITTED);
-    db->is_in_transaction = false;
+        connection_cut(store->db);
+    enum iw_error error =
+        mysql_query(store->db->connection, how) != 0
+            ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
+            : word_heard(store, FAULT_DB_COMMITTED);
+    store->db->is_in_transaction = false;
     return error;
 }
 
@@ -629,23 +630,22 @@ static void transaction_undo(struct db *db)
     db->is_in_transaction = false;
 }
 
-enum iw_error db_transaction(struct context *context, struct db *db,
-                             enum iw_error (*work)(struct context *context, struct db *db, void *user),
-                             void *user)
+enum iw_error db_transaction(const struct store *store,
+                             enum iw_error (*work)(const struct store *store, void *user), void *user)
 {
     for (int try = 1;; try++) {
-        db->is_conflict = false;
-        enum iw_error error = transaction_begin(context, db);
+        store->db->is_conflict = false;
+        enum iw_error error = transaction_begin(store);
         if (error != IW_OK)
             return error;
-        error = work(context, db, user);
+        error = work(store, user);
         if (error == IW_OK)
-            error = transaction_end(context, db, "COMMIT");
+            error = transaction_end(store, "COMMIT");
         if (error == IW_OK)
             return IW_OK;
-        transaction_undo(db);
-        if (!db->is_conflict || try == transaction_tries)
+        transaction_undo(store->db);
+        if (!store->db->is_conflict || try == transaction_tries)
             return error;
-        context_clear(context);
+        context_clear(store->context);
     }
 }

@@ -24,6 +24,12 @@
 
 struct db;
 
+/* A connection and the context of the work that uses it: every function of src/store takes both as one. */
+struct store {
+    struct context *context;
+    struct db *db;
+};
+
 enum db_type { DB_NULL, DB_INTEGER, DB_UNSIGNED, DB_TEXT, DB_TIME };
 
 /* A parameter or a column of a row. */
@@ -69,21 +75,20 @@ void db_close(struct db *db);
  * Runs one statement with count parameters for its question marks.  rows may be
  * NULL.  Of a compound statement's results the first one with columns is read.
  */
-enum iw_error db_run(struct context *context, struct db *db, const char *sql,
-                     const struct db_value *parameters, unsigned count, struct db_rows *rows) IW_MUST_USE;
+enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
+                     unsigned count, struct db_rows *rows) IW_MUST_USE;
 
 /*
  * Runs a SELECT and hands over its rows one by one without keeping them.  The
  * texts of a row live until row answers.  row answers false to stop early.
  */
-enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
-                        const struct db_value *parameters, unsigned count,
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns),
                         void *user) IW_MUST_USE;
 
 /* Runs text that cannot be prepared (migrations): one statement, no parameters, no rows. */
-enum iw_error db_run_plain(struct context *context, struct db *db, const char *sql,
-                           size_t length) IW_MUST_USE;
+enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
 
 /*
  * After a call that failed: true when it lost a deadlock or waited too long for a lock.  Nothing
@@ -96,8 +101,8 @@ bool db_is_conflict(const struct db *db);
  * otherwise.  After a deadlock or a lock wait timeout all of it runs again, three
  * times at most, so work must not keep anything from a run that failed.
  */
-enum iw_error db_transaction(struct context *context, struct db *db,
-                             enum iw_error (*work)(struct context *context, struct db *db, void *user),
+enum iw_error db_transaction(const struct store *store,
+                             enum iw_error (*work)(const struct store *store, void *user),
                              void *user) IW_MUST_USE;
 
 #endif

@@ -72,15 +72,14 @@ struct deliveries_receiver {
  * most in all; the array is the arena's.  Healthy receivers come before failing
  * ones, then accounts take turns, then whoever has waited longest.
  */
-enum iw_error deliveries_due(struct context *context, struct db *db, int64_t now_ms, unsigned account_most,
-                             unsigned most, struct deliveries_receiver **receivers,
-                             unsigned *count) IW_MUST_USE;
+enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned account_most, unsigned most,
+                             struct deliveries_receiver **receivers, unsigned *count) IW_MUST_USE;
 
 /*
  * Leases up to most due deliveries of one webhook; count is 0 when another
  * worker is just at it.  Those of a webhook that is not active are cancelled.
  */
-enum iw_error deliveries_lease(struct context *context, struct db *db, int64_t webhook_id, const char *owner,
+enum iw_error deliveries_lease(const struct store *store, int64_t webhook_id, const char *owner,
                                int64_t lease_s, int64_t now_ms, unsigned most,
                                struct deliveries_lease *lease) IW_MUST_USE;
 
@@ -92,51 +91,50 @@ enum iw_error deliveries_lease(struct context *context, struct db *db, int64_t w
  * status is the answer's or 0; reason a short constant word or NULL.
  * inactive_reason tells what it was deactivated for, or NULL.
  */
-enum iw_error deliveries_record(struct context *context, struct db *db, int64_t webhook_id,
+enum iw_error deliveries_record(const struct store *store, int64_t webhook_id,
                                 const struct delivery *delivery, const struct delivery_verdict *verdict,
                                 int64_t status, const char *reason, int64_t now_ms,
                                 const char **inactive_reason) IW_MUST_USE;
 
 /* Hands a leased delivery back untried, for some time later; a lost lease is fine. */
-enum iw_error deliveries_postpone(struct context *context, struct db *db, const struct delivery *delivery,
+enum iw_error deliveries_postpone(const struct store *store, const struct delivery *delivery,
                                   const char *reason, int64_t until_ms) IW_MUST_USE;
 
 /* Cancels what a webhook that was deleted or deactivated still has to be sent. */
-enum iw_error deliveries_cancel(struct context *context, struct db *db, int64_t webhook_id,
-                                const char *reason, int64_t now_ms) IW_MUST_USE;
+enum iw_error deliveries_cancel(const struct store *store, int64_t webhook_id, const char *reason,
+                                int64_t now_ms) IW_MUST_USE;
 
 /*
  * Puts a delivery at the beginning of its schedule, due now.  NOT_FOUND when it
  * is being sent just now, or is not there.
  */
-enum iw_error deliveries_repeat(struct context *context, struct db *db, int64_t webhook_id, int64_t event_id,
+enum iw_error deliveries_repeat(const struct store *store, int64_t webhook_id, int64_t event_id,
                                 int64_t now_ms) IW_MUST_USE;
 
 /* Takes back what was leased to an owner who is dead; count gets how many. */
-enum iw_error deliveries_release_owner(struct context *context, struct db *db, const char *owner,
+enum iw_error deliveries_release_owner(const struct store *store, const char *owner,
                                        int64_t *count) IW_MUST_USE;
 
 /* Takes back what nobody recorded in time, some at a time; count gets how many. */
-enum iw_error deliveries_release_silent(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+enum iw_error deliveries_release_silent(const struct store *store, int64_t *count) IW_MUST_USE;
 
 /* Makes due what waits for its first try, or longer than the schedule lets it: the clock was set back since.
  */
-enum iw_error deliveries_hasten_stranded(struct context *context, struct db *db, int64_t now_ms,
+enum iw_error deliveries_hasten_stranded(const struct store *store, int64_t now_ms,
                                          int64_t *count) IW_MUST_USE;
 
 /* The owners of leases whose names begin with a prefix; the array is the arena's. */
-enum iw_error deliveries_owners(struct context *context, struct db *db, const char *prefix,
-                                const char ***owners, unsigned *count) IW_MUST_USE;
+enum iw_error deliveries_owners(const struct store *store, const char *prefix, const char ***owners,
+                                unsigned *count) IW_MUST_USE;
 
 /* What an event tells of, as it stands now.  NOT_FOUND when the event is gone. */
-enum iw_error deliveries_subject(struct context *context, struct db *db, int64_t event_id,
+enum iw_error deliveries_subject(const struct store *store, int64_t event_id,
                                  struct delivery_subject *subject) IW_MUST_USE;
 
 /*
  * Forgets deliveries that ended, events without deliveries and deleted webhooks
  * without deliveries, all from before a time, some at a time; count gets how many rows.
  */
-enum iw_error deliveries_forget(struct context *context, struct db *db, int64_t before_ms,
-                                int64_t *count) IW_MUST_USE;
+enum iw_error deliveries_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -44,7 +44,7 @@ static const char history_sql[] =
 
 static const char *const owner_columns[] = {"owner", "jobs", "leaseSeconds"};
 
-enum iw_error inspect_order(struct context *context, struct db *db, int64_t order_id,
+enum iw_error inspect_order(const struct store *store, int64_t order_id,
                             struct inspect_table tables[inspect_order_tables])
 {
     static const struct {
@@ -62,26 +62,26 @@ enum iw_error inspect_order(struct context *context, struct db *db, int64_t orde
         values[i] = db_integer(order_id);
     for (int i = 0; i < inspect_order_tables; i++) {
         tables[i] = (struct inspect_table){.name = parts[i].name, .columns = parts[i].columns};
-        enum iw_error error = db_run(context, db, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
+        enum iw_error error = db_run(store, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
         if (error != IW_OK)
             return error;
         if (tables[0].rows.count == 0)
-            return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+            return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
     }
     return IW_OK;
 }
 
-enum iw_error inspect_owners(struct context *context, struct db *db, struct inspect_table *table)
+enum iw_error inspect_owners(const struct store *store, struct inspect_table *table)
 {
     *table = (struct inspect_table){.name = "owners", .columns = owner_columns};
     return db_run(
-        context, db,
+        store,
         "SELECT lease_owner, COUNT(*), TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(lease_until)) FROM "
         "jobs WHERE status = 'leased' GROUP BY lease_owner ORDER BY lease_owner",
         NULL, 0, &table->rows);
 }
 
-enum iw_error inspect_orders(struct context *context, struct db *db, const struct inspect_wanted *wanted,
+enum iw_error inspect_orders(const struct store *store, const struct inspect_wanted *wanted,
                              struct inspect_table *table)
 {
     static const char *const columns[] = {"orderId", "accountId", "account", "type",  "status",
@@ -93,7 +93,7 @@ enum iw_error inspect_orders(struct context *context, struct db *db, const struc
                                       db_text(wanted->name),       db_integer(wanted->most)};
     *table = (struct inspect_table){.name = "orders", .columns = columns};
     return db_run(
-        context, db,
+        store,
         "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
         "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
         "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
@@ -103,28 +103,27 @@ enum iw_error inspect_orders(struct context *context, struct db *db, const struc
         values, sizeof values / sizeof values[0], &table->rows);
 }
 
-enum iw_error inspect_dead(struct context *context, struct db *db, int64_t most, struct inspect_table *table)
+enum iw_error inspect_dead(const struct store *store, int64_t most, struct inspect_table *table)
 {
     static const char *const columns[] = {"jobId",    "kind",   "orderId", "fileId",   "attempts",
                                           "failures", "deaths", "reason",  "failedAt", "orderStatus"};
     const struct db_value values[] = {db_integer(most)};
     *table = (struct inspect_table){.name = "dead", .columns = columns};
     return db_run(
-        context, db,
+        store,
         "SELECT j.id, j.kind, CAST(j.order_id AS CHAR), j.file_id, j.attempt, j.failure_count, "
         "j.death_count, j.reason, j.updated_at, o.status FROM jobs j JOIN orders o ON o.id = j.order_id "
         "WHERE j.status = 'failed' ORDER BY j.id DESC LIMIT ?",
         values, 1, &table->rows);
 }
 
-enum iw_error inspect_webhooks(struct context *context, struct db *db, const char *account,
-                               struct inspect_table *table)
+enum iw_error inspect_webhooks(const struct store *store, const char *account, struct inspect_table *table)
 {
     static const char *const columns[] = {"webhookId", "account", "name",   "url",       "active",
                                           "why",       "pending", "failed", "delivered", "failingSince"};
     const struct db_value values[] = {db_text(account), db_text(account), db_text(account)};
     *table = (struct inspect_table){.name = "webhooks", .columns = columns};
-    return db_run(context, db,
+    return db_run(store,
                   "SELECT w.id, a.name, w.name, w.url, w.is_active, w.inactive_reason, COUNT(IF(d.status IN "
                   "('PENDING', "
                   "'SENDING'), 1, NULL)), COUNT(IF(d.status = 'FAILED', 1, NULL)), COUNT(IF(d.status = "
@@ -137,30 +136,30 @@ enum iw_error inspect_webhooks(struct context *context, struct db *db, const cha
                   values, 3, &table->rows);
 }
 
-enum iw_error inspect_failed_events(struct context *context, struct db *db, int64_t webhook_id,
-                                    int64_t **event_ids, unsigned *count)
+enum iw_error inspect_failed_events(const struct store *store, int64_t webhook_id, int64_t **event_ids,
+                                    unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(webhook_id)};
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "SELECT event_id FROM webhook_deliveries WHERE webhook_id = ? AND status = "
                                  "'FAILED' ORDER BY event_id",
                                  values, 1, &rows);
     if (error != IW_OK)
         return error;
-    *event_ids = arena_array(context->arena, rows.count + 1, sizeof **event_ids);
+    *event_ids = arena_array(store->context->arena, rows.count + 1, sizeof **event_ids);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
         (*event_ids)[i] = db_integer_of(db_at(&rows, i, 0));
     return IW_OK;
 }
 
-enum iw_error inspect_rates(struct context *context, struct db *db, struct inspect_table *table)
+enum iw_error inspect_rates(const struct store *store, struct inspect_table *table)
 {
     static const char *const columns[] = {"what", "lastMinute", "lastHour"};
     *table = (struct inspect_table){.name = "rates", .columns = columns};
     return db_run(
-        context, db,
+        store,
         "SELECT 'jobs done', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, NULL)), COUNT(*) "
         "FROM "
         "jobs WHERE status = 'done' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
@@ -181,13 +180,12 @@ enum iw_error inspect_rates(struct context *context, struct db *db, struct inspe
 /* Orders of one step: at most a hundred files with ten copies each. */
 #define STEP_ORDERS "50"
 
-static enum iw_error step_read(struct context *context, struct db *db, int64_t after, int64_t *last,
-                               int64_t *orders)
+static enum iw_error step_read(const struct store *store, int64_t after, int64_t *last, int64_t *orders)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(after)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT COALESCE(MAX(id), 0), COUNT(*) FROM (SELECT id FROM orders WHERE id > ? ORDER BY id "
                "LIMIT " STEP_ORDERS ") step",
                values, 1, &rows);
@@ -208,19 +206,19 @@ static void file_take(const struct db_rows *rows, size_t row, struct inspect_fil
         .digest = digest->type != DB_NULL && digest->length == 32 ? (const uint8_t *)digest->text : NULL};
 }
 
-enum iw_error inspect_files(struct context *context, struct db *db, int64_t *after_order_id, int64_t *orders,
+enum iw_error inspect_files(const struct store *store, int64_t *after_order_id, int64_t *orders,
                             struct inspect_file **files, unsigned *count)
 {
     struct db_rows rows;
     int64_t from = *after_order_id, last;
-    enum iw_error error = step_read(context, db, from, &last, orders);
+    enum iw_error error = step_read(store, from, &last, orders);
     *count = 0;
     if (error != IW_OK || *orders == 0)
         return error;
     const struct db_value values[] = {db_integer(from), db_integer(last), db_integer(from), db_integer(last),
                                       db_integer(from), db_integer(last), db_integer(from), db_integer(last)};
     error = db_run(
-        context, db,
+        store,
         "SELECT r.store_key, r.size_bytes, r.order_id, r.digest FROM results r JOIN orders o ON o.id = "
         "r.order_id WHERE o.files_deleted_at IS NULL AND r.order_id > ? AND r.order_id <= ? "
         "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id, zip_digest FROM orders WHERE "
@@ -233,7 +231,7 @@ enum iw_error inspect_files(struct context *context, struct db *db, int64_t *aft
         values, 8, &rows);
     if (error != IW_OK)
         return error;
-    *files = arena_array(context->arena, rows.count + 1, sizeof **files);
+    *files = arena_array(store->context->arena, rows.count + 1, sizeof **files);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
         file_take(&rows, i, &(*files)[i]);
@@ -241,20 +239,20 @@ enum iw_error inspect_files(struct context *context, struct db *db, int64_t *aft
     return IW_OK;
 }
 
-enum iw_error inspect_order_count(struct context *context, struct db *db, int64_t *count)
+enum iw_error inspect_order_count(const struct store *store, int64_t *count)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(context, db, "SELECT COUNT(*) FROM orders", NULL, 0, &rows);
+    enum iw_error error = db_run(store, "SELECT COUNT(*) FROM orders", NULL, 0, &rows);
     if (error == IW_OK)
         *count = db_integer_of(db_at(&rows, 0, 0));
     return error;
 }
 
-enum iw_error inspect_server(struct context *context, struct db *db, struct inspect_server *server)
+enum iw_error inspect_server(const struct store *store, struct inspect_server *server)
 {
     struct db_rows rows;
     enum iw_error error = db_run(
-        context, db,
+        store,
         "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
         "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
         "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections",

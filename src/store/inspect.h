@@ -22,11 +22,11 @@ struct inspect_table {
 enum { inspect_order_tables = 5 };
 
 /* The order itself, its files, results, jobs and history (a time and a sentence each); ORDER_NOT_FOUND. */
-enum iw_error inspect_order(struct context *context, struct db *db, int64_t order_id,
+enum iw_error inspect_order(const struct store *store, int64_t order_id,
                             struct inspect_table tables[inspect_order_tables]) IW_MUST_USE;
 
 /* Who has leased jobs, how many, and for how many more seconds the first of them. */
-enum iw_error inspect_owners(struct context *context, struct db *db, struct inspect_table *table) IW_MUST_USE;
+enum iw_error inspect_owners(const struct store *store, struct inspect_table *table) IW_MUST_USE;
 
 /* What an operator looks for among the orders; NULL and 0: whatever. */
 struct inspect_wanted {
@@ -38,23 +38,22 @@ struct inspect_wanted {
 };
 
 /* Orders of any account, newest first. */
-enum iw_error inspect_orders(struct context *context, struct db *db, const struct inspect_wanted *wanted,
+enum iw_error inspect_orders(const struct store *store, const struct inspect_wanted *wanted,
                              struct inspect_table *table) IW_MUST_USE;
 
 /* Jobs that were given up, newest first, at most most. */
-enum iw_error inspect_dead(struct context *context, struct db *db, int64_t most,
-                           struct inspect_table *table) IW_MUST_USE;
+enum iw_error inspect_dead(const struct store *store, int64_t most, struct inspect_table *table) IW_MUST_USE;
 
 /* Webhooks that are not deleted, with how their deliveries stand; account NULL: of all. */
-enum iw_error inspect_webhooks(struct context *context, struct db *db, const char *account,
+enum iw_error inspect_webhooks(const struct store *store, const char *account,
                                struct inspect_table *table) IW_MUST_USE;
 
 /* The events whose delivery to a webhook was given up, oldest first; the array is the arena's. */
-enum iw_error inspect_failed_events(struct context *context, struct db *db, int64_t webhook_id,
-                                    int64_t **event_ids, unsigned *count) IW_MUST_USE;
+enum iw_error inspect_failed_events(const struct store *store, int64_t webhook_id, int64_t **event_ids,
+                                    unsigned *count) IW_MUST_USE;
 
 /* Orders and jobs of the last minute and hour: what came and what ended. */
-enum iw_error inspect_rates(struct context *context, struct db *db, struct inspect_table *table) IW_MUST_USE;
+enum iw_error inspect_rates(const struct store *store, struct inspect_table *table) IW_MUST_USE;
 
 /* A file that a row names. */
 struct inspect_file {
@@ -69,11 +68,11 @@ struct inspect_file {
  * them; orders gets how many there were, 0 behind the last.  The array is the
  * arena's, so that a walk through a large store stays small.
  */
-enum iw_error inspect_files(struct context *context, struct db *db, int64_t *after_order_id, int64_t *orders,
+enum iw_error inspect_files(const struct store *store, int64_t *after_order_id, int64_t *orders,
                             struct inspect_file **files, unsigned *count) IW_MUST_USE;
 
 /* How many orders there are. */
-enum iw_error inspect_order_count(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+enum iw_error inspect_order_count(const struct store *store, int64_t *count) IW_MUST_USE;
 
 struct inspect_server {
     const char *version;
@@ -86,7 +85,6 @@ struct inspect_server {
     bool is_read_only;
 };
 
-enum iw_error inspect_server(struct context *context, struct db *db,
-                             struct inspect_server *server) IW_MUST_USE;
+enum iw_error inspect_server(const struct store *store, struct inspect_server *server) IW_MUST_USE;
 
 #endif

@@ -26,49 +26,48 @@
 
 const char jobs_insert_for_order_sql[] = INSERT_JOBS " ORDER BY f.position, w.copy";
 
-enum iw_error jobs_insert_for_order(struct context *context, struct db *db, int64_t order_id)
+enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id)
 {
-    const struct db_value values[] = {db_text(context->request_id), db_integer(order_id)};
-    return db_run(context, db, jobs_insert_for_order_sql, values, 2, NULL);
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
+    return db_run(store, jobs_insert_for_order_sql, values, 2, NULL);
 }
 
-enum iw_error jobs_insert_for_file(struct context *context, struct db *db, int64_t order_id, int64_t file_id)
+enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id)
 {
-    const struct db_value values[] = {db_text(context->request_id), db_integer(order_id),
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id),
                                       db_integer(file_id)};
-    return db_run(context, db, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
+    return db_run(store, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
 }
 
-enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id)
+enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id)
 {
-    const struct db_value values[] = {db_text(context->request_id), db_integer(order_id)};
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
     return db_run(
-        context, db,
+        store,
         "INSERT IGNORE INTO jobs (account_id, order_id, kind, available_at, request_id, created_at, "
         "updated_at) SELECT account_id, id, 'archive', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "
         "UTC_TIMESTAMP(3) FROM orders WHERE id = ?",
         values, 2, NULL);
 }
 
-enum iw_error jobs_insert_push(struct context *context, struct db *db, const struct job *job)
+enum iw_error jobs_insert_push(const struct store *store, const struct job *job)
 {
     const struct db_value values[] = {db_integer(job->account_id), db_integer(job->order_id),
                                       db_integer(job->file_id), db_integer(job->copy),
-                                      db_text(context->request_id)};
+                                      db_text(store->context->request_id)};
     return db_run(
-        context, db,
+        store,
         "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "
         "updated_at) VALUES (?, ?, ?, ?, 'push', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
         values, 5, NULL);
 }
 
-enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id, int64_t file_id,
-                        int64_t *count)
+enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id), db_integer(file_id)};
     enum iw_error error = db_run(
-        context, db,
+        store,
         "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
         values, 2, &rows);
     if (error == IW_OK)
@@ -103,13 +102,13 @@ struct lease {
  * The first account after another that has a job queued, and whether its time has
  * come: one step in the index, however many jobs are queued.  NOT_FOUND after the last.
  */
-static enum iw_error turn_after(struct context *context, struct db *db, const struct lease *lease,
-                                int64_t *account_id, bool *is_due)
+static enum iw_error turn_after(const struct store *store, const struct lease *lease, int64_t *account_id,
+                                bool *is_due)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
                "class = ? AND account_id > ? ORDER BY account_id, available_at LIMIT 1",
                values, 2, &rows);
@@ -124,7 +123,7 @@ static enum iw_error turn_after(struct context *context, struct db *db, const st
 
 /* Once round all accounts that have something due, from the cursor on: who comes early was served long ago.
  */
-static enum iw_error turns_read(struct context *context, struct db *db, struct lease *lease)
+static enum iw_error turns_read(const struct store *store, struct lease *lease)
 {
     int64_t begin = *lease->place->cursor, account_id = begin;
     bool is_due = false, is_round = false;
@@ -132,7 +131,7 @@ static enum iw_error turns_read(struct context *context, struct db *db, struct l
     lease->turn_count = 0;
     lease->cursor = begin;
     for (unsigned steps = 0; steps < turns_max; steps++) {
-        error = turn_after(context, db, lease, &account_id, &is_due);
+        error = turn_after(store, lease, &account_id, &is_due);
         if (error == IW_NOT_FOUND && !is_round && begin > 0) {
             is_round = true;
             account_id = 0;
@@ -148,12 +147,12 @@ static enum iw_error turns_read(struct context *context, struct db *db, struct l
 }
 
 /* How many jobs the accounts have in work already; few rows, as many as there are places in all. */
-static enum iw_error turns_count(struct context *context, struct db *db, struct lease *lease)
+static enum iw_error turns_count(const struct store *store, struct lease *lease)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(lease->place->owner),
                                       db_text(job_class_name(lease->place->class))};
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "SELECT account_id, COUNT(*), SUM(lease_owner = ?) FROM jobs WHERE status = "
                                  "'leased' AND class = ? GROUP BY account_id",
                                  values, 2, &rows);
@@ -190,14 +189,13 @@ static void turns_give(struct lease *lease)
 }
 
 /* The jobs that an account's places go to. */
-static enum iw_error turn_choose(struct context *context, struct db *db, struct lease *lease,
-                                 const struct turn *turn)
+static enum iw_error turn_choose(const struct store *store, struct lease *lease, const struct turn *turn)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
                                       db_integer(turn->account_id), db_integer(turn->given)};
     enum iw_error error = db_run(
-        context, db,
+        store,
         "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
         "<= UTC_TIMESTAMP(3) ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
         values, 3, &rows);
@@ -206,38 +204,38 @@ static enum iw_error turn_choose(struct context *context, struct db *db, struct 
     return error;
 }
 
-static enum iw_error lease_choose(struct context *context, struct db *db, struct lease *lease)
+static enum iw_error lease_choose(const struct store *store, struct lease *lease)
 {
     lease->count = 0;
     for (unsigned i = 0; i < jobs_lease_max; i++)
         lease->ids[i] = db_integer(0);
-    enum iw_error error = turns_read(context, db, lease);
+    enum iw_error error = turns_read(store, lease);
     if (error == IW_OK && lease->turn_count > 0)
-        error = turns_count(context, db, lease);
+        error = turns_count(store, lease);
     turns_give(lease);
     for (unsigned i = 0; error == IW_OK && i < lease->turn_count; i++) {
         if (lease->turns[i].given == 0)
             continue;
         lease->cursor = lease->turns[i].account_id;
-        error = turn_choose(context, db, lease, &lease->turns[i]);
+        error = turn_choose(store, lease, &lease->turns[i]);
     }
     return error;
 }
 
-static enum iw_error lease_write(struct context *context, struct db *db, const struct lease *lease)
+static enum iw_error lease_write(const struct store *store, const struct lease *lease)
 {
     struct db_value values[2 + jobs_lease_max] = {db_text(lease->place->owner),
                                                   db_integer(lease->place->lease_s)};
     memcpy(values + 2, lease->ids, sizeof lease->ids);
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "UPDATE jobs SET status = 'leased', attempt = attempt + 1, lease_owner = ?, lease_until = "
                "UTC_TIMESTAMP(3) + INTERVAL ? SECOND, updated_at = UTC_TIMESTAMP(3) WHERE id IN " LEASE_IDS,
                values, 2 + jobs_lease_max, NULL);
     if (error != IW_OK)
         return error;
     return db_run(
-        context, db,
+        store,
         "UPDATE files f JOIN jobs j ON f.id = j.file_id SET f.status = 'processing', f.updated_at = "
         "UTC_TIMESTAMP(3) WHERE f.status IN ('pending', 'uploaded') AND j.id IN " LEASE_IDS,
         lease->ids, jobs_lease_max, NULL);
@@ -284,11 +282,11 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
     return IW_OK;
 }
 
-static enum iw_error lease_read(struct context *context, struct db *db, struct lease *lease)
+static enum iw_error lease_read(const struct store *store, struct lease *lease)
 {
     struct db_rows rows;
     enum iw_error error = db_run(
-        context, db,
+        store,
         "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
         "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
         "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
@@ -301,27 +299,27 @@ static enum iw_error lease_read(struct context *context, struct db *db, struct l
         lease->ids, jobs_lease_max, &rows);
     lease->count = 0;
     for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
-        error = job_take(context, &rows, row, &lease->jobs[lease->count++]);
+        error = job_take(store->context, &rows, row, &lease->jobs[lease->count++]);
     return error;
 }
 
-static enum iw_error lease_work(struct context *context, struct db *db, void *user)
+static enum iw_error lease_work(const struct store *store, void *user)
 {
     struct lease *lease = user;
-    enum iw_error error = lease_choose(context, db, lease);
+    enum iw_error error = lease_choose(store, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
-    error = lease_write(context, db, lease);
-    return error == IW_OK ? lease_read(context, db, lease) : error;
+    error = lease_write(store, lease);
+    return error == IW_OK ? lease_read(store, lease) : error;
 }
 
-enum iw_error jobs_lease(struct context *context, struct db *db, const struct jobs_place *place,
-                         unsigned most, struct job *jobs, unsigned *count)
+enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
+                         struct job *jobs, unsigned *count)
 {
     struct lease lease = {
         .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
-    enum iw_error error = db_transaction(context, db, lease_work, &lease);
+    enum iw_error error = db_transaction(store, lease_work, &lease);
     if (error == IW_OK) {
         *count = lease.count;
         *place->cursor = lease.cursor;
@@ -329,12 +327,11 @@ enum iw_error jobs_lease(struct context *context, struct db *db, const struct jo
     return error;
 }
 
-enum iw_error jobs_renew(struct context *context, struct db *db, const char *owner, int64_t lease_s,
-                         int64_t *count)
+enum iw_error jobs_renew(const struct store *store, const char *owner, int64_t lease_s, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(lease_s), db_text(owner)};
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "UPDATE jobs SET lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND WHERE "
                                  "status = 'leased' AND lease_owner = ?",
                                  values, 2, &rows);
@@ -343,8 +340,8 @@ enum iw_error jobs_renew(struct context *context, struct db *db, const char *own
     return error;
 }
 
-enum iw_error jobs_move(struct context *context, struct db *db, const struct job *job,
-                        const struct job_verdict *verdict, const char *reason)
+enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
+                        const char *reason)
 {
     struct db_rows rows;
     enum job_state next = job_next(JOB_LEASED, verdict->event);
@@ -358,15 +355,15 @@ enum iw_error jobs_move(struct context *context, struct db *db, const struct job
                                       db_integer(job->id),
                                       db_integer(job->attempt)};
     enum iw_error error = db_run(
-        context, db,
+        store,
         "UPDATE jobs SET status = ?, failure_count = ?, death_count = ?, available_at = "
         "UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, reason = ?, lease_owner = NULL, lease_until = NULL, "
         "updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND attempt = ? AND status = 'leased'",
         values, 7, &rows);
     if (error != IW_OK || rows.affected == 1)
         return error;
-    context->reason = "fenced";
-    return context_fail(context, IW_NOT_FOUND, "The job belongs to a later attempt.");
+    store->context->reason = "fenced";
+    return context_fail(store->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
 }
 
 /* The event is JOB_EVENT_LOSE for both ways a lease is taken back. */
@@ -374,22 +371,22 @@ enum iw_error jobs_move(struct context *context, struct db *db, const struct job
     "UPDATE jobs SET status = 'queued', reason = 'lease_lost', lease_owner = NULL, lease_until = NULL, "     \
     "available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3) WHERE status = 'leased' AND "
 
-enum iw_error jobs_release_owner(struct context *context, struct db *db, const char *owner, int64_t *count)
+enum iw_error jobs_release_owner(const struct store *store, const char *owner, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(owner)};
-    enum iw_error error = db_run(context, db, LOSE_SQL "lease_owner = ?", values, 1, &rows);
+    enum iw_error error = db_run(store, LOSE_SQL "lease_owner = ?", values, 1, &rows);
     if (error == IW_OK)
         *count = rows.affected;
     return error;
 }
 
-enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_t *count)
+enum iw_error jobs_release_silent(const struct store *store, int64_t *count)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(context, db, LOSE_SQL "lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " SWEEP_ROWS,
-               NULL, 0, &rows);
+        db_run(store, LOSE_SQL "lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " SWEEP_ROWS, NULL,
+               0, &rows);
     if (error == IW_OK)
         *count = rows.affected;
     return error;
@@ -401,16 +398,15 @@ enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_
     "AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE))"
 
 /* Looked for without a lock first: there is none but after a step of the clock. */
-enum iw_error jobs_hasten_stranded(struct context *context, struct db *db, int64_t *count)
+enum iw_error jobs_hasten_stranded(const struct store *store, int64_t *count)
 {
     struct db_rows rows;
     *count = 0;
-    enum iw_error error =
-        db_run(context, db, "SELECT 1 FROM jobs WHERE " STRANDED " LIMIT 1", NULL, 0, &rows);
+    enum iw_error error = db_run(store, "SELECT 1 FROM jobs WHERE " STRANDED " LIMIT 1", NULL, 0, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
     error =
-        db_run(context, db,
+        db_run(store,
                "UPDATE jobs SET status = 'queued', reason = 'clock_set_back', lease_owner = NULL, "
                "lease_until = NULL, "
                "available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3) WHERE " STRANDED " LIMIT 5000",
@@ -420,29 +416,29 @@ enum iw_error jobs_hasten_stranded(struct context *context, struct db *db, int64
     return error;
 }
 
-enum iw_error jobs_owners(struct context *context, struct db *db, const char *prefix, const char ***owners,
+enum iw_error jobs_owners(const struct store *store, const char *prefix, const char ***owners,
                           unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(prefix)};
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "SELECT DISTINCT lease_owner FROM jobs WHERE status = 'leased' AND "
                                  "lease_owner LIKE CONCAT(?, '%')",
                                  values, 1, &rows);
     if (error != IW_OK)
         return error;
-    *owners = arena_array(context->arena, rows.count + 1, sizeof **owners);
+    *owners = arena_array(store->context->arena, rows.count + 1, sizeof **owners);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
         (*owners)[i] = db_text_of(db_at(&rows, i, 0));
     return IW_OK;
 }
 
-enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_count **counts, unsigned *count)
+enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT kind, status, COUNT(*), IF(status IN ('queued', 'leased'), GREATEST(0, "
                "TIMESTAMPDIFF(SECOND, MIN(available_at), UTC_TIMESTAMP(3))), 0) FROM jobs WHERE status IN "
                "('queued', 'leased') OR updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY GROUP BY kind, status "
@@ -450,7 +446,7 @@ enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_co
                NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    *counts = arena_array(context->arena, rows.count + 1, sizeof **counts);
+    *counts = arena_array(store->context->arena, rows.count + 1, sizeof **counts);
     *count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct jobs_count *one = &(*counts)[*count];
@@ -463,12 +459,12 @@ enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_co
     return IW_OK;
 }
 
-enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
                "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
                "= 'queued'",
@@ -478,20 +474,20 @@ enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_i
     return error;
 }
 
-enum iw_error jobs_forget(struct context *context, struct db *db, int64_t order_id)
+enum iw_error jobs_forget(const struct store *store, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(context, db, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed')", values,
-                  1, NULL);
+    return db_run(store, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed')", values, 1,
+                  NULL);
 }
 
-enum iw_error jobs_reopen(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_FAILED, JOB_EVENT_REOPEN))),
                                       db_integer(order_id)};
     enum iw_error error = db_run(
-        context, db,
+        store,
         "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
         "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status = "
         "'failed' AND kind NOT IN ('push', 'archive')",
@@ -501,24 +497,24 @@ enum iw_error jobs_reopen(struct context *context, struct db *db, int64_t order_
     return error;
 }
 
-enum iw_error jobs_lost(struct context *context, struct db *db, int64_t order_id, int64_t *count)
+enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error = db_run(
-        context, db, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'",
-        values, 1, &rows);
+    enum iw_error error =
+        db_run(store, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'",
+               values, 1, &rows);
     if (error == IW_OK)
         *count = db_integer_of(db_at(&rows, 0, 0));
     return error;
 }
 
-enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id)
+enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
 {
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),
                                       db_integer(order_id)};
     return db_run(
-        context, db,
+        store,
         "UPDATE jobs SET status = ?, reason = 'cancelled', updated_at = UTC_TIMESTAMP(3) WHERE order_id = "
         "? AND status = 'queued'",
         values, 2, NULL);

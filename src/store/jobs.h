@@ -59,23 +59,22 @@ enum { jobs_lease_max = 8 };
  * inProgress: a fetch for a file that comes by URL, otherwise one for each file,
  * and for each watermark text of it.  They carry context->request_id.
  */
-enum iw_error jobs_insert_for_order(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* The statement of the above, for a compound one; question marks: request id, order id. */
 extern const char jobs_insert_for_order_sql[];
 
 /* The same for one file that has just been fetched. */
-enum iw_error jobs_insert_for_file(struct context *context, struct db *db, int64_t order_id,
-                                   int64_t file_id) IW_MUST_USE;
+enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id) IW_MUST_USE;
 
 /* Writes the archive job of an order; there is never more than one. */
-enum iw_error jobs_insert_archive(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* Writes the job that pushes the result of a file to its target. */
-enum iw_error jobs_insert_push(struct context *context, struct db *db, const struct job *job) IW_MUST_USE;
+enum iw_error jobs_insert_push(const struct store *store, const struct job *job) IW_MUST_USE;
 
 /* How many jobs of a file are not done yet.  Lock the order's row first. */
-enum iw_error jobs_left(struct context *context, struct db *db, int64_t order_id, int64_t file_id,
+enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id,
                         int64_t *count) IW_MUST_USE;
 
 /* For whom and how jobs are leased. */
@@ -97,11 +96,11 @@ struct jobs_place {
  * waited longest comes first.  So an order of a hundred files holds back nobody
  * else's single one.  account_most keeps room for others where jobs may take long.
  */
-enum iw_error jobs_lease(struct context *context, struct db *db, const struct jobs_place *place,
-                         unsigned most, struct job *jobs, unsigned *count) IW_MUST_USE;
+enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
+                         struct job *jobs, unsigned *count) IW_MUST_USE;
 
 /* Renews every lease of the owner; count gets how many there are. */
-enum iw_error jobs_renew(struct context *context, struct db *db, const char *owner, int64_t lease_s,
+enum iw_error jobs_renew(const struct store *store, const char *owner, int64_t lease_s,
                          int64_t *count) IW_MUST_USE;
 
 /*
@@ -110,46 +109,43 @@ enum iw_error jobs_renew(struct context *context, struct db *db, const char *own
  * holds the lease; NOT_FOUND with the reason "fenced" otherwise.  reason is a
  * short constant word or NULL.
  */
-enum iw_error jobs_move(struct context *context, struct db *db, const struct job *job,
-                        const struct job_verdict *verdict, const char *reason) IW_MUST_USE;
+enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
+                        const char *reason) IW_MUST_USE;
 
 /* Queues again what was leased to an owner who is dead; count gets how many. */
-enum iw_error jobs_release_owner(struct context *context, struct db *db, const char *owner,
-                                 int64_t *count) IW_MUST_USE;
+enum iw_error jobs_release_owner(const struct store *store, const char *owner, int64_t *count) IW_MUST_USE;
 
 /* Queues again what nobody renewed in time, some at a time; count gets how many. */
-enum iw_error jobs_release_silent(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_release_silent(const struct store *store, int64_t *count) IW_MUST_USE;
 
 /*
  * Queues at once what no wait and no lease of ours can have set so far ahead:
  * the database's clock was set back since.  Some at a time; count gets how many.
  */
-enum iw_error jobs_hasten_stranded(struct context *context, struct db *db, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_hasten_stranded(const struct store *store, int64_t *count) IW_MUST_USE;
 
 /* The owners of leases whose names begin with a prefix; the array is the arena's. */
-enum iw_error jobs_owners(struct context *context, struct db *db, const char *prefix, const char ***owners,
+enum iw_error jobs_owners(const struct store *store, const char *prefix, const char ***owners,
                           unsigned *count) IW_MUST_USE;
 
 /* Lets the waiting jobs of an order begin at once, with their troubles forgotten; count gets how many. */
-enum iw_error jobs_hurry(struct context *context, struct db *db, int64_t order_id,
-                         int64_t *count) IW_MUST_USE;
+enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /*
  * Queues the failed jobs of an order on files anew, with their troubles forgotten; count gets how
  * many.  A push is left alone: what it was to push is gone.  Lock the order first.
  */
-enum iw_error jobs_reopen(struct context *context, struct db *db, int64_t order_id,
-                          int64_t *count) IW_MUST_USE;
+enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /* How many pushes of an order have failed. */
-enum iw_error jobs_lost(struct context *context, struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /* Cancels the queued jobs of an order that ends without them; leased ones find out when they are recorded. */
-enum iw_error jobs_cancel(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_cancel(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* Deletes the ended jobs of an order whose files are gone: nothing asks for them any more, and the table
  * stays as long as the orders that live. */
-enum iw_error jobs_forget(struct context *context, struct db *db, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* How many jobs of each kind and state there are, and how long the oldest has waited. */
 struct jobs_count {
@@ -160,7 +156,6 @@ struct jobs_count {
 };
 
 /* Of queued and leased jobs and of those that ended within a day; the array is the arena's. */
-enum iw_error jobs_counts(struct context *context, struct db *db, struct jobs_count **counts,
-                          unsigned *count) IW_MUST_USE;
+enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count) IW_MUST_USE;
 
 #endif

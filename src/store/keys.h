@@ -11,10 +11,10 @@
 
 /* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown key; key_revoked_ms tells a revoked
  * one. */
-enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
+enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
                         struct account *account) IW_MUST_USE;
 
 /* Notes that a key was used; only ever forward. */
-enum iw_error keys_touch(struct context *context, struct db *db, int64_t key_id, int64_t now_ms) IW_MUST_USE;
+enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms) IW_MUST_USE;
 
 #endif

@@ -56,36 +56,36 @@ enum iw_error migrate_init(struct context *context, const char *name, const char
     return IW_OK;
 }
 
-enum iw_error migrate_lock(struct context *context, struct db *db)
+enum iw_error migrate_lock(const struct store *store)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(context, db, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10)", NULL, 0, &rows);
+        db_run(store, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10)", NULL, 0, &rows);
     if (error != IW_OK)
         return error;
     if (db_integer_of(db_at(&rows, 0, 0)) == 1)
         return IW_OK;
-    return context_fail(context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+    return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
 }
 
-void migrate_unlock(struct context *context, struct db *db)
+void migrate_unlock(const struct store *store)
 {
     /* When this fails the connection is gone, and the lock with it. */
     enum iw_error error =
-        db_run(context, db, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
+        db_run(store, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
     (void)error;
 }
 
 /* The rows of schema_migrations; none when there is no such table yet. */
-static enum iw_error rows_read(struct context *context, struct db *db, struct db_rows *rows)
+static enum iw_error rows_read(const struct store *store, struct db_rows *rows)
 {
-    enum iw_error error = db_run(context, db,
+    enum iw_error error = db_run(store,
                                  "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
                                  "DATABASE() AND table_name = 'schema_migrations'",
                                  NULL, 0, rows);
     if (error != IW_OK || db_integer_of(db_at(rows, 0, 0)) > 0)
         return error != IW_OK ? error
-                              : db_run(context, db,
+                              : db_run(store,
                                        "SELECT version, name, checksum, statements_done, applied_at FROM "
                                        "schema_migrations ORDER BY version",
                                        NULL, 0, rows);
@@ -137,36 +137,33 @@ static enum iw_error order_check(struct context *context, const struct migration
     return IW_OK;
 }
 
-enum iw_error migrate_compare(struct context *context, struct db *db, struct migration *migrations,
-                              unsigned count)
+enum iw_error migrate_compare(const struct store *store, struct migration *migrations, unsigned count)
 {
     struct db_rows rows;
-    enum iw_error error = rows_read(context, db, &rows);
+    enum iw_error error = rows_read(store, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++)
-        error = row_compare(context, &rows, row, migrations, count);
-    return error == IW_OK ? order_check(context, migrations, count) : error;
+        error = row_compare(store->context, &rows, row, migrations, count);
+    return error == IW_OK ? order_check(store->context, migrations, count) : error;
 }
 
-static enum iw_error migration_begin(struct context *context, struct db *db,
-                                     const struct migration *migration)
+static enum iw_error migration_begin(const struct store *store, const struct migration *migration)
 {
     const struct db_value values[] = {db_integer(migration->version), db_text(migration->name),
                                       db_bytes(migration->digest, sizeof migration->digest)};
-    enum iw_error error = db_run_plain(context, db, table_sql, sizeof table_sql - 1);
+    enum iw_error error = db_run_plain(store, table_sql, sizeof table_sql - 1);
     if (error != IW_OK)
         return error;
-    return db_run(context, db,
-                  "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)", values,
-                  3, NULL);
+    return db_run(store, "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)",
+                  values, 3, NULL);
 }
 
-static enum iw_error migration_note(struct context *context, struct db *db, const struct migration *migration)
+static enum iw_error migration_note(const struct store *store, const struct migration *migration)
 {
     const struct db_value values[] = {
         db_integer(migration->statements_done),
         db_integer(migration->statements_done == migration->statement_count ? 1 : 0),
         db_integer(migration->version)};
-    return db_run(context, db,
+    return db_run(store,
                   "UPDATE schema_migrations SET statements_done = ?, applied_at = IF(?, UTC_TIMESTAMP(3), "
                   "NULL) WHERE version = ?",
                   values, 3, NULL);
@@ -176,48 +173,47 @@ static enum iw_error migration_note(struct context *context, struct db *db, cons
  * Under programs that work on, a change of a table may lose a deadlock against their transactions;
  * nothing of it was done then, and in a moment it comes through.
  */
-static enum iw_error statement_try(struct context *context, struct db *db,
-                                   const struct script_statement *statement)
+static enum iw_error statement_try(const struct store *store, const struct script_statement *statement)
 {
     const struct timespec moment = {.tv_nsec = conflict_wait_ms * 1000000L};
     for (int try = 1;; try++) {
-        enum iw_error error = db_run_plain(context, db, statement->text, statement->length);
-        if (error == IW_OK || !db_is_conflict(db) || try == conflict_tries)
+        enum iw_error error = db_run_plain(store, statement->text, statement->length);
+        if (error == IW_OK || !db_is_conflict(store->db) || try == conflict_tries)
             return error;
-        context_clear(context);
+        context_clear(store->context);
         nanosleep(&moment, NULL);
     }
 }
 
-static enum iw_error statement_run(struct context *context, struct db *db, const struct migration *migration,
+static enum iw_error statement_run(const struct store *store, const struct migration *migration,
                                    const struct script_statement *statement)
 {
-    enum iw_error error = statement_try(context, db, statement);
+    enum iw_error error = statement_try(store, statement);
     if (error == IW_OK)
         return IW_OK;
-    const char *cause = context->cause;
-    context_clear(context);
+    const char *cause = store->context->cause;
+    context_clear(store->context);
     if (cause != NULL)
-        context_cause(context, "%s", cause);
-    return context_fail(context, error, "%s, line %u: the database refused the statement.", migration->name,
-                        statement->line);
+        context_cause(store->context, "%s", cause);
+    return context_fail(store->context, error, "%s, line %u: the database refused the statement.",
+                        migration->name, statement->line);
 }
 
-enum iw_error migrate_apply(struct context *context, struct db *db, struct migration *migration)
+enum iw_error migrate_apply(const struct store *store, struct migration *migration)
 {
     struct script script;
     struct script_statement statement;
     unsigned number = 0;
-    enum iw_error error = migration_begin(context, db, migration);
+    enum iw_error error = migration_begin(store, migration);
     script_init(&script, migration->text, migration->length);
     while (error == IW_OK && script_next(&script, &statement)) {
         if (number++ < migration->statements_done)
             continue;
-        error = statement_run(context, db, migration, &statement);
+        error = statement_run(store, migration, &statement);
         if (error != IW_OK)
             return error;
         migration->statements_done = number;
-        error = migration_note(context, db, migration);
+        error = migration_note(store, migration);
     }
     migration->is_applied = error == IW_OK;
     return error;

@@ -38,18 +38,18 @@ enum iw_error migrate_init(struct context *context, const char *name, const char
  * Takes the lock that keeps two migrators apart, waiting up to ten seconds
  * (SERVICE_UNAVAILABLE), and gives it back.  It is gone with the connection, too.
  */
-enum iw_error migrate_lock(struct context *context, struct db *db) IW_MUST_USE;
-void migrate_unlock(struct context *context, struct db *db);
+enum iw_error migrate_lock(const struct store *store) IW_MUST_USE;
+void migrate_unlock(const struct store *store);
 
 /*
  * Compares the files, in order of version, with what the database says.
  * CONFIG_INVALID when a file was changed after it was applied, when two have
  * one version, when a file is missing or comes before one that is applied.
  */
-enum iw_error migrate_compare(struct context *context, struct db *db, struct migration *migrations,
+enum iw_error migrate_compare(const struct store *store, struct migration *migrations,
                               unsigned count) IW_MUST_USE;
 
 /* Runs the statements that are not done and records each.  The sentence of a failure names file and line. */
-enum iw_error migrate_apply(struct context *context, struct db *db, struct migration *migration) IW_MUST_USE;
+enum iw_error migrate_apply(const struct store *store, struct migration *migration) IW_MUST_USE;
 
 #endif

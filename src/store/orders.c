@@ -196,41 +196,39 @@ static struct db_value *text_parameters(const struct order_row *row, struct db_v
 }
 
 /* Somebody between us and the server keeps its reports back: the order is there, its files are asked for. */
-static enum iw_error file_ids_read(struct context *context, struct db *db, const struct order_row *row,
-                                   int64_t *file_ids)
+static enum iw_error file_ids_read(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(row->id)};
     enum iw_error error =
-        db_run(context, db, "SELECT id FROM files WHERE order_id = ? ORDER BY id", parameters, 1, &rows);
+        db_run(store, "SELECT id FROM files WHERE order_id = ? ORDER BY id", parameters, 1, &rows);
     if (error == IW_OK && rows.count != row->file_rows) {
-        context_cause(context, "%zu files of an order of %u", rows.count, row->file_rows);
-        error = context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+        context_cause(store->context, "%zu files of an order of %u", rows.count, row->file_rows);
+        error = context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
     for (size_t i = 0; error == IW_OK && i < rows.count; i++)
         file_ids[i] = db_integer_of(db_at(&rows, i, 0));
     return error;
 }
 
-enum iw_error orders_insert(struct context *context, struct db *db, const struct order_row *row,
-                            int64_t *file_ids)
+enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
     size_t room = 18 + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
-    struct db_value *parameters = arena_array(context->arena, room, sizeof *parameters);
-    struct db_value *next = order_parameters(context, row, parameters);
+    struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
+    struct db_value *next = order_parameters(store->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);
     next = text_parameters(row, next);
     if (row->is_started) {
-        *next++ = db_text(context->request_id);
+        *next++ = db_text(store->context->request_id);
         *next++ = db_integer(row->id);
     }
-    enum iw_error error = db_run(context, db, insert_text(context->arena, row), parameters,
+    enum iw_error error = db_run(store, insert_text(store->context->arena, row), parameters,
                                  (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
         return error;
     if (rows.told == 0 || fault_fails(FAULT_ORDER_TOLD))
-        return file_ids_read(context, db, row, file_ids);
+        return file_ids_read(store, row, file_ids);
     /* A plain multi-row INSERT gets numbers that follow each other by the server's step. */
     int64_t first = rows.told >> step_bits, step = rows.told & ((1 << step_bits) - 1);
     for (unsigned i = 0; i < row->file_rows; i++)
@@ -249,78 +247,76 @@ static int file_compare(const void *a, const void *b)
     return one->position < other->position ? -1 : one->position > other->position;
 }
 
-static enum iw_error order_fetch(struct context *context, struct db *db, const char *sql,
+static enum iw_error order_fetch(const struct store *store, const char *sql,
                                  const struct db_value *parameters, unsigned count, struct order *order,
                                  struct order_file **files)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(context, db, sql, parameters, count, &rows);
+    enum iw_error error = db_run(store, sql, parameters, count, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
         return IW_NOT_FOUND;
     order_read(db_at(&rows, 0, 0), order);
     order->file_rows = (unsigned)rows.count;
-    *files = arena_array(context->arena, rows.count + 1, sizeof **files);
+    *files = arena_array(store->context->arena, rows.count + 1, sizeof **files);
     for (size_t i = 0; i < rows.count; i++)
         file_read(db_at(&rows, i, order_columns), &(*files)[i]);
     qsort(*files, rows.count, sizeof **files, file_compare);
     return IW_OK;
 }
 
-enum iw_error orders_find(struct context *context, struct db *db, int64_t account_id, int64_t id,
-                          struct order *order, struct order_file **files)
+enum iw_error orders_find(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+                          struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
-    return order_fetch(context, db, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2,
-                       order, files);
+    return order_fetch(store, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, order,
+                       files);
 }
 
-enum iw_error orders_find_by_key(struct context *context, struct db *db, int64_t account_id,
-                                 enum order_type type, const char *key, size_t key_length,
-                                 struct order *order, struct order_file **files)
+enum iw_error orders_find_by_key(const struct store *store, int64_t account_id, enum order_type type,
+                                 const char *key, size_t key_length, struct order *order,
+                                 struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(account_id), db_text(order_type_name(type)),
                                           db_bytes(key, key_length)};
-    return order_fetch(context, db,
+    return order_fetch(store,
                        ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
                        parameters, 3, order, files);
 }
 
-enum iw_error orders_lock(struct context *context, struct db *db, int64_t account_id, int64_t id,
-                          struct order *order, struct order_file **files)
+enum iw_error orders_lock(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+                          struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
     struct db_rows rows;
-    enum iw_error error =
-        db_run(context, db, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE", parameters, 2,
-               &rows);
+    enum iw_error error = db_run(store, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE",
+                                 parameters, 2, &rows);
     if (error != IW_OK)
         return error;
-    return rows.count == 0 ? IW_NOT_FOUND : orders_find(context, db, account_id, id, order, files);
+    return rows.count == 0 ? IW_NOT_FOUND : orders_find(store, account_id, id, order, files);
 }
 
-enum iw_error orders_start(struct context *context, struct db *db, int64_t id, enum order_status from,
+enum iw_error orders_start(const struct store *store, int64_t id, enum order_status from,
                            enum order_status to, int64_t now_ms)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
                                           db_integer(id), db_text(order_status_name(from))};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
                "WHERE id = ? AND status = ?",
                parameters, 5, &rows);
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
 }
 
-enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, struct order_text **texts,
-                           size_t *count)
+enum iw_error orders_texts(const struct store *store, int64_t id, struct order_text **texts, size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(id)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT t.id, f.id, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
                "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
                "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
@@ -328,7 +324,7 @@ enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, s
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *texts = arena_array(context->arena, rows.count + 1, sizeof **texts);
+    *texts = arena_array(store->context->arena, rows.count + 1, sizeof **texts);
     for (size_t i = 0; i < rows.count; i++)
         (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
                                           .file_id = db_integer_of(db_at(&rows, i, 1)),
@@ -337,20 +333,20 @@ enum iw_error orders_texts(struct context *context, struct db *db, int64_t id, s
     return IW_OK;
 }
 
-enum iw_error orders_results(struct context *context, struct db *db, int64_t id,
-                             struct order_result **results, size_t *count)
+enum iw_error orders_results(const struct store *store, int64_t id, struct order_result **results,
+                             size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(id)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT r.id, r.name, r.format, r.file_id FROM results r JOIN files f ON f.id = r.file_id "
                "WHERE r.order_id = ? ORDER BY f.position, r.copy",
                parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *results = arena_array(context->arena, rows.count + 1, sizeof **results);
+    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
     for (size_t i = 0; i < rows.count; i++)
         (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
                                               .name = db_text_of(db_at(&rows, i, 1)),
@@ -436,14 +432,13 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
         narrow_by_keyword(narrowing, arena, filter->keyword);
 }
 
-enum iw_error orders_count(struct context *context, struct db *db, const struct order_filter *filter,
-                           int64_t *count)
+enum iw_error orders_count(const struct store *store, const struct order_filter *filter, int64_t *count)
 {
     struct narrowing narrowing;
     struct db_rows rows;
-    narrowing_make(&narrowing, context->arena, filter);
-    const char *sql = arena_printf(context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
-    enum iw_error error = db_run(context, db, sql, narrowing.parameters, narrowing.count, &rows);
+    narrowing_make(&narrowing, store->context->arena, filter);
+    const char *sql = arena_printf(store->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
+    enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
     if (error == IW_OK)
         *count = db_integer_of(db_at(&rows, 0, 0));
     return error;
@@ -453,23 +448,23 @@ enum iw_error orders_count(struct context *context, struct db *db, const struct 
  * Deferred join: the page's ids come from an index alone, only those rows are
  * read whole.
  */
-enum iw_error orders_page(struct context *context, struct db *db, const struct order_filter *filter,
-                          int64_t limit, int64_t offset, struct order **orders, size_t *count)
+enum iw_error orders_page(const struct store *store, const struct order_filter *filter, int64_t limit,
+                          int64_t offset, struct order **orders, size_t *count)
 {
     struct narrowing narrowing;
     struct db_rows rows;
-    narrowing_make(&narrowing, context->arena, filter);
+    narrowing_make(&narrowing, store->context->arena, filter);
     narrowing.parameters[narrowing.count++] = db_integer(limit);
     narrowing.parameters[narrowing.count++] = db_integer(offset);
-    const char *sql = arena_printf(context->arena,
+    const char *sql = arena_printf(store->context->arena,
                                    "SELECT " ORDER_COLUMNS " FROM (SELECT id %s ORDER BY id DESC LIMIT ? "
                                    "OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
                                    narrowing.sql.data);
-    enum iw_error error = db_run(context, db, sql, narrowing.parameters, narrowing.count, &rows);
+    enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *orders = arena_array(context->arena, rows.count + 1, sizeof **orders);
+    *orders = arena_array(store->context->arena, rows.count + 1, sizeof **orders);
     for (size_t i = 0; i < rows.count; i++)
         order_read(db_at(&rows, i, 0), &(*orders)[i]);
     return IW_OK;
@@ -491,14 +486,14 @@ static bool stream_row(void *user, const struct db_value *values, unsigned colum
     return stream->take(stream->user, &order);
 }
 
-enum iw_error orders_stream(struct context *context, struct db *db, const struct order_filter *filter,
+enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user)
 {
     struct narrowing narrowing;
     struct stream stream = {take, user};
-    narrowing_make(&narrowing, context->arena, filter);
+    narrowing_make(&narrowing, store->context->arena, filter);
     /* The index gives the rows in this order: nothing is sorted or kept, on either side. */
-    const char *sql =
-        arena_printf(context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC", narrowing.sql.data);
-    return db_stream(context, db, sql, narrowing.parameters, narrowing.count, stream_row, &stream);
+    const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
+                                   narrowing.sql.data);
+    return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &stream);
 }

@@ -43,8 +43,8 @@ void provision_statements(struct arena *arena, const struct provision *provision
 }
 
 /* Whether there is the database, the user, the user's rights: a query each, counting 0 or 1. */
-static enum iw_error is_there(struct context *context, struct db *db, const struct provision *provision,
-                              unsigned which, bool *answer)
+static enum iw_error is_there(const struct store *store, const struct provision *provision, unsigned which,
+                              bool *answer)
 {
     static const char *const queries[provision_statements_max] = {
         "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ? AND ? <> ''",
@@ -53,33 +53,34 @@ static enum iw_error is_there(struct context *context, struct db *db, const stru
         "'Y' "
         "AND insert_priv = 'Y' AND update_priv = 'Y' AND delete_priv = 'Y'"};
     struct db_rows rows;
-    const char *name = which == 2 ? grant_name(context->arena, provision->database) : provision->database;
+    const char *name =
+        which == 2 ? grant_name(store->context->arena, provision->database) : provision->database;
     const struct db_value values[] = {db_text(name), db_text(provision->user)};
-    enum iw_error error = db_run(context, db, queries[which], values, 2, &rows);
+    enum iw_error error = db_run(store, queries[which], values, 2, &rows);
     if (error == IW_OK)
         *answer = db_integer_of(db_at(&rows, 0, 0)) > 0;
     return error;
 }
 
-enum iw_error provision_run(struct context *context, struct db *administrator,
-                            const struct provision *provision, unsigned *made)
+enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
+                            unsigned *made)
 {
     const char *statements[provision_statements_max];
     enum iw_error error = IW_OK;
     *made = 0;
-    provision_statements(context->arena, provision, statements);
+    provision_statements(administrator->context->arena, provision, statements);
     for (unsigned i = 0; error == IW_OK && i < provision_statements_max; i++) {
         bool is_done = false;
-        error = is_there(context, administrator, provision, i, &is_done);
+        error = is_there(administrator, provision, i, &is_done);
         if (error != IW_OK || is_done)
             continue;
-        error = db_run_plain(context, administrator, statements[i], strlen(statements[i]));
+        error = db_run_plain(administrator, statements[i], strlen(statements[i]));
         (*made)++;
     }
     return error;
 }
 
-enum iw_error provision_ping(struct context *context, struct db *db)
+enum iw_error provision_ping(const struct store *store)
 {
-    return db_run(context, db, "SELECT 1", NULL, 0, NULL);
+    return db_run(store, "SELECT 1", NULL, 0, NULL);
 }

@@ -31,10 +31,10 @@ void provision_statements(struct arena *arena, const struct provision *provision
  * Runs those whose work is not done yet, over a connection of the administrator;
  * made gets how many.  A user who is there keeps the password he has.
  */
-enum iw_error provision_run(struct context *context, struct db *administrator,
-                            const struct provision *provision, unsigned *made) IW_MUST_USE;
+enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
+                            unsigned *made) IW_MUST_USE;
 
 /* Whether the connection can be made at all. */
-enum iw_error provision_ping(struct context *context, struct db *db) IW_MUST_USE;
+enum iw_error provision_ping(const struct store *store) IW_MUST_USE;
 
 #endif

@@ -4,14 +4,14 @@
 
 enum { tries = 4 };
 
-static enum iw_error text_find(struct context *context, struct db *db, int64_t account_id,
+static enum iw_error text_find(const struct store *store, int64_t account_id,
                                const uint8_t digest[sha256_bytes], int64_t *id)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(account_id), db_bytes(digest, sha256_bytes)};
     enum iw_error error =
-        db_run(context, db, "SELECT id FROM watermark_texts WHERE account_id = ? AND text_digest = ?",
-               parameters, 2, &rows);
+        db_run(store, "SELECT id FROM watermark_texts WHERE account_id = ? AND text_digest = ?", parameters,
+               2, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -31,7 +31,7 @@ static uint64_t number_draw(void)
 }
 
 /* TWIN_EXISTS: somebody wrote the same text meanwhile, or the number is taken. */
-static enum iw_error text_insert(struct context *context, struct db *db, int64_t account_id, const char *text,
+static enum iw_error text_insert(const struct store *store, int64_t account_id, const char *text,
                                  size_t length, const uint8_t digest[sha256_bytes], int64_t now_ms,
                                  int64_t *id)
 {
@@ -40,7 +40,7 @@ static enum iw_error text_insert(struct context *context, struct db *db, int64_t
                                           db_bytes(text, length), db_bytes(digest, sha256_bytes),
                                           db_time(now_ms)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) "
                "VALUES (?, ?, ?, ?, ?)",
                parameters, 5, &rows);
@@ -49,29 +49,28 @@ static enum iw_error text_insert(struct context *context, struct db *db, int64_t
     return error;
 }
 
-enum iw_error texts_register(struct context *context, struct db *db, int64_t account_id, const char *text,
-                             size_t length, int64_t now_ms, int64_t *id)
+enum iw_error texts_register(const struct store *store, int64_t account_id, const char *text, size_t length,
+                             int64_t now_ms, int64_t *id)
 {
     uint8_t digest[sha256_bytes];
     crypto_sha256(text, length, digest);
     for (int try = 0; try < tries; try++) {
-        enum iw_error error = text_find(context, db, account_id, digest, id);
+        enum iw_error error = text_find(store, account_id, digest, id);
         if (error == IW_NOT_FOUND)
-            error = text_insert(context, db, account_id, text, length, digest, now_ms, id);
+            error = text_insert(store, account_id, text, length, digest, now_ms, id);
         if (error != IW_TWIN_EXISTS)
             return error;
     }
-    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-enum iw_error texts_find(struct context *context, struct db *db, int64_t account_id, uint64_t number,
-                         const char **text, size_t *length)
+enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,
+                         size_t *length)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number), db_integer(account_id)};
-    enum iw_error error =
-        db_run(context, db, "SELECT text FROM watermark_texts WHERE number = ? AND account_id = ?",
-               parameters, 2, &rows);
+    enum iw_error error = db_run(
+        store, "SELECT text FROM watermark_texts WHERE number = ? AND account_id = ?", parameters, 2, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -81,13 +80,13 @@ enum iw_error texts_find(struct context *context, struct db *db, int64_t account
     return IW_OK;
 }
 
-enum iw_error texts_number(struct context *context, struct db *db, int64_t order_id, int64_t file_position,
-                           int64_t copy, uint64_t *number)
+enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
+                           uint64_t *number)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id), db_integer(file_position), db_integer(copy)};
     enum iw_error error =
-        db_run(context, db,
+        db_run(store,
                "SELECT t.number FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id WHERE "
                "w.order_id = ? AND w.file_position = ? AND w.copy = ?",
                parameters, 3, &rows);

@@ -30,8 +30,8 @@ struct upload_place {
  * original or not.  With for_change the order's row is locked until the
  * transaction ends.  NOT_FOUND when there is none, or it is fetched by URL.
  */
-enum iw_error uploads_find(struct context *context, struct db *db, int64_t order_id, int64_t position,
-                           bool is_original, bool for_change, struct upload_place *place) IW_MUST_USE;
+enum iw_error uploads_find(const struct store *store, int64_t order_id, int64_t position, bool is_original,
+                           bool for_change, struct upload_place *place) IW_MUST_USE;
 
 /* What a file is after its upload. */
 struct upload_facts {
@@ -42,7 +42,7 @@ struct upload_facts {
 };
 
 /* Marks a file as uploaded.  Inside the transaction that holds the order's row. */
-enum iw_error uploads_mark(struct context *context, struct db *db, int64_t file_id, int64_t now_ms,
+enum iw_error uploads_mark(const struct store *store, int64_t file_id, int64_t now_ms,
                            const struct upload_facts *facts) IW_MUST_USE;
 
 /* Something that can be downloaded; texts are the arena's. */
@@ -56,15 +56,15 @@ struct download_row {
 };
 
 /* A result of an order.  NOT_FOUND when there is none. */
-enum iw_error downloads_find_result(struct context *context, struct db *db, int64_t order_id,
-                                    int64_t result_id, struct download_row *row) IW_MUST_USE;
+enum iw_error downloads_find_result(const struct store *store, int64_t order_id, int64_t result_id,
+                                    struct download_row *row) IW_MUST_USE;
 
 /* The archive of an order; has no store_key while none was made.  NOT_FOUND as above. */
-enum iw_error downloads_find_archive(struct context *context, struct db *db, int64_t order_id,
+enum iw_error downloads_find_archive(const struct store *store, int64_t order_id,
                                      struct download_row *row) IW_MUST_USE;
 
 /* The thumbnail of an order: store_key is NULL when there is none.  NOT_FOUND as above. */
-enum iw_error downloads_find_thumbnail(struct context *context, struct db *db, int64_t order_id,
+enum iw_error downloads_find_thumbnail(const struct store *store, int64_t order_id,
                                        struct download_row *row) IW_MUST_USE;
 
 #endif

@@ -15,7 +15,7 @@ struct usage_day {
 };
 
 /* The days from first to last ("YYYY-MM-DD") that have results, oldest first; the array is the arena's. */
-enum iw_error usage_read(struct context *context, struct db *db, int64_t account_id, const char *first,
-                         const char *last, struct usage_day **days, size_t *count) IW_MUST_USE;
+enum iw_error usage_read(const struct store *store, int64_t account_id, const char *first, const char *last,
+                         struct usage_day **days, size_t *count) IW_MUST_USE;
 
 #endif

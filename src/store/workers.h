@@ -26,19 +26,17 @@ struct worker_row {
 };
 
 /* Writes a worker's row anew. */
-enum iw_error workers_note(struct context *context, struct db *db, const struct worker_row *row) IW_MUST_USE;
+enum iw_error workers_note(const struct store *store, const struct worker_row *row) IW_MUST_USE;
 
 /* Takes the row of a worker that ends, and those that have been silent for an hour. */
-enum iw_error workers_forget(struct context *context, struct db *db, const char *owner) IW_MUST_USE;
+enum iw_error workers_forget(const struct store *store, const char *owner) IW_MUST_USE;
 
 /* All of them by host and pid; the array is the arena's. */
-enum iw_error workers_list(struct context *context, struct db *db, struct worker_row **rows,
-                           unsigned *count) IW_MUST_USE;
+enum iw_error workers_list(const struct store *store, struct worker_row **rows, unsigned *count) IW_MUST_USE;
 
 /* Whether workers are to take no new jobs; and switching it.  Changed says whether it was otherwise before.
  */
-enum iw_error workers_paused(struct context *context, struct db *db, bool *is_paused) IW_MUST_USE;
-enum iw_error workers_pause(struct context *context, struct db *db, bool is_paused,
-                            bool *is_changed) IW_MUST_USE;
+enum iw_error workers_paused(const struct store *store, bool *is_paused) IW_MUST_USE;
+enum iw_error workers_pause(const struct store *store, bool is_paused, bool *is_changed) IW_MUST_USE;
 
 #endif

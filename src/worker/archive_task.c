@@ -80,8 +80,8 @@ static enum iw_error entries_read(struct worker *worker, struct task *task, stru
                                   unsigned *count)
 {
     struct closing_result *results;
-    enum iw_error error =
-        closing_results(&task->context, worker->domain.db, task->job.order_id, &results, count);
+    enum iw_error error = closing_results(&(struct store){&task->context, worker->domain.store.db},
+                                          task->job.order_id, &results, count);
     if (error != IW_OK)
         return error;
     *entries = arena_array(task->arena, *count + 1, sizeof **entries);

@@ -22,21 +22,20 @@ enum {
 /* Takes back what dead supervisors of this machine and silent ones of any had leased. */
 static enum iw_error leases_take_back(struct worker *worker, int64_t *taken)
 {
-    struct context *context = &worker->context;
-    struct db *db = worker->domain.db;
+    const struct store *store = &worker->domain.store;
     const char **owners;
     unsigned count = 0;
     int64_t jobs = 0;
-    enum iw_error error = jobs_owners(context, db, worker->machine, &owners, &count);
+    enum iw_error error = jobs_owners(store, worker->machine, &owners, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++) {
         if (!owner_is_dead(owners[i]))
             continue;
-        error = jobs_release_owner(context, db, owners[i], &jobs);
+        error = jobs_release_owner(store, owners[i], &jobs);
         *taken += jobs;
     }
     jobs = 0;
     if (error == IW_OK)
-        error = jobs_release_silent(context, db, &jobs);
+        error = jobs_release_silent(store, &jobs);
     *taken += jobs;
     return error;
 }
@@ -61,7 +60,7 @@ static void chore_hasten(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
     worker->stranded_at_ms = now_ms + stranded_ms;
-    enum iw_error error = jobs_hasten_stranded(&worker->context, worker->domain.db, &count);
+    enum iw_error error = jobs_hasten_stranded(&worker->domain.store, &count);
     if (!worker_database_said(worker, error, "sweep_failed") || count == 0)
         return;
     log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
@@ -86,7 +85,7 @@ static void chore_reclaim(struct worker *worker, int64_t now_ms)
     unsigned orders = 0, unfinished = 0;
     worker->reclaim_at_ms = now_ms + reclaim_ms;
     enum iw_error error = retention_reclaim(&worker->domain, worker->storage, &orders);
-    if (error == IW_OK && workers_forget(&worker->context, worker->domain.db, "") != IW_OK)
+    if (error == IW_OK && workers_forget(&worker->domain.store, "") != IW_OK)
         context_clear(&worker->context);
     if (error == IW_OK)
         error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);

@@ -46,7 +46,7 @@ struct transfer {
 
 struct deliver {
     const struct config *config;
-    struct db *db;
+    struct store store; /* over context */
     const char *owner;
     struct metrics *metrics;
     char machine[owner_size];
@@ -134,7 +134,7 @@ static enum iw_error transfer_start(struct transfer *transfer, const struct deli
     struct notice notice;
     struct domain domain = {.context = &transfer->context,
                             .config = deliver->config,
-                            .db = deliver->db,
+                            .store = {&transfer->context, deliver->store.db},
                             .presign = deliver->presign,
                             .secret_box = &deliver->secret_box};
     enum iw_error error = notice_build(&domain, lease, transfer->delivery.event_id, &notice);
@@ -166,8 +166,8 @@ static void transfer_begin(struct deliver *deliver, const struct deliveries_leas
     const char *reason = transfer->context.reason != NULL ? transfer->context.reason : "not_sent";
     log_failure(&transfer->context, "delivery_not_sent");
     context_clear(&transfer->context);
-    enum iw_error error =
-        deliveries_postpone(&transfer->context, deliver->db, delivery, reason, clock_now_ms() + postpone_ms);
+    enum iw_error error = deliveries_postpone(&(struct store){&transfer->context, deliver->store.db},
+                                              delivery, reason, clock_now_ms() + postpone_ms);
     database_said(deliver, &transfer->context, error, "delivery_not_postponed");
     transfer_free(transfer);
 }
@@ -204,10 +204,10 @@ static void transfer_record(struct transfer *transfer, int64_t now_ms)
     const char *inactive_reason;
     const struct delivery_verdict verdict =
         delivery_judge(&transfer->answer, transfer->delivery.failures, crypto_random_u64());
-    enum iw_error error =
-        deliveries_record(&transfer->context, deliver->db, transfer->webhook_id, &transfer->delivery,
-                          &verdict, transfer->answer.is_answered ? transfer->answer.status : 0,
-                          transfer->reason, clock_now_ms(), &inactive_reason);
+    enum iw_error error = deliveries_record(&(struct store){&transfer->context, deliver->store.db},
+                                            transfer->webhook_id, &transfer->delivery, &verdict,
+                                            transfer->answer.is_answered ? transfer->answer.status : 0,
+                                            transfer->reason, clock_now_ms(), &inactive_reason);
     fault_point(FAULT_DELIVERY_RECORDED);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < transfer->give_up_at_ms) {
         database_said(deliver, &transfer->context, error, "delivery_not_recorded");
@@ -255,8 +255,8 @@ static enum iw_error receiver_lease(struct deliver *deliver, const struct delive
     unsigned room = room_for(deliver, receiver);
     if (room == 0)
         return IW_OK;
-    enum iw_error error = deliveries_lease(&deliver->context, deliver->db, receiver->webhook_id,
-                                           deliver->owner, lease_s, clock_now_ms(), room, &lease);
+    enum iw_error error = deliveries_lease(&deliver->store, receiver->webhook_id, deliver->owner, lease_s,
+                                           clock_now_ms(), room, &lease);
     if (error == IW_OK && lease.count > 0)
         fault_point(FAULT_DELIVERY_LEASED);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
@@ -268,8 +268,8 @@ static enum iw_error look(struct deliver *deliver)
 {
     struct deliveries_receiver *receivers;
     unsigned count, most = (unsigned)deliver->config->webhooks_deliveries_max;
-    enum iw_error error = deliveries_due(&deliver->context, deliver->db, clock_now_ms(), (most + 1) / 2,
-                                         2 * most, &receivers, &count);
+    enum iw_error error =
+        deliveries_due(&deliver->store, clock_now_ms(), (most + 1) / 2, 2 * most, &receivers, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++)
         error = receiver_lease(deliver, &receivers[i]);
     return error;
@@ -281,16 +281,15 @@ static enum iw_error sweep(struct deliver *deliver)
     const char **owners;
     unsigned count = 0;
     int64_t taken = 0, silent = 0;
-    struct context *context = &deliver->context;
-    enum iw_error error = deliveries_owners(context, deliver->db, deliver->machine, &owners, &count);
+    enum iw_error error = deliveries_owners(&deliver->store, deliver->machine, &owners, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++) {
         int64_t number = 0;
         if (owner_is_dead(owners[i]))
-            error = deliveries_release_owner(context, deliver->db, owners[i], &number);
+            error = deliveries_release_owner(&deliver->store, owners[i], &number);
         taken += number;
     }
     if (error == IW_OK)
-        error = deliveries_release_silent(context, deliver->db, &silent);
+        error = deliveries_release_silent(&deliver->store, &silent);
     if (taken + silent > 0)
         log_event(LOG_WARN, NULL, "deliveries_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("deliveries", taken + silent));
@@ -303,13 +302,12 @@ static enum iw_error forget(struct deliver *deliver)
     int64_t count = 0;
     int64_t kept_ms = deliver->config->webhooks_events_kept_days * 86400 * 1000;
     int64_t hastened = 0;
-    enum iw_error error =
-        deliveries_hasten_stranded(&deliver->context, deliver->db, clock_now_ms(), &hastened);
+    enum iw_error error = deliveries_hasten_stranded(&deliver->store, clock_now_ms(), &hastened);
     if (hastened > 0)
         log_event(LOG_WARN, NULL, "deliveries_hastened", LOG_TEXT("reason", "clock_set_back"),
                   LOG_NUMBER("deliveries", hastened));
     if (error == IW_OK)
-        error = deliveries_forget(&deliver->context, deliver->db, clock_now_ms() - kept_ms, &count);
+        error = deliveries_forget(&deliver->store, clock_now_ms() - kept_ms, &count);
     if (count > 0)
         log_event(LOG_INFO, NULL, "deliveries_forgotten", LOG_NUMBER("rows", count));
     return error;
@@ -352,8 +350,11 @@ enum iw_error deliver_new(struct context *context, const struct config *config, 
     struct deliver *fresh = calloc(1, sizeof *fresh);
     if (fresh == NULL)
         abort();
-    *fresh = (struct deliver){
-        .config = config, .db = db, .owner = owner, .metrics = metrics, .arena = arena_new(arena_bytes)};
+    *fresh = (struct deliver){.config = config,
+                              .store = {&fresh->context, db},
+                              .owner = owner,
+                              .metrics = metrics,
+                              .arena = arena_new(arena_bytes)};
     owner_machine(fresh->machine);
     enum iw_error error = secret_box_read(context, config->webhooks_secret_key_file, &fresh->secret_box);
     if (error == IW_OK)

@@ -126,8 +126,8 @@ static enum iw_error supply_open(struct worker *worker, struct task *task)
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
         error = input_open(worker, task, job->original_key, &task->original_file);
     if (error == IW_OK && job->kind == JOB_EMBED)
-        error = texts_number(&task->context, worker->domain.db, job->order_id, job->position, job->copy,
-                             &task->watermark_number);
+        error = texts_number(&(struct store){&task->context, worker->domain.store.db}, job->order_id,
+                             job->position, job->copy, &task->watermark_number);
     return error;
 }
 

@@ -102,7 +102,7 @@ void lease_look(struct worker *worker, enum job_class class)
         return;
     pool->is_look_asked = false;
     image_process_turn(worker);
-    enum iw_error error = jobs_lease(&worker->context, worker->domain.db, &place, room, jobs, &count);
+    enum iw_error error = jobs_lease(&worker->domain.store, &place, room, jobs, &count);
     if (!worker_database_said(worker, error, "lease_failed")) {
         pool->is_look_asked = true;
         worker->look_at_ms = now_ms + database_retry_ms;
@@ -123,7 +123,7 @@ void lease_look(struct worker *worker, enum job_class class)
 bool lease_give_back(struct worker *worker, struct task *task)
 {
     struct domain domain = worker->domain;
-    domain.context = &task->context;
+    domain_context_set(&domain, &task->context);
     enum iw_error error = outcome_give_back(&domain, &task->job);
     context_clear(&task->context);
     if (error != IW_OK && error != IW_NOT_FOUND) {

@@ -92,9 +92,9 @@ static void worker_tell(struct worker *worker)
                                    .places = worker->process_count,
                                    .busy = places_busy(worker),
                                    .metrics = text.data};
-    enum iw_error error = workers_note(context, worker->domain.db, &row);
+    enum iw_error error = workers_note(&worker->domain.store, &row);
     if (error == IW_OK)
-        error = workers_paused(context, worker->domain.db, &is_paused);
+        error = workers_paused(&worker->domain.store, &is_paused);
     /* An older schema has no such tables: the work goes on. */
     if (error != IW_OK && error != IW_SERVICE_UNAVAILABLE && !worker->is_notice_refused)
         log_failure(context, "worker_not_told");
@@ -118,7 +118,7 @@ static void worker_heartbeat(struct worker *worker, int64_t now_ms)
     if (tasks_busy(worker) == 0)
         return;
     enum iw_error error =
-        jobs_renew(&worker->context, worker->domain.db, worker->owner, worker->config.worker_lease_s, &count);
+        jobs_renew(&worker->domain.store, worker->owner, worker->config.worker_lease_s, &count);
     if (!worker_database_said(worker, error, "heartbeat_failed"))
         worker->heartbeat_at_ms = now_ms + database_retry_ms;
 }
@@ -385,7 +385,7 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     context_init(&worker->context, worker->arena, NULL);
     worker->domain = (struct domain){.context = &worker->context,
                                      .config = &worker->config,
-                                     .db = db_new(&worker->start, database_password),
+                                     .store = {&worker->context, db_new(&worker->start, database_password)},
                                      .redis = redis_new(&worker->start, redis_password)};
     queue_init(&worker->queue, redis_new(&worker->start, redis_password), &worker->start);
     owner_self(worker->owner);
@@ -394,7 +394,7 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     /* Anywhere: one that is started again often sees all parts, too. */
     worker->orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
     worker->metrics = metrics_new(NULL, 0);
-    error = deliver_new(context, &worker->config, worker->domain.db, worker->owner, worker->metrics,
+    error = deliver_new(context, &worker->config, worker->domain.store.db, worker->owner, worker->metrics,
                         &worker->deliver);
     if (error == IW_OK)
         error = transfer_open(worker, context);
@@ -416,7 +416,7 @@ static void worker_close(struct worker *worker)
     deliver_free(worker->deliver);
     redis_free(worker->queue.redis);
     redis_free(worker->domain.redis);
-    db_free(worker->domain.db);
+    db_free(worker->domain.store.db);
     storage_close(worker->storage);
     metrics_free(worker->metrics);
     arena_free(worker->config_arena);
@@ -449,7 +449,7 @@ int supervisor_run(struct context *context, const char *config_file)
     fault_point(FAULT_WORKER_STARTED);
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
-    if (workers_forget(&worker.context, worker.domain.db, worker.owner) != IW_OK)
+    if (workers_forget(&worker.domain.store, worker.owner) != IW_OK)
         context_clear(&worker.context);
     worker_close(&worker);
     log_event(LOG_INFO, NULL, "stopped");

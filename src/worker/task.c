@@ -25,7 +25,7 @@ enum {
 static struct domain task_domain(struct worker *worker, struct task *task)
 {
     struct domain domain = worker->domain;
-    domain.context = &task->context;
+    domain_context_set(&domain, &task->context);
     return domain;
 }
 
@@ -125,8 +125,8 @@ static void refused_discard(struct worker *worker, struct task *task)
     const char **named;
     unsigned count;
     context_clear(&task->context);
-    bool is_known =
-        closing_keys(&task->context, worker->domain.db, task->job.order_id, &named, &count) == IW_OK;
+    bool is_known = closing_keys(&(struct store){&task->context, worker->domain.store.db}, task->job.order_id,
+                                 &named, &count) == IW_OK;
     for (int i = 0; i < 2; i++) {
         const char *text = storage_key_text(task->arena, own[i]);
         bool is_named = !is_known;

@@ -121,7 +121,7 @@ static void harness_prepare(void)
     keys_prepare(&context);
     domain.config = &config;
     domain.secret_box = &secret_box;
-    domain.db = db_new(&config, "");
+    domain.store.db = db_new(&config, "");
     domain.redis = redis_new(&config, "");
     uri_keep(upload_uri, sizeof upload_uri,
              presign_upload_url(domain.presign, arena, &upload, 4102444800, 52428800));
@@ -227,7 +227,7 @@ unsigned harness_serve(const char *const *parameters, const void *body, size_t s
                               .domain = &domain,
                               .metrics = metrics,
                               .wire = {body_read, answer_write, &exchange}};
-    domain.context = &context;
+    domain_context_set(&domain, &context);
     context_init(&context, arena_request, "0123456789abcdef0123456789abcdef");
     request_init(&request, (char *const *)(uintptr_t)parameters);
     serve(&request, api_routes);

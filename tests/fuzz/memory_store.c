@@ -87,12 +87,12 @@ static unsigned parameters_read(const struct db_value *parameters, unsigned coun
     return sum;
 }
 
-enum iw_error db_run(struct context *context, struct db *db, const char *sql,
+enum iw_error db_run(const struct store *store, const char *sql,
                      const struct db_value *parameters, unsigned count, struct db_rows *rows)
 {
     static volatile unsigned sum;
-    (void)context;
-    (void)db;
+    (void)store->context;
+    (void)store;
     sum += parameters_read(parameters, count);
     /* A creation tells the first number made, and the server's step. */
     bool is_creation = strncmp(sql, "BEGIN NOT ATOMIC", 16) == 0;
@@ -102,45 +102,45 @@ enum iw_error db_run(struct context *context, struct db *db, const char *sql,
     return IW_OK;
 }
 
-enum iw_error db_stream(struct context *context, struct db *db, const char *sql,
+enum iw_error db_stream(const struct store *store, const char *sql,
                         const struct db_value *parameters, unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     (void)row;
     (void)user;
-    return db_run(context, db, sql, parameters, count, NULL);
+    return db_run(store, sql, parameters, count, NULL);
 }
 
-enum iw_error db_run_plain(struct context *context, struct db *db, const char *sql, size_t length)
+enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
 {
-    (void)context;
-    (void)db;
+    (void)store->context;
+    (void)store;
     (void)sql;
     (void)length;
     return IW_OK;
 }
 
-enum iw_error db_transaction(struct context *context, struct db *db,
-                             enum iw_error (*work)(struct context *context, struct db *db, void *user),
+enum iw_error db_transaction(const struct store *store,
+                             enum iw_error (*work)(const struct store *store, void *user),
                              void *user)
 {
-    return work(context, db, user);
+    return work(store, user);
 }
 
-enum iw_error keys_find(struct context *context, struct db *db, const uint8_t digest[32],
+enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
                         struct account *account)
 {
-    (void)context;
-    (void)db;
+    (void)store->context;
+    (void)store;
     (void)digest;
     *account = (struct account){.id = 7, .key_id = 9, .requests_per_minute = 1000};
     return IW_OK;
 }
 
-enum iw_error keys_touch(struct context *context, struct db *db, int64_t key_id, int64_t now_ms)
+enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms)
 {
-    (void)context;
-    (void)db;
+    (void)store->context;
+    (void)store;
     (void)key_id;
     (void)now_ms;
     return IW_OK;

@@ -121,7 +121,7 @@ static void row_check(const struct row *row)
     struct db *db = db_new(&config, "");
     next_number = row->number;
     closed = 0;
-    enum iw_error error = db_run_plain(&context, db, "UPDATE x SET y = 1", 18);
+    enum iw_error error = db_run_plain(&(struct store){&context, db}, "UPDATE x SET y = 1", 18);
     bool is_unavailable = row->error == IW_SERVICE_UNAVAILABLE;
     bool is_right = error == row->error && is_same(context.reason, row->reason) &&
                     (context.retry_after_s > 0) == is_unavailable && (closed == 1) == row->is_closed &&

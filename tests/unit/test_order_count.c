@@ -33,13 +33,13 @@ int64_t __wrap_clock_monotonic_ms(void)
 
 /* Ids stand in the order of their commits, which is nearly their own: counted one by one where that is cheap.
  */
-enum iw_error __wrap_orders_count(struct context *context, struct db *db, const struct order_filter *filter,
+enum iw_error __wrap_orders_count(const struct store *store, const struct order_filter *filter,
                                   int64_t *count);
-enum iw_error __wrap_orders_count(struct context *context, struct db *db, const struct order_filter *filter,
+enum iw_error __wrap_orders_count(const struct store *store, const struct order_filter *filter,
                                   int64_t *count)
 {
-    (void)context;
-    (void)db;
+    (void)store->context;
+    (void)store->db;
     int64_t up_to = filter->id_up_to > 0 ? filter->id_up_to : INT64_MAX;
     *count = 0;
     for (unsigned i = 0; i < id_count; i++)
