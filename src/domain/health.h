@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "store/gauges.h"
+#include "store/query.h"
 #include "store/jobs.h"
 #include "store/workers.h"
 
@@ -31,9 +31,9 @@ struct health health_check(struct domain *domain);
 struct health_numbers {
     struct jobs_count *jobs;
     unsigned job_count;
-    struct gauge *orders;
+    struct query_count *orders;
     unsigned order_count;
-    struct gauge *deliveries;
+    struct query_count *deliveries;
     unsigned delivery_count;
     struct worker_row *workers;
     unsigned worker_count;
@@ -44,8 +44,8 @@ struct health_numbers {
 /* False, with nothing read, when the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
-/* Bytes that rows name, by kind (gauges_store): dear for big tables.  False when they cannot be read. */
-bool health_store_bytes(struct domain *domain, struct gauge **gauges, unsigned *count);
+/* Bytes that rows name, by kind (files_store_bytes): dear for big tables.  False when they cannot be read. */
+bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count);
 
 /* True when a worker has given a sign of life lately. */
 bool health_worker_is_up(const struct worker_row *worker);

@@ -14,7 +14,9 @@
 #include "service/name.h"
 #include "service/presign.h"
 #include "service/queue.h"
+#include "store/db.h"
 #include "store/jobs.h"
+#include "store/results.h"
 #include "store/texts.h"
 
 enum {
@@ -50,8 +52,8 @@ static const char *name_make(struct arena *arena, enum order_type type, int64_t 
 static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_request *wanted,
                             struct order_view *view)
 {
-    enum iw_error error = orders_find_by_key(&domain->store, account_id, wanted->type, wanted->key,
-                                             wanted->key_length, &view->order, &view->files);
+    const struct orders_key key = {account_id, wanted->type, wanted->key, wanted->key_length};
+    enum iw_error error = orders_find_by_key(&domain->store, &key, &view->order, &view->files);
     if (error != IW_OK)
         return error;
     view->is_replay = true;
@@ -415,7 +417,7 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     *count = 0;
     if (order->type != ORDER_WATERMARK_EMBED)
         return IW_OK;
-    return orders_texts(&domain->store, order->id, texts, count);
+    return texts_list(&domain->store, order->id, texts, count);
 }
 
 /* The contract's order of checks: kind, expiry, completion. */
@@ -451,7 +453,7 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
     if (error != IW_OK)
         return error;
     download->order = view.order;
-    error = orders_results(&domain->store, id, &download->results, &download->result_count);
+    error = results_list_names(&domain->store, id, &download->results, &download->result_count);
     if (error != IW_OK)
         return error;
     bool is_archive_missing = download->result_count > 1 && view.order.zip_store_key == NULL;

@@ -9,23 +9,23 @@
 #include "base/log.h"
 #include "domain/webhook.h"
 #include "model/order.h"
-#include "store/closing.h"
+#include "store/files.h"
 #include "store/jobs.h"
+#include "store/orders.h"
 
 /* Deletes the keys of a kind that are not among those to keep. */
 struct clearing {
     const struct domain *domain;
     struct storage *storage;
-    const char **kept;
-    unsigned kept_count;
+    struct query_texts kept;
     enum iw_error error;
 };
 
 static bool is_kept(const struct clearing *clearing, const struct storage_key *key)
 {
     const char *text = storage_key_text(clearing->domain->context->arena, key);
-    for (unsigned i = 0; i < clearing->kept_count; i++)
-        if (strcmp(clearing->kept[i], text) == 0)
+    for (unsigned i = 0; i < clearing->kept.count; i++)
+        if (strcmp(clearing->kept.items[i], text) == 0)
             return true;
     return false;
 }
@@ -58,7 +58,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
     if (error == IW_OK)
-        error = closing_keys(&domain->store, order_id, &clearing.kept, &clearing.kept_count);
+        error = orders_store_keys(&domain->store, order_id, &clearing.kept);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
     fault_point(FAULT_CLEAR_DELETED);
@@ -67,14 +67,14 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
 {
-    enum iw_error error = closing_inputs_forget(&domain->store, order_ids, count);
+    enum iw_error error = files_inputs_forget(&domain->store, order_ids, count);
     fault_point(FAULT_CLEAR_FORGOTTEN);
     return error;
 }
 
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
 {
-    return closing_ended(&domain->store, order_ids, count);
+    return orders_ended_keep(&domain->store, order_ids, count);
 }
 
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
@@ -104,15 +104,15 @@ static enum iw_error order_fail(const struct store *store, struct order_progress
                                 enum order_status next, enum iw_error code, int64_t now_ms)
 {
     order->failed_count = order->file_count;
-    enum iw_error error = closing_files_fail(store, order->id, code, now_ms);
+    enum iw_error error = files_fail(store, order->id, code, now_ms);
     if (error == IW_OK)
         error = jobs_cancel(store, order->id);
     if (error == IW_OK)
-        error = closing_order_error(store, order->id, code);
+        error = orders_error_write(store, order->id, code);
     if (error == IW_OK)
-        error = closing_order_count(store, order, now_ms);
+        error = orders_progress_write(store, order, now_ms);
     if (error == IW_OK)
-        error = closing_order_close(store, order, next, now_ms, 0);
+        error = orders_close(store, order, next, now_ms, 0);
     if (error == IW_OK)
         error = webhook_order_ended(store, order->account_id, order->id, order->type, next);
     return error;
@@ -123,7 +123,7 @@ static enum iw_error cancel_work(const struct store *store, void *user)
     struct aging *aging = user;
     struct order_progress order;
     enum order_status next;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK)
         return error;
     enum order_event event = order.status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
@@ -150,7 +150,7 @@ static enum iw_error abandon_work(const struct store *store, void *user)
     struct order_progress order;
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
         !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &next))
         return error;
@@ -168,7 +168,7 @@ static enum iw_error expire_work(const struct store *store, void *user)
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_COMPLETE) ||
         !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
         return error;
@@ -176,11 +176,11 @@ static enum iw_error expire_work(const struct store *store, void *user)
     error = kinds_clear(&clearing, order.id, all, FILEKEY_KIND_COUNT);
     fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
-        error = closing_files_forget(store, order.id, aging->now_ms);
+        error = orders_files_forget(store, order.id, aging->now_ms);
     if (error == IW_OK)
         error = jobs_forget(store, order.id);
     if (error == IW_OK)
-        error = closing_order_close(store, &order, next, aging->now_ms, order.expires_at_ms);
+        error = orders_close(store, &order, next, aging->now_ms, order.expires_at_ms);
     return error;
 }
 
@@ -246,8 +246,8 @@ static enum iw_error order_age(struct aging *aging, enum order_status status, ag
 static enum iw_error orders_age(const struct domain *domain, struct storage *storage,
                                 enum order_status status, unsigned most, aging_work *work, unsigned *count)
 {
-    int64_t *order_ids;
-    unsigned due = 0, stuck_before;
+    struct query_ids due = {.count = 0};
+    unsigned stuck_before;
     struct round round;
     round_begin(&round, domain);
     struct aging aging = {.domain = &round.own, .storage = storage, .now_ms = clock_now_ms()};
@@ -255,13 +255,13 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
     *count = 0;
     do {
         stuck_before = round.stuck;
-        error = closing_overdue(&round.own.store, status, aging.now_ms, most, round.stuck, &order_ids, &due);
+        error = orders_overdue(&round.own.store, status, aging.now_ms, most, round.stuck, &due);
         error = round_next(&round, error, 0);
-        for (unsigned i = 0; error == IW_OK && i < due; i++) {
-            aging.order_id = order_ids[i];
+        for (unsigned i = 0; error == IW_OK && i < due.count; i++) {
+            aging.order_id = due.items[i];
             error = round_next(&round, order_age(&aging, status, work, count), aging.order_id);
         }
-    } while (error == IW_OK && due == most && round.stuck > stuck_before && round.stuck < most);
+    } while (error == IW_OK && due.count == most && round.stuck > stuck_before && round.stuck < most);
     return round_end(&round, error);
 }
 
@@ -306,19 +306,18 @@ static bool order_note(void *user, const struct storage_key *key, const struct s
 static enum iw_error named_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
                                    unsigned *count)
 {
-    int64_t *order_ids;
-    unsigned found = reclaim_rows;
+    struct query_ids found = {.count = reclaim_rows};
     int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
     struct round round;
     round_begin(&round, domain);
     enum iw_error error = IW_OK;
-    while (error == IW_OK && found == reclaim_rows) {
-        error = closing_uncleared(&round.own.store, from, reclaim_rows, &order_ids, &found);
+    while (error == IW_OK && found.count == reclaim_rows) {
+        error = orders_uncleared(&round.own.store, from, reclaim_rows, &found);
         error = round_next(&round, error, 0);
-        for (unsigned i = 0; error == IW_OK && i < found; i++) {
-            from = order_ids[i] + 1;
-            error =
-                round_next(&round, retention_order_clear(&round.own, storage, order_ids[i]), order_ids[i]);
+        for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
+            from = found.items[i] + 1;
+            error = round_next(&round, retention_order_clear(&round.own, storage, found.items[i]),
+                               found.items[i]);
             (*count)++;
         }
     }
@@ -335,7 +334,7 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_note, reclaim);
     for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
         enum order_status status = ORDER_FAILED;
-        error = closing_order_status(&domain->store, reclaim->order_ids[i], &status);
+        error = orders_status(&domain->store, reclaim->order_ids[i], &status);
         if (error == IW_ORDER_NOT_FOUND) {
             context_clear(context);
             error = IW_OK;
@@ -403,13 +402,13 @@ static enum iw_error order_orphans_delete(const struct domain *domain, struct st
     struct context *context = domain->context;
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum order_status status = ORDER_PENDING;
-    enum iw_error error = closing_order_status(&domain->store, keys->order_id, &status);
+    enum iw_error error = orders_status(&domain->store, keys->order_id, &status);
     if (error == IW_ORDER_NOT_FOUND)
         context_clear(context);
     if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
         return IW_OK;
     if (error == IW_OK)
-        error = closing_keys(&domain->store, keys->order_id, &clearing.kept, &clearing.kept_count);
+        error = orders_store_keys(&domain->store, keys->order_id, &clearing.kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         if (is_kept(&clearing, &keys[i]))
             continue;

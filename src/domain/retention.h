@@ -10,7 +10,7 @@
 
 #include "domain/domain.h"
 #include "service/storage.h"
-#include "store/closing.h"
+#include "store/orders.h"
 
 /* Fails pending orders whose time is over (UPLOAD_EXPIRED), at most most of them; count gets how many. */
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned most,
@@ -37,7 +37,7 @@ enum iw_error retention_order_clear(const struct domain *domain, struct storage 
                                     int64_t order_id) IW_MUST_USE;
 
 /* The same in steps, for several orders at once. */
-enum { retention_orders_max = closing_orders_max };
+enum { retention_orders_max = orders_batch_max };
 
 /* Keeps those of the orders that have ended; they may have been opened anew. */
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count) IW_MUST_USE;

@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "domain/order.h"
 #include "service/queue.h"
-#include "store/uploads.h"
+#include "store/files.h"
+#include "store/results.h"
 
 enum { piece_bytes = 65536 };
 
@@ -53,8 +54,8 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
                                 bool for_change, struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error =
-        uploads_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL, for_change, place);
+    enum iw_error error = files_upload_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL,
+                                            for_change, place);
     if (error == IW_NOT_FOUND)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -185,7 +186,7 @@ static enum iw_error record_work(const struct store *store, void *user)
     if (error != IW_OK)
         return error;
     record->is_started = false;
-    error = uploads_mark(store, record->place.file_id, clock_now_ms(), &record->facts);
+    error = files_upload_write(store, record->place.file_id, clock_now_ms(), &record->facts);
     return error == IW_OK ? last_start(store, record) : error;
 }
 
@@ -258,11 +259,11 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
 {
     switch (key->kind) {
     case FILEKEY_RESULT:
-        return downloads_find_result(&domain->store, key->order_id, key->number, row);
+        return results_find(&domain->store, key->order_id, key->number, row);
     case FILEKEY_ZIP:
-        return downloads_find_archive(&domain->store, key->order_id, row);
+        return results_find_archive(&domain->store, key->order_id, row);
     case FILEKEY_THUMBNAIL:
-        return downloads_find_thumbnail(&domain->store, key->order_id, row);
+        return results_find_thumbnail(&domain->store, key->order_id, row);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
     case FILEKEY_KIND_COUNT:

@@ -10,6 +10,7 @@
 #include "domain/webhook_secret.h"
 #include "service/queue.h"
 #include "store/deliveries.h"
+#include "store/events.h"
 
 enum { id_tries_max = 5 };
 
@@ -19,13 +20,11 @@ static enum iw_error event_write(const struct store *store, int64_t account_id, 
 {
     enum iw_error error = IW_TWIN_EXISTS;
     const char *name = webhook_event_type_name(type);
-    *is_written = true;
     for (int try = 0; try < id_tries_max && error == IW_TWIN_EXISTS; try++) {
         int64_t now_ms = clock_now_ms();
         *id = order_id_make(now_ms, crypto_random_u64());
-        error = type == WEBHOOK_TEST
-                    ? webhooks_event_insert_test(store, *id, account_id, name, now_ms)
-                    : webhooks_event_insert(store, *id, account_id, order_id, name, now_ms, is_written);
+        const struct events_row row = {*id, account_id, order_id, name, now_ms};
+        error = events_insert(store, &row, is_written);
     }
     return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
@@ -38,7 +37,7 @@ enum iw_error webhook_event_record(const struct store *store, int64_t account_id
     enum iw_error error = event_write(store, account_id, order_id, type, &id, &is_written);
     if (error != IW_OK || !is_written)
         return error;
-    return webhooks_event_spread(store, id, account_id, 0, clock_now_ms());
+    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
 }
 
 enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
@@ -284,7 +283,7 @@ static enum iw_error try_run(const struct store *store, void *user)
     if (error == IW_OK)
         error = event_write(store, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
     if (error == IW_OK)
-        error = webhooks_event_spread(store, work->event_id, work->account_id, work->id, clock_now_ms());
+        error = deliveries_insert(store, work->event_id, work->account_id, work->id, clock_now_ms());
     return error;
 }
 
@@ -300,7 +299,7 @@ enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
     struct work work = {.domain = domain, .account_id = account_id, .id = id};
     enum iw_error error = db_transaction(&domain->store, try_run, &work);
     if (error == IW_OK)
-        error = webhooks_event_find(&domain->store, id, work.event_id, event);
+        error = events_find(&domain->store, id, work.event_id, event);
     return error == IW_OK ? event_ring(domain, event) : error;
 }
 
@@ -311,9 +310,9 @@ enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t 
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
-        error = webhooks_event_count(&domain->store, id, keyword, total);
+        error = events_count(&domain->store, id, keyword, total);
     if (error == IW_OK)
-        error = webhooks_event_list(&domain->store, id, keyword, page, events, count);
+        error = events_list(&domain->store, id, keyword, page, events, count);
     return error;
 }
 
@@ -323,7 +322,7 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    return error == IW_OK ? webhooks_event_stream(&domain->store, id, keyword, take, user) : error;
+    return error == IW_OK ? events_stream(&domain->store, id, keyword, take, user) : error;
 }
 
 static enum iw_error event_found(struct context *context, enum iw_error error)
@@ -339,7 +338,7 @@ static enum iw_error retry_run(const struct store *store, void *user)
     struct webhook_event event;
     enum iw_error error = work_lock(store, work, &webhook);
     if (error == IW_OK)
-        error = event_found(store->context, webhooks_event_find(store, work->id, work->event_id, &event));
+        error = event_found(store->context, events_find(store, work->id, work->event_id, &event));
     if (error == IW_OK)
         error = active_check(store->context, &webhook);
     if (error == IW_OK)
@@ -353,6 +352,6 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
     struct work work = {.domain = domain, .account_id = account_id, .id = id, .event_id = event_id};
     enum iw_error error = db_transaction(&domain->store, retry_run, &work);
     if (error == IW_OK)
-        error = event_found(domain->context, webhooks_event_find(&domain->store, id, event_id, event));
+        error = event_found(domain->context, events_find(&domain->store, id, event_id, event));
     return error == IW_OK ? event_ring(domain, event) : error;
 }

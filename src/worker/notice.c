@@ -8,6 +8,8 @@
 #include "domain/order.h"
 #include "domain/webhook.h"
 #include "domain/webhook_secret.h"
+#include "store/events.h"
+#include "store/results.h"
 
 /* Of one result the picture, of several the archive; nothing when there are no files (any more). */
 static enum iw_error download_render(struct render *render, struct domain *domain, const struct order *order)
@@ -17,7 +19,7 @@ static enum iw_error download_render(struct render *render, struct domain *domai
     const char *url = NULL;
     if (order->status != ORDER_COMPLETE || order->is_zero_copy)
         return IW_OK;
-    enum iw_error error = orders_results(&domain->store, order->id, &results, &count);
+    enum iw_error error = results_list_names(&domain->store, order->id, &results, &count);
     if (error != IW_OK)
         return error;
     if (count == 1)
@@ -123,7 +125,7 @@ enum iw_error notice_build(struct domain *domain, const struct deliveries_lease 
     struct delivery_subject subject;
     struct text body;
     text_init(&body, domain->context->arena);
-    enum iw_error error = deliveries_subject(&domain->store, event_id, &subject);
+    enum iw_error error = events_subject(&domain->store, event_id, &subject);
     if (error == IW_OK)
         error = body_render(&body, domain, &subject, receiver->webhook_id);
     if (error != IW_OK)
