@@ -113,7 +113,7 @@ static const struct config_key keys[] = {
          "File of the certificates (PEM) that https servers are checked against; empty for the system's."),
     INTEGER(outgoing, fetch_timeout_s, "30", 1, 3600, true, "Seconds to fetch a source."),
     INTEGER(outgoing, push_timeout_s, "60", 1, 3600, true, "Seconds to push a result to its target."),
-    TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/secret_box.key", false,
+    TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/sealing.key", false,
          "File of the key that the secrets of webhooks are encrypted with: 64 hex digits, mode 0600."),
     INTEGER(webhooks, timeout_s, "15", 1, 300, true, "Seconds a receiver has to answer."),
     INTEGER(webhooks, deliveries_max, "128", 1, 200, true, "Most deliveries that one worker has under way."),
