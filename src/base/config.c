@@ -324,7 +324,7 @@ void config_print_sample(FILE *file)
         fprintf(file, "# %s", keys[i].sentence);
         if (keys[i].type == CONFIG_INTEGER)
             fprintf(file, " %lld to %lld.", (long long)keys[i].minimum, (long long)keys[i].maximum);
-        fprintf(file, " %s\n#%s = %s\n", keys[i].is_reloaded ? "Taken over by a reload." : "Needs a restart.",
+        fprintf(file, " %s\n#%s = %s\n", keys[i].is_reloaded ? "Applied by a reload." : "Needs a restart.",
                 keys[i].name, keys[i].value_default);
     }
 }

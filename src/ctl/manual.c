@@ -96,7 +96,7 @@ static void key_print(const struct config_key *key)
         text_print(key->value_default);
         printf(" .\n");
     }
-    printf("%s\n", key->is_reloaded ? "A reload applies it." : "It needs a restart.");
+    printf("%s\n", key->is_reloaded ? "Applied by a reload." : "Needs a restart.");
 }
 
 static enum ctl_exit config_manual_run(struct ctl *ctl)
