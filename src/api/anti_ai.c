@@ -4,7 +4,7 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
-#include "domain/account.h"
+#include "model/account.h"
 #include "http/response.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};

@@ -6,7 +6,7 @@
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/account.h"
+#include "model/account.h"
 #include "domain/order.h"
 #include "http/response.h"
 
@@ -44,7 +44,7 @@ static void files_render(struct render *render, const struct order_view *view, s
         render_object_begin(render, NULL);
         view_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
-        render_string(render, "status", file->status);
+        render_string(render, "status", file_status_name(file->status));
         file_texts_render(render, texts, file->id);
         view_reason(render, "error", failure.code, failure.sentence);
         view_reason(render, "note", file->note_code, file->note_sentence);
@@ -122,13 +122,6 @@ static enum iw_error refresh(struct request *request)
     return IW_OK;
 }
 
-static const char *content_type(const char *format)
-{
-    return strcmp(format, "png") == 0    ? "image/png"
-           : strcmp(format, "webp") == 0 ? "image/webp"
-                                         : "image/jpeg";
-}
-
 static void results_render(struct render *render, const struct request *request,
                            const struct order_download *download)
 {
@@ -138,7 +131,7 @@ static void results_render(struct render *render, const struct request *request,
         render_object_begin(render, NULL);
         view_file_id(render, &download->order, result->file_id);
         render_string(render, "fileName", result->name);
-        render_string(render, "contentType", content_type(result->format));
+        render_string(render, "contentType", format_media_type(result->format));
         render_string(render, "downloadUrl",
                       order_result_url(request->domain, request->arena, download->order.id, result->id));
         render_object_end(render);
@@ -165,7 +158,7 @@ static enum iw_error download(struct request *request)
     render_integer(render, "expiresIn", request->config->store_download_url_s);
     render_string(render, "fileName",
                   is_archive ? order_archive_name(request->arena, found.order.name) : first->name);
-    render_string(render, "contentType", is_archive ? "application/zip" : content_type(first->format));
+    render_string(render, "contentType", format_media_type(is_archive ? FORMAT_ZIP : first->format));
     results_render(render, request, &found);
     render_object_end(render);
     return IW_OK;

@@ -1,21 +1,11 @@
-/* Who asks: an account as authentication finds it through one of its keys. */
+/* The account of a request, found through one of its API keys. */
 #ifndef DOMAIN_ACCOUNT_H
 #define DOMAIN_ACCOUNT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "domain/domain.h"
-
-struct account {
-    int64_t id;
-    int64_t key_id;
-    unsigned requests_per_minute; /* of the plan, or the account's own */
-    bool is_suspended;
-    int64_t key_expires_ms;   /* 0: never */
-    int64_t key_revoked_ms;   /* 0: never; a revoked key has no caller */
-    int64_t key_last_used_ms; /* 0: never; as it was when the key was looked up */
-};
+#include "model/account.h"
 
 /*
  * The account behind a key by the key's SHA-256, and notes the key's use, once a

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "service/filekey.h"
+#include "model/filekey.h"
 #include "service/idempotency.h"
 #include "service/name.h"
 #include "service/presign.h"
@@ -80,7 +80,7 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
                                              .position = row->files[i].position,
                                              .is_original = row->files[i].is_original,
                                              .name = row->files[i].name,
-                                             .status = "pending",
+                                             .status = FILE_PENDING,
                                              .source_url = row->files[i].source_url};
 }
 
@@ -288,7 +288,7 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
 
 bool order_file_is_missing(const struct order_file *file)
 {
-    return strcmp(file->status, "pending") == 0 && file->source_url == NULL;
+    return file->status == FILE_PENDING && file->source_url == NULL;
 }
 
 static const char *missing_field(struct arena *arena, const struct order_view *view,
@@ -462,7 +462,8 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {
-    const struct name_request wanted = {.name = arena_printf(arena, "%s.zip", order_name), .format = "zip"};
+    const struct name_request wanted = {.name = arena_printf(arena, "%s.zip", order_name),
+                                        .format = FORMAT_ZIP};
     return name_one(arena, &wanted);
 }
 

@@ -12,9 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/order.h>
-
 #include "domain/domain.h"
+#include "model/order.h"
 #include "service/ratelimit.h"
 #include "store/orders.h"
 

@@ -10,9 +10,8 @@
 
 #include <stdint.h>
 
-#include <imgward/order.h>
-
 #include "domain/domain.h"
+#include "model/order.h"
 
 /* What became of it. */
 struct reopening {

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include <imgward/fault.h>
-#include <imgward/order.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "domain/webhook.h"
+#include "model/order.h"
 #include "store/closing.h"
 #include "store/jobs.h"
 
@@ -39,7 +39,7 @@ static bool key_clear(void *user, const struct storage_key *key, const struct st
     return clearing->error == IW_OK;
 }
 
-static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, const enum storage_kind *kinds,
+static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, const enum filekey_kind *kinds,
                                  unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -53,8 +53,8 @@ static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, co
 
 enum iw_error retention_inputs_delete(const struct domain *domain, struct storage *storage, int64_t order_id)
 {
-    static const enum storage_kind inputs[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL};
-    static const enum storage_kind outputs[] = {STORAGE_RESULT, STORAGE_ZIP, STORAGE_THUMBNAIL};
+    static const enum filekey_kind inputs[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL};
+    static const enum filekey_kind outputs[] = {FILEKEY_RESULT, FILEKEY_ZIP, FILEKEY_THUMBNAIL};
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
     if (error == IW_OK)
@@ -93,14 +93,14 @@ struct aging {
 };
 
 /* False when the order is not what the list said any more. */
-static bool is_still_due(const struct aging *aging, const struct closing_order *order,
+static bool is_still_due(const struct aging *aging, const struct order_progress *order,
                          enum order_status status)
 {
     return order->status == status && order->expires_at_ms != 0 && order->expires_at_ms <= aging->now_ms;
 }
 
 /* Ends a locked order that has no result: files, jobs, counts, webhooks; error is what its files read. */
-static enum iw_error order_fail(const struct store *store, struct closing_order *order,
+static enum iw_error order_fail(const struct store *store, struct order_progress *order,
                                 enum order_status next, enum iw_error code, int64_t now_ms)
 {
     order->failed_count = order->file_count;
@@ -121,7 +121,7 @@ static enum iw_error order_fail(const struct store *store, struct closing_order 
 static enum iw_error cancel_work(const struct store *store, void *user)
 {
     struct aging *aging = user;
-    struct closing_order order;
+    struct order_progress order;
     enum order_status next;
     enum iw_error error = closing_order_lock(store, aging->order_id, &order);
     if (error != IW_OK)
@@ -147,7 +147,7 @@ enum iw_error retention_cancel(const struct domain *domain, struct storage *stor
 static enum iw_error abandon_work(const struct store *store, void *user)
 {
     struct aging *aging = user;
-    struct closing_order order;
+    struct order_progress order;
     enum order_status next;
     aging->is_done = false;
     enum iw_error error = closing_order_lock(store, aging->order_id, &order);
@@ -161,10 +161,10 @@ static enum iw_error abandon_work(const struct store *store, void *user)
 /* The files go first: dying in between leaves an order that is still due. */
 static enum iw_error expire_work(const struct store *store, void *user)
 {
-    static const enum storage_kind all[] = {STORAGE_UPLOAD, STORAGE_ORIGINAL, STORAGE_RESULT, STORAGE_ZIP,
-                                            STORAGE_THUMBNAIL};
+    static const enum filekey_kind all[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
+                                            FILEKEY_THUMBNAIL};
     struct aging *aging = user;
-    struct closing_order order;
+    struct order_progress order;
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
     enum order_status next;
     aging->is_done = false;
@@ -173,7 +173,7 @@ static enum iw_error expire_work(const struct store *store, void *user)
         !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
         return error;
     aging->is_done = true;
-    error = kinds_clear(&clearing, order.id, all, STORAGE_KIND_COUNT);
+    error = kinds_clear(&clearing, order.id, all, FILEKEY_KIND_COUNT);
     fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
         error = closing_files_forget(store, order.id, aging->now_ms);
@@ -332,7 +332,7 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     struct context *context = domain->context;
     struct reclaim *reclaim = arena_alloc(context->arena, sizeof *reclaim);
     reclaim->before_ms = clock_now_ms() - pending_ms - reclaim_grace_ms;
-    enum iw_error error = storage_list(storage, context, STORAGE_UPLOAD, 0, order_note, reclaim);
+    enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_note, reclaim);
     for (unsigned i = 0; error == IW_OK && i < reclaim->count; i++) {
         enum order_status status = ORDER_FAILED;
         error = closing_order_status(&domain->store, reclaim->order_ids[i], &status);
@@ -422,7 +422,7 @@ static enum iw_error order_orphans_delete(const struct domain *domain, struct st
 static enum iw_error part_orphans(const struct domain *domain, struct storage *storage, unsigned part,
                                   unsigned *seen, unsigned *count)
 {
-    static const enum storage_kind outputs[] = {STORAGE_RESULT, STORAGE_ZIP, STORAGE_THUMBNAIL};
+    static const enum filekey_kind outputs[] = {FILEKEY_RESULT, FILEKEY_ZIP, FILEKEY_THUMBNAIL};
     struct orphans orphans = {.arena = domain->context->arena,
                               .before_ms = clock_now_ms() - reclaim_grace_ms};
     enum iw_error error = IW_OK;

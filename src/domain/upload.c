@@ -13,11 +13,6 @@
 
 enum { piece_bytes = 65536 };
 
-static const char *const format_names[] = {
-    [SNIFF_NONE] = "", [SNIFF_JPEG] = "jpeg", [SNIFF_PNG] = "png", [SNIFF_WEBP] = "webp"};
-
-enum { format_count = sizeof format_names / sizeof format_names[0] };
-
 /* The store is opened when it is first needed: without it, orders can still be read. */
 static enum iw_error store_ready(struct domain *domain)
 {
@@ -212,7 +207,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
     struct record record = {.domain = domain,
                             .key = filekey,
                             .facts = {.store_key = storage_key_text(context->arena, key),
-                                      .format = format_names[outcome->facts.format],
+                                      .format = outcome->facts.format,
                                       .size_bytes = outcome->facts.size_bytes,
                                       .sha256 = outcome->facts.sha256}};
     fault_point(FAULT_UPLOAD_STORED);
@@ -236,8 +231,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
 enum iw_error upload_receive(struct domain *domain, const struct presign_grant *grant,
                              const struct upload_source *source, struct upload_outcome *outcome)
 {
-    const struct storage_key key = {.kind = grant->key.kind == FILEKEY_ORIGINAL ? STORAGE_ORIGINAL
-                                                                                : STORAGE_UPLOAD,
+    const struct storage_key key = {.kind = grant->key.kind,
                                     .order_id = grant->key.order_id,
                                     .number = grant->key.number,
                                     .version = storage_version_new()};
@@ -271,6 +265,7 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
         return downloads_find_thumbnail(&domain->store, key->order_id, row);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
+    case FILEKEY_KIND_COUNT:
         break;
     }
     return IW_NOT_FOUND;
@@ -287,14 +282,6 @@ static const char *row_refuse(const struct download_row *row)
     if (row->order_status == ORDER_COMPLETE && row->expires_ms != 0 && row->expires_ms <= clock_now_ms())
         return "order_expired";
     return NULL;
-}
-
-static enum sniff_format format_read(const char *name)
-{
-    for (unsigned i = 0; i < format_count; i++)
-        if (strcmp(format_names[i], name) == 0)
-            return (enum sniff_format)i;
-    return SNIFF_NONE;
 }
 
 enum iw_error download_find(struct domain *domain, const struct filekey *key, struct download *download)
@@ -319,7 +306,7 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     if (error != IW_OK)
         return error;
     download->kind = key->kind;
-    download->format = format_read(row.format);
+    download->format = row.format;
     download->size_bytes = facts.size_bytes;
     download->name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, row.name) : row.name;
     return IW_OK;

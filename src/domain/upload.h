@@ -51,8 +51,8 @@ enum iw_error upload_receive(struct domain *domain, const struct presign_grant *
 struct download {
     struct storage_key key;
     enum filekey_kind kind;
-    const char *name;         /* what the client is to call it */
-    enum sniff_format format; /* SNIFF_NONE: a ZIP */
+    const char *name; /* what the client is to call it */
+    enum format format;
     int64_t size_bytes;
 };
 

@@ -13,21 +13,10 @@
 #include <stdint.h>
 
 #include <imgward/context.h>
-#include <imgward/order.h>
 
 #include "domain/domain.h"
+#include "model/webhook.h"
 #include "store/webhooks.h"
-
-enum webhook_event_type {
-    WEBHOOK_ANTI_AI_COMPLETED,
-    WEBHOOK_ANTI_AI_FAILED,
-    WEBHOOK_EMBED_COMPLETED,
-    WEBHOOK_EMBED_FAILED,
-    WEBHOOK_EXTRACT_COMPLETED,
-    WEBHOOK_EXTRACT_FAILED,
-    WEBHOOK_TEST,
-    WEBHOOK_EVENT_TYPE_COUNT
-};
 
 enum {
     webhook_name_length_max = 100,
@@ -43,15 +32,6 @@ struct webhook_fields {
     size_t url_length;
     int is_active;
 };
-
-/* "order.antiAi.completed" and so on; static text. */
-const char *webhook_event_type_name(enum webhook_event_type type);
-
-/* The event that tells of an order's end; false when there is none of that status. */
-bool webhook_event_type_of(enum order_type type, enum order_status status, enum webhook_event_type *event);
-
-/* The status that an event of an order reports, whatever became of the order since; false for a test. */
-bool webhook_event_status(const char *event_type, bool has_text, enum order_status *status);
 
 /*
  * Records an event of an order for every active webhook of its account, inside

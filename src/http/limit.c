@@ -3,7 +3,7 @@
 #include <imgward/fault.h>
 
 #include "base/metrics.h"
-#include "domain/account.h"
+#include "model/account.h"
 #include "domain/domain.h"
 
 void limit_send(struct request *request)
