@@ -164,8 +164,8 @@ static int64_t request_began_ms(const struct request *request)
 static enum iw_error url_check(struct request *request, enum presign_method method, const char *key,
                                struct presign_grant *grant)
 {
-    return presign_verify(request->domain->presign, request->context, method, key, request->query,
-                          request_began_ms(request), grant);
+    const struct presign_request url = {method, key, request->query, request_began_ms(request)};
+    return presign_verify(request->domain->presign, request->context, &url, grant);
 }
 
 /* The path of the upload that the check is about: the check's own address is IMGWARD_ROUTE. */

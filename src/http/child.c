@@ -28,6 +28,7 @@ enum {
 /* What one process keeps open from its first request to its last. */
 struct child {
     const struct config *config;
+    const struct route *const *routes;
     struct metrics *metrics;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
@@ -119,7 +120,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     request_name(&request);
     domain_context_set(&child->domain, &context);
     fault_point(FAULT_REQUEST_READ);
-    serve(&request, api_routes);
+    serve(&request, child->routes);
     fault_point(FAULT_REQUEST_ANSWERED);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
@@ -144,9 +145,10 @@ static size_t request_room(const struct config *config)
     return room > least ? room : least;
 }
 
-int child_run(const struct config *config, int listener, struct metrics *metrics)
+int child_run(const struct config *config, const struct route *const *routes, int listener,
+              struct metrics *metrics)
 {
-    struct child child = {.config = config, .metrics = metrics};
+    struct child child = {.config = config, .routes = routes, .metrics = metrics};
     struct context context;
     child.arena_process = arena_new(0);
     child.arena_request = arena_new(request_room(config));

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "http/route.h"
 
 /*
  * Reads all that a process needs beside the configuration: secrets, signing
@@ -14,9 +15,10 @@
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /*
- * Serves requests of the listener; answers the exit code.  config and
- * metrics are borrowed.  A TERM lets the request under way finish.
+ * Serves requests of the listener; returns the exit code.  Borrows config, routes (see route_find) and
+ * metrics. TERM lets the current request finish.
  */
-int child_run(const struct config *config, int listener, struct metrics *metrics);
+int child_run(const struct config *config, const struct route *const *routes, int listener,
+              struct metrics *metrics);
 
 #endif

@@ -34,6 +34,7 @@ struct child_slot {
 
 struct pool {
     const char *config_file;
+    const struct route *const *routes;
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
@@ -76,7 +77,7 @@ static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    int code = child_run(&pool->config, pool->listener, pool->metrics);
+    int code = child_run(&pool->config, pool->routes, pool->listener, pool->metrics);
     free(pool->slots);
     arena_free(pool->arena);
     exit(code);
@@ -243,9 +244,9 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
     return pool->listener < 0 ? context->error : process_pid_file_write(context, pool->config.api_pid_file);
 }
 
-int pool_run(struct context *context, const char *config_file)
+int pool_run(struct context *context, const char *config_file, const struct route *const *routes)
 {
-    struct pool pool = {.config_file = config_file, .arena = arena_new(0), .listener = -1};
+    struct pool pool = {.config_file = config_file, .routes = routes, .arena = arena_new(0), .listener = -1};
     struct context own;
     context_init(&own, pool.arena, NULL);
     if (pool_open(&pool, &own) != IW_OK) {
@@ -253,7 +254,7 @@ int pool_run(struct context *context, const char *config_file)
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
-    pool.metrics = request_metrics_new(api_routes);
+    pool.metrics = request_metrics_new(routes);
     pool_size(&pool);
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.wanted));

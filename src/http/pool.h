@@ -11,7 +11,9 @@
 
 #include <imgward/context.h>
 
-/* Runs until TERM; answers the exit code.  context is for errors of the start. */
-int pool_run(struct context *context, const char *config_file);
+#include "http/route.h"
+
+/* Runs until TERM; returns the exit code.  routes: see route_find.  context is for errors of the start. */
+int pool_run(struct context *context, const char *config_file, const struct route *const *routes);
 
 #endif
