@@ -373,16 +373,12 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
     return (count == 0 || mysql_stmt_bind_param(handle, binds) == 0) && mysql_stmt_execute(handle) == 0;
 }
 
-static bool is_select(const char *sql)
-{
-    return strncmp(sql, "SELECT", 6) == 0;
-}
-
 /* True when repeating the statement on a new connection cannot have a double effect. */
 static bool may_retry(const struct db *db, const char *sql, unsigned number)
 {
+    bool is_select = strncmp(sql, "SELECT", 6) == 0;
     return !db->is_in_transaction &&
-           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select(sql)) ||
+           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
             number == ER_CONNECTION_KILLED);
 }
 

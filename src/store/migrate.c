@@ -86,14 +86,6 @@ static enum iw_error rows_read(const struct store *store, struct db_rows *rows)
     return IW_OK;
 }
 
-static struct migration *migration_find(struct migration *migrations, unsigned count, int64_t version)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (migrations[i].version == version)
-            return &migrations[i];
-    return NULL;
-}
-
 /* Copies the state in a row to its file. */
 static enum iw_error row_compare(struct context *context, const struct db_rows *rows, size_t row,
                                  struct migration *migrations, unsigned count)
@@ -101,7 +93,10 @@ static enum iw_error row_compare(struct context *context, const struct db_rows *
     int64_t version = db_integer_of(db_at(rows, row, 0));
     const char *name = db_text_of(db_at(rows, row, 1));
     const struct db_value *checksum = db_at(rows, row, 2);
-    struct migration *migration = migration_find(migrations, count, version);
+    struct migration *migration = NULL;
+    for (unsigned i = 0; migration == NULL && i < count; i++)
+        if (migrations[i].version == version)
+            migration = &migrations[i];
     if (migration == NULL)
         return context_fail(context, IW_CONFIG_INVALID,
                             "The database has migration %s, but its file is not here: is this program older "
