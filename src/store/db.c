@@ -175,8 +175,7 @@ static bool is_refusing(unsigned number)
     return false;
 }
 
-/* A lock conflict.  InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED
- * (MDEV-33593). */
+/* InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED (MDEV-33593). */
 static bool is_conflict(unsigned number)
 {
     return number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT || number == ER_AUTOINC_READ_FAILED;
@@ -431,8 +430,7 @@ static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *fiel
         fetch->values[i].type = DB_TIME;
         break;
     default:
-        /* Buffer length 0: the fetch returns the length, then column_read fetches the bytes into the arena.
-         */
+        /* Buffer length 0: the fetch returns the length; column_read fetches the bytes. */
         bind->buffer_type = MYSQL_TYPE_STRING;
         fetch->values[i].type = DB_TEXT;
         break;
