@@ -91,8 +91,8 @@ static void every_key_draws_a_pattern(void)
             lattice_init(&lattice, key, (enum lattice_form)form);
             CU_ASSERT(lattice.luma.count > (form == LATTICE_OVERLAY ? 1000 : 200));
             CU_ASSERT(lattice.chroma.count > (form == LATTICE_OVERLAY ? 400 : 200));
-            for (unsigned tone = 0; tone < LATTICE_TONES; tone++)
-                CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= LATTICE_REACH);
+            for (unsigned tone = 0; tone < lattice_tones; tone++)
+                CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= lattice_reach);
         }
     }
 }
@@ -102,16 +102,16 @@ static void every_key_draws_a_pattern(void)
 /* The share of words that are not read over a channel of Gaussian noise; any wrong word fails the test. */
 static double words_lost(struct polar *polar, double decibel, int count, uint64_t seed)
 {
-    double deviation = sqrt(POLAR_LENGTH / (2.0 * POLAR_MESSAGE_BITS * pow(10, decibel / 10)));
+    double deviation = sqrt(polar_length / (2.0 * polar_message_bits * pow(10, decibel / 10)));
     int lost = 0;
 
     for (int i = 0; i < count; i++) {
         uint64_t number = random_number(&seed), seen = 0;
-        int8_t word[POLAR_LENGTH];
-        float ratios[POLAR_LENGTH];
+        int8_t word[polar_length];
+        float ratios[polar_length];
 
         polar_encode(polar, number, word);
-        for (unsigned j = 0; j < POLAR_LENGTH; j++)
+        for (unsigned j = 0; j < polar_length; j++)
             ratios[j] = (float)(2 * (word[j] + deviation * random_gauss(&seed)) / (deviation * deviation));
         if (!polar_decode(polar, ratios, &seen))
             lost++;
@@ -141,7 +141,7 @@ static void code_reads_at_given_noise(void)
 static void code_words_differ_in_many_places(void)
 {
     struct polar *polar = polar_new();
-    int8_t first[POLAR_LENGTH], second[POLAR_LENGTH];
+    int8_t first[polar_length], second[polar_length];
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(polar);
     polar_encode(polar, 0, first);
@@ -149,7 +149,7 @@ static void code_words_differ_in_many_places(void)
         unsigned different = 0;
 
         polar_encode(polar, (uint64_t)1 << bit, second);
-        for (unsigned i = 0; i < POLAR_LENGTH; i++)
+        for (unsigned i = 0; i < polar_length; i++)
             different += first[i] != second[i];
         CU_ASSERT(different >= 64);
     }
@@ -301,7 +301,7 @@ static void mask_follows_texture(void)
         }
     workspace_init(&workspace);
     CU_ASSERT_FATAL(plane_read(&image, PLANE_LUMA, 1, &workspace, &plane));
-    CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, TEXTURE_LUMA_RADIUS, &workspace, &texture));
+    CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, texture_luma_radius, &workspace, &texture));
     struct texture_mask mask = {&plane, texture.activity, 0.25f, false};
     texture_mask_row(&mask, 0, width * height, 0.1f, gentle, NULL);
     texture_mask_row(&mask, 0, width * height, 100, strong, blue); /* all caps reached */
@@ -343,7 +343,7 @@ static void texture_is_detail_and_activity(void)
 
     for (int i = 0; i < count; i++)
         plane[i] = (float)(exact[i] = 256 * random_uniform(&seed) - (i % width < 30 ? 0 : 128));
-    for (int radius = TEXTURE_LUMA_RADIUS; radius <= TEXTURE_BLUE_RADIUS; radius += 3) {
+    for (int radius = texture_luma_radius; radius <= texture_blue_radius; radius += 3) {
         struct workspace workspace;
         struct texture texture;
 
@@ -384,23 +384,23 @@ static void folds_are_the_spectrum(void)
     for (int y = 0; y < height; y++)
         fold_row(&fold, y, plane + y * width, width);
     fold_basis_fill(&basis);
-    fold_field(&fold, &basis, LATTICE_REACH, &scratch, &field);
-    for (int kx = 0; kx <= LATTICE_REACH; kx += 11)
+    fold_field(&fold, &basis, lattice_reach, &scratch, &field);
+    for (int kx = 0; kx <= lattice_reach; kx += 11)
         for (int ky = -30; ky <= 30; ky += 6) {
-            double turn = PI * (kx * width + ky * height) / LATTICE_PERIOD;
-            struct value at = field.on[kx][ky + LATTICE_REACH];
-            struct value slow = transform_slow(plane, width, height, (double)kx / LATTICE_PERIOD,
-                                               (double)ky / LATTICE_PERIOD);
-            struct value half = transform_slow(plane, width, height, (kx + 0.5) / LATTICE_PERIOD,
-                                               (ky + 0.5) / LATTICE_PERIOD);
+            double turn = PI * (kx * width + ky * height) / lattice_period;
+            struct value at = field.on[kx][ky + lattice_reach];
+            struct value slow = transform_slow(plane, width, height, (double)kx / lattice_period,
+                                               (double)ky / lattice_period);
+            struct value half = transform_slow(plane, width, height, (kx + 0.5) / lattice_period,
+                                               (ky + 0.5) / lattice_period);
 
-            if (!soft_is_needed(kx, ky, LATTICE_REACH))
+            if (!soft_is_needed(kx, ky, lattice_reach))
                 continue;
             CU_ASSERT_DOUBLE_EQUAL((double)at.real,
                                    (double)slow.real * cos(turn) + (double)slow.imaginary * sin(turn), 0.05);
             CU_ASSERT_DOUBLE_EQUAL((double)at.imaginary,
                                    (double)slow.imaginary * cos(turn) - (double)slow.real * sin(turn), 0.05);
-            CU_ASSERT_DOUBLE_EQUAL(sqrt((double)field.between[kx][ky + LATTICE_REACH]),
+            CU_ASSERT_DOUBLE_EQUAL(sqrt((double)field.between[kx][ky + lattice_reach]),
                                    hypot((double)half.real, (double)half.imaginary), 0.05);
         }
 }
@@ -778,7 +778,7 @@ static void pictures_are_laid_over_each_other(void)
     const double matrix[4] = {1.2 * 0.9397, 1.2 * 0.3420, -1.2 * 0.3420, 1.2 * 0.9397}, shift[2] = {20, 30};
     struct image image = texture_make(480, 400, 1, 8, 99);
     struct image turned = image_warp(&image, matrix, shift, 220, 200);
-    struct registration map = {{0}, {0}};
+    struct affine_map map = {{0}, {0}};
     struct plane original, suspect;
     struct workspace workspace;
 
