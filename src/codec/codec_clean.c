@@ -217,12 +217,6 @@ static void webp_names_clean(struct codec_keep *keep)
 
 /* ---- data behind the picture ---- */
 
-static size_t jpeg_end(const unsigned char *data, size_t size)
-{
-    size_t end = jpeg_stream_bytes(data, size);
-    return end >= 2 && memcmp(data + end - 2, "\xFF\xD9", 2) == 0 ? end : size;
-}
-
 static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
     /* The film's first box (ISO 14496-12, 4.3), behind Samsung's header. */
@@ -261,7 +255,10 @@ void keep_sweep(struct codec_keep *keep)
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
     struct codec_keep *keep = picture->keep;
-    size_t end = picture->header.format == CODEC_JPEG ? jpeg_end(data, size) : keep->end;
+    size_t end = picture->header.format == CODEC_JPEG ? jpeg_stream_bytes(data, size) : keep->end;
+    /* A JPEG without its end marker has no data behind it. */
+    if (picture->header.format == CODEC_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
+        end = size;
     trailer_look(keep, data + end, size - end);
     if (picture->header.format == CODEC_WEBP) {
         webp_names_clean(keep);

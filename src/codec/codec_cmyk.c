@@ -8,7 +8,7 @@
  * That is exact for the product.  Nodes are not clipped to sRGB: the change of
  * a colour outside of sRGB is carried like any other.
  */
-#include <lcms2.h>
+#include "codec/codec_conversion.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,22 +84,13 @@ static bool grid_fill_by(struct cmyk_grid *grid, cmsHTRANSFORM transform)
 /* Relative colours with the black points mapped, as Photoshop converts by default. */
 static bool grid_fill_profile(struct cmyk_grid *grid, const void *icc, size_t size)
 {
-    cmsContext lcms = cmsCreateContext(NULL, NULL);
-    cmsHPROFILE from = cmsOpenProfileFromMemTHR(lcms, icc, (cmsUInt32Number)size);
-    cmsHPROFILE to = cmsCreate_sRGBProfileTHR(lcms);
-    cmsHTRANSFORM transform = NULL;
-    if (from != NULL && to != NULL && cmsGetColorSpace(from) == cmsSigCmykData)
-        transform =
-            cmsCreateTransformTHR(lcms, from, TYPE_CMYK_FLT, to, TYPE_RGB_FLT, INTENT_RELATIVE_COLORIMETRIC,
-                                  cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
-    bool is_filled = transform != NULL && grid_fill_by(grid, transform);
-    if (transform != NULL)
-        cmsDeleteTransform(transform);
-    if (from != NULL)
-        cmsCloseProfile(from);
-    if (to != NULL)
-        cmsCloseProfile(to);
-    cmsDeleteContext(lcms);
+    struct conversion conversion;
+    if (conversion_open(&conversion, icc, size) && cmsGetColorSpace(conversion.from) == cmsSigCmykData)
+        conversion.transform = cmsCreateTransformTHR(
+            conversion.lcms, conversion.from, TYPE_CMYK_FLT, conversion.to, TYPE_RGB_FLT,
+            INTENT_RELATIVE_COLORIMETRIC, cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
+    bool is_filled = conversion.transform != NULL && grid_fill_by(grid, conversion.transform);
+    conversion_close(&conversion);
     return is_filled;
 }
 
@@ -184,17 +175,12 @@ static void grid_slope(const struct cmyk_grid *grid, const unsigned char *ink, s
         slope->by_ink[i] = by[i][0];
 }
 
-static unsigned char sample_of(float value)
-{
-    return (unsigned char)lrintf(fminf(fmaxf(value, 0), 1) * full);
-}
-
 void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb)
 {
     for (; count > 0; count--, ink += inks, rgb += colors) {
         color here = grid_color(grid, ink);
         for (int c = 0; c < colors; c++)
-            rgb[c] = sample_of(here[c]);
+            rgb[c] = (unsigned char)lrintf(fminf(fmaxf(here[c], 0), 1) * full);
     }
 }
 

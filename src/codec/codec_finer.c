@@ -49,18 +49,12 @@ static bool webp_finer(struct codec_picture *picture, unsigned level)
     return true;
 }
 
-static bool png_finer(struct codec_picture *picture, unsigned level)
-{
-    (void)picture;
-    (void)level;
-    return false;
-}
-
 static bool (*const finers[])(struct codec_picture *picture, unsigned level) = {
-    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = png_finer, [CODEC_WEBP] = webp_finer};
+    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = NULL, [CODEC_WEBP] = webp_finer};
 
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
 {
-    return finers[picture->header.format](picture, level) &&
+    bool (*finer)(struct codec_picture *, unsigned) = finers[picture->header.format];
+    return finer != NULL && finer(picture, level) &&
            (limits->memory_max_bytes == 0 || picture->header.encode_memory_bytes <= limits->memory_max_bytes);
 }

@@ -108,23 +108,18 @@ static void reading_fail(struct jpeg_job *job, int code)
     job->error = job->is_cut ? codec_cut(job->context, job->size) : codec_damaged(job->context, "JPEG");
 }
 
-/* An error of the encoder is ours, not the client's. */
-static void writing_fail(struct jpeg_job *job, int code)
-{
-    enum iw_error error = code == JERR_OUT_OF_MEMORY ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR;
-    job->error = context_fail(job->context, error, NULL);
-}
-
 static void jpeg_exit(j_common_ptr common)
 {
     struct jpeg_job *job = (struct jpeg_job *)common->err;
     char message[JMSG_LENGTH_MAX];
     common->err->format_message(common, message);
     context_cause(job->context, "libjpeg: %s", message);
+    /* An encoder's error is a fault of the service, not of the file. */
+    bool is_memory = common->err->msg_code == JERR_OUT_OF_MEMORY;
     if (common->is_decompressor)
         reading_fail(job, common->err->msg_code);
     else
-        writing_fail(job, common->err->msg_code);
+        job->error = context_fail(job->context, is_memory ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR, NULL);
     longjmp(job->exit, 1);
 }
 
@@ -143,15 +138,8 @@ static const int warnings_of_loss[] = {
     JWRN_HUFF_BAD_CODE,     /* bits that are no Huffman code */
     JWRN_ARITH_BAD_CODE,    /* the same for arithmetic codes */
     JWRN_MUST_RESYNC,       /* a restart marker out of turn: a piece is missing */
-    JWRN_BOGUS_PROGRESSION, /* bits refined that never came, or sent twice; see is_lossless_order */
+    JWRN_BOGUS_PROGRESSION, /* bits refined that never came, or sent twice; see jpeg_warning */
 };
-
-/* AC coefficients before the DC ones: an odd order, in which nothing is missing. */
-static bool is_lossless_order(const struct jpeg_job *job)
-{
-    return job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 &&
-           job->manager.msg_parm.i[1] == 0;
-}
 
 /* Warnings that mean lost pixels end the decoding: a half-grey picture is not delivered. */
 static void jpeg_warning(j_common_ptr common, int level)
@@ -161,8 +149,11 @@ static void jpeg_warning(j_common_ptr common, int level)
         return;
     if (common->err->msg_code == JWRN_JPEG_EOF)
         job->is_cut = true;
+    /* AC coefficients before the DC ones: an unusual order without loss. */
+    bool is_lossless_order =
+        job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
     for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
-        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order(job))
+        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order)
             jpeg_exit(common);
 }
 
@@ -296,12 +287,6 @@ static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_
     return IW_OK;
 }
 
-/* The profile of a CMYK picture is needed for its rows as well. */
-static bool is_marker_saved(const struct jpeg_job *job, int marker)
-{
-    return job->keep != NULL || (marker == marker_app2 && job->taker != NULL);
-}
-
 static void jpeg_step_header(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
@@ -310,8 +295,9 @@ static void jpeg_step_header(struct jpeg_job *job)
         in->mem->max_memory_to_use = (long)job->limits->memory_max_bytes;
     in->progress = &job->progress;
     job->progress.progress_monitor = jpeg_scan_bound;
+    /* The conversion of a CMYK picture's rows needs its profile. */
     for (int marker = marker_app0; marker <= marker_app15; marker++)
-        if (is_marker_saved(job, marker))
+        if (job->keep != NULL || (marker == marker_app2 && job->taker != NULL))
             jpeg_save_markers(in, marker, 0xFFFF);
     if (job->keep != NULL)
         jpeg_save_markers(in, marker_comment, 0xFFFF);
@@ -334,16 +320,6 @@ static void jpeg_step_header(struct jpeg_job *job)
 
 /* ---- decoding ---- */
 
-/*
- * Some files hold quantisers of zero, which the standard forbids.  They decode
- * to coefficients of zero; the largest quantiser makes these again.
- */
-static void quantisers_keep(uint16_t *quant, const UINT16 *file)
-{
-    for (int i = 0; i < keep_quant_entries; i++)
-        quant[i] = file[i] == 0 ? quantiser_largest : file[i];
-}
-
 static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
 {
     keep->color_space = (int)in->jpeg_color_space;
@@ -361,7 +337,9 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
         keep->v_sampling[c] = sampling.v[c];
         if (table == NULL)
             ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
-        quantisers_keep(keep->quant[c], table->quantval);
+        /* The standard forbids quantisers of zero. They decode to zeros, as the largest one encodes them. */
+        for (int i = 0; i < keep_quant_entries; i++)
+            keep->quant[c][i] = table->quantval[i] == 0 ? quantiser_largest : table->quantval[i];
     }
 }
 

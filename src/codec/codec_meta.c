@@ -10,7 +10,7 @@ enum { marker_app1 = 0xE1, marker_app2 = 0xE2, icc_max_bytes = 4 * 1024 * 1024 }
 static const char exif_name[meta_exif_head_bytes] = "Exif\0";
 static const char icc_name[] = "ICC_PROFILE";
 
-static bool starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
+static bool chunk_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
 {
     return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
 }
@@ -19,7 +19,7 @@ static struct keep_chunk *chunk_by_tag(const struct codec_keep *keep, uint32_t t
                                        size_t size)
 {
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-        if (chunk->tag == tag && starts_with(chunk, head, size))
+        if (chunk->tag == tag && chunk_starts_with(chunk, head, size))
             return chunk;
     return NULL;
 }
@@ -53,7 +53,8 @@ static const unsigned char *jpeg_icc(struct arena *arena, const struct codec_kee
     *size = 0;
     for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
         if (chunk->tag == marker_app2 && chunk->size > head_bytes &&
-            starts_with(chunk, icc_name, sizeof icc_name) && parts[chunk->data[sizeof icc_name]] == NULL) {
+            chunk_starts_with(chunk, icc_name, sizeof icc_name) &&
+            parts[chunk->data[sizeof icc_name]] == NULL) {
             parts[chunk->data[sizeof icc_name]] = chunk;
             *size += chunk->size - head_bytes;
         }
@@ -160,7 +161,7 @@ unsigned meta_orientation(const struct codec_picture *picture)
     if (chunk == NULL)
         return 1;
     /* Some writers put the JPEG head into PNG and WebP as well. */
-    if (starts_with(chunk, exif_name, sizeof exif_name))
+    if (chunk_starts_with(chunk, exif_name, sizeof exif_name))
         head_bytes = sizeof exif_name;
     return exif_orientation(chunk->data + head_bytes, chunk->size - head_bytes);
 }

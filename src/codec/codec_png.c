@@ -123,7 +123,7 @@ static bool is_tag(uint32_t tag)
 }
 
 /* Takes the next chunk.  False at the end of the file and where no chunk begins. */
-static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
+static bool png_chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
 {
     if (size - *offset < chunk_head_bytes)
         return false;
@@ -165,20 +165,15 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
     return IW_OK;
 }
 
-/* bKGD and sBIT speak in the samples of the file: kept when those stay the same. */
-static bool is_shape_same(const struct png_layout *layout)
-{
-    return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
-           layout->transparency == NULL;
-}
-
-static bool is_kept(const struct png_layout *layout, uint32_t tag)
+static bool png_is_kept(const struct png_layout *layout, uint32_t tag)
 {
     const uint32_t safe_to_copy = 0x20;
     if (tag == TAG_TRNS || tag == TAG_HIST || tag == TAG_PLTE)
         return false;
+    /* bKGD and sBIT refer to the file's samples; keep them if the result has the same kind. */
     if (tag == TAG_BKGD || tag == TAG_SBIT)
-        return is_shape_same(layout);
+        return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
+               layout->transparency == NULL;
     for (size_t i = 0; i < sizeof tags_kept / sizeof tags_kept[0]; i++)
         if (tags_kept[i] == tag)
             return true;
@@ -263,22 +258,17 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
     }
 }
 
-static bool is_pixel_chunk(uint32_t tag)
-{
-    return tag == TAG_IDAT || tag == TAG_IEND || tag == TAG_IHDR;
-}
-
 /* Walks to the end chunk, or to where no chunk follows. */
-static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
-                                 struct png_layout *layout)
+static enum iw_error png_layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                     struct png_layout *layout)
 {
     struct png_chunk chunk;
     memset(layout, 0, sizeof *layout);
     layout->end = signature_bytes;
-    if (!chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
+    if (!png_chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
         return codec_cut(context, size);
     enum iw_error error = layout_header(context, &chunk, layout);
-    while (error == IW_OK && !layout->has_end && chunk_next(data, size, &layout->end, &chunk))
+    while (error == IW_OK && !layout->has_end && png_chunk_next(data, size, &layout->end, &chunk))
         error = layout_chunk(context, &chunk, layout);
     if (error != IW_OK)
         return error;
@@ -290,16 +280,17 @@ static enum iw_error layout_walk(struct context *context, const unsigned char *d
     return IW_OK;
 }
 
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
-                                 const struct png_layout *layout, struct codec_keep *keep)
+static enum iw_error png_chunks_keep(struct context *context, const unsigned char *data,
+                                     const struct png_layout *layout, struct codec_keep *keep)
 {
     struct png_chunk chunk;
     size_t offset = signature_bytes;
     bool is_after_pixels = false;
     enum iw_error error = IW_OK;
-    while (error == IW_OK && offset < layout->end && chunk_next(data, layout->end, &offset, &chunk)) {
+    while (error == IW_OK && offset < layout->end && png_chunk_next(data, layout->end, &offset, &chunk)) {
         is_after_pixels |= chunk.tag == TAG_IDAT;
-        if (chunk.is_sound && !is_pixel_chunk(chunk.tag) && is_kept(layout, chunk.tag))
+        bool is_pixel_chunk = chunk.tag == TAG_IDAT || chunk.tag == TAG_IEND || chunk.tag == TAG_IHDR;
+        if (chunk.is_sound && !is_pixel_chunk && png_is_kept(layout, chunk.tag))
             error = keep_add(context, keep, chunk.tag, is_after_pixels, chunk.data, chunk.size);
     }
     return error;
@@ -328,7 +319,7 @@ static unsigned char *put_big_endian(unsigned char *at, uint32_t value)
     return at;
 }
 
-static unsigned char *put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
+static unsigned char *png_put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
 {
     unsigned char *name = put_big_endian(at, size);
     memcpy(put_big_endian(name, tag), data, size);
@@ -341,11 +332,11 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
     unsigned char *at = feed->head;
     memset(feed, 0, offsetof(struct png_feed, head));
     memcpy(at, data, signature_bytes);
-    at = put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
+    at = png_put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
     if (has_palette_type(layout))
-        at = put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
+        at = png_put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
     if (layout->transparency != NULL)
-        at = put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
+        at = png_put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
     feed->data = data;
     feed->end = layout->end;
     feed->offset = signature_bytes;
@@ -356,7 +347,7 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
 /* The next chunk of pixels.  False when there is no other. */
 static bool feed_chunk(struct png_feed *feed)
 {
-    while (feed->offset < feed->end && chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
+    while (feed->offset < feed->end && png_chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
         if (feed->chunk.tag == TAG_IDAT)
             return true;
     return false;
@@ -470,7 +461,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
                                      const struct codec_limits *limits, struct codec_header *header)
 {
     struct png_layout layout;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error != IW_OK)
         return error;
     bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
@@ -548,9 +539,9 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
 {
     struct png_layout layout;
     (void)limits;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, &layout, picture->keep);
+        error = png_chunks_keep(context, data, &layout, picture->keep);
     if (error == IW_OK)
         error = pixels_prove(context, data, size, &layout);
     if (error != IW_OK)
@@ -579,7 +570,7 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
 
 /* ---- encoding ---- */
 
-static void destination_take(png_structp png, png_bytep bytes, size_t size)
+static void png_append(png_structp png, png_bytep bytes, size_t size)
 {
     struct png_job *job = png_get_io_ptr(png);
     if (codec_bytes_append(job->bytes, &job->capacity, bytes, size))
@@ -604,12 +595,6 @@ static void chunks_write(struct png_job *job, bool is_after_pixels)
 }
 
 /* ---- samples of less than 8 bits, and indices ---- */
-
-/* The least depth that so many colours fit into. */
-static unsigned index_bits(unsigned count)
-{
-    return count <= 2 ? 1 : count <= 4 ? 2 : count <= 16 ? 4 : 8;
-}
 
 /* The 8-bit difference of two neighbouring levels of a grey sample of so many bits. */
 static unsigned grey_step(unsigned depth_bits)
@@ -637,7 +622,7 @@ static void shape_choose(struct png_job *job, struct palette *palette)
     if (keep->is_palette && palette_collect(image, palette)) {
         palette_order(palette);
         job->palette = palette;
-        job->depth_bits = index_bits(palette->count);
+        job->depth_bits = palette->count <= 2 ? 1 : palette->count <= 4 ? 2 : palette->count <= 16 ? 4 : 8;
     }
     if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
         return;
@@ -688,7 +673,7 @@ static void png_step_encode(struct png_job *job)
                                       [4] = PNG_COLOR_TYPE_RGB_ALPHA};
     png_structp png = job->png;
     const struct image *image = job->image;
-    png_set_write_fn(png, job, destination_take, destination_flush);
+    png_set_write_fn(png, job, png_append, destination_flush);
     png_set_user_limits(png, image->width_px, image->height_px);
     png_set_compression_level(png, compression_level);
     png_set_compression_buffer_size(png, deflate_buffer_bytes);

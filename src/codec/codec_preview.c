@@ -85,8 +85,8 @@ static void thumbnail_grey(unsigned char *samples, size_t count)
 
 /* Encodes into the room there is, each time with quantisers larger by a quarter; false when none is large
  * enough. */
-static bool thumbnail_encode(struct context *context, struct codec_picture *small,
-                             const struct keep_thumbnail *thumbnail)
+static bool preview_encode(struct context *context, struct codec_picture *small,
+                           const struct keep_thumbnail *thumbnail)
 {
     enum { tries_max = 8, quantiser_max = 255 }; /* six times as large at the end: less shows nothing */
     bool is_done = false;
@@ -133,7 +133,7 @@ static bool thumbnail_make(const struct codec_picture *picture, const struct kee
     small.keep = keep_new();
     small.keep->jpeg = thumbnail->jpeg;
     context_init(&context, small.keep->arena, NULL);
-    bool is_done = thumbnail_encode(&context, &small, thumbnail);
+    bool is_done = preview_encode(&context, &small, thumbnail);
     codec_picture_free(&small);
     return is_done;
 }

@@ -53,12 +53,6 @@ static uint32_t little_endian(const unsigned char *bytes)
     return KEEP_TAG(bytes[3], bytes[2], bytes[1], bytes[0]);
 }
 
-static enum iw_error webp_broken(struct context *context, const char *cause)
-{
-    context_cause(context, "WebP: %s", cause);
-    return codec_damaged(context, "WebP");
-}
-
 /* ---- the quality of a lossy frame, from its quantiser (RFC 6386, sections 7, 9 and 19.2) ---- */
 
 struct bool_reader {
@@ -203,11 +197,6 @@ static uint32_t tag_at(const unsigned char *bytes)
     return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-static bool is_picture_tag(uint32_t tag)
-{
-    return tag == TAG_VP8 || tag == TAG_VP8L;
-}
-
 static bool is_known_tag(uint32_t tag)
 {
     static const uint32_t known[] = {TAG_VP8X, TAG_VP8L, TAG_VP8,  TAG_ALPH, TAG_ANIM,
@@ -227,7 +216,7 @@ static size_t padding(const unsigned char *next, size_t left, uint32_t size)
 }
 
 /* Takes the next chunk.  False at the end of the bytes and where no chunk begins. */
-static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
+static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
 {
     if (*offset > end || end - *offset < chunk_head_bytes)
         return false;
@@ -263,8 +252,8 @@ static void layout_picture(struct webp_layout *layout, const struct webp_chunk *
 static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
 {
     struct webp_chunk chunk, alpha = {0, 0, NULL, false};
-    while (layout->picture == NULL && chunk_next(data, end, &offset, &chunk)) {
-        if (is_picture_tag(chunk.tag))
+    while (layout->picture == NULL && webp_chunk_next(data, end, &offset, &chunk)) {
+        if (chunk.tag == TAG_VP8 || chunk.tag == TAG_VP8L)
             layout_picture(layout, &chunk, &alpha);
         if (chunk.tag == TAG_ALPH && !chunk.is_cut)
             alpha = chunk;
@@ -319,7 +308,7 @@ static void layout_frames(const unsigned char *data, size_t size, struct webp_la
     size_t offset = riff_head_bytes;
     const unsigned char *canvas = NULL;
     bool has_flag = false;
-    while (chunk_next(data, size, &offset, &chunk)) {
+    while (webp_chunk_next(data, size, &offset, &chunk)) {
         if (chunk.tag == TAG_VP8X && chunk.size >= vp8x_bytes) {
             canvas = chunk.data + 4;
             has_flag = (chunk.data[0] & flag_animation) != 0;
@@ -339,8 +328,8 @@ static void layout_bound(const unsigned char *data, size_t size, struct webp_lay
     layout->end = said >= picture_end && said < size ? (size_t)said : size;
 }
 
-static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
-                                 struct webp_layout *layout)
+static enum iw_error webp_layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                      struct webp_layout *layout)
 {
     memset(layout, 0, sizeof *layout);
     layout->end = size;
@@ -354,16 +343,19 @@ static enum iw_error layout_walk(struct context *context, const unsigned char *d
     }
     struct webp_chunk first;
     size_t offset = riff_head_bytes;
-    if (chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
+    if (webp_chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
         layout->frame_count == 0)
         layout->has_alpha_flag = (first.data[0] & flag_alpha) != 0;
     if (layout->picture != NULL || layout->is_animated)
         return IW_OK;
     bool is_cut = (uint64_t)little_endian(data + 4) + chunk_head_bytes > size;
-    return is_cut ? codec_cut(context, size) : webp_broken(context, "no picture in it");
+    if (is_cut)
+        return codec_cut(context, size);
+    context_cause(context, "WebP: it contains no picture");
+    return codec_damaged(context, "WebP");
 }
 
-static bool is_kept(uint32_t tag)
+static bool webp_is_kept(uint32_t tag)
 {
     static const uint32_t pixels[] = {TAG_VP8X, TAG_VP8L, TAG_VP8, TAG_ALPH, TAG_ANIM, TAG_ANMF};
     for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
@@ -373,16 +365,16 @@ static bool is_kept(uint32_t tag)
 }
 
 /* A piece that is cut is left out. */
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
-                                 const struct webp_layout *layout, struct codec_keep *keep)
+static enum iw_error webp_chunks_keep(struct context *context, const unsigned char *data,
+                                      const struct webp_layout *layout, struct codec_keep *keep)
 {
     struct webp_chunk chunk;
     size_t offset = riff_head_bytes;
     enum iw_error error = IW_OK;
     keep->webp.quality =
         layout->is_lossless ? quality_default : vp8_quality(layout->frame, layout->frame_bytes);
-    while (error == IW_OK && chunk_next(data, layout->end, &offset, &chunk))
-        if (is_kept(chunk.tag) && !chunk.is_cut)
+    while (error == IW_OK && webp_chunk_next(data, layout->end, &offset, &chunk))
+        if (webp_is_kept(chunk.tag) && !chunk.is_cut)
             error = keep_add(context, keep, chunk.tag, false, chunk.data, chunk.size);
     return error;
 }
@@ -447,7 +439,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
 {
     struct webp_layout layout;
     WebPBitstreamFeatures features;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = webp_layout_walk(context, data, size, &layout);
     header->format = CODEC_WEBP;
     header->is_animated = layout.is_animated;
     header->frame_count = layout.frame_count;
@@ -475,9 +467,9 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
     struct webp_layout layout;
     const struct image *image = &picture->image;
     WebPDecoderConfig config;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = webp_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, &layout, picture->keep);
+        error = webp_chunks_keep(context, data, &layout, picture->keep);
     if (error != IW_OK)
         return error;
     picture->keep->end = layout.end;
@@ -500,7 +492,7 @@ struct webp_sink {
     size_t capacity;
 };
 
-static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
+static int webp_append(const uint8_t *data, size_t size, const WebPPicture *webp)
 {
     struct webp_sink *sink = webp->custom_ptr;
     return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
@@ -547,7 +539,7 @@ static enum iw_error webp_encode_as(struct context *context, const struct codec_
     webp.use_argb = config->lossless;
     webp.width = (int)image->width_px;
     webp.height = (int)image->height_px;
-    webp.writer = sink_take;
+    webp.writer = webp_append;
     webp.custom_ptr = &sink;
     int (*import)(WebPPicture *, const uint8_t *, int) =
         image->channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
@@ -597,7 +589,7 @@ static size_t chunk_bytes(size_t size)
     return chunk_head_bytes + size + (size & 1);
 }
 
-static unsigned char *put_chunk(unsigned char *at, const struct keep_chunk *chunk)
+static unsigned char *webp_put_chunk(unsigned char *at, const struct keep_chunk *chunk)
 {
     for (int shift = 24; shift >= 0; shift -= 8)
         *at++ = (unsigned char)(chunk->tag >> shift);
@@ -659,9 +651,9 @@ static void wrapping_write(const struct webp_wrapping *plan, const struct codec_
         if (!is_written(plan, chunk))
             continue;
         if (chunk->tag == TAG_ICCP)
-            at = put_chunk(at, chunk);
+            at = webp_put_chunk(at, chunk);
         else
-            back = put_chunk(back, chunk);
+            back = webp_put_chunk(back, chunk);
     }
 }
 

@@ -277,12 +277,6 @@ static const char *raw_packet(struct packets *packets, const struct keep_chunk *
     return text + sizeof segment_name;
 }
 
-static bool is_packet(const char *text, size_t size)
-{
-    static const char word[] = "RDF";
-    return text != NULL && memmem(text, size, word, sizeof word - 1) != NULL;
-}
-
 static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
 {
     static const char raw_xmp[] = "Raw profile type xmp";
@@ -301,7 +295,7 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
         arena_used_bytes(packets->arena) < unpacked_bytes_max)
         text = is_raw ? raw_packet(packets, chunk, &size)
                       : (const char *)png_text(packets->arena, chunk, codec_metadata_max_bytes, &size);
-    if (is_main || is_packet(text, size))
+    if (is_main || (text != NULL && memmem(text, size, "RDF", 3) != NULL))
         packet_add(packets, PACKET_MAIN, chunk, text, size);
 }
 

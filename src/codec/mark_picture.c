@@ -138,24 +138,15 @@ static enum iw_error marked(struct marking *marking, const struct try *try)
     return error == IW_OK ? IW_OK : context_fail(marking->context, error, NULL);
 }
 
-static enum iw_error picture_again(struct marking *marking)
-{
-    const struct mark_order *order = marking->order;
-    codec_picture_free(marking->picture);
-    return codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
-}
-
-static bool is_grown(const struct marking *marking)
-{
-    size_t size = marking->bytes->size;
-    return size > growth_free_bytes && size > growth_most * marking->own_bytes;
-}
-
 static enum iw_error tried(struct marking *marking, const struct try *try)
 {
-    enum iw_error error = try == tries ? IW_OK : picture_again(marking);
-    if (error == IW_OK && try->finer > 0 &&
-        !codec_finer(marking->picture, try->finer, marking->order->limits)) {
+    const struct mark_order *order = marking->order;
+    enum iw_error error = IW_OK;
+    if (try != tries) {
+        codec_picture_free(marking->picture);
+        error = codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
+    }
+    if (error == IW_OK && try->finer > 0 && !codec_finer(marking->picture, try->finer, order->limits)) {
         marking->is_over = true;
         return IW_OK;
     }
@@ -167,7 +158,7 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         return error;
     if (try->finer == 0)
         marking->own_bytes = marking->bytes->size;
-    if (!is_grown(marking))
+    if (marking->bytes->size <= growth_free_bytes || marking->bytes->size <= growth_most * marking->own_bytes)
         error = read_back(marking);
     if (error != IW_OK || !marking->reads)
         codec_bytes_free(marking->bytes);

@@ -84,20 +84,15 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
  * The search for the scale at which the encoded result has the strength.  The
  * error grows about as the square of the scale, until two tries show how it does.
  */
-struct search {
+struct scale_search {
     double first, aim_db; /* the scale that is right before the encode, and what it should come to */
     double scale;         /* the last one tried on what is tried now; 0: none */
     double missed_db;     /* by it; above 0: too weak */
     double slope;         /* dB of the result for one dB of the scale */
 };
 
-static double search_bounded(const struct search *search, double scale)
-{
-    return fmin(fmax(scale, search->first / scale_correction_max), search->first * scale_correction_max);
-}
-
 /* The scale to try after one that came to psnr_db; 0: it is near enough, or nothing can be mended. */
-static double search_next(struct search *search, double scale, double psnr_db, double near_db)
+static double search_next(struct scale_search *search, double scale, double psnr_db, double near_db)
 {
     double missed_db = psnr_db - search->aim_db;
     double apart_db = search->scale > 0 ? 20 * log10(search->scale / scale) : 0;
@@ -105,13 +100,14 @@ static double search_next(struct search *search, double scale, double psnr_db, d
         search->slope = fmin(fmax((missed_db - search->missed_db) / apart_db, slope_least), slope_most);
     search->scale = scale;
     search->missed_db = missed_db;
-    double next = search_bounded(search, scale * pow(10, missed_db / 20 / search->slope));
+    double next = scale * pow(10, missed_db / 20 / search->slope);
+    next = fmin(fmax(next, search->first / scale_correction_max), search->first * scale_correction_max);
     return fabs(missed_db) <= near_db || fabs(next / scale - 1) < 0.002 ? 0 : next;
 }
 
 /* Tries on strips of a big picture: the scale that came nearest there, to begin with. */
 static enum iw_error search_on_sample(struct context *context, struct protect_plan *plan,
-                                      const struct codec_picture *picture, struct search *search,
+                                      const struct codec_picture *picture, struct scale_search *search,
                                       double *scale)
 {
     struct protect_sample sample;
@@ -162,7 +158,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     bool is_limited = false;
     double scale = protect_plan_scale(plan, report->target_db, &is_limited);
     double aim_db = is_limited ? protect_plan_psnr(plan, scale) : report->target_db;
-    struct search search = {.first = scale, .aim_db = aim_db, .slope = 1};
+    struct scale_search search = {.first = scale, .aim_db = aim_db, .slope = 1};
     enum iw_error error = IW_OK;
     if (sample_is_worth(picture))
         error = search_on_sample(context, plan, picture, &search, &scale);

@@ -60,7 +60,7 @@ static enum iw_error measure_strip(void *user, uint32_t first_row_px, const stru
     return IW_OK;
 }
 
-static double measure_psnr(const struct measure *measure)
+static double measure_psnr_db(const struct measure *measure)
 {
     return -10 * log10(measure->error_sum / measure->rows);
 }
@@ -77,7 +77,7 @@ enum iw_error bytes_measure(struct context *context, const struct codec_bytes *b
     struct measure measure = {context, image, image->height_px, 0, 0, 0};
     enum iw_error error = measure_bytes(&measure, bytes);
     if (error == IW_OK)
-        *psnr_db = measure_psnr(&measure);
+        *psnr_db = measure_psnr_db(&measure);
     return error;
 }
 
@@ -164,8 +164,8 @@ enum iw_error sample_measure(struct context *context, struct protect_plan *plan,
     if (error != IW_OK)
         return error;
     error = measure_bytes(&encoded, &bytes);
-    *rendered_db = measure_psnr(&rendered);
-    *encoded_db = measure_psnr(&encoded);
+    *rendered_db = measure_psnr_db(&rendered);
+    *encoded_db = measure_psnr_db(&encoded);
     codec_bytes_free(&bytes);
     return error;
 }

@@ -1,5 +1,6 @@
 /* Thumbnails: area-averaged, made sRGB by lcms2, turned upright, WebP. */
-#include <lcms2.h>
+#include "codec/codec_conversion.h"
+
 #include <webp/encode.h>
 
 #include <stdlib.h>
@@ -82,33 +83,25 @@ static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct
 /* Grey profiles take one channel, which the three equal ones of a grey thumbnail are. */
 static void thumbnail_to_srgb(struct thumbnail *thumbnail, const unsigned char *icc, size_t size)
 {
-    cmsContext lcms = cmsCreateContext(NULL, NULL);
-    cmsHPROFILE from = cmsOpenProfileFromMemTHR(lcms, icc, (cmsUInt32Number)size);
-    cmsHPROFILE to = cmsCreate_sRGBProfileTHR(lcms);
-    cmsColorSpaceSignature space = from == NULL ? cmsSigXYZData : cmsGetColorSpace(from);
+    struct conversion conversion;
+    bool is_open = conversion_open(&conversion, icc, size);
+    cmsColorSpaceSignature space = is_open ? cmsGetColorSpace(conversion.from) : cmsSigXYZData;
     cmsUInt32Number layout = space == cmsSigRgbData ? TYPE_RGBA_8
                              : space == cmsSigGrayData
                                  ? (COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(3) | BYTES_SH(1))
                                  : 0;
-    cmsHTRANSFORM transform =
-        layout == 0 || to == NULL
-            ? NULL
-            : cmsCreateTransformTHR(lcms, from, layout, to, TYPE_RGBA_8, INTENT_PERCEPTUAL, cmsFLAGS_NOCACHE);
+    if (layout != 0)
+        conversion.transform = cmsCreateTransformTHR(conversion.lcms, conversion.from, layout, conversion.to,
+                                                     TYPE_RGBA_8, INTENT_PERCEPTUAL, cmsFLAGS_NOCACHE);
     size_t count = (size_t)thumbnail->width_px * thumbnail->height_px;
-    unsigned char *out = transform == NULL ? NULL : calloc(count, 4);
+    unsigned char *out = conversion.transform == NULL ? NULL : calloc(count, 4);
     if (out != NULL) {
-        cmsDoTransform(transform, thumbnail->pixels, out, (cmsUInt32Number)count);
+        cmsDoTransform(conversion.transform, thumbnail->pixels, out, (cmsUInt32Number)count);
         for (size_t i = 0; i < count; i++)
             memcpy(thumbnail->pixels + 4 * i, out + 4 * i, 3);
     }
     free(out);
-    if (transform != NULL)
-        cmsDeleteTransform(transform);
-    if (from != NULL)
-        cmsCloseProfile(from);
-    if (to != NULL)
-        cmsCloseProfile(to);
-    cmsDeleteContext(lcms);
+    conversion_close(&conversion);
 }
 
 /* What an EXIF orientation asks for: first swap the axes, then mirror. */
@@ -146,7 +139,7 @@ struct thumbnail_sink {
     size_t capacity;
 };
 
-static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
+static int thumbnail_append(const uint8_t *data, size_t size, const WebPPicture *webp)
 {
     struct thumbnail_sink *sink = webp->custom_ptr;
     return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
@@ -161,7 +154,7 @@ static bool thumbnail_encode(const struct thumbnail *thumbnail, struct codec_byt
         return false;
     webp.width = (int)thumbnail->width_px;
     webp.height = (int)thumbnail->height_px;
-    webp.writer = sink_take;
+    webp.writer = thumbnail_append;
     webp.custom_ptr = &sink;
     bool is_done = WebPPictureImportRGBA(&webp, thumbnail->pixels, 4 * (int)thumbnail->width_px) &&
                    WebPEncode(&config, &webp);

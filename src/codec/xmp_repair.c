@@ -102,11 +102,6 @@ static bool is_name_start(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_name(char c)
-{
-    return is_name_start(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
-}
-
 static bool span_is(struct span span, const char *text)
 {
     return span.size == strlen(text) && memcmp(span.at, text, span.size) == 0;
@@ -404,7 +399,8 @@ static struct span name_take(const char *at, const char *end)
         return (struct span){from, 0};
     for (at++; at < end; at++) {
         bool is_colon = *at == ':' && !has_colon && at + 1 < end && is_name_start(at[1]);
-        if (!is_colon && !is_name(*at))
+        bool is_digit = *at >= '0' && *at <= '9';
+        if (!is_colon && !is_digit && !is_name_start(*at) && *at != '-' && *at != '.')
             break;
         has_colon |= is_colon;
     }
