@@ -1,4 +1,4 @@
-/* Thumbnails: area-averaged, made sRGB by lcms2, turned upright, WebP. */
+/* Thumbnails: area average, conversion to sRGB, orientation, WebP. */
 #include "codec/codec_conversion.h"
 
 #include <webp/encode.h>
@@ -10,7 +10,7 @@
 
 static const float thumbnail_quality = 80;
 
-/* RGBA, 8 bits; pixels are malloc'ed. */
+/* 8-bit RGBA; pixels are allocated with malloc. */
 struct thumbnail {
     uint32_t width_px;
     uint32_t height_px;
@@ -26,7 +26,7 @@ static unsigned sample_8(const struct image *image, const unsigned char *row, si
     return sample >> 8;
 }
 
-/* The mean of every step-th pixel and row of x0..x1, y0..y1, colours weighted by alpha. */
+/* Mean of every step-th pixel and row of x0..x1, y0..y1. Colours are weighted by alpha. */
 static void box_mean(const struct image *image, const uint32_t x[2], const uint32_t y[2], uint32_t step,
                      unsigned char rgba[4])
 {
@@ -49,7 +49,7 @@ static void box_mean(const struct image *image, const uint32_t x[2], const uint3
     rgba[3] = (unsigned char)((sum[3] + count / 2) / count);
 }
 
-/* Shrinks to the sides that the thumbnail has; false when there is no memory. */
+/* Reduce to the thumbnail's size. False: no memory. */
 static bool thumbnail_shrink_to(const struct image *image, uint32_t step, struct thumbnail *thumbnail)
 {
     thumbnail->pixels = malloc((size_t)thumbnail->width_px * thumbnail->height_px * 4);
@@ -80,7 +80,7 @@ static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct
     return thumbnail_shrink_to(image, 1, thumbnail);
 }
 
-/* Grey profiles take one channel, which the three equal ones of a grey thumbnail are. */
+/* A grey profile takes one channel; a grey thumbnail's channels are equal. */
 static void thumbnail_to_srgb(struct thumbnail *thumbnail, const unsigned char *icc, size_t size)
 {
     struct conversion conversion;
@@ -104,7 +104,7 @@ static void thumbnail_to_srgb(struct thumbnail *thumbnail, const unsigned char *
     conversion_close(&conversion);
 }
 
-/* What an EXIF orientation asks for: first swap the axes, then mirror. */
+/* EXIF orientations: swap the axes first, then mirror. */
 static const struct {
     bool is_swapped;
     bool is_mirrored_x;
@@ -166,7 +166,7 @@ unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width
 {
     struct thumbnail thumbnail = {width_px, height_px, NULL};
     size_t icc_bytes = 0;
-    /* So many of a box say enough at this size; all of them would take a tenth of an embedding's time. */
+    /* So many samples suffice at this size; all of them would take a tenth of an embedding's time. */
     enum { samples_a_side = 8 };
     uint32_t step = picture->image.width_px / width_px / samples_a_side;
     if (!thumbnail_shrink_to(&picture->image, step == 0 ? 1 : step, &thumbnail))
