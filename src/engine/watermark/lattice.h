@@ -14,6 +14,7 @@
 #include "engine/watermark/polar.h"
 #include "engine/watermark/workspace.h"
 
+/* No published source; `./dev bench watermark` measures the effect. */
 enum {
     lattice_period = 101, /* chips; not a multiple of 8, the period of JPEG's grid */
     lattice_reach = 34,   /* the greatest coordinate of a point in use */

@@ -7,6 +7,7 @@
 #include "engine/watermark/color.h"
 #include "engine/image.h"
 
+/* No published source; transparent pixels are filled from this far around them. */
 enum { fill_radius_px = 12 };
 
 ENGINE_CLONES

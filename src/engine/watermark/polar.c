@@ -163,12 +163,6 @@ static float tail(const struct polar *polar, float x)
            (place - (float)step) * (polar->penalty_table[step + 1] - polar->penalty_table[step]);
 }
 
-/* Cost of deciding against a ratio. */
-static float penalty(const struct polar *polar, float ratio)
-{
-    return ratio >= 0 ? tail(polar, ratio) : tail(polar, -ratio) - ratio;
-}
-
 /* Log-likelihood ratio of the XOR of two bits. */
 static float boxplus(const struct polar *polar, float a, float b)
 {
@@ -229,6 +223,7 @@ static void ascend(struct polar *polar, unsigned layer, int8_t *result)
     }
 }
 
+/* Frozen bits are 0: every path pays the cost of that decision. */
 static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
     unsigned length = node_length(layer);
@@ -238,7 +233,7 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
         float sum = 0;
 
         for (unsigned i = 0; i < length; i++)
-            sum += penalty(polar, ratios[i]);
+            sum += ratios[i] >= 0 ? tail(polar, ratios[i]) : tail(polar, -ratios[i]) - ratios[i];
         polar->paths[p].penalty += (double)sum;
     }
     memset(result, 1, (size_t)polar->path_count * length);

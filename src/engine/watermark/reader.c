@@ -10,6 +10,7 @@
 static const double luma_radius = 34.0;
 static const double blue_radius = 22.0;
 
+/* No published source; `./dev bench watermark` measures the effect. */
 static const double chips_least = 256.0;      /* along the shorter side of any picture */
 static const double chip_area_px = 1000000.0; /* larger pictures get larger chips */
 static const double frequency_most = 0.485;   /* cycles a pixel, just below the Nyquist limit */

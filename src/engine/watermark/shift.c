@@ -5,6 +5,7 @@
 
 #include "engine/watermark/clones.h"
 
+/* No published source; `./dev bench watermark` measures the effect. */
 enum {
     shifts_tried = 32,
     score_lanes = 104 /* lattice_period, padded to whole vectors of 8 floats */

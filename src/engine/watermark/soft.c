@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+/* No published source; `./dev bench watermark` measures the effect. */
 enum {
     noise_radius = 3, /* lattice steps */
     parts_max = 4 * lattice_points_max

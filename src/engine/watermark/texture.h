@@ -10,6 +10,7 @@
 #include "engine/watermark/plane.h"
 #include "engine/watermark/workspace.h"
 
+/* No published source; `./dev bench watermark` measures the effect. */
 enum {
     texture_luma_radius = 2, /* of the local mean of luma, pixels */
     texture_blue_radius = 5  /* of the local mean of Cb */

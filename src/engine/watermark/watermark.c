@@ -20,7 +20,7 @@ enum {
     predicted_px = 10000      /* enough pixels to predict it */
 };
 
-/* Strength.  `./dev bench watermark` prints the PSNR and the robustness. */
+/* Strength. No published source; `./dev bench watermark` prints the PSNR and the robustness. */
 static const double default_psnr_db = 42.2;
 static const double default_psnr_least_db = 40.4;
 static const double psnr_step_db = 0.6;
