@@ -20,8 +20,7 @@ struct band_shape {
     double high; /* zero above */
 };
 
-/* Parameters that differ between the forms. No published source; `./dev bench watermark` measures the effect.
- */
+/* Parameters that differ between the forms. No published source; `./dev bench watermark` measures them. */
 static const struct form {
     struct band_shape luma;
     struct band_shape chroma;

@@ -9,7 +9,7 @@
 
 enum { measured_px = 100000 }; /* enough pixels to measure the distortion */
 
-/* The figures below have no published source; `./dev bench watermark --drawings` measures the effect. */
+/* The figures below have no published source; `./dev bench watermark --drawings N` measures the effect. */
 
 /* A drawing's flat areas have less activity than this, even after JPEG; a sky without a cloud has more. */
 static const float flat_activity = 0.1f;
