@@ -7,23 +7,11 @@
 #include "service/sniff.h"
 #include "codec/codec_keep.h"
 
-static const struct {
-    enum codec_format format;
-    const struct codec_driver *driver;
-} formats[] = {
-    [FORMAT_NONE] = {0, NULL},
-    [FORMAT_JPEG] = {CODEC_JPEG, &codec_jpeg_driver},
-    [FORMAT_PNG] = {CODEC_PNG, &codec_png_driver},
-    [FORMAT_WEBP] = {CODEC_WEBP, &codec_webp_driver},
+static const struct codec_driver *const drivers[FORMAT_COUNT] = {
+    [FORMAT_JPEG] = &codec_jpeg_driver,
+    [FORMAT_PNG] = &codec_png_driver,
+    [FORMAT_WEBP] = &codec_webp_driver,
 };
-
-static const struct codec_driver *driver_by_format(enum codec_format format)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (formats[i].driver != NULL && formats[i].format == format)
-            return formats[i].driver;
-    return NULL;
-}
 
 /* ---- for the drivers ---- */
 
@@ -177,7 +165,7 @@ bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void 
 static enum iw_error driver_of(struct context *context, const void *data, size_t size,
                                const struct codec_driver **driver)
 {
-    *driver = formats[sniff_format(data, size)].driver;
+    *driver = drivers[sniff_format(data, size)];
     return *driver == NULL
                ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
                : IW_OK;
@@ -254,7 +242,7 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     memset(bytes, 0, sizeof *bytes);
     preview_render(picture);
     clean_note(context, picture->keep);
-    enum iw_error error = driver_by_format(picture->header.format)->encode(context, picture, bytes);
+    enum iw_error error = drivers[picture->header.format]->encode(context, picture, bytes);
     if (error != IW_OK)
         codec_bytes_free(bytes);
     else

@@ -33,7 +33,7 @@
 #include <imgward/context.h>
 #include <imgward/image.h>
 
-enum codec_format { CODEC_JPEG = 1, CODEC_PNG, CODEC_WEBP };
+#include "model/format.h"
 
 /* All metadata of one picture; more is IMAGE_TOO_LARGE. */
 enum { codec_metadata_max_bytes = 16 * 1024 * 1024 };
@@ -54,7 +54,7 @@ struct codec_limits {
 
 /* Properties that the header gives. */
 struct codec_header {
-    enum codec_format format;
+    enum format format;
     uint32_t width_px;
     uint32_t height_px;
     uint32_t channels;            /* as decoded, see imgward/image.h */

@@ -76,31 +76,31 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 
 /* The pieces that are checked, by tag and first bytes. */
 static const struct clean_rule {
-    enum codec_format format;
+    enum format format;
     uint32_t tag;
     const char *head;
     size_t head_bytes;
     void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL: the piece is dropped */
     unsigned left_out;
 } rules[] = {
-    {CODEC_JPEG, marker_app0, "JFIF", 5, jfif_clean, 0},
-    {CODEC_JPEG, marker_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
-    {CODEC_JPEG, marker_app1, "Exif\0", 6, exif_clean, 0},
+    {FORMAT_JPEG, marker_app0, "JFIF", 5, jfif_clean, 0},
+    {FORMAT_JPEG, marker_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
+    {FORMAT_JPEG, marker_app1, "Exif\0", 6, exif_clean, 0},
     /* CIPA DC-007: offsets of the pictures after this one. */
-    {CODEC_JPEG, marker_app2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
+    {FORMAT_JPEG, marker_app2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
     /* ISO 21496-1: presence or parameters of a gain map. */
-    {CODEC_JPEG, marker_app2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
-    {CODEC_JPEG, marker_app2, "FPXR", 5, streams_clean, 0},
-    {CODEC_JPEG, marker_app10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_JPEG, marker_app2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_JPEG, marker_app2, "FPXR", 5, streams_clean, 0},
+    {FORMAT_JPEG, marker_app10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
     /* JPEG-HDR: the ratio image that restores the unchanged picture. */
-    {CODEC_JPEG, marker_app11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
-    {CODEC_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
-    {CODEC_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
-    {CODEC_PNG, KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {CODEC_PNG, KEEP_TAG('z', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {CODEC_PNG, KEEP_TAG('i', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {CODEC_WEBP, KEEP_TAG('E', 'X', 'I', 'F'), "", 0, exif_clean, 0},
-    {CODEC_WEBP, KEEP_TAG('C', '2', 'P', 'A'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+    {FORMAT_JPEG, marker_app11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
+    {FORMAT_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+    {FORMAT_PNG, KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {FORMAT_PNG, KEEP_TAG('z', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {FORMAT_PNG, KEEP_TAG('i', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {FORMAT_WEBP, KEEP_TAG('E', 'X', 'I', 'F'), "", 0, exif_clean, 0},
+    {FORMAT_WEBP, KEEP_TAG('C', '2', 'P', 'A'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
 };
 
 static void piece_clean(const struct codec_picture *picture, struct keep_chunk *chunk)
@@ -255,18 +255,18 @@ void keep_sweep(struct codec_keep *keep)
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
     struct codec_keep *keep = picture->keep;
-    size_t end = picture->header.format == CODEC_JPEG ? jpeg_stream_bytes(data, size) : keep->end;
+    size_t end = picture->header.format == FORMAT_JPEG ? jpeg_stream_bytes(data, size) : keep->end;
     /* A JPEG without its end marker has no data behind it. */
-    if (picture->header.format == CODEC_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
+    if (picture->header.format == FORMAT_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
         end = size;
     trailer_look(keep, data + end, size - end);
-    if (picture->header.format == CODEC_WEBP) {
+    if (picture->header.format == FORMAT_WEBP) {
         webp_names_clean(keep);
         twins_clean(keep);
     }
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
         piece_clean(picture, chunk);
-    if (picture->header.format == CODEC_JPEG) {
+    if (picture->header.format == FORMAT_JPEG) {
         boxes_clean(keep);
         segments_clean(keep);
         photoshop_segments_clean(keep);

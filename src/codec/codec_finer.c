@@ -52,7 +52,7 @@ static bool webp_finer(struct codec_picture *picture, unsigned level)
 }
 
 static bool (*const finers[])(struct codec_picture *picture, unsigned level) = {
-    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = NULL, [CODEC_WEBP] = webp_finer};
+    [FORMAT_JPEG] = jpeg_finer, [FORMAT_PNG] = NULL, [FORMAT_WEBP] = webp_finer};
 
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
 {

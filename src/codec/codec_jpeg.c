@@ -306,7 +306,7 @@ static void jpeg_step_header(struct jpeg_job *job)
     if (job->error != IW_OK)
         return;
     struct codec_header *header = job->header;
-    header->format = CODEC_JPEG;
+    header->format = FORMAT_JPEG;
     header->width_px = in->image_width;
     header->height_px = in->image_height;
     header->channels = in->num_components == 1 ? 1 : 3;

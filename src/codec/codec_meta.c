@@ -92,7 +92,7 @@ static const unsigned char *webp_icc(struct arena *arena, const struct codec_kee
 const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *picture, size_t *size)
 {
     static const unsigned char *(*const readers[])(struct arena *, const struct codec_keep *, size_t *) = {
-        [CODEC_JPEG] = jpeg_icc, [CODEC_PNG] = png_icc, [CODEC_WEBP] = webp_icc};
+        [FORMAT_JPEG] = jpeg_icc, [FORMAT_PNG] = png_icc, [FORMAT_WEBP] = webp_icc};
     return readers[picture->header.format](arena, picture->keep, size);
 }
 
@@ -153,9 +153,9 @@ unsigned meta_orientation(const struct codec_picture *picture)
         uint32_t tag;
         size_t head_bytes;
     } places[] = {
-        [CODEC_JPEG] = {marker_app1, sizeof exif_name},
-        [CODEC_PNG] = {KEEP_TAG('e', 'X', 'I', 'f'), 0},
-        [CODEC_WEBP] = {KEEP_TAG('E', 'X', 'I', 'F'), 0},
+        [FORMAT_JPEG] = {marker_app1, sizeof exif_name},
+        [FORMAT_PNG] = {KEEP_TAG('e', 'X', 'I', 'f'), 0},
+        [FORMAT_WEBP] = {KEEP_TAG('E', 'X', 'I', 'F'), 0},
     };
     size_t head_bytes = places[picture->header.format].head_bytes;
     const struct keep_chunk *chunk =

@@ -462,7 +462,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
         return error;
     bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
     bool has_alpha = (layout.color_type & PNG_COLOR_MASK_ALPHA) != 0 || layout.transparency != NULL;
-    header->format = CODEC_PNG;
+    header->format = FORMAT_PNG;
     header->width_px = layout.width_px;
     header->height_px = layout.height_px;
     header->channels = (is_color ? 3U : 1U) + has_alpha;

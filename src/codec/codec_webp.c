@@ -436,7 +436,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     struct webp_layout layout;
     WebPBitstreamFeatures features;
     enum iw_error error = webp_layout_walk(context, data, size, &layout);
-    header->format = CODEC_WEBP;
+    header->format = FORMAT_WEBP;
     header->is_animated = layout.is_animated;
     header->frame_count = layout.frame_count;
     if (error == IW_OK && layout.picture == NULL)

@@ -318,10 +318,10 @@ static const struct packet_place {
     size_t head_bytes;
     size_t packet_max_bytes;
 } places[] = {
-    [CODEC_JPEG] = {jpeg_packet_found, marker_app1, segment_name, sizeof segment_name,
-                    segment_max_bytes - sizeof segment_name},
-    [CODEC_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, codec_metadata_max_bytes},
-    [CODEC_WEBP] = {webp_packet_found, TAG_XMP, "", 0, codec_metadata_max_bytes},
+    [FORMAT_JPEG] = {jpeg_packet_found, marker_app1, segment_name, sizeof segment_name,
+                     segment_max_bytes - sizeof segment_name},
+    [FORMAT_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, codec_metadata_max_bytes},
+    [FORMAT_WEBP] = {webp_packet_found, TAG_XMP, "", 0, codec_metadata_max_bytes},
 };
 
 static void packets_find(struct packets *packets, struct codec_picture *picture)
@@ -340,7 +340,7 @@ static void packets_find(struct packets *packets, struct codec_picture *picture)
 static struct keep_chunk *insertion_point(const struct codec_picture *picture)
 {
     struct keep_chunk *point = NULL;
-    if (picture->header.format != CODEC_JPEG)
+    if (picture->header.format != FORMAT_JPEG)
         return NULL;
     for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
         bool is_exif = chunk->tag == marker_app1 && meta_is_exif_head(chunk->data, chunk->size);

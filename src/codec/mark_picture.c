@@ -116,7 +116,7 @@ static enum iw_error read_back(struct marking *marking)
 {
     const struct codec_header *header = &marking->picture->header;
     enum iw_error error = IW_OK;
-    if (header->format == CODEC_JPEG && (uint64_t)header->width_px * header->height_px >= top_from_px)
+    if (header->format == FORMAT_JPEG && (uint64_t)header->width_px * header->height_px >= top_from_px)
         error = top_read_back(marking);
     return error != IW_OK || marking->reads ? error : whole_read_back(marking);
 }
@@ -166,7 +166,7 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
 
 static enum iw_error unreadable(struct marking *marking)
 {
-    const char *help = marking->picture->header.format == CODEC_PNG
+    const char *help = marking->picture->header.format == FORMAT_PNG
                            ? "use a larger image or one with more detail."
                            : "use a larger image, one with more detail, or the same image as PNG.";
     return context_fail(marking->context, IW_WATERMARK_NOT_EMBEDDABLE,

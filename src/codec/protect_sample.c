@@ -100,7 +100,7 @@ static unsigned strips_of(const struct codec_picture *picture)
 bool sample_is_worth(const struct codec_picture *picture)
 {
     /* The inks of a CMYK picture are stored by rows. */
-    return picture->header.format == CODEC_JPEG && !picture->header.is_cmyk &&
+    return picture->header.format == FORMAT_JPEG && !picture->header.is_cmyk &&
            strips_of(picture) >= strips_least;
 }
 

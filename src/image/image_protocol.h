@@ -68,7 +68,7 @@ struct image_answer {
     uint32_t error;
     uint32_t is_last;      /* 1: the process reached images_max and exits */
     uint32_t seal_missing; /* READY only: of enum seal_layer */
-    uint32_t format;       /* enum codec_format */
+    uint32_t format;       /* enum format */
     uint32_t width_px;
     uint32_t height_px;
     uint64_t output_bytes;

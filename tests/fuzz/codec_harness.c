@@ -45,7 +45,7 @@ static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct i
     return IW_OK;
 }
 
-void harness_picture(enum codec_format format, const unsigned char *data, size_t size)
+void harness_picture(enum format format, const unsigned char *data, size_t size)
 {
     struct context context;
     struct codec_header header;

@@ -11,6 +11,6 @@
 #include "codec/codec.h"
 
 /* Bytes of another format are not looked at: each target keeps to its own codec. */
-void harness_picture(enum codec_format format, const unsigned char *data, size_t size);
+void harness_picture(enum format format, const unsigned char *data, size_t size);
 
 #endif

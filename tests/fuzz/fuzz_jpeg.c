@@ -4,6 +4,6 @@
 
 int fuzz_jpeg(const unsigned char *data, size_t size)
 {
-    harness_picture(CODEC_JPEG, data, size);
+    harness_picture(FORMAT_JPEG, data, size);
     return 0;
 }

@@ -4,6 +4,6 @@
 
 int fuzz_png(const unsigned char *data, size_t size)
 {
-    harness_picture(CODEC_PNG, data, size);
+    harness_picture(FORMAT_PNG, data, size);
     return 0;
 }

@@ -4,6 +4,6 @@
 
 int fuzz_webp(const unsigned char *data, size_t size)
 {
-    harness_picture(CODEC_WEBP, data, size);
+    harness_picture(FORMAT_WEBP, data, size);
     return 0;
 }

@@ -58,7 +58,7 @@ static void mutate_once(unsigned char *data, size_t *size)
     }
 }
 
-struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_format format, unsigned seed)
+struct codec_bytes mutation_make(const struct codec_bytes *file, enum format format, unsigned seed)
 {
     struct codec_bytes copy = {malloc(file->size), file->size};
     memcpy(copy.data, file->data, copy.size);
@@ -66,7 +66,7 @@ struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_form
     random_below(2);
     for (uint32_t i = 1 + random_below(6); i > 0 && copy.size > 0; i--)
         mutate_once(copy.data, &copy.size);
-    if (format == CODEC_PNG && copy.size > 20 && random_below(8) != 0)
+    if (format == FORMAT_PNG && copy.size > 20 && random_below(8) != 0)
         png_checksums(copy.data, copy.size);
     /* An exact copy, so that a sanitizer sees reads past the end. */
     unsigned char *exact = realloc(copy.data, copy.size);

@@ -8,6 +8,6 @@
 #include "codec/codec.h"
 
 /* A copy with one to six damages in an exact allocation; freed by codec_bytes_free. */
-struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_format format, unsigned seed);
+struct codec_bytes mutation_make(const struct codec_bytes *file, enum format format, unsigned seed);
 
 #endif

@@ -464,6 +464,6 @@ static struct codec_bytes make_webp(const struct made_spec *spec)
 struct codec_bytes make_picture(const struct made_spec *spec)
 {
     static struct codec_bytes (*const makers[])(const struct made_spec *) = {
-        [CODEC_JPEG] = make_jpeg, [CODEC_PNG] = make_png, [CODEC_WEBP] = make_webp};
+        [FORMAT_JPEG] = make_jpeg, [FORMAT_PNG] = make_png, [FORMAT_WEBP] = make_webp};
     return makers[spec->format](spec);
 }

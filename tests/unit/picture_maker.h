@@ -13,7 +13,7 @@
 
 struct made_spec {
     const char *name;
-    enum codec_format format;
+    enum format format;
     uint32_t width_px;
     uint32_t height_px;
     uint32_t channels; /* of the file; JPEG: 1, 3 or 4 (CMYK); WebP: 3, 4 */

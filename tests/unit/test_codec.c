@@ -16,55 +16,55 @@ static struct context context;
 static const struct codec_limits no_limits;
 
 static const struct made_spec cases[] = {
-    {"JPEG grey", CODEC_JPEG, 97, 71, 1, true, .quality = 85},
-    {"JPEG 4:4:4", CODEC_JPEG, 97, 71, 3, true, .sampling = 11, .quality = 90},
-    {"JPEG 4:2:2", CODEC_JPEG, 97, 71, 3, true, .sampling = 21, .quality = 80},
-    {"JPEG 4:2:0", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 75},
-    {"JPEG 4:4:0", CODEC_JPEG, 97, 71, 3, false, .sampling = 12, .quality = 75},
-    {"JPEG progressive", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85, .is_progressive = true},
-    {"JPEG grey progressive", CODEC_JPEG, 97, 71, 1, false, .quality = 85, .is_progressive = true},
-    {"JPEG arithmetic", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85, .is_arithmetic = true},
-    {"JPEG of RGB", CODEC_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_rgb = true},
-    {"JPEG of low quality", CODEC_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 5},
-    {"JPEG CMYK", CODEC_JPEG, 97, 71, 4, true, .quality = 85},
-    {"JPEG CMYK with a profile", CODEC_JPEG, 97, 71, 4, true, .quality = 85, .has_ink_icc = true},
-    {"JPEG CMYK without Adobe's marker", CODEC_JPEG, 97, 71, 4, false, .quality = 85, .is_unmarked = true},
-    {"JPEG YCCK", CODEC_JPEG, 97, 71, 4, false, .factors = {22, 11, 11, 22}, .quality = 90, .is_ycck = true},
-    {"JPEG CMYK progressive", CODEC_JPEG, 97, 71, 4, false, .quality = 85, .is_progressive = true},
-    {"JPEG 4:1:1", CODEC_JPEG, 97, 71, 3, false, .sampling = 41, .quality = 85},
-    {"JPEG 4:1:0", CODEC_JPEG, 97, 71, 3, false, .sampling = 42, .quality = 85},
-    {"JPEG of less luma than chroma", CODEC_JPEG, 97, 71, 3, false, .factors = {11, 21, 22}, .quality = 85},
-    {"JPEG of mixed factors", CODEC_JPEG, 97, 71, 3, false, .factors = {22, 21, 12}, .quality = 85},
-    {"JPEG with restarts", CODEC_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85, .restart = 3},
-    {"JPEG with a scan a component", CODEC_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85,
+    {"JPEG grey", FORMAT_JPEG, 97, 71, 1, true, .quality = 85},
+    {"JPEG 4:4:4", FORMAT_JPEG, 97, 71, 3, true, .sampling = 11, .quality = 90},
+    {"JPEG 4:2:2", FORMAT_JPEG, 97, 71, 3, true, .sampling = 21, .quality = 80},
+    {"JPEG 4:2:0", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 4:4:0", FORMAT_JPEG, 97, 71, 3, false, .sampling = 12, .quality = 75},
+    {"JPEG progressive", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85, .is_progressive = true},
+    {"JPEG grey progressive", FORMAT_JPEG, 97, 71, 1, false, .quality = 85, .is_progressive = true},
+    {"JPEG arithmetic", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85, .is_arithmetic = true},
+    {"JPEG of RGB", FORMAT_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_rgb = true},
+    {"JPEG of low quality", FORMAT_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 5},
+    {"JPEG CMYK", FORMAT_JPEG, 97, 71, 4, true, .quality = 85},
+    {"JPEG CMYK with a profile", FORMAT_JPEG, 97, 71, 4, true, .quality = 85, .has_ink_icc = true},
+    {"JPEG CMYK without Adobe's marker", FORMAT_JPEG, 97, 71, 4, false, .quality = 85, .is_unmarked = true},
+    {"JPEG YCCK", FORMAT_JPEG, 97, 71, 4, false, .factors = {22, 11, 11, 22}, .quality = 90, .is_ycck = true},
+    {"JPEG CMYK progressive", FORMAT_JPEG, 97, 71, 4, false, .quality = 85, .is_progressive = true},
+    {"JPEG 4:1:1", FORMAT_JPEG, 97, 71, 3, false, .sampling = 41, .quality = 85},
+    {"JPEG 4:1:0", FORMAT_JPEG, 97, 71, 3, false, .sampling = 42, .quality = 85},
+    {"JPEG of less luma than chroma", FORMAT_JPEG, 97, 71, 3, false, .factors = {11, 21, 22}, .quality = 85},
+    {"JPEG of mixed factors", FORMAT_JPEG, 97, 71, 3, false, .factors = {22, 21, 12}, .quality = 85},
+    {"JPEG with restarts", FORMAT_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85, .restart = 3},
+    {"JPEG with a scan a component", FORMAT_JPEG, 97, 71, 3, false, .sampling = 22, .quality = 85,
      .is_split = true},
-    {"JPEG of 64 blocks a unit", CODEC_JPEG, 97, 71, 3, false, .factors = {44, 41, 14}, .quality = 85,
+    {"JPEG of 64 blocks a unit", FORMAT_JPEG, 97, 71, 3, false, .factors = {44, 41, 14}, .quality = 85,
      .is_split = true},
-    {"PNG grey 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1},
-    {"PNG grey 4", CODEC_PNG, 97, 71, 1, true, .depth_bits = 4},
-    {"PNG grey 8", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8},
-    {"PNG grey 8 key", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8, .has_transparency = true},
-    {"PNG grey 16", CODEC_PNG, 97, 71, 1, false, .depth_bits = 16},
-    {"PNG grey+alpha 8", CODEC_PNG, 97, 71, 2, false, .depth_bits = 8},
-    {"PNG grey+alpha 16", CODEC_PNG, 97, 71, 2, false, .depth_bits = 16},
-    {"PNG RGB 8", CODEC_PNG, 97, 71, 3, true, .depth_bits = 8},
-    {"PNG RGB 8 interlaced", CODEC_PNG, 97, 71, 3, true, .depth_bits = 8, .is_progressive = true},
-    {"PNG RGB 8 key", CODEC_PNG, 97, 71, 3, false, .depth_bits = 8, .has_transparency = true},
-    {"PNG RGB 16", CODEC_PNG, 97, 71, 3, true, .depth_bits = 16},
-    {"PNG RGB 16 key", CODEC_PNG, 97, 71, 3, true, .depth_bits = 16, .has_transparency = true},
-    {"PNG RGBA 8", CODEC_PNG, 97, 71, 4, true, .depth_bits = 8},
-    {"PNG RGBA 16 interlaced", CODEC_PNG, 97, 71, 4, true, .depth_bits = 16, .is_progressive = true},
-    {"PNG palette 8", CODEC_PNG, 97, 71, 1, true, .depth_bits = 8, .is_palette = true},
-    {"PNG palette 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
-    {"PNG palette 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
+    {"PNG grey 1", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 1},
+    {"PNG grey 4", FORMAT_PNG, 97, 71, 1, true, .depth_bits = 4},
+    {"PNG grey 8", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 8},
+    {"PNG grey 8 key", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 8, .has_transparency = true},
+    {"PNG grey 16", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 16},
+    {"PNG grey+alpha 8", FORMAT_PNG, 97, 71, 2, false, .depth_bits = 8},
+    {"PNG grey+alpha 16", FORMAT_PNG, 97, 71, 2, false, .depth_bits = 16},
+    {"PNG RGB 8", FORMAT_PNG, 97, 71, 3, true, .depth_bits = 8},
+    {"PNG RGB 8 interlaced", FORMAT_PNG, 97, 71, 3, true, .depth_bits = 8, .is_progressive = true},
+    {"PNG RGB 8 key", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8, .has_transparency = true},
+    {"PNG RGB 16", FORMAT_PNG, 97, 71, 3, true, .depth_bits = 16},
+    {"PNG RGB 16 key", FORMAT_PNG, 97, 71, 3, true, .depth_bits = 16, .has_transparency = true},
+    {"PNG RGBA 8", FORMAT_PNG, 97, 71, 4, true, .depth_bits = 8},
+    {"PNG RGBA 16 interlaced", FORMAT_PNG, 97, 71, 4, true, .depth_bits = 16, .is_progressive = true},
+    {"PNG palette 8", FORMAT_PNG, 97, 71, 1, true, .depth_bits = 8, .is_palette = true},
+    {"PNG palette 4", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
+    {"PNG palette 1", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
      .has_transparency = true},
-    {"PNG palette 8 alpha", CODEC_PNG, 97, 71, 1, true, .depth_bits = 8, .is_palette = true,
+    {"PNG palette 8 alpha", FORMAT_PNG, 97, 71, 1, true, .depth_bits = 8, .is_palette = true,
      .has_transparency = true},
-    {"WebP lossy", CODEC_WEBP, 97, 71, 3, true, .quality = 75},
-    {"WebP lossy bare", CODEC_WEBP, 97, 71, 3, false, .quality = 40},
-    {"WebP lossy alpha", CODEC_WEBP, 97, 71, 4, true, .quality = 90},
-    {"WebP lossless", CODEC_WEBP, 97, 71, 3, true, .is_lossless = true, .quality = 70},
-    {"WebP lossless alpha", CODEC_WEBP, 97, 71, 4, false, .is_lossless = true, .quality = 70},
+    {"WebP lossy", FORMAT_WEBP, 97, 71, 3, true, .quality = 75},
+    {"WebP lossy bare", FORMAT_WEBP, 97, 71, 3, false, .quality = 40},
+    {"WebP lossy alpha", FORMAT_WEBP, 97, 71, 4, true, .quality = 90},
+    {"WebP lossless", FORMAT_WEBP, 97, 71, 3, true, .is_lossless = true, .quality = 70},
+    {"WebP lossless alpha", FORMAT_WEBP, 97, 71, 4, false, .is_lossless = true, .quality = 70},
 };
 enum { case_count = sizeof cases / sizeof cases[0] };
 
@@ -82,7 +82,7 @@ static bool holds(const struct codec_bytes *bytes, const void *text, size_t size
 
 static uint32_t channels_decoded(const struct made_spec *spec)
 {
-    if (spec->is_palette || (spec->format == CODEC_JPEG && spec->channels == 4))
+    if (spec->is_palette || (spec->format == FORMAT_JPEG && spec->channels == 4))
         return 3 + (spec->has_transparency ? 1 : 0);
     return spec->channels + (spec->has_transparency ? 1 : 0);
 }
@@ -117,7 +117,7 @@ static void check_round_trip(const struct made_spec *spec)
     CU_ASSERT_EQUAL(first.header.channels, channels_decoded(spec));
     CU_ASSERT_EQUAL(first.header.depth_bits, spec->depth_bits == 16 ? 16 : 8);
     CU_ASSERT_EQUAL(first.header.is_lossy,
-                    spec->format == CODEC_JPEG || (spec->format == CODEC_WEBP && !spec->is_lossless));
+                    spec->format == FORMAT_JPEG || (spec->format == FORMAT_WEBP && !spec->is_lossless));
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &first, &again), IW_OK);
     CU_ASSERT_EQUAL_FATAL(codec_decode(&context, again.data, again.size, &no_limits, &second), IW_OK);
     CU_ASSERT_EQUAL(second.header.channels, first.header.channels);
@@ -158,7 +158,7 @@ static struct codec_bytes recode(const struct codec_bytes *file, bool is_opt_out
 
 static void test_first_pixels(void)
 {
-    struct made_spec spec = {"PNG RGB 8", CODEC_PNG, 97, 71, 3, false, .depth_bits = 8};
+    struct made_spec spec = {"PNG RGB 8", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8};
     struct codec_bytes file = make_picture(&spec);
     struct codec_picture picture;
     fresh();
@@ -173,7 +173,7 @@ static void test_first_pixels(void)
 
 static void test_16_bits_are_kept(void)
 {
-    struct made_spec spec = {"PNG RGB 16", CODEC_PNG, 97, 71, 3, false, .depth_bits = 16};
+    struct made_spec spec = {"PNG RGB 16", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 16};
     struct codec_bytes file = make_picture(&spec);
     struct codec_picture picture;
     fresh();
@@ -189,7 +189,7 @@ static void check_icc(const struct codec_bytes *before, const struct codec_bytes
 {
     size_t size = 0;
     unsigned char *icc = spec->has_ink_icc ? made_ink_icc(&size) : made_icc(&size);
-    if (spec->format == CODEC_PNG) {
+    if (spec->format == FORMAT_PNG) {
         /* Compressed by libpng; the chunk must stay byte for byte. */
         unsigned char *chunk = memmem(before->data, before->size, "iCCP", 4);
         CU_ASSERT_PTR_NOT_NULL_FATAL(chunk);
@@ -208,9 +208,9 @@ static void check_metadata(const struct made_spec *spec)
     struct codec_bytes again = recode(&file, false);
     CU_ASSERT(holds(&again, made_xmp, strlen(made_xmp)));
     CU_ASSERT(holds(&again, made_exif, made_exif_bytes));
-    if (spec->format != CODEC_PNG || spec->channels > 1 || spec->is_palette)
+    if (spec->format != FORMAT_PNG || spec->channels > 1 || spec->is_palette)
         check_icc(&file, &again, spec);
-    if (spec->format == CODEC_JPEG) {
+    if (spec->format == FORMAT_JPEG) {
         CU_ASSERT(holds(&again, made_comment, strlen(made_comment)));
         CU_ASSERT(holds(&again, made_photoshop, made_photoshop_bytes));
         CU_ASSERT(holds(&again, made_extended_xmp, 35 + 32 + 8 + 11));
@@ -218,7 +218,7 @@ static void check_metadata(const struct made_spec *spec)
     } else {
         CU_ASSERT(holds(&again, made_private, strlen(made_private)));
     }
-    if (spec->format == CODEC_PNG) {
+    if (spec->format == FORMAT_PNG) {
         CU_ASSERT(holds(&again, made_comment, strlen(made_comment)));
         CU_ASSERT(holds(&again, made_after, made_after_bytes));
         CU_ASSERT(!holds(&again, made_unsafe, strlen(made_unsafe)));
@@ -271,7 +271,7 @@ static struct jpeg_facts jpeg_read_facts(const struct codec_bytes *file)
 static void test_jpeg_tables_are_kept(void)
 {
     for (size_t i = 0; i < case_count; i++) {
-        if (cases[i].format != CODEC_JPEG)
+        if (cases[i].format != FORMAT_JPEG)
             continue;
         fresh();
         struct codec_bytes file = make_picture(&cases[i]);
@@ -288,7 +288,7 @@ static void test_webp_quality_is_near(void)
 {
     /* A re-encoded lossy file must have about the original size. */
     for (int quality = 10; quality <= 95; quality += 17) {
-        struct made_spec spec = {"WebP", CODEC_WEBP, 256, 192, 3, false, .quality = quality};
+        struct made_spec spec = {"WebP", FORMAT_WEBP, 256, 192, 3, false, .quality = quality};
         fresh();
         struct codec_bytes file = make_picture(&spec);
         struct codec_bytes again = recode(&file, false);
@@ -367,8 +367,8 @@ static enum iw_error decode_error(const void *data, size_t size, const struct co
 static void test_kinds_refused(void)
 {
     static const struct made_spec kinds[] = {
-        {"APNG", CODEC_PNG, 97, 71, 3, false, .depth_bits = 8, .is_animated = true},
-        {"animated WebP", CODEC_WEBP, 97, 71, 3, false, .quality = 75, .is_animated = true},
+        {"APNG", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8, .is_animated = true},
+        {"animated WebP", FORMAT_WEBP, 97, 71, 3, false, .quality = 75, .is_animated = true},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct codec_bytes file = make_picture(&kinds[i]);
@@ -385,7 +385,7 @@ static void test_webp_with_opaque_alpha(void)
 {
     enum { flags_at = 20, lossless_at = 12, flag_alpha = 0x10 };
     for (size_t i = 0; i < case_count; i++) {
-        if (cases[i].format != CODEC_WEBP || cases[i].channels != 3 || !cases[i].has_metadata)
+        if (cases[i].format != FORMAT_WEBP || cases[i].channels != 3 || !cases[i].has_metadata)
             continue;
         struct codec_picture picture;
         struct codec_bytes file = make_picture(&cases[i]), again;
@@ -411,10 +411,10 @@ static void test_webp_with_opaque_alpha(void)
 /* Small files that need much memory are refused before anything is allocated. */
 static void test_bombs(void)
 {
-    static const struct made_spec scans = {
-        "scans", CODEC_JPEG, 97, 71, 1, false, .quality = 85, .has_many_scans = true};
+    static const struct made_spec scans = {"scans",       FORMAT_JPEG,           97, 71, 1, false,
+                                           .quality = 85, .has_many_scans = true};
     static const struct made_spec text = {
-        "text", CODEC_PNG, 97, 71, 3, false, .depth_bits = 8, .text_bytes = codec_metadata_max_bytes};
+        "text", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8, .text_bytes = codec_metadata_max_bytes};
     static const unsigned char huge[] =
         "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x10\6\0\0\0"
         "\0\0\0\0\0\0\0\0IDAT\x35\xaf\x06\x1e\0\0\0\0IEND\xae\x42\x60\x82";
@@ -437,7 +437,7 @@ static void test_bombs(void)
 /* A full JPEG segment is an error; PNG texts have room, compressed or not. */
 static void test_opt_out_room(void)
 {
-    struct made_spec spec = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
+    struct made_spec spec = {"JPEG", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
     char *xmp = malloc(65600);
     int size = snprintf(xmp, 65600,
                         "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><!--%065300d-->"
@@ -453,7 +453,7 @@ static void test_opt_out_room(void)
     codec_picture_free(&picture);
     codec_bytes_free(&file);
     spec = (struct made_spec){
-        "PNG", CODEC_PNG, 97, 71, 3, true, .xmp = xmp, .depth_bits = 8, .is_xmp_compressed = true};
+        "PNG", FORMAT_PNG, 97, 71, 3, true, .xmp = xmp, .depth_bits = 8, .is_xmp_compressed = true};
     file = make_picture(&spec);
     fresh();
     struct codec_bytes again = recode(&file, true);
@@ -465,11 +465,11 @@ static void test_opt_out_room(void)
 }
 
 /* Number of bytes that contain all pixels; metadata after them may be truncated. */
-static size_t pixels_end(const struct codec_bytes *file, enum codec_format format)
+static size_t pixels_end(const struct codec_bytes *file, enum format format)
 {
-    if (format == CODEC_JPEG)
+    if (format == FORMAT_JPEG)
         return file->size - 2;
-    if (format == CODEC_WEBP) {
+    if (format == FORMAT_WEBP) {
         const unsigned char *frame = memmem(file->data, file->size, "VP8L", 4);
         if (frame == NULL)
             frame = memmem(file->data, file->size, "VP8 ", 4);
@@ -524,7 +524,7 @@ static size_t last_scan(const struct codec_bytes *file)
  */
 static void test_jpeg_without_its_end(void)
 {
-    for (size_t i = 0; i < case_count && cases[i].format == CODEC_JPEG; i++) {
+    for (size_t i = 0; i < case_count && cases[i].format == FORMAT_JPEG; i++) {
         struct codec_bytes file = make_picture(&cases[i]), again;
         enum iw_error wanted = cases[i].is_arithmetic ? IW_IMAGE_CORRUPT : IW_OK;
         for (size_t missing = 1; missing <= 2; missing++)
@@ -578,7 +578,7 @@ static void test_limits(void)
 /* Line buffers between bands are bounded by the width: a tall picture has one band. */
 static void test_tall_limit(void)
 {
-    static const struct made_spec tall = {"tall", CODEC_PNG, 8, 2000, 3, false, .depth_bits = 8};
+    static const struct made_spec tall = {"tall", FORMAT_PNG, 8, 2000, 3, false, .depth_bits = 8};
     const struct codec_limits enough = {.memory_max_bytes = 4 << 20, .engine_bytes_row = 60 << 10};
     const struct codec_limits short_of = {.memory_max_bytes = 1 << 20, .engine_bytes_row = 60 << 10};
     struct codec_bytes file = make_picture(&tall);

@@ -18,15 +18,15 @@ static struct context context;
 static const struct codec_limits no_limits;
 static const struct codec_limits read_only = {.is_read_only = true};
 
-static const struct made_spec jpeg = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
+static const struct made_spec jpeg = {"JPEG", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
 static const struct made_spec progressive = {
-    "progressive", CODEC_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_progressive = true};
-static const struct made_spec png = {"PNG", CODEC_PNG, 48, 40, 3, true, .depth_bits = 8};
-static const struct made_spec colored = {"PNG palette",   CODEC_PNG,         97, 71, 1, false,
+    "progressive", FORMAT_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_progressive = true};
+static const struct made_spec png = {"PNG", FORMAT_PNG, 48, 40, 3, true, .depth_bits = 8};
+static const struct made_spec colored = {"PNG palette",   FORMAT_PNG,        97, 71, 1, false,
                                          .depth_bits = 4, .is_palette = true};
-static const struct made_spec webp = {"WebP", CODEC_WEBP, 97, 71, 3, true, .quality = 80};
-static const struct made_spec clear_webp = {"WebP alpha", CODEC_WEBP, 97, 71, 4, true, .quality = 80};
-static const struct made_spec exact_webp = {"WebP lossless", CODEC_WEBP,         97, 71, 4, true,
+static const struct made_spec webp = {"WebP", FORMAT_WEBP, 97, 71, 3, true, .quality = 80};
+static const struct made_spec clear_webp = {"WebP alpha", FORMAT_WEBP, 97, 71, 4, true, .quality = 80};
+static const struct made_spec exact_webp = {"WebP lossless", FORMAT_WEBP,        97, 71, 4, true,
                                             .quality = 50,   .is_lossless = true};
 
 static void fresh(void)
@@ -225,7 +225,7 @@ static void test_jpeg_quantiser_of_zero(void)
 /* Factors too large for an interleaved scan are divided by a common divisor. */
 static void test_jpeg_factors_reduced(void)
 {
-    const struct made_spec spec = {"2x2 2x2 2x2", CODEC_JPEG,      97, 71, 3, false, .factors = {22, 22, 22},
+    const struct made_spec spec = {"2x2 2x2 2x2", FORMAT_JPEG,     97, 71, 3, false, .factors = {22, 22, 22},
                                    .quality = 85, .is_split = true};
     struct codec_bytes file = make_picture(&spec), again = recode(&file);
     size_t frame = find(&again, "\xff\xc0", 2);
@@ -238,7 +238,7 @@ static void test_jpeg_factors_reduced(void)
 /* Scans per component without an end marker: complete when each component had its scan. */
 static void test_jpeg_scans_without_end(void)
 {
-    const struct made_spec spec = {"split",       CODEC_JPEG,      97, 71, 3, false, .sampling = 22,
+    const struct made_spec spec = {"split",       FORMAT_JPEG,     97, 71, 3, false, .sampling = 22,
                                    .quality = 85, .is_split = true};
     struct codec_bytes file = make_picture(&spec);
     file.size -= 2;
@@ -253,7 +253,7 @@ static void test_jpeg_scans_without_end(void)
 /* Missing or doubtful pixels. */
 static void test_jpeg_lost_pixels(void)
 {
-    const struct made_spec spec = {"restarts",     CODEC_JPEG,    97,          71, 3, false,
+    const struct made_spec spec = {"restarts",     FORMAT_JPEG,   97,          71, 3, false,
                                    .sampling = 22, .quality = 85, .restart = 2};
     struct codec_bytes file = make_picture(&spec);
     size_t from = find(&file, "\xff\xd1", 2), to = find(&file, "\xff\xd3", 2);
@@ -291,7 +291,7 @@ static void test_cmyk_ways(void)
 {
     for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
         const struct made_spec spec = {
-            "CMYK", CODEC_JPEG, 64, 64, 4, false, .quality = 95, .is_unmarked = is_unmarked};
+            "CMYK", FORMAT_JPEG, 64, 64, 4, false, .quality = 95, .is_unmarked = is_unmarked};
         struct codec_bytes file = make_picture(&spec);
         struct codec_picture picture;
         CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
@@ -367,7 +367,7 @@ static void test_cmyk_carries(void)
 static void test_cmyk_stays(void)
 {
     const struct made_spec spec = {
-        "YCCK",          CODEC_JPEG,         97, 71, 4, true, .factors = {22, 11, 11, 22}, .quality = 90,
+        "YCCK",          FORMAT_JPEG,        97, 71, 4, true, .factors = {22, 11, 11, 22}, .quality = 90,
         .is_ycck = true, .has_ink_icc = true};
     struct codec_bytes file = make_picture(&spec), again = recode(&file);
     size_t frame = find(&again, "\xff\xc0", 2), adobe = find(&again, "Adobe", 5);
@@ -514,14 +514,14 @@ static void test_png_animation(void)
 static void test_png_palette(void)
 {
     static const struct made_spec specs[] = {
-        {"palette 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
+        {"palette 1", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 1, .is_palette = true,
          .has_transparency = true},
-        {"palette 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
-        {"palette 8", CODEC_PNG, 97, 71, 1, false, .depth_bits = 8, .is_palette = true,
+        {"palette 4", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 4, .is_palette = true},
+        {"palette 8", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 8, .is_palette = true,
          .has_transparency = true},
-        {"grey 1", CODEC_PNG, 97, 71, 1, false, .depth_bits = 1},
-        {"grey 2", CODEC_PNG, 97, 71, 1, false, .depth_bits = 2, .is_progressive = true},
-        {"grey 4", CODEC_PNG, 97, 71, 1, false, .depth_bits = 4},
+        {"grey 1", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 1},
+        {"grey 2", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 2, .is_progressive = true},
+        {"grey 4", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 4},
     };
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct codec_bytes file = make_picture(&specs[i]), again = recode(&file);
@@ -554,7 +554,7 @@ static void test_png_palette_expanded(void)
 
 static void test_png_grey_expanded(void)
 {
-    const struct made_spec spec = {"grey 2", CODEC_PNG, 97, 71, 1, false, .depth_bits = 2};
+    const struct made_spec spec = {"grey 2", FORMAT_PNG, 97, 71, 1, false, .depth_bits = 2};
     struct codec_bytes file = make_picture(&spec), again;
     struct codec_picture picture;
     CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);

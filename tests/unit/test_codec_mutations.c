@@ -12,23 +12,24 @@
 #include "picture_maker.h"
 
 static const struct made_spec corpus[] = {
-    {"JPEG grey", CODEC_JPEG, 33, 29, 1, true, .quality = 85},
-    {"JPEG 4:2:0", CODEC_JPEG, 33, 29, 3, true, .sampling = 22, .quality = 75},
-    {"JPEG 4:4:4 bare", CODEC_JPEG, 33, 29, 3, false, .sampling = 11, .quality = 75},
-    {"JPEG progressive", CODEC_JPEG, 33, 29, 3, false, .sampling = 22, .quality = 85, .is_progressive = true},
-    {"JPEG arithmetic", CODEC_JPEG, 33, 29, 3, false, .sampling = 21, .quality = 85, .is_arithmetic = true},
-    {"JPEG CMYK", CODEC_JPEG, 33, 29, 4, false, .quality = 75},
-    {"JPEG of 64 blocks a unit", CODEC_JPEG, 33, 29, 3, false, .factors = {44, 41, 14}, .quality = 75,
+    {"JPEG grey", FORMAT_JPEG, 33, 29, 1, true, .quality = 85},
+    {"JPEG 4:2:0", FORMAT_JPEG, 33, 29, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 4:4:4 bare", FORMAT_JPEG, 33, 29, 3, false, .sampling = 11, .quality = 75},
+    {"JPEG progressive", FORMAT_JPEG, 33, 29, 3, false, .sampling = 22, .quality = 85,
+     .is_progressive = true},
+    {"JPEG arithmetic", FORMAT_JPEG, 33, 29, 3, false, .sampling = 21, .quality = 85, .is_arithmetic = true},
+    {"JPEG CMYK", FORMAT_JPEG, 33, 29, 4, false, .quality = 75},
+    {"JPEG of 64 blocks a unit", FORMAT_JPEG, 33, 29, 3, false, .factors = {44, 41, 14}, .quality = 75,
      .is_split = true},
-    {"PNG grey 2", CODEC_PNG, 33, 29, 1, false, .depth_bits = 2},
-    {"PNG palette", CODEC_PNG, 33, 29, 1, true, .depth_bits = 4, .is_palette = true,
+    {"PNG grey 2", FORMAT_PNG, 33, 29, 1, false, .depth_bits = 2},
+    {"PNG palette", FORMAT_PNG, 33, 29, 1, true, .depth_bits = 4, .is_palette = true,
      .has_transparency = true},
-    {"PNG RGB interlaced", CODEC_PNG, 33, 29, 3, true, .depth_bits = 8, .is_progressive = true},
-    {"PNG RGBA 16", CODEC_PNG, 33, 29, 4, false, .depth_bits = 16},
-    {"PNG RGB key", CODEC_PNG, 33, 29, 3, true, .depth_bits = 8, .has_transparency = true},
-    {"WebP lossy", CODEC_WEBP, 33, 29, 3, true, .quality = 75},
-    {"WebP lossy alpha", CODEC_WEBP, 33, 29, 4, false, .quality = 75},
-    {"WebP lossless", CODEC_WEBP, 33, 29, 4, true, .is_lossless = true, .quality = 50},
+    {"PNG RGB interlaced", FORMAT_PNG, 33, 29, 3, true, .depth_bits = 8, .is_progressive = true},
+    {"PNG RGBA 16", FORMAT_PNG, 33, 29, 4, false, .depth_bits = 16},
+    {"PNG RGB key", FORMAT_PNG, 33, 29, 3, true, .depth_bits = 8, .has_transparency = true},
+    {"WebP lossy", FORMAT_WEBP, 33, 29, 3, true, .quality = 75},
+    {"WebP lossy alpha", FORMAT_WEBP, 33, 29, 4, false, .quality = 75},
+    {"WebP lossless", FORMAT_WEBP, 33, 29, 4, true, .is_lossless = true, .quality = 50},
 };
 enum { corpus_count = sizeof corpus / sizeof corpus[0], seconds_max = 60 };
 
@@ -59,7 +60,7 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
 }
 
 /* Decode one damaged copy and count the outcome. */
-static bool run_one(struct context *context, const struct codec_bytes *file, enum codec_format format,
+static bool run_one(struct context *context, const struct codec_bytes *file, enum format format,
                     unsigned seed, unsigned counts[IW_ERROR_COUNT])
 {
     struct codec_bytes damaged = mutation_make(file, format, seed);

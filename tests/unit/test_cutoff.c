@@ -11,44 +11,44 @@ static struct context context;
 static const struct codec_limits no_limits;
 
 static const struct made_spec kinds[] = {
-    {.name = "PNG", .format = CODEC_PNG, .width_px = 40, .height_px = 30, .channels = 3, .depth_bits = 8},
+    {.name = "PNG", .format = FORMAT_PNG, .width_px = 40, .height_px = 30, .channels = 3, .depth_bits = 8},
     {.name = "PNG palette",
-     .format = CODEC_PNG,
+     .format = FORMAT_PNG,
      .width_px = 40,
      .height_px = 30,
      .channels = 1,
      .depth_bits = 8,
      .is_palette = true},
     {.name = "PNG interlaced",
-     .format = CODEC_PNG,
+     .format = FORMAT_PNG,
      .width_px = 40,
      .height_px = 30,
      .channels = 4,
      .depth_bits = 16,
      .is_progressive = true},
     {.name = "PNG metadata",
-     .format = CODEC_PNG,
+     .format = FORMAT_PNG,
      .width_px = 40,
      .height_px = 30,
      .channels = 3,
      .depth_bits = 8,
      .has_metadata = true},
-    {.name = "WebP", .format = CODEC_WEBP, .width_px = 40, .height_px = 30, .channels = 3, .quality = 80},
+    {.name = "WebP", .format = FORMAT_WEBP, .width_px = 40, .height_px = 30, .channels = 3, .quality = 80},
     {.name = "WebP lossless",
-     .format = CODEC_WEBP,
+     .format = FORMAT_WEBP,
      .width_px = 40,
      .height_px = 30,
      .channels = 4,
      .is_lossless = true},
     {.name = "WebP metadata",
-     .format = CODEC_WEBP,
+     .format = FORMAT_WEBP,
      .width_px = 40,
      .height_px = 30,
      .channels = 4,
      .quality = 80,
      .has_metadata = true},
     {.name = "JPEG",
-     .format = CODEC_JPEG,
+     .format = FORMAT_JPEG,
      .width_px = 40,
      .height_px = 30,
      .channels = 3,
@@ -88,7 +88,7 @@ static void what_is_called_cut_is_refused_by_the_decoder(void)
         CU_ASSERT_FALSE(is_cut(&file, file.size, file.size));
         CU_ASSERT_TRUE(is_decoded(&file, file.size));
         printf("%s: %zu of %zu lengths told\n", kinds[i].name, told, file.size);
-        CU_ASSERT(kinds[i].format == CODEC_JPEG ? told == 0 : told > file.size / 4);
+        CU_ASSERT(kinds[i].format == FORMAT_JPEG ? told == 0 : told > file.size / 4);
         codec_bytes_free(&file);
     }
 }

@@ -20,20 +20,21 @@
 #include "image/image_client.h"
 
 static const struct made_spec corpus[] = {
-    {"JPEG grey", CODEC_JPEG, 72, 64, 1, true, .quality = 85},
-    {"JPEG 4:2:0", CODEC_JPEG, 72, 64, 3, true, .sampling = 22, .quality = 75},
-    {"JPEG 4:4:4 bare", CODEC_JPEG, 72, 64, 3, false, .sampling = 11, .quality = 75},
-    {"JPEG progressive", CODEC_JPEG, 72, 64, 3, false, .sampling = 22, .quality = 85, .is_progressive = true},
-    {"JPEG arithmetic", CODEC_JPEG, 72, 64, 3, false, .sampling = 21, .quality = 85, .is_arithmetic = true},
-    {"PNG grey 2", CODEC_PNG, 72, 64, 1, false, .depth_bits = 2},
-    {"PNG palette", CODEC_PNG, 72, 64, 1, true, .depth_bits = 4, .is_palette = true,
+    {"JPEG grey", FORMAT_JPEG, 72, 64, 1, true, .quality = 85},
+    {"JPEG 4:2:0", FORMAT_JPEG, 72, 64, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 4:4:4 bare", FORMAT_JPEG, 72, 64, 3, false, .sampling = 11, .quality = 75},
+    {"JPEG progressive", FORMAT_JPEG, 72, 64, 3, false, .sampling = 22, .quality = 85,
+     .is_progressive = true},
+    {"JPEG arithmetic", FORMAT_JPEG, 72, 64, 3, false, .sampling = 21, .quality = 85, .is_arithmetic = true},
+    {"PNG grey 2", FORMAT_PNG, 72, 64, 1, false, .depth_bits = 2},
+    {"PNG palette", FORMAT_PNG, 72, 64, 1, true, .depth_bits = 4, .is_palette = true,
      .has_transparency = true},
-    {"PNG RGB interlaced", CODEC_PNG, 72, 64, 3, true, .depth_bits = 8, .is_progressive = true},
-    {"PNG RGBA 16", CODEC_PNG, 72, 64, 4, false, .depth_bits = 16},
-    {"PNG RGB key", CODEC_PNG, 72, 64, 3, true, .depth_bits = 8, .has_transparency = true},
-    {"WebP lossy", CODEC_WEBP, 72, 64, 3, true, .quality = 75},
-    {"WebP lossy alpha", CODEC_WEBP, 72, 64, 4, false, .quality = 75},
-    {"WebP lossless", CODEC_WEBP, 72, 64, 4, true, .is_lossless = true, .quality = 50},
+    {"PNG RGB interlaced", FORMAT_PNG, 72, 64, 3, true, .depth_bits = 8, .is_progressive = true},
+    {"PNG RGBA 16", FORMAT_PNG, 72, 64, 4, false, .depth_bits = 16},
+    {"PNG RGB key", FORMAT_PNG, 72, 64, 3, true, .depth_bits = 8, .has_transparency = true},
+    {"WebP lossy", FORMAT_WEBP, 72, 64, 3, true, .quality = 75},
+    {"WebP lossy alpha", FORMAT_WEBP, 72, 64, 4, false, .quality = 75},
+    {"WebP lossless", FORMAT_WEBP, 72, 64, 4, true, .is_lossless = true, .quality = 50},
 };
 
 enum {
@@ -122,8 +123,7 @@ static void answer_count(const struct image_answer *answer, unsigned seed, struc
 }
 
 /* Send one damaged picture; replace the process if it died. */
-static void run_one(const struct codec_bytes *file, enum codec_format format, unsigned seed,
-                    struct tally *tally)
+static void run_one(const struct codec_bytes *file, enum format format, unsigned seed, struct tally *tally)
 {
     struct codec_bytes damaged = mutation_make(file, format, seed);
     struct image_answer answer;

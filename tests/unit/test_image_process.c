@@ -309,7 +309,7 @@ static void work_plainly(void)
 {
     unsigned char *memory = malloc(20 << 20);
     memset(memory, 1, 20 << 20);
-    struct made_spec spec = {"PNG", CODEC_PNG, 97, 71, 3, true, .depth_bits = 8};
+    struct made_spec spec = {"PNG", FORMAT_PNG, 97, 71, 3, true, .depth_bits = 8};
     struct codec_bytes file = make_picture(&spec);
     if (memory[12345] != 1 || file.size == 0)
         _exit(1);
@@ -479,7 +479,7 @@ static struct image_request request_of(enum image_kind kind, uint32_t flags)
     return request;
 }
 
-static const struct made_spec marked_spec = {"JPEG", CODEC_JPEG,     400,          320, 3,
+static const struct made_spec marked_spec = {"JPEG", FORMAT_JPEG,    400,          320, 3,
                                              true,   .sampling = 22, .quality = 90};
 
 static void test_embed_and_extract(void)
@@ -492,7 +492,7 @@ static void test_embed_and_extract(void)
     request.watermark_number = 0x0123456789abcdefU;
     struct image_answer answer = ask(&client, &request, files);
     CU_ASSERT_EQUAL_FATAL(answer.error, IW_OK);
-    CU_ASSERT_EQUAL(answer.format, CODEC_JPEG);
+    CU_ASSERT_EQUAL(answer.format, FORMAT_JPEG);
     CU_ASSERT(answer.width_px == 400 && answer.height_px == 320);
     CU_ASSERT(answer.psnr_hundredths > 3800 && answer.psnr_hundredths < 6000);
     struct codec_bytes marked = bytes_of(files[IMAGE_OUTPUT]);

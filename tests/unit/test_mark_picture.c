@@ -70,12 +70,12 @@ static size_t delivered(struct context *context, const struct codec_bytes *file)
 }
 
 static const struct made_spec specs[] = {
-    {"JPEG 75", CODEC_JPEG, 400, 320, 3, true, .sampling = 22, .quality = 75},
-    {"JPEG 90, grey, progressive", CODEC_JPEG, 400, 320, 1, true, .quality = 90, .is_progressive = true},
-    {"WebP 60", CODEC_WEBP, 400, 320, 3, true, .quality = 60},
-    {"WebP 90 with alpha", CODEC_WEBP, 400, 320, 4, true, .quality = 90},
-    {"WebP lossless", CODEC_WEBP, 400, 320, 3, true, .is_lossless = true},
-    {"PNG", CODEC_PNG, 400, 320, 3, true, .depth_bits = 8},
+    {"JPEG 75", FORMAT_JPEG, 400, 320, 3, true, .sampling = 22, .quality = 75},
+    {"JPEG 90, grey, progressive", FORMAT_JPEG, 400, 320, 1, true, .quality = 90, .is_progressive = true},
+    {"WebP 60", FORMAT_WEBP, 400, 320, 3, true, .quality = 60},
+    {"WebP 90 with alpha", FORMAT_WEBP, 400, 320, 4, true, .quality = 90},
+    {"WebP lossless", FORMAT_WEBP, 400, 320, 3, true, .is_lossless = true},
+    {"PNG", FORMAT_PNG, 400, 320, 3, true, .depth_bits = 8},
 };
 
 static bool is_noted(const struct context *context, const char *code)
@@ -102,7 +102,7 @@ static void delivered_pictures_read(void)
                 CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "more detail"));
             } else if (is_noted(&context, "ENCODED_FINER")) {
                 finer++;
-                CU_ASSERT(specs[i].format != CODEC_PNG && !specs[i].is_lossless);
+                CU_ASSERT(specs[i].format != FORMAT_PNG && !specs[i].is_lossless);
             }
             codec_bytes_free(&file);
             arena_free(context.arena);
@@ -115,8 +115,8 @@ static void delivered_pictures_read(void)
 /* Reading uses the first quarter of the rows, or all of them. */
 static void a_large_jpeg_reads(void)
 {
-    static const struct made_spec spec = {"JPEG", CODEC_JPEG, 1800,           1200,
-                                          3,      true,       .sampling = 22, .quality = 85};
+    static const struct made_spec spec = {"JPEG", FORMAT_JPEG, 1800,           1200,
+                                          3,      true,        .sampling = 22, .quality = 85};
     struct context context;
     context_init(&context, arena_new(0), NULL);
     struct codec_bytes made = make_picture(&spec), file = {NULL, 0};

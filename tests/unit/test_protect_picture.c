@@ -38,7 +38,7 @@ static const struct {
     bool is_sampled;
 } pictures[] = {
     {{.name = "JPEG",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 96,
       .height_px = 1072,
       .channels = 3,
@@ -46,7 +46,7 @@ static const struct {
       .quality = 75},
      true},
     {{.name = "fine JPEG",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 75,
       .height_px = 2500,
       .channels = 3,
@@ -55,7 +55,7 @@ static const struct {
       .has_metadata = true},
      true},
     {{.name = "progressive JPEG",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 101,
       .height_px = 1201,
       .channels = 3,
@@ -64,7 +64,7 @@ static const struct {
       .is_progressive = true},
      true},
     {{.name = "grey JPEG",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 80,
       .height_px = 1300,
       .channels = 1,
@@ -72,7 +72,7 @@ static const struct {
       .quality = 80},
      true},
     {{.name = "a row too few",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 90,
       .height_px = 1071,
       .channels = 3,
@@ -80,7 +80,7 @@ static const struct {
       .quality = 75},
      false},
     {{.name = "CMYK",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 90,
       .height_px = 1200,
       .channels = 4,
@@ -89,7 +89,7 @@ static const struct {
       .has_ink_icc = true},
      false},
     {{.name = "YCCK",
-      .format = CODEC_JPEG,
+      .format = FORMAT_JPEG,
       .width_px = 90,
       .height_px = 1200,
       .channels = 4,
@@ -97,9 +97,9 @@ static const struct {
       .quality = 85,
       .is_ycck = true},
      false},
-    {{.name = "WebP", .format = CODEC_WEBP, .width_px = 90, .height_px = 1200, .channels = 3, .quality = 90},
+    {{.name = "WebP", .format = FORMAT_WEBP, .width_px = 90, .height_px = 1200, .channels = 3, .quality = 90},
      false},
-    {{.name = "PNG", .format = CODEC_PNG, .width_px = 90, .height_px = 1200, .channels = 4, .depth_bits = 8},
+    {{.name = "PNG", .format = FORMAT_PNG, .width_px = 90, .height_px = 1200, .channels = 4, .depth_bits = 8},
      false},
 };
 
@@ -163,10 +163,10 @@ static void test_notes(void)
         struct made_spec spec;
         const char *word; /* NULL: no note */
     } files[] = {
-        {{"fine", CODEC_JPEG, 256, 256, 3, false, .quality = 90}, NULL},
-        {{"PNG", CODEC_PNG, 256, 256, 3, false, .depth_bits = 8}, NULL},
-        {{"coarse", CODEC_JPEG, 256, 256, 3, false, .quality = 1}, "No pixel changed"},
-        {{"flat", CODEC_PNG, 256, 256, 1, false, .depth_bits = 1}, "weaker"},
+        {{"fine", FORMAT_JPEG, 256, 256, 3, false, .quality = 90}, NULL},
+        {{"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8}, NULL},
+        {{"coarse", FORMAT_JPEG, 256, 256, 3, false, .quality = 1}, "No pixel changed"},
+        {{"flat", FORMAT_PNG, 256, 256, 1, false, .depth_bits = 1}, "weaker"},
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct codec_bytes file = make_picture(&files[i].spec);
