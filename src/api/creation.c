@@ -5,8 +5,6 @@
 #include "api/views.h"
 #include "api/targets.h"
 #include "base/text.h"
-#include "domain/account.h"
-#include "http/limit.h"
 #include "http/response.h"
 
 static const struct {
@@ -62,10 +60,7 @@ enum iw_error creation_make(struct request *request, struct order_request *wante
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;
-    struct ratelimit_lock lock = order_lock(request->arena, request->account->id, wanted);
-    error = limit_admit(request, &lock);
-    if (error == IW_OK)
-        error = order_create(request->domain, request->account->id, wanted, &lock, view);
+    error = order_create(request->domain, &request->admission, wanted, view);
     if (error != IW_OK)
         return error;
     if (view->is_replay) {

@@ -30,7 +30,7 @@ void creation_files_read(struct request *request, const struct field_place *body
                          void (*item)(const struct field_place *place, struct order_request_file *file),
                          struct order_request *wanted);
 
-/* Validates what was read, asks the limiter together with the lock, creates, and sets status and headers. */
+/* Validates the request, creates the order (order_create admits it) and sets status and headers. */
 enum iw_error creation_make(struct request *request, struct order_request *wanted,
                             struct order_view *view) IW_MUST_USE;
 

@@ -10,7 +10,6 @@
 #include "base/crypto.h"
 #include "base/text.h"
 #include "service/filekey.h"
-#include "service/idempotency.h"
 #include "service/name.h"
 #include "service/presign.h"
 #include "service/queue.h"
@@ -31,12 +30,6 @@ static const char *const name_stems[ORDER_TYPE_COUNT] = {"anti_ai", "wtr_embed",
 static enum iw_error not_found(struct domain *domain)
 {
     return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
-}
-
-struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_request *wanted)
-{
-    return idempotency_lock_make(arena, account_id, order_type_name(wanted->type), wanted->key,
-                                 wanted->key_length);
 }
 
 static const char *name_make(struct arena *arena, enum order_type type, int64_t now_ms)
@@ -213,16 +206,14 @@ static void sleep_ms(long ms)
  * come, because the other failed, died or takes too long: then we try ourselves,
  * and the database decides.
  */
-static enum iw_error wait_for_twin(struct domain *domain, int64_t account_id,
-                                   const struct order_request *wanted, const struct ratelimit_lock *lock,
-                                   struct order_view *view)
+static enum iw_error wait_for_twin(struct domain *domain, const struct admission *admission,
+                                   const struct order_request *wanted, struct order_view *view)
 {
-    int64_t end_ms = clock_monotonic_ms() + idempotency_lock_ms;
+    int64_t end_ms = clock_monotonic_ms() + admission_lock_ms;
     for (long pause_ms = wait_first_ms;;
          pause_ms = pause_ms * 2 < wait_longest_ms ? pause_ms * 2 : wait_longest_ms) {
-        bool is_held =
-            idempotency_lock_is_held(domain->redis, domain->context, domain->config->redis_prefix, lock);
-        enum iw_error error = replay(domain, account_id, wanted, view);
+        bool is_held = admission_lock_is_held(admission);
+        enum iw_error error = replay(domain, admission->account_id, wanted, view);
         if (error != IW_NOT_FOUND || !is_held || clock_monotonic_ms() >= end_ms)
             return error;
         sleep_ms(pause_ms);
@@ -257,18 +248,21 @@ static enum iw_error late_replay(struct domain *domain, int64_t account_id,
     return context_validated(domain->context);
 }
 
-enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_request *wanted,
-                           struct ratelimit_lock *lock, struct order_view *view)
+enum iw_error order_create(struct domain *domain, struct admission *admission,
+                           const struct order_request *wanted, struct order_view *view)
 {
-    enum iw_error error = IW_NOT_FOUND;
-    if (lock->is_held)
-        error = wait_for_twin(domain, account_id, wanted, lock, view);
+    int64_t account_id = admission->account_id;
+    enum iw_error error =
+        admission_lock(admission, order_type_name(wanted->type), wanted->key, wanted->key_length);
+    if (error != IW_OK)
+        return error;
+    error = admission->is_lock_held_elsewhere ? wait_for_twin(domain, admission, wanted, view) : IW_NOT_FOUND;
     if (error == IW_NOT_FOUND)
         error = late_replay(domain, account_id, wanted, view);
     if (error == IW_NOT_FOUND)
         error = insert_or_replay(domain, account_id, wanted, view);
     if (error != IW_OK)
-        idempotency_lock_release(domain->redis, domain->context, domain->config->redis_prefix, lock);
+        admission_lock_release(admission);
     else
         domain->context->order_id = view->order.id;
     fault_point(FAULT_ORDER_CREATED);

@@ -15,7 +15,7 @@
 #include <imgward/order.h>
 
 #include "domain/domain.h"
-#include "service/ratelimit.h"
+#include "service/admission.h"
 #include "store/orders.h"
 
 enum {
@@ -65,9 +65,6 @@ struct order_view {
     bool is_replay;           /* it was there before */
 };
 
-/* The idempotency lock of a wanted, to be asked for along with the limit. */
-struct ratelimit_lock order_lock(struct arena *arena, int64_t account_id, const struct order_request *wanted);
-
 /* Adds a detail for each output target whose time is over. */
 void order_targets_check(struct context *context, const struct order_request *wanted);
 
@@ -78,8 +75,8 @@ void order_targets_check(struct context *context, const struct order_request *wa
  * VALIDATION_FAILED when a target's time is over and the order is not there
  * already.  A failure opens the lock if it is ours.
  */
-enum iw_error order_create(struct domain *domain, int64_t account_id, const struct order_request *wanted,
-                           struct ratelimit_lock *lock, struct order_view *view) IW_MUST_USE;
+enum iw_error order_create(struct domain *domain, struct admission *admission,
+                           const struct order_request *wanted, struct order_view *view) IW_MUST_USE;
 
 /* ORDER_NOT_FOUND for another account's order as well. */
 enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,

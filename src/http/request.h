@@ -18,11 +18,11 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/render.h"
+#include "service/admission.h"
 
 struct account;
 struct domain;
 struct metrics;
-struct ratelimit_lock;
 struct route;
 
 enum method {
@@ -33,8 +33,6 @@ enum method {
     METHOD_OPTIONS = 16,
     METHOD_OTHER = 32
 };
-
-enum limit_state { LIMIT_NOT_ASKED, LIMIT_ASKED, LIMIT_ANSWERED };
 
 enum { request_captures_max = 4 };
 
@@ -92,11 +90,7 @@ struct request {
     int64_t started_ms; /* monotonic */
 
     const struct account *account; /* who asks; NULL on open routes and before authentication */
-    enum limit_state limit_state;
-    struct ratelimit_lock *limit_lock; /* asked for along with the limit, or NULL */
-    unsigned limit_per_minute;         /* the numbers of the limiter; valid when LIMIT_ANSWERED */
-    unsigned limit_remaining;
-    unsigned limit_reset_s;
+    struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
     struct response response;
 };

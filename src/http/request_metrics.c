@@ -51,6 +51,8 @@ void request_metrics_count(const struct request *request, const struct route *co
     metrics_observe(request->metrics, METRIC_REQUEST_SECONDS, number, ms);
     if (error != IW_OK)
         metrics_add(request->metrics, METRIC_ERRORS, (unsigned)error, 0, 1);
+    if (request->admission.is_redis_away)
+        metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
     if (error == IW_RATE_LIMIT_EXCEEDED)
         metrics_add(request->metrics, METRIC_RATE_LIMITED, 0, 0, 1);
 }

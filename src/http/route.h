@@ -15,7 +15,7 @@
 enum route_flag {
     /* No API key: the URL itself is signed. */
     ROUTE_OPEN = 1,
-    /* The handler asks the limiter itself (with a lock of its own). */
+    /* The domain admits the request, together with the lock of its idempotency key. */
     ROUTE_ADMITS = 2
 };
 
