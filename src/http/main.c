@@ -4,8 +4,8 @@
 #include "http/child.h"
 #include "http/pool.h"
 
-/* The file, and the secrets and signing keys that it names. */
-static enum iw_error check(struct context *context, const char *file)
+/* Reads the configuration, and the secrets and signing keys that it names. */
+static enum iw_error config_check(struct context *context, const char *file)
 {
     struct config config;
     enum iw_error error = config_read(context, file, &config);
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     static const struct program program = {
         .name = "imgward-api",
         .usage = "TERM finishes the requests under way, a second TERM does not; HUP reloads.\n",
-        .check = check,
+        .check = config_check,
         .run = pool_run,
     };
     return program_main(&program, argc, argv);

@@ -5,31 +5,25 @@
 
 enum { name_size = 128 };
 
-static unsigned routes_count(const struct route *const *tables)
-{
-    unsigned count = 0;
-    for (; *tables != NULL; tables++)
-        for (const struct route *route = *tables; route->pattern != NULL; route++)
-            count++;
-    return count;
-}
-
-/* 0 is what no route takes; the routes follow in the order of the tables. */
-static unsigned route_number(const struct route *const *tables, const struct route *wanted)
+/* The number of a route, from 1 in the order of the tables; 0: none.  *count gets how many there are. */
+static unsigned route_number(const struct route *const *tables, const struct route *wanted, unsigned *count)
 {
     unsigned number = 0;
-    for (; wanted != NULL && *tables != NULL; tables++)
+    *count = 0;
+    for (; *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++) {
-            number++;
+            ++*count;
             if (route == wanted)
-                return number;
+                number = *count;
         }
-    return 0;
+    return number;
 }
 
 struct metrics *request_metrics_new(const struct route *const *tables)
 {
-    unsigned count = routes_count(tables) + 1, at = 1;
+    unsigned count, at = 1;
+    route_number(tables, NULL, &count);
+    count++; /* the requests without a route come first */
     char(*names)[name_size] = calloc(count, sizeof *names);
     const char **endpoints = calloc(count, sizeof *endpoints);
     if (names == NULL || endpoints == NULL)
@@ -37,7 +31,7 @@ struct metrics *request_metrics_new(const struct route *const *tables)
     endpoints[0] = "none";
     for (; *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++, at++) {
-            snprintf(names[at], name_size, "%s %s", method_name(route->method), route->pattern);
+            snprintf(names[at], name_size, "%s %s", request_method_text(route->method), route->pattern);
             endpoints[at] = names[at];
         }
     return metrics_new(endpoints, count);
@@ -46,7 +40,8 @@ struct metrics *request_metrics_new(const struct route *const *tables)
 void request_metrics_count(const struct request *request, const struct route *const *tables,
                            enum iw_error error, int64_t ms)
 {
-    unsigned number = route_number(tables, request->route), class = request->response.status / 100;
+    unsigned count, number = route_number(tables, request->route, &count),
+                    class = request->response.status / 100;
     metrics_add(request->metrics, METRIC_REQUESTS, number, class, 1);
     metrics_observe(request->metrics, METRIC_REQUEST_SECONDS, number, ms);
     if (error != IW_OK)

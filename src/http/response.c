@@ -83,7 +83,7 @@ static void wire_write(struct request *request, const void *bytes, size_t size)
         response->is_broken = true;
 }
 
-/* Status line and headers in one write, so that a small answer is one record. */
+/* Status, headers and body go out in one write, so that a small response is one FastCGI record. */
 static void head_build(struct request *request, struct text *head)
 {
     struct response *response = &request->response;

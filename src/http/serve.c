@@ -28,18 +28,7 @@ static enum iw_error request_admit(struct request *request)
     return request->method == METHOD_GET ? IW_OK : admission_receive(&request->admission);
 }
 
-static void answer(struct request *request, enum iw_error error)
-{
-    if (error != IW_OK && request->response.is_stream_begun) {
-        request->response.is_broken = true;
-        return;
-    }
-    if (error != IW_OK)
-        failure_render(request);
-    response_send(request);
-}
-
-static void line_log(const struct request *request, enum iw_error error, int64_t ms)
+static void request_log(const struct request *request, enum iw_error error, int64_t ms)
 {
     const struct context *context = request->context;
     if (error == IW_SERVER_INTERNAL_ERROR || error == IW_SERVICE_UNAVAILABLE || context->cause != NULL)
@@ -66,8 +55,14 @@ void serve(struct request *request, const struct route *const *tables)
     if (refused != IW_OK)
         error = refused;
     fault_point(FAULT_REQUEST_WORKED);
-    answer(request, error);
+    if (error != IW_OK && request->response.is_stream_begun) {
+        request->response.is_broken = true;
+    } else {
+        if (error != IW_OK)
+            failure_render(request);
+        response_send(request);
+    }
     int64_t ms = clock_monotonic_ms() - request->started_ms;
-    line_log(request, error, ms);
+    request_log(request, error, ms);
     request_metrics_count(request, tables, error, ms);
 }

@@ -33,7 +33,8 @@ static const char release_script[] =
 
 enum { reply_length = 4, arguments_max = 9, token_bytes = 12 };
 
-/* The digest that SCRIPT LOAD returned; "" before.  Valid for the whole process: it depends on the text only. */
+/* The digest that SCRIPT LOAD returned; "" before.  Valid for the whole process: it depends on the text only.
+ */
 static char script_digest[48];
 
 struct admission_command {
