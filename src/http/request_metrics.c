@@ -5,25 +5,25 @@
 
 enum { name_size = 128 };
 
-/* The number of a route, from 1 in the order of the tables; 0: none.  *count gets how many there are. */
-static unsigned route_number(const struct route *const *tables, const struct route *wanted, unsigned *count)
+/* The number of a route, from 1 in the order of the tables; 0: no route. */
+static unsigned route_number(const struct route *const *tables, const struct route *wanted)
 {
     unsigned number = 0;
-    *count = 0;
-    for (; *tables != NULL; tables++)
+    for (; wanted != NULL && *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++) {
-            ++*count;
+            number++;
             if (route == wanted)
-                number = *count;
+                return number;
         }
-    return number;
+    return 0;
 }
 
 struct metrics *request_metrics_new(const struct route *const *tables)
 {
-    unsigned count, at = 1;
-    route_number(tables, NULL, &count);
-    count++; /* the requests without a route come first */
+    unsigned count = 1, at = 1; /* endpoint 0: requests without a route */
+    for (const struct route *const *table = tables; *table != NULL; table++)
+        for (const struct route *route = *table; route->pattern != NULL; route++)
+            count++;
     char(*names)[name_size] = calloc(count, sizeof *names);
     const char **endpoints = calloc(count, sizeof *endpoints);
     if (names == NULL || endpoints == NULL)
@@ -40,8 +40,7 @@ struct metrics *request_metrics_new(const struct route *const *tables)
 void request_metrics_count(const struct request *request, const struct route *const *tables,
                            enum iw_error error, int64_t ms)
 {
-    unsigned count, number = route_number(tables, request->route, &count),
-                    class = request->response.status / 100;
+    unsigned number = route_number(tables, request->route), class = request->response.status / 100;
     metrics_add(request->metrics, METRIC_REQUESTS, number, class, 1);
     metrics_observe(request->metrics, METRIC_REQUEST_SECONDS, number, ms);
     if (error != IW_OK)
