@@ -120,6 +120,7 @@ static const char *content_type(const char *format)
 {
     return strcmp(format, "png") == 0    ? "image/png"
            : strcmp(format, "webp") == 0 ? "image/webp"
+           : strcmp(format, "zip") == 0  ? "application/zip"
                                          : "image/jpeg";
 }
 
@@ -149,17 +150,12 @@ static enum iw_error show_download(struct request *request)
         error = order_download(request->domain, request->account->id, id, &found);
     if (error != IW_OK)
         return error;
-    bool is_archive = found.result_count > 1;
-    const struct order_result *first = &found.results[0];
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_string(render, "downloadUrl",
-                  is_archive ? order_archive_url(request->domain, request->arena, id)
-                             : order_result_url(request->domain, request->arena, id, first->id));
+    render_string(render, "downloadUrl", found.url);
     render_integer(render, "expiresIn", request->config->store_download_url_s);
-    render_string(render, "fileName",
-                  is_archive ? order_archive_name(request->arena, found.order.name) : first->name);
-    render_string(render, "contentType", is_archive ? "application/zip" : content_type(first->format));
+    render_string(render, "fileName", found.name);
+    render_string(render, "contentType", content_type(found.format));
     results_render(render, request, &found);
     render_object_end(render);
     return IW_OK;

@@ -435,25 +435,6 @@ static enum iw_error download_check(struct domain *domain, const struct order *o
     return IW_OK;
 }
 
-enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
-                             struct order_download *download)
-{
-    struct order_view view;
-    enum iw_error error = order_find(domain, account_id, id, &view);
-    if (error == IW_OK)
-        error = download_check(domain, &view.order);
-    if (error != IW_OK)
-        return error;
-    download->order = view.order;
-    error = orders_results(&domain->store, id, &download->results, &download->result_count);
-    if (error != IW_OK)
-        return error;
-    bool is_archive_missing = download->result_count > 1 && view.order.zip_store_key == NULL;
-    if (download->result_count == 0 || is_archive_missing)
-        return context_fail(domain->context, IW_PROCESSED_FILE_NOT_FOUND, NULL);
-    return IW_OK;
-}
-
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {
     const struct name_request wanted = {.name = arena_printf(arena, "%s.zip", order_name), .format = "zip"};
@@ -521,6 +502,41 @@ const char *order_result_url(const struct domain *domain, struct arena *arena, i
 const char *order_archive_url(const struct domain *domain, struct arena *arena, int64_t order_id)
 {
     return download_url(domain, arena, (struct filekey){FILEKEY_ZIP, order_id, 0});
+}
+
+enum iw_error order_download_make(struct domain *domain, const struct order *order,
+                                  struct order_download *download)
+{
+    struct arena *arena = domain->context->arena;
+    *download = (struct order_download){.order = *order};
+    enum iw_error error =
+        orders_results(&domain->store, order->id, &download->results, &download->result_count);
+    if (error != IW_OK)
+        return error;
+    if (download->result_count == 1) {
+        download->url = order_result_url(domain, arena, order->id, download->results[0].id);
+        download->name = download->results[0].name;
+        download->format = download->results[0].format;
+    } else if (download->result_count > 1 && order->zip_store_key != NULL) {
+        download->url = order_archive_url(domain, arena, order->id);
+        download->name = order_archive_name(arena, order->name);
+        download->format = "zip";
+    }
+    return IW_OK;
+}
+
+enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
+                             struct order_download *download)
+{
+    struct order_view view;
+    enum iw_error error = order_find(domain, account_id, id, &view);
+    if (error == IW_OK)
+        error = download_check(domain, &view.order);
+    if (error == IW_OK)
+        error = order_download_make(domain, &view.order, download);
+    if (error == IW_OK && download->url == NULL)
+        return context_fail(domain->context, IW_PROCESSED_FILE_NOT_FOUND, NULL);
+    return error;
 }
 
 const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order)

@@ -95,13 +95,24 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
 enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t id,
                             struct order_view *view) IW_MUST_USE;
 
-/* What a download hands out; checks in the contract's order. */
+/* The results of a complete order, and the one file that a client downloads. */
 struct order_download {
     struct order order;
     struct order_result *results;
-    size_t result_count; /* at least 1; with several, the archive is there */
+    size_t result_count;
+    const char *url;    /* presigned: the picture of a single result, the archive of several; NULL: no file */
+    const char *name;   /* the file's; valid with url, as the next */
+    const char *format; /* "zip" for the archive */
 };
 
+/* Finds the results of an order and decides which file is downloaded.  Checks nothing of the order. */
+enum iw_error order_download_make(struct domain *domain, const struct order *order,
+                                  struct order_download *download) IW_MUST_USE;
+
+/*
+ * The same for a client's request, with the checks in the contract's order: ORDER_NOT_FOUND,
+ * ORDER_TYPE_CANT_DOWNLOAD, ORDER_EXPIRED, ORDER_NOT_COMPLETED, PROCESSED_FILE_NOT_FOUND.
+ */
 enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
                              struct order_download *download) IW_MUST_USE;
 
