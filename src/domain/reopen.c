@@ -4,13 +4,13 @@
 #include "store/closing.h"
 #include "store/jobs.h"
 
-/* What goes through the transaction. */
+/* The argument of the transaction. */
 struct reopen_work {
     int64_t order_id;
     struct reopening *reopening;
 };
 
-/* The files first, for they are found by the jobs that are still failed. */
+/* Files come before jobs: failed jobs identify the files. */
 static enum iw_error files_reopen(const struct store *store, struct closing_order *order,
                                   struct reopening *reopening)
 {
