@@ -4,8 +4,9 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
-#include "domain/account.h"
+#include "domain/order_confirm.h"
 #include "http/response.h"
+#include "model/account.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};
 static const struct creation_source url = {"imageUrl", true};

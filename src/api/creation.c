@@ -6,11 +6,8 @@
 #include "api/targets.h"
 #include "base/text.h"
 #include "http/response.h"
-
-static const struct {
-    const char *extension;
-    const char *format;
-} formats[] = {{"jpg", "JPG"}, {"jpeg", "JPG"}, {"png", "PNG"}, {"webp", "WEBP"}};
+#include "model/account.h"
+#include "model/format.h"
 
 void creation_key_read(const struct field_scope *body, struct order_request *requested)
 {
@@ -95,10 +92,7 @@ void creation_file_render(struct render *render, const struct domain *domain, co
 
 void creation_format_render(struct render *render, const char *file_name)
 {
-    const char *dot = strrchr(file_name, '.'), *format = NULL;
-    for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof formats[0]; i++)
-        if (text_equal_nocase(dot + 1, formats[i].extension))
-            format = formats[i].format;
-    render_string(render, "fileFormat", format);
+    const char *dot = strrchr(file_name, '.');
+    render_string(render, "fileFormat", dot != NULL ? format_word(format_by_extension(dot)) : NULL);
     render_string(render, "fileType", "IMG");
 }

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/format.h"
 
 enum { file_name_bytes_max = 255 };
-
-static const char *const extensions[] = {"jpg", "jpeg", "png", "webp"};
 
 void field_bad(const struct field_scope *scope, const char *name, const char *format, ...)
 {
@@ -93,14 +92,6 @@ int64_t field_order_id(const struct field_scope *scope, const char *name)
     return 0;
 }
 
-static bool extension_is_known(const char *extension)
-{
-    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
-        if (text_equal_nocase(extension, extensions[i]))
-            return true;
-    return false;
-}
-
 /* The fault of a file name, or NULL. */
 static const char *file_name_fault(struct arena *arena, const struct json *name)
 {
@@ -113,7 +104,7 @@ static const char *file_name_fault(struct arena *arena, const struct json *name)
         return "has a slash or a backslash; send the name without folders";
     if (dot == NULL)
         return "has no extension; it must end in .jpg, .jpeg, .png or .webp";
-    if (!extension_is_known(dot + 1))
+    if (!format_is_picture(format_by_extension(dot)))
         return arena_printf(arena, "ends in %.20s; it must end in .jpg, .jpeg, .png or .webp", dot);
     return dot == name->string ? "has no name before the extension" : NULL;
 }

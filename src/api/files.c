@@ -13,22 +13,13 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/download.h"
 #include "domain/upload.h"
 #include "http/failure.h"
 #include "http/response.h"
 #include "http/route.h"
 
 enum { check_refused_status = 403, md5_bytes = 16, preflight_age_s = 600, retry_default_s = 2 };
-
-static const struct {
-    const char *name; /* fileFormat of the contract */
-    const char *media_type;
-} formats[] = {
-    [SNIFF_NONE] = {"ZIP", "application/zip"},
-    [SNIFF_JPEG] = {"JPG", "image/jpeg"},
-    [SNIFF_PNG] = {"PNG", "image/png"},
-    [SNIFF_WEBP] = {"WEBP", "image/webp"},
-};
 
 /* The path of a presigned URL states its purpose. */
 static bool is_upload_key(const char *key)
@@ -240,7 +231,7 @@ static void upload_answer(struct request *request, const struct presign_grant *g
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     render_string(render, "fileKey", filekey_text(request->arena, &grant->key));
-    render_string(render, "fileFormat", formats[outcome->facts.format].name);
+    render_string(render, "fileFormat", format_word(outcome->facts.format));
     render_integer(render, "sizeBytes", outcome->facts.size_bytes);
     render_string(render, "sha256", digest);
     render_object_end(render);
@@ -303,7 +294,7 @@ static enum iw_error files_download(struct request *request)
         error = download_find(request->domain, &grant.key, &download);
     if (error != IW_OK)
         return error;
-    response_header(request, "Content-Type", formats[download.format].media_type);
+    response_header(request, "Content-Type", format_media_type(download.format));
     if (download.kind != FILEKEY_THUMBNAIL)
         response_header(request, "Content-Disposition", disposition_make(request->arena, download.name));
     response_header_printf(request, "Cache-Control", "private, max-age=%lld",

@@ -6,8 +6,12 @@
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/account.h"
-#include "domain/order.h"
+#include "model/account.h"
+#include "domain/order_confirm.h"
+#include "domain/order_count.h"
+#include "domain/order_download.h"
+#include "domain/order_query.h"
+#include "domain/order_url.h"
 #include "http/response.h"
 
 /* The id in the path.  ORDER_NOT_FOUND when it is not a number. */
@@ -35,7 +39,7 @@ static void files_render(struct render *render, const struct order_view *view, s
         render_object_begin(render, NULL);
         view_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
-        render_string(render, "status", file->status);
+        render_string(render, "status", file_status_name(file->status));
         render_array_begin(render, "watermarks");
         for (; texts->next < texts->count && texts->items[texts->next].file_id == file->id; texts->next++)
             render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
@@ -116,14 +120,6 @@ static enum iw_error refresh_urls(struct request *request)
     return IW_OK;
 }
 
-static const char *content_type(const char *format)
-{
-    return strcmp(format, "png") == 0    ? "image/png"
-           : strcmp(format, "webp") == 0 ? "image/webp"
-           : strcmp(format, "zip") == 0  ? "application/zip"
-                                         : "image/jpeg";
-}
-
 static void results_render(struct render *render, const struct request *request,
                            const struct order_download *download)
 {
@@ -133,7 +129,7 @@ static void results_render(struct render *render, const struct request *request,
         render_object_begin(render, NULL);
         view_file_id(render, &download->order, result->file_id);
         render_string(render, "fileName", result->name);
-        render_string(render, "contentType", content_type(result->format));
+        render_string(render, "contentType", format_media_type(result->format));
         render_string(render, "downloadUrl",
                       order_result_url(request->domain, request->arena, download->order.id, result->id));
         render_object_end(render);
@@ -155,7 +151,7 @@ static enum iw_error show_download(struct request *request)
     render_string(render, "downloadUrl", found.url);
     render_integer(render, "expiresIn", request->config->store_download_url_s);
     render_string(render, "fileName", found.name);
-    render_string(render, "contentType", content_type(found.format));
+    render_string(render, "contentType", format_media_type(found.format));
     results_render(render, request, &found);
     render_object_end(render);
     return IW_OK;

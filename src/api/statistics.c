@@ -1,7 +1,7 @@
 /* GET /stats/recent (contract 6). */
 #include "api/tables.h"
 #include "base/clock.h"
-#include "domain/account.h"
+#include "model/account.h"
 #include "domain/statistics.h"
 #include "http/response.h"
 

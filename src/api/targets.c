@@ -62,7 +62,7 @@ static const char *header_fault(const struct json *headers, const struct json *h
         fault = "must be a string";
     for (const struct json *at = headers->first; fault == NULL && at != header; at = at->next)
         if (text_equal_nocase(at->name, header->name))
-            fault = "is a duplicate; header names do not distinguish upper and lower case";
+            fault = "appears twice; header names do not distinguish upper and lower case";
     return fault;
 }
 

@@ -5,9 +5,10 @@
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/account.h"
 #include "domain/webhook.h"
+#include "domain/webhook_event.h"
 #include "http/response.h"
+#include "model/account.h"
 
 #define BASE "/api/v2/orders/webhooks"
 
@@ -32,7 +33,7 @@ static void webhook_render(struct render *render, const struct webhook *webhook)
 
 static void event_render(struct render *render, const struct webhook_event *event)
 {
-    bool is_open = strcmp(event->status, "PENDING") == 0 || strcmp(event->status, "SENDING") == 0;
+    bool is_open = event->status == DELIVERY_PENDING || event->status == DELIVERY_SENDING;
     render_id(render, "eventId", event->id);
     render_string(render, "eventType", event->type);
     if (event->order_id != 0)
@@ -40,7 +41,7 @@ static void event_render(struct render *render, const struct webhook_event *even
     else
         render_null(render, "orderId");
     render_time(render, "occurredAt", event->occurred_ms);
-    render_string(render, "status", is_open ? "PENDING" : event->status);
+    render_string(render, "status", delivery_state_name(is_open ? DELIVERY_PENDING : event->status));
     render_integer(render, "failedAttempts", event->failures);
     if (event->response_status != 0)
         render_integer(render, "responseStatus", event->response_status);

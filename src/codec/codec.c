@@ -11,10 +11,10 @@ static const struct {
     enum codec_format format;
     const struct codec_driver *driver;
 } formats[] = {
-    [SNIFF_NONE] = {0, NULL},
-    [SNIFF_JPEG] = {CODEC_JPEG, &codec_jpeg_driver},
-    [SNIFF_PNG] = {CODEC_PNG, &codec_png_driver},
-    [SNIFF_WEBP] = {CODEC_WEBP, &codec_webp_driver},
+    [FORMAT_NONE] = {0, NULL},
+    [FORMAT_JPEG] = {CODEC_JPEG, &codec_jpeg_driver},
+    [FORMAT_PNG] = {CODEC_PNG, &codec_png_driver},
+    [FORMAT_WEBP] = {CODEC_WEBP, &codec_webp_driver},
 };
 
 static const struct codec_driver *driver_by_format(enum codec_format format)

@@ -47,7 +47,7 @@ static void list_print(const struct ctl *ctl, const struct account_row *accounts
            "created", "name");
     for (size_t i = 0; i < count; i++)
         printf("%6" PRId64 "  %-10s  %-9s  %9" PRId64 "%c  %5" PRId64 "  %-24s  %s\n", accounts[i].id,
-               accounts[i].plan, accounts[i].status, accounts[i].requests_per_minute,
+               accounts[i].plan, account_status_name(accounts[i].status), accounts[i].requests_per_minute,
                accounts[i].is_overridden ? '*' : ' ', accounts[i].key_count,
                ctl_time(ctl, accounts[i].created_at_ms), accounts[i].name);
 }
@@ -64,7 +64,7 @@ static void list_print_json(const struct ctl *ctl, const struct account_row *acc
         render_integer(&render, "id", accounts[i].id);
         render_string(&render, "name", accounts[i].name);
         render_string(&render, "plan", accounts[i].plan);
-        render_string(&render, "status", accounts[i].status);
+        render_string(&render, "status", account_status_name(accounts[i].status));
         render_integer(&render, "requestsPerMinute", accounts[i].requests_per_minute);
         render_boolean(&render, "isOverridden", accounts[i].is_overridden);
         render_integer(&render, "keyCount", accounts[i].key_count);
@@ -154,7 +154,8 @@ static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("account %" PRId64 ": %s\n", account.id, is_active ? "active" : "suspended");
+    printf("account %" PRId64 ": %s\n", account.id,
+           account_status_name(is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED));
     return CTL_DONE;
 }
 

@@ -268,7 +268,7 @@ static enum doctor_verdict check_redis(struct doctor *doctor)
 static enum iw_error store_try(struct context *context, struct storage *storage)
 {
     const struct storage_key key = {
-        .kind = STORAGE_UPLOAD, .order_id = 1, .number = 1, .version = storage_version_new()};
+        .kind = FILEKEY_UPLOAD, .order_id = 1, .number = 1, .version = storage_version_new()};
     int descriptor = -1;
     enum iw_error error = storage_put_bytes(storage, context, &key, "doctor", 6);
     if (error == IW_OK)

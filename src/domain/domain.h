@@ -32,4 +32,7 @@ static inline void domain_context_set(struct domain *domain, struct context *con
     domain->context = domain->store.context = context;
 }
 
+/* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
+enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;
+
 #endif

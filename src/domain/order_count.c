@@ -15,7 +15,7 @@
  * is cached for a time in proportion to its cost.  Small accounts are always
  * counted completely.
  */
-#include "domain/order.h"
+#include "domain/order_count.h"
 
 #include "base/clock.h"
 

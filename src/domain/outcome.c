@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "domain/webhook.h"
+#include "domain/webhook_event.h"
 #include "service/name.h"
 #include "store/texts.h"
 
@@ -11,7 +11,7 @@
 struct record {
     const struct domain *domain;
     const struct outcome *outcome;
-    struct closing_order order;
+    struct order_progress order;
     struct outcome_effect effect;
     enum order_event order_event; /* of a reading; ORDER_EVENT_COUNT: the results decide */
     int64_t now_ms;
@@ -36,7 +36,7 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
 
 /* "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. */
 static struct name_request result_name_request(struct arena *arena, const char *file_name, int64_t copy,
-                                               bool is_alone, const char *format)
+                                               bool is_alone, enum format format)
 {
     const char *suffix = is_alone ? NULL : arena_printf(arena, "-%lld", (long long)copy);
     return (struct name_request){.name = file_name, .suffix = suffix, .format = format};
@@ -49,7 +49,7 @@ static struct name_request result_name_request(struct arena *arena, const char *
  */
 static enum iw_error names_settle(const struct store *store, int64_t order_id)
 {
-    struct closing_place *places;
+    struct result_slot *places;
     unsigned count;
     enum iw_error error = closing_places(store, order_id, &places, &count);
     if (error != IW_OK)
@@ -76,7 +76,7 @@ static enum iw_error usage_add(const struct store *store, const struct record *r
 static enum iw_error result_write(const struct store *store, struct record *record)
 {
     const struct job *job = record->outcome->job;
-    struct closing_result result = record->outcome->result;
+    struct result result = record->outcome->result;
     result.order_id = job->order_id;
     result.file_id = job->file_id;
     result.copy = job->copy;
@@ -140,7 +140,7 @@ static enum iw_error trouble_write(const struct store *store, struct record *rec
 /* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
 static enum iw_error order_end(const struct store *store, struct record *record, enum order_event event)
 {
-    const struct closing_order *order = &record->order;
+    const struct order_progress *order = &record->order;
     enum order_status next;
     if (!order_next(order->type, order->status, event, &next)) {
         context_cause(store->context, "order event %s is not legal in %s", order_event_name(event),
@@ -159,7 +159,7 @@ static enum iw_error order_end(const struct store *store, struct record *record,
 /* After the last file: what was read, or nothing, one or several results. */
 static enum iw_error files_done(const struct store *store, struct record *record)
 {
-    const struct closing_order *order = &record->order;
+    const struct order_progress *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
         return IW_OK;
     if (record->order_event != ORDER_EVENT_COUNT)
@@ -253,6 +253,6 @@ enum iw_error outcome_record(const struct domain *domain, const struct outcome *
 enum iw_error outcome_give_back(const struct domain *domain, const struct job *job)
 {
     const struct job_verdict verdict = {
-        .event = JOB_EVENT_GIVE_BACK, .failures = job->failures, .deaths = job->deaths};
+        .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};
     return jobs_move(&domain->store, job, &verdict, "given_back");
 }

@@ -13,9 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/job.h>
-
 #include "domain/domain.h"
+#include "model/job.h"
 #include "store/closing.h"
 #include "store/jobs.h"
 #include "store/uploads.h"
@@ -34,7 +33,7 @@ struct outcome {
     enum outcome_kind kind;
 
     /* OUTCOME_RESULT: its order, file and name are filled in here. */
-    struct closing_result result;
+    struct result result;
     const char *thumbnail_store_key; /* NULL: none was made */
     uint8_t thumbnail_digest[32];    /* valid when there is one */
 

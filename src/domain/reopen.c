@@ -11,7 +11,7 @@ struct reopen_work {
 };
 
 /* Files come before jobs: failed jobs identify the files. */
-static enum iw_error files_reopen(const struct store *store, struct closing_order *order,
+static enum iw_error files_reopen(const struct store *store, struct order_progress *order,
                                   struct reopening *reopening)
 {
     int64_t now_ms = clock_now_ms(), files = 0;
@@ -27,7 +27,7 @@ static enum iw_error files_reopen(const struct store *store, struct closing_orde
 static enum iw_error order_work(const struct store *store, void *user)
 {
     struct reopen_work *work = user;
-    struct closing_order order;
+    struct order_progress order;
     enum iw_error error = closing_order_lock(store, work->order_id, &order);
     if (error != IW_OK)
         return error;

@@ -10,16 +10,15 @@
 
 #include <stdint.h>
 
-#include <imgward/order.h>
-
 #include "domain/domain.h"
+#include "model/order.h"
 
 /* The result. */
 struct reopening {
     enum order_status status; /* of the order; the next three are 0 unless it is in progress */
     int64_t hurried;          /* jobs whose backoff was cut short */
     int64_t reopened;         /* failed jobs that are queued again */
-    int64_t lost;             /* files whose push failed: their results are deleted */
+    int64_t lost; /* files whose push failed: their results are deleted, so that no retry is possible */
 };
 
 /* One transaction for jobs, files and the order's counts.  ORDER_NOT_FOUND. */

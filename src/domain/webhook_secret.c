@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "service/secret_box.h"
 
-_Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "the room of a seal");
+_Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "size of a seal");
 
 enum { about_size = 64 };
 
-/* What a seal is bound to, so that a secret copied into another account's row does not open. */
+/* The associated data of the seal: a secret in another account's row does not open. */
 static void about_print(int64_t account_id, char about[about_size])
 {
     snprintf(about, about_size, "imgward-webhook-1:%" PRId64, account_id);

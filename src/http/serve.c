@@ -49,7 +49,7 @@ void serve(struct request *request, const struct route *const *tables)
         fault_point(FAULT_REQUEST_ADMITTED);
         error = request->route->handle(request);
     }
-    /* Every authenticated answer has the limit's numbers, including one that failed before its admission. */
+    /* Every authenticated response has the limit's numbers, also one that failed before its admission. */
     admission_send(&request->admission);
     enum iw_error refused = admission_receive(&request->admission);
     if (refused != IW_OK)

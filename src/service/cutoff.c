@@ -74,11 +74,9 @@ static const struct {
     size_t signature_bytes;
     void (*chunk)(struct cutoff *cutoff);
     bool (*is_cut)(const struct cutoff *cutoff);
-} formats[] = {
-    [SNIFF_NONE] = {0, NULL, NULL},
-    [SNIFF_JPEG] = {0, NULL, NULL},
-    [SNIFF_PNG] = {png_signature_bytes, png_chunk, png_is_cut},
-    [SNIFF_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
+} formats[FORMAT_COUNT] = {
+    [FORMAT_PNG] = {png_signature_bytes, png_chunk, png_is_cut},
+    [FORMAT_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
 };
 
 /* The last bytes so far: PNG alone asks for them. */

@@ -23,7 +23,7 @@ enum { cutoff_head_max = 12 };
 
 /* All zeros but the format at the beginning. */
 struct cutoff {
-    enum sniff_format format;
+    enum format format;
     uint8_t head[cutoff_head_max]; /* of the chunk at hand, as far as it is here */
     size_t head_count;
     unsigned heads;       /* read so far: the first one is the signature of the file; 2 at most */

@@ -136,7 +136,7 @@ static bool begins_zlib(const struct layer *layer)
 /* The first bytes decide how the layer is read. */
 static void layer_begin(struct layer *layer)
 {
-    bool is_picture = sniff_format(layer->first, layer->first_count) != SNIFF_NONE;
+    bool is_picture = sniff_format(layer->first, layer->first_count) != FORMAT_NONE;
     layer->is_begun = true;
     if (is_picture || (layer->coding == CODING_GZIP && !begins_gzip(layer)))
         layer->coding = CODING_PLAIN;

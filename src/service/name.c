@@ -71,43 +71,16 @@ static const char *name_clean(struct arena *arena, const char *given)
 
 /* ---- Extensions ---- */
 
-static const struct {
-    const char *format;
-    const char *extension;
-} extensions[] = {
-    /* The first of a format is given to a name that has none of it. */
-    {"jpeg", ".jpg"}, {"jpeg", ".jpeg"}, {"png", ".png"}, {"webp", ".webp"}, {"zip", ".zip"},
-};
-
-enum { extension_count = sizeof extensions / sizeof extensions[0] };
-
-/* The format that an extension announces; NULL: none of ours. */
-static const char *extension_format(const char *extension)
-{
-    for (unsigned i = 0; i < extension_count; i++)
-        if (text_equal_nocase(extensions[i].extension, extension))
-            return extensions[i].format;
-    return NULL;
-}
-
-static const char *format_extension(const char *format)
-{
-    for (unsigned i = 0; i < extension_count; i++)
-        if (strcmp(extensions[i].format, format) == 0)
-            return extensions[i].extension;
-    return "";
-}
-
 /* Splits a name before its extension.  Only an extension of ours is one, and a dot at the start begins none.
  */
-static void shape_split(struct shape *shape, const char *name, const char *format)
+static void shape_split(struct shape *shape, const char *name, enum format format)
 {
     const char *dot = strrchr(name, '.');
-    const char *announced = dot != NULL && dot != name ? extension_format(dot) : NULL;
-    bool is_right = announced != NULL && (format == NULL || strcmp(announced, format) == 0);
+    enum format announced = dot != NULL && dot != name ? format_by_extension(dot) : FORMAT_NONE;
+    bool is_right = announced != FORMAT_NONE && (format == FORMAT_NONE || announced == format);
     shape->stem = name;
-    shape->stem_length = announced != NULL ? (size_t)(dot - name) : strlen(name);
-    shape->extension = is_right ? dot : format != NULL ? format_extension(format) : "";
+    shape->stem_length = announced != FORMAT_NONE ? (size_t)(dot - name) : strlen(name);
+    shape->extension = is_right ? dot : format_extension(format);
 }
 
 /* ---- Devices ---- */

@@ -13,6 +13,8 @@
 
 #include <imgward/arena.h>
 
+#include "model/format.h"
+
 /* NAME_MAX of Linux; Windows and macOS allow 255 characters of 1 to 4 bytes. */
 enum { name_bytes_max = 255 };
 
@@ -20,7 +22,7 @@ enum { name_bytes_max = 255 };
 struct name_request {
     const char *name;   /* UTF-8; NULL or empty: "file" */
     const char *suffix; /* short ASCII text before the extension, which a cut keeps; NULL: none */
-    const char *format; /* of the bytes: "jpeg", "png", "webp", "zip"; NULL: the extension stays */
+    enum format format; /* of the bytes; FORMAT_NONE: the extension stays */
 };
 
 /*

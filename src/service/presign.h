@@ -24,7 +24,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "service/filekey.h"
+#include "model/filekey.h"
 
 /* HEAD is signed as GET. */
 enum presign_method { PRESIGN_GET, PRESIGN_PUT };

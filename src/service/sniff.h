@@ -7,16 +7,16 @@
 
 #include <stddef.h>
 
-enum sniff_format { SNIFF_NONE = 0, SNIFF_JPEG, SNIFF_PNG, SNIFF_WEBP };
+#include "model/format.h"
 
-/* Bytes that decide; fewer may give SNIFF_NONE for an image.  An SVG may begin with a long XML prologue. */
+/* Bytes that decide; fewer may give FORMAT_NONE for an image.  An SVG may begin with a long XML prologue. */
 enum { sniff_bytes = 256 };
 
 /* The format that the first n bytes announce.  Says nothing of the rest of the file. */
-enum sniff_format sniff_format(const void *first_bytes, size_t n);
+enum format sniff_format(const void *first_bytes, size_t n);
 
 /*
- * A sentence for the client about a file that is SNIFF_NONE: the format, where
+ * A sentence for the client about a file that is FORMAT_NONE: the format, where
  * it is a well-known one, and how to get an image that is taken.  A constant.
  */
 const char *sniff_advice(const void *first_bytes, size_t n);

@@ -30,14 +30,9 @@ enum {
     name_size = 160
 };
 
-static const char *const kind_words[STORAGE_KIND_COUNT] = {
-    [STORAGE_UPLOAD] = "in", [STORAGE_ORIGINAL] = "original", [STORAGE_RESULT] = "out",
-    [STORAGE_ZIP] = "zip",   [STORAGE_THUMBNAIL] = "thumb",
-};
-
 struct storage {
     int root;
-    int kinds[STORAGE_KIND_COUNT]; /* their folders */
+    int kinds[FILEKEY_KIND_COUNT]; /* their folders */
     int unfinished;                /* tmp/, for file systems without O_TMPFILE and for replacing */
 };
 
@@ -62,7 +57,7 @@ const char *storage_key_text(struct arena *arena, const struct storage_key *key)
 {
     char numbers[name_size];
     numbers_print(numbers, sizeof numbers, key, '/');
-    return arena_printf(arena, "%s/%s", kind_words[key->kind], numbers);
+    return arena_printf(arena, "%s/%s", filekey_folder(key->kind), numbers);
 }
 
 /* Reads "7001/12.1.2" or "7001.12.1.2", by the separator between the first two numbers. */
@@ -89,11 +84,12 @@ static bool numbers_read(const char *text, char separator, struct storage_key *k
 bool storage_key_read(const char *text, struct storage_key *key)
 {
     const char *slash = strchr(text, '/');
-    for (int kind = 0; slash != NULL && kind < STORAGE_KIND_COUNT; kind++) {
-        size_t length = strlen(kind_words[kind]);
-        if (length != (size_t)(slash - text) || memcmp(text, kind_words[kind], length) != 0)
+    for (int kind = 0; slash != NULL && kind < FILEKEY_KIND_COUNT; kind++) {
+        const char *folder = filekey_folder((enum filekey_kind)kind);
+        size_t length = strlen(folder);
+        if (length != (size_t)(slash - text) || memcmp(text, folder, length) != 0)
             continue;
-        key->kind = (enum storage_kind)kind;
+        key->kind = (enum filekey_kind)kind;
         return numbers_read(slash + 1, '/', key);
     }
     return false;
@@ -126,7 +122,7 @@ const char *storage_handover(struct arena *arena, const struct storage_key *key)
     char shard[shard_size], name[name_size];
     shard_print(shard, key->order_id);
     numbers_print(name, sizeof name, key, '.');
-    return arena_printf(arena, "%s/%s/%s", kind_words[key->kind], shard, name);
+    return arena_printf(arena, "%s/%s/%s", filekey_folder(key->kind), shard, name);
 }
 
 /* ---- Errors ---- */
@@ -176,8 +172,8 @@ static int folder_prepare(struct storage *storage, const char *name)
 
 static bool folders_prepare(struct storage *storage)
 {
-    for (int kind = 0; kind < STORAGE_KIND_COUNT; kind++)
-        if ((storage->kinds[kind] = folder_prepare(storage, kind_words[kind])) < 0)
+    for (int kind = 0; kind < FILEKEY_KIND_COUNT; kind++)
+        if ((storage->kinds[kind] = folder_prepare(storage, filekey_folder((enum filekey_kind)kind))) < 0)
             return false;
     storage->unfinished = folder_prepare(storage, "tmp");
     return storage->unfinished >= 0 && faccessat(storage->unfinished, ".", W_OK | X_OK, 0) == 0;
@@ -211,7 +207,7 @@ void storage_close(struct storage *storage)
 {
     if (storage == NULL)
         return;
-    for (int kind = 0; kind < STORAGE_KIND_COUNT; kind++)
+    for (int kind = 0; kind < FILEKEY_KIND_COUNT; kind++)
         descriptor_close(storage->kinds[kind]);
     descriptor_close(storage->unfinished);
     descriptor_close(storage->root);
@@ -446,7 +442,7 @@ static DIR *folder_stream(int parent, const char *name)
 }
 
 struct listing {
-    enum storage_kind kind;
+    enum filekey_kind kind;
     int64_t order_id; /* 0: all */
     storage_visit *visit;
     void *user;
@@ -483,7 +479,7 @@ static int shard_list(struct storage *storage, struct listing *listing, unsigned
 
 _Static_assert(storage_part_count == 1 << shard_bits, "a part is a shard");
 
-enum iw_error storage_list_part(struct storage *storage, struct context *context, enum storage_kind kind,
+enum iw_error storage_list_part(struct storage *storage, struct context *context, enum filekey_kind kind,
                                 unsigned part, storage_visit *visit, void *user)
 {
     struct listing listing = {.kind = kind, .visit = visit, .user = user};
@@ -491,7 +487,7 @@ enum iw_error storage_list_part(struct storage *storage, struct context *context
     return why == 0 ? IW_OK : store_failed(context, "list", why);
 }
 
-enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
+enum iw_error storage_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                            int64_t order_id, storage_visit *visit, void *user)
 {
     struct listing listing = {.kind = kind, .order_id = order_id, .visit = visit, .user = user};

@@ -23,18 +23,21 @@
 
 #include <imgward/context.h>
 
-enum storage_kind {
-    STORAGE_UPLOAD,    /* in/<order>/<position>.<version>: version from storage_version_new */
-    STORAGE_ORIGINAL,  /* original/<order>/<position>.<version> */
-    STORAGE_RESULT,    /* out/<order>/<fileId>.<attempt>[.<part>]: part from 1 where a file has several */
-    STORAGE_ZIP,       /* zip/<order>/0.<version> */
-    STORAGE_THUMBNAIL, /* thumb/<order>/0.<version> */
-    STORAGE_KIND_COUNT
-};
+#include "model/filekey.h"
 
-/* All numbers are at least 0; order_id at least 1. */
+/*
+ * The numbers of a key and its text, by kind:
+ *
+ *   FILEKEY_UPLOAD     in/<order>/<position>.<version>           version from storage_version_new
+ *   FILEKEY_ORIGINAL   original/<order>/<position>.<version>
+ *   FILEKEY_RESULT     out/<order>/<fileId>.<attempt>[.<part>]   part from 1 where a file has several
+ *   FILEKEY_ZIP        zip/<order>/0.<version>
+ *   FILEKEY_THUMBNAIL  thumb/<order>/0.<version>
+ *
+ * All numbers are at least 0; order_id at least 1.
+ */
 struct storage_key {
-    enum storage_kind kind;
+    enum filekey_kind kind;
     int64_t order_id;
     int64_t number;
     int64_t version;
@@ -113,13 +116,13 @@ enum iw_error storage_delete(struct storage *storage, struct context *context,
  * or goes meanwhile may be told or not.
  */
 typedef bool storage_visit(void *user, const struct storage_key *key, const struct storage_facts *facts);
-enum iw_error storage_list(struct storage *storage, struct context *context, enum storage_kind kind,
+enum iw_error storage_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
 
 /* The same for one of so many parts of a kind, so that a walk need not be done at once; an order is in one
  * part whole. */
 enum { storage_part_count = 4096 };
-enum iw_error storage_list_part(struct storage *storage, struct context *context, enum storage_kind kind,
+enum iw_error storage_list_part(struct storage *storage, struct context *context, enum filekey_kind kind,
                                 unsigned part, storage_visit *visit, void *user) IW_MUST_USE;
 
 /* Free and all bytes of the file system under a store's folder; false when they cannot be had. */

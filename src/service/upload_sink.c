@@ -49,7 +49,7 @@ static enum iw_error first_look(struct upload_sink *sink, struct context *contex
 {
     size_t wanted = sizeof sink->first - sink->first_count;
     size_t count = size < wanted ? size : wanted;
-    bool was_known = sink->cutoff.format != SNIFF_NONE;
+    bool was_known = sink->cutoff.format != FORMAT_NONE;
     memcpy(sink->first + sink->first_count, bytes, count);
     sink->first_count += count;
     if (was_known) {
@@ -60,7 +60,7 @@ static enum iw_error first_look(struct upload_sink *sink, struct context *contex
     cutoff_add(&sink->cutoff, sink->first, sink->first_count);
     cutoff_add(&sink->cutoff, (const unsigned char *)bytes + count, size - count);
     bool is_decided = sink->first_count == sizeof sink->first;
-    return sink->cutoff.format == SNIFF_NONE && is_decided ? no_picture(sink, context) : IW_OK;
+    return sink->cutoff.format == FORMAT_NONE && is_decided ? no_picture(sink, context) : IW_OK;
 }
 
 enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,
@@ -94,7 +94,7 @@ static void hashes_end(struct upload_sink *sink, struct upload_sink_facts *facts
 enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
                                  struct upload_sink_facts *facts)
 {
-    if (sink->cutoff.format == SNIFF_NONE)
+    if (sink->cutoff.format == FORMAT_NONE)
         return no_picture(sink, context);
     if (cutoff_is_cut(&sink->cutoff)) {
         context->reason = "cut_off";

@@ -18,7 +18,7 @@ struct upload_sink;
 
 /* What came in; valid after upload_sink_finish. */
 struct upload_sink_facts {
-    enum sniff_format format;
+    enum format format;
     int64_t size_bytes;
     uint8_t sha256[32];
     uint8_t md5[16]; /* all zeros unless it was asked for */

@@ -11,11 +11,12 @@
 
 #include <imgward/context.h>
 
+#include "model/format.h"
 #include "service/storage.h"
 
 struct zip_entry {
     const char *name;   /* UTF-8; made safe and unique here, which changes no name that is */
-    const char *format; /* as in service/name.h */
+    enum format format; /* of the bytes */
     struct storage_key key;
     uint8_t sha256[32]; /* of the result when it was stored */
 };

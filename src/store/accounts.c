@@ -41,12 +41,13 @@ static void account_take(const struct db_rows *rows, size_t row, struct account_
         .id = db_integer_of(db_at(rows, row, 0)),
         .name = db_text_of(db_at(rows, row, 1)),
         .plan = db_text_of(db_at(rows, row, 2)),
-        .status = db_text_of(db_at(rows, row, 3)),
+        .status = ACCOUNT_SUSPENDED,
         .requests_per_minute = db_integer_of(db_at(rows, row, 4)),
         .is_overridden = db_integer_of(db_at(rows, row, 5)) != 0,
         .created_at_ms = db_integer_of(db_at(rows, row, 6)),
         .key_count = db_integer_of(db_at(rows, row, 7)),
     };
+    account_status_read(db_text_of(db_at(rows, row, 3)), &account->status);
 }
 
 enum iw_error accounts_find(const struct store *store, const char *name, struct account_row *account)
@@ -94,7 +95,8 @@ enum iw_error accounts_plan_set(const struct store *store, int64_t id, const cha
 
 enum iw_error accounts_status_set(const struct store *store, int64_t id, bool is_active)
 {
-    const struct db_value values[] = {db_text(is_active ? "active" : "suspended"), db_integer(id)};
+    const struct db_value values[] = {
+        db_text(account_status_name(is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED)), db_integer(id)};
     return db_run(store, "UPDATE accounts SET status = ? WHERE id = ?", values, 2, NULL);
 }
 

@@ -7,30 +7,8 @@
 
 #include <imgward/context.h>
 
+#include "model/account.h"
 #include "store/db.h"
-
-struct account_row {
-    int64_t id;
-    const char *name;
-    const char *plan;
-    const char *status;          /* "active" or "suspended" */
-    int64_t requests_per_minute; /* what counts: the override, or the plan's */
-    bool is_overridden;
-    int64_t created_at_ms;
-    int64_t key_count; /* neither revoked nor expired */
-};
-
-struct account_key {
-    int64_t id;
-    int64_t account_id;
-    const char *account;
-    const char *name;
-    const char *prefix;
-    int64_t created_at_ms;
-    int64_t expires_at_ms;   /* 0: never */
-    int64_t revoked_at_ms;   /* 0: not */
-    int64_t last_used_at_ms; /* 0: never */
-};
 
 /* TWIN_EXISTS when the name is taken; VALIDATION_FAILED when there is no such plan. */
 enum iw_error accounts_create(const struct store *store, const char *name, const char *plan, int64_t now_ms,

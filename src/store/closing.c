@@ -3,9 +3,9 @@
 #include <string.h>
 
 static enum iw_error order_take(struct context *context, const struct db_rows *rows,
-                                struct closing_order *order)
+                                struct order_progress *order)
 {
-    *order = (struct closing_order){
+    *order = (struct order_progress){
         .id = db_integer_of(db_at(rows, 0, 0)),
         .account_id = db_integer_of(db_at(rows, 0, 1)),
         .is_zero_copy = db_integer_of(db_at(rows, 0, 4)) != 0,
@@ -24,7 +24,7 @@ static enum iw_error order_take(struct context *context, const struct db_rows *r
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-enum iw_error closing_order_lock(const struct store *store, int64_t order_id, struct closing_order *order)
+enum iw_error closing_order_lock(const struct store *store, int64_t order_id, struct order_progress *order)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
@@ -42,7 +42,7 @@ enum iw_error closing_order_lock(const struct store *store, int64_t order_id, st
     return order_take(store->context, &rows, order);
 }
 
-enum iw_error closing_order_count(const struct store *store, const struct closing_order *order,
+enum iw_error closing_order_count(const struct store *store, const struct order_progress *order,
                                   int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(order->completed_count),
@@ -58,7 +58,7 @@ enum iw_error closing_order_count(const struct store *store, const struct closin
                   values, 7, NULL);
 }
 
-enum iw_error closing_order_close(const struct store *store, const struct closing_order *order,
+enum iw_error closing_order_close(const struct store *store, const struct order_progress *order,
                                   enum order_status next, int64_t now_ms, int64_t expires_at_ms)
 {
     struct db_rows rows;
@@ -97,15 +97,14 @@ enum iw_error closing_thumbnail_digest(const struct store *store, int64_t order_
     return db_run(store, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error closing_result_put(const struct store *store, const struct closing_result *result,
-                                 int64_t now_ms)
+enum iw_error closing_result_put(const struct store *store, const struct result *result, int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(result->order_id),
                                       db_integer(result->file_id),
                                       db_integer(result->copy),
                                       db_text(result->name),
                                       db_text(result->store_key),
-                                      db_text(result->format),
+                                      db_text(format_name(result->format)),
                                       db_integer(result->size_bytes),
                                       db_bytes(result->digest, sizeof result->digest),
                                       db_integer(result->width_px),
@@ -127,16 +126,16 @@ enum iw_error closing_result_name(const struct store *store, int64_t result_id, 
     return db_run(store, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
 }
 
-static void result_take(const struct db_rows *rows, size_t row, struct closing_result *result)
+static void result_take(const struct db_rows *rows, size_t row, struct result *result)
 {
     const struct db_value *digest = db_at(rows, row, 7);
-    *result = (struct closing_result){
+    *result = (struct result){
         .order_id = db_integer_of(db_at(rows, row, 0)),
         .file_id = db_integer_of(db_at(rows, row, 1)),
         .copy = db_integer_of(db_at(rows, row, 2)),
         .name = db_text_of(db_at(rows, row, 3)),
         .store_key = db_text_of(db_at(rows, row, 4)),
-        .format = db_text_of(db_at(rows, row, 5)),
+        .format = format_by_name(db_text_of(db_at(rows, row, 5))),
         .size_bytes = db_integer_of(db_at(rows, row, 6)),
         .width_px = (uint32_t)db_integer_of(db_at(rows, row, 8)),
         .height_px = (uint32_t)db_integer_of(db_at(rows, row, 9)),
@@ -145,7 +144,7 @@ static void result_take(const struct db_rows *rows, size_t row, struct closing_r
            digest->length < sizeof result->digest ? digest->length : sizeof result->digest);
 }
 
-enum iw_error closing_results(const struct store *store, int64_t order_id, struct closing_result **results,
+enum iw_error closing_results(const struct store *store, int64_t order_id, struct result **results,
                               unsigned *count)
 {
     struct db_rows rows;
@@ -268,7 +267,7 @@ static enum iw_error texts_read(const struct store *store, const char *sql, cons
     return IW_OK;
 }
 
-enum iw_error closing_places(const struct store *store, int64_t order_id, struct closing_place **places,
+enum iw_error closing_places(const struct store *store, int64_t order_id, struct result_slot **places,
                              unsigned *count)
 {
     struct db_rows rows;
@@ -286,13 +285,13 @@ enum iw_error closing_places(const struct store *store, int64_t order_id, struct
     *places = arena_array(store->context->arena, rows.count + 1, sizeof **places);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
-        (*places)[i] = (struct closing_place){.position = db_integer_of(db_at(&rows, i, 0)),
-                                              .copy = db_integer_of(db_at(&rows, i, 1)),
-                                              .file_name = db_text_of(db_at(&rows, i, 2)),
-                                              .copy_count = db_integer_of(db_at(&rows, i, 3)),
-                                              .format = db_text_of(db_at(&rows, i, 4)),
-                                              .result_id = db_integer_of(db_at(&rows, i, 5)),
-                                              .result_name = db_text_of(db_at(&rows, i, 6))};
+        (*places)[i] = (struct result_slot){.position = db_integer_of(db_at(&rows, i, 0)),
+                                            .copy = db_integer_of(db_at(&rows, i, 1)),
+                                            .file_name = db_text_of(db_at(&rows, i, 2)),
+                                            .copy_count = db_integer_of(db_at(&rows, i, 3)),
+                                            .format = format_by_name(db_text_of(db_at(&rows, i, 4))),
+                                            .result_id = db_integer_of(db_at(&rows, i, 5)),
+                                            .result_name = db_text_of(db_at(&rows, i, 6))};
     return IW_OK;
 }
 

@@ -13,51 +13,24 @@
 #include <stdint.h>
 
 #include <imgward/context.h>
-#include <imgward/order.h>
 
+#include "model/order.h"
+#include "model/result.h"
 #include "store/db.h"
-
-struct closing_order {
-    int64_t id;
-    int64_t account_id;
-    enum order_type type;
-    enum order_status status;
-    bool is_zero_copy;
-    int64_t file_count;
-    int64_t completed_count;
-    int64_t failed_count;
-    int64_t result_count;
-    const char *thumbnail_store_key; /* NULL: none */
-    int64_t created_at_ms;
-    int64_t expires_at_ms; /* 0: never */
-};
-
-struct closing_result {
-    int64_t order_id;
-    int64_t file_id;
-    int64_t copy; /* position of the watermark text; 0 for anti-AI */
-    const char *name;
-    const char *store_key;
-    const char *format; /* "jpeg", "png", "webp" */
-    int64_t size_bytes;
-    uint8_t digest[32];
-    uint32_t width_px;
-    uint32_t height_px;
-};
 
 /* Reads and locks an order for the rest of the transaction.  ORDER_NOT_FOUND. */
 enum iw_error closing_order_lock(const struct store *store, int64_t order_id,
-                                 struct closing_order *order) IW_MUST_USE;
+                                 struct order_progress *order) IW_MUST_USE;
 
 /* Writes the counts and the thumbnail's key of an order that is locked. */
-enum iw_error closing_order_count(const struct store *store, const struct closing_order *order,
+enum iw_error closing_order_count(const struct store *store, const struct order_progress *order,
                                   int64_t now_ms) IW_MUST_USE;
 
 /*
  * Sets the status of a locked order to what order_next said, if it still is the
  * one it was read with; SERVER_INTERNAL_ERROR otherwise.  expires_at_ms 0: never.
  */
-enum iw_error closing_order_close(const struct store *store, const struct closing_order *order,
+enum iw_error closing_order_close(const struct store *store, const struct order_progress *order,
                                   enum order_status next, int64_t now_ms, int64_t expires_at_ms) IW_MUST_USE;
 
 /* Notes an error of the order as a whole. */
@@ -73,14 +46,14 @@ enum iw_error closing_thumbnail_digest(const struct store *store, int64_t order_
                                        const uint8_t digest[32]) IW_MUST_USE;
 
 /* A result; one that was there for the same file and copy is replaced. */
-enum iw_error closing_result_put(const struct store *store, const struct closing_result *result,
+enum iw_error closing_result_put(const struct store *store, const struct result *result,
                                  int64_t now_ms) IW_MUST_USE;
 
 /* Gives a result another name. */
 enum iw_error closing_result_name(const struct store *store, int64_t result_id, const char *name) IW_MUST_USE;
 
 /* The results of an order in the order of its files; the array is the arena's. */
-enum iw_error closing_results(const struct store *store, int64_t order_id, struct closing_result **results,
+enum iw_error closing_results(const struct store *store, int64_t order_id, struct result **results,
                               unsigned *count) IW_MUST_USE;
 
 /* Notes why a file fails; what was noted first stays. */
@@ -114,19 +87,8 @@ enum iw_error closing_files_reopen(const struct store *store, int64_t order_id, 
 enum iw_error closing_files_fail(const struct store *store, int64_t order_id, enum iw_error code,
                                  int64_t now_ms) IW_MUST_USE;
 
-/* One result that there may be of an order. */
-struct closing_place {
-    int64_t position;
-    int64_t copy;
-    const char *file_name;
-    int64_t copy_count;      /* of its file */
-    const char *format;      /* of the result, else of the input; NULL: neither is there */
-    int64_t result_id;       /* 0: there is no result */
-    const char *result_name; /* valid when there is one */
-};
-
 /* All results that an order may have, by file and copy; the array is the arena's. */
-enum iw_error closing_places(const struct store *store, int64_t order_id, struct closing_place **places,
+enum iw_error closing_places(const struct store *store, int64_t order_id, struct result_slot **places,
                              unsigned *count) IW_MUST_USE;
 
 /* Most orders of the two below. */

@@ -5,7 +5,7 @@
  * counted by the database's, so that the clocks of workers do not matter.
  * Every lease counts the attempt up, and whatever a worker writes afterwards
  * names its attempt: a worker that lost its lease changes nothing any more.
- * How a delivery stands is decided by domain/delivery.h alone.
+ * How a delivery stands is decided by model/delivery.h.
  */
 #ifndef STORE_DELIVERIES_H
 #define STORE_DELIVERIES_H
@@ -16,7 +16,7 @@
 
 #include <imgward/context.h>
 
-#include "domain/delivery.h"
+#include "model/delivery.h"
 #include "store/db.h"
 
 /* Most deliveries of one webhook that are under way at once, over all workers. */
@@ -24,20 +24,6 @@ enum { deliveries_receiver_max = 3 };
 
 /* Most secrets that sign at once: the newest, when a client rotates more often in a day. */
 enum { deliveries_secrets_max = 5 };
-
-/* A secret as the database keeps it. */
-struct delivery_secret {
-    const char *sealed;
-    size_t size;
-};
-
-/* A leased delivery. */
-struct delivery {
-    int64_t id;
-    int64_t event_id;
-    int64_t attempt;
-    int64_t failures;
-};
 
 /* A receiver with the deliveries leased for it; texts and bytes are the arena's. */
 struct deliveries_lease {
@@ -48,16 +34,6 @@ struct deliveries_lease {
     unsigned secret_count;
     struct delivery deliveries[deliveries_receiver_max];
     unsigned count;
-};
-
-/* What an event tells of. */
-struct delivery_subject {
-    int64_t event_id;
-    int64_t account_id;
-    const char *event_type;
-    int64_t occurred_ms;
-    int64_t sequence;
-    int64_t order_id; /* 0: a test */
 };
 
 /* A webhook that has something due and room for it. */

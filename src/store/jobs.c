@@ -267,7 +267,7 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
         .target_url = db_text_of(db_at(rows, row, 20)),
         .target_expires_ms = db_integer_of(db_at(rows, row, 21)),
         .result_key = db_text_of(db_at(rows, row, 22)),
-        .result_format = db_text_of(db_at(rows, row, 23)),
+        .result_format = format_by_name(db_text_of(db_at(rows, row, 23))),
         .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
         .target_headers = db_text_of(db_at(rows, row, 25)),
         .strength = ORDER_STRENGTH_STANDARD,

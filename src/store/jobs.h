@@ -13,43 +13,10 @@
 #include <stdint.h>
 
 #include <imgward/context.h>
-#include <imgward/job.h>
-#include <imgward/order.h>
 
+#include "model/job.h"
+#include "model/order.h"
 #include "store/db.h"
-
-/* A leased job with what its kind needs to know of order and file; the texts are the arena's. */
-struct job {
-    int64_t id;
-    int64_t account_id;
-    int64_t order_id;
-    int64_t file_id; /* 0 for a job on the order as a whole; then no file field is valid */
-    enum job_kind kind;
-    int64_t attempt;
-    int64_t failures;
-    int64_t deaths;
-    bool was_lost; /* the try before ended without a word: its supervisor died, or its lease did */
-    const char *request_id;
-
-    enum order_type order_type;
-    enum order_strength strength; /* valid for ORDER_ANTI_AI */
-    bool is_zero_copy;
-    bool has_original;  /* an extraction with its unmarked original */
-    bool has_thumbnail; /* the order has one already */
-
-    const char *file_name;
-    const char *store_key;    /* of the input; NULL when it is gone */
-    const char *original_key; /* of the unmarked original; NULL when there is none */
-    int64_t position;
-    int64_t copy; /* which watermark text; 0 where there is none */
-
-    const char *source_url;     /* JOB_FETCH */
-    const char *target_url;     /* JOB_PUSH */
-    int64_t target_expires_ms;  /* JOB_PUSH */
-    const char *target_headers; /* JOB_PUSH: a JSON object of strings, sent along; NULL: none */
-    const char *result_key;     /* JOB_PUSH: what is pushed, NULL when it is gone, */
-    const char *result_format;  /* and of which format: "jpeg", "png", "webp" */
-};
 
 /* Most jobs that one call leases. */
 enum { jobs_lease_max = 8 };

@@ -6,7 +6,7 @@
 
 #include <imgward/context.h>
 
-#include "domain/account.h"
+#include "model/account.h"
 #include "store/db.h"
 
 /* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown key; key_revoked_ms tells a revoked

@@ -59,13 +59,14 @@ static void file_read(const struct db_value *columns, struct order_file *file)
         .position = (unsigned)db_integer_of(&columns[1]),
         .is_original = db_integer_of(&columns[2]) != 0,
         .name = db_text_of(&columns[3]),
-        .status = db_text_of(&columns[4]),
         .error_code = db_text_of(&columns[5]),
         .error_sentence = db_text_of(&columns[6]),
         .source_url = db_text_of(&columns[7]),
         .note_code = db_text_of(&columns[8]),
         .note_sentence = db_text_of(&columns[9]),
     };
+    if (!file_status_read(db_text_of(&columns[4]), &file->status))
+        abort(); /* see order_read */
 }
 
 /* ---- writing ---- */
@@ -350,7 +351,7 @@ enum iw_error orders_results(const struct store *store, int64_t id, struct order
     for (size_t i = 0; i < rows.count; i++)
         (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
                                               .name = db_text_of(db_at(&rows, i, 1)),
-                                              .format = db_text_of(db_at(&rows, i, 2)),
+                                              .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
                                               .file_id = db_integer_of(db_at(&rows, i, 3))};
     return IW_OK;
 }

@@ -44,8 +44,12 @@ enum iw_error uploads_mark(const struct store *store, int64_t file_id, int64_t n
                            const struct upload_facts *facts)
 {
     const struct db_value parameters[] = {
-        db_text(facts->store_key),   db_text(facts->format), db_integer(facts->size_bytes),
-        db_bytes(facts->sha256, 32), db_time(now_ms),        db_time(now_ms),
+        db_text(facts->store_key),
+        db_text(format_name(facts->format)),
+        db_integer(facts->size_bytes),
+        db_bytes(facts->sha256, 32),
+        db_time(now_ms),
+        db_time(now_ms),
         db_integer(file_id),
     };
     return db_run(store,
@@ -69,7 +73,7 @@ static enum iw_error download_find(const struct store *store, const char *sql,
         .expires_ms = db_integer_of(db_at(&rows, 0, 1)),
         .is_deleted = db_integer_of(db_at(&rows, 0, 2)) != 0,
         .name = db_text_of(db_at(&rows, 0, 3)),
-        .format = db_text_of(db_at(&rows, 0, 4)),
+        .format = format_by_name(db_text_of(db_at(&rows, 0, 4))),
         .store_key = db_text_of(db_at(&rows, 0, 5)),
     };
     return words_read(store->context, &rows, 0, NULL, 0, &row->order_status);
@@ -89,10 +93,13 @@ enum iw_error downloads_find_result(const struct store *store, int64_t order_id,
 enum iw_error downloads_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    return download_find(store,
-                         "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
-                         "FROM orders WHERE id = ?",
-                         parameters, 1, row);
+    enum iw_error error =
+        download_find(store,
+                      "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
+                      "FROM orders WHERE id = ?",
+                      parameters, 1, row);
+    row->format = FORMAT_ZIP;
+    return error;
 }
 
 enum iw_error downloads_find_thumbnail(const struct store *store, int64_t order_id, struct download_row *row)

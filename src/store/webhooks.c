@@ -242,7 +242,7 @@ static void event_take(const struct db_value *columns, struct webhook_event *eve
         .order_id = db_integer_of(&columns[1]),
         .type = db_text_of(&columns[2]),
         .occurred_ms = db_integer_of(&columns[3]),
-        .status = db_text_of(&columns[4]),
+        .status = delivery_state_by_name(db_text_of(&columns[4])),
         .failures = db_integer_of(&columns[5]),
         .response_status = db_integer_of(&columns[6]),
         .reason = db_text_of(&columns[7]),

@@ -14,39 +14,8 @@
 
 #include <imgward/context.h>
 
+#include "model/webhook.h"
 #include "store/db.h"
-
-struct webhook {
-    int64_t id;
-    const char *name;
-    const char *url;
-    bool is_active;
-    const char *inactive_reason;    /* NULL while active */
-    int64_t secret_before_until_ms; /* until then a secret before signs as well; 0: there is none */
-    int64_t created_ms;
-    int64_t updated_ms;
-};
-
-/* An event as one webhook sees it. */
-struct webhook_event {
-    int64_t id;
-    int64_t order_id; /* 0: a test */
-    const char *type;
-    int64_t occurred_ms;
-    const char *status; /* of its delivery: "PENDING", "SENDING", "DELIVERED", "FAILED" */
-    int64_t failures;
-    int64_t response_status; /* of the last try; 0: none, or it was not answered */
-    const char *reason;      /* why the last try failed; NULL: it did not */
-    int64_t available_ms;    /* of the next try, while there is one to come */
-    int64_t tried_ms;        /* 0: not yet */
-    int64_t delivered_ms;    /* 0: not yet */
-};
-
-/* One page of a list, from 0; limit -1 is all of it. */
-struct webhooks_page {
-    int64_t limit;
-    int64_t offset;
-};
 
 /* Without a secret yet: webhooks_secret_add follows in the same transaction. */
 enum iw_error webhooks_insert(const struct store *store, int64_t account_id, const char *name,

@@ -79,7 +79,7 @@ static bool child_fork(struct worker *worker, struct task *task, const struct zi
 static enum iw_error entries_read(struct worker *worker, struct task *task, struct zip_entry **entries,
                                   unsigned *count)
 {
-    struct closing_result *results;
+    struct result *results;
     enum iw_error error = closing_results(&(struct store){&task->context, worker->domain.store.db},
                                           task->job.order_id, &results, count);
     if (error != IW_OK)
@@ -102,7 +102,7 @@ void archive_task_begin(struct worker *worker, struct task *task)
     task_begin(task);
     enum iw_error error = entries_read(worker, task, &entries, &count);
     task->archive_key = (struct storage_key){
-        .kind = STORAGE_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
+        .kind = FILEKEY_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
     if (error == IW_OK && !fault_fails(FAULT_ARCHIVE_FORKED) && child_fork(worker, task, entries, count)) {
         task->deadline_ms = task->begun_ms + archive_limit_ms;
         return;

@@ -178,7 +178,7 @@ bool image_task_send(struct worker *worker, struct task *task, struct image_proc
 
 /* Copies an anonymous file into the store, hashing on the way; format gets what its first bytes say. */
 static enum iw_error bytes_store(struct worker *worker, struct task *task, int file,
-                                 const struct storage_key *key, struct closing_result *result)
+                                 const struct storage_key *key, struct result *result)
 {
     struct context *context = &task->context;
     struct storage_writer *writer;
@@ -192,7 +192,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     result->size_bytes = 0;
     while (error == IW_OK && (size = pread(file, piece, copy_bytes, result->size_bytes)) > 0) {
         if (result->size_bytes == 0)
-            result->format = (const char *[]){"", "jpeg", "png", "webp"}[sniff_format(piece, (size_t)size)];
+            result->format = sniff_format(piece, (size_t)size);
         crypto_hash_add(hash, piece, (size_t)size);
         result->size_bytes += size;
         error = storage_put_add(writer, context, piece, (size_t)size);
@@ -215,16 +215,16 @@ static bool is_believable(const struct task *task, const struct image_answer *an
 
 static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
 {
-    struct closing_result written = {.format = ""};
+    struct result written = {.format = FORMAT_NONE};
     const struct storage_key key = {
-        .kind = STORAGE_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
+        .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
     enum iw_error error = bytes_store(worker, task, task->thumbnail_file, &key, &written);
     if (error == IW_OK && fault_fails(FAULT_THUMBNAIL_STORED))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
         return error;
     task->thumbnail_key = key;
-    if (strcmp(written.format, "webp") != 0)
+    if (written.format != FORMAT_WEBP)
         return context_fail(&task->context, IW_IO_FAILED,
                             "The image process wrote a thumbnail that is none.");
     task->outcome.thumbnail_store_key = storage_key_text(task->arena, &key);
@@ -235,13 +235,12 @@ static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
 static enum iw_error result_store(struct worker *worker, struct task *task, const struct image_answer *answer)
 {
     struct outcome *outcome = &task->outcome;
-    const struct storage_key key = {.kind = STORAGE_RESULT,
+    const struct storage_key key = {.kind = FILEKEY_RESULT,
                                     .order_id = task->job.order_id,
                                     .number = task->job.file_id,
                                     .version = task->job.attempt,
                                     .part = task->job.copy};
     *outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_RESULT};
-    outcome->result.format = "";
     outcome->result.width_px = answer->width_px;
     outcome->result.height_px = answer->height_px;
     enum iw_error error = bytes_store(worker, task, task->result_file, &key, &outcome->result);
@@ -251,7 +250,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     image_process_turn(worker);
     if (fault_fails(FAULT_RESULT_STORED))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
-    if (outcome->result.format[0] == '\0')
+    if (outcome->result.format == FORMAT_NONE)
         return context_fail(&task->context, IW_IO_FAILED, "The image process wrote what is no picture.");
     outcome->result.store_key = storage_key_text(task->arena, &key);
     return answer->thumbnail_bytes > 0 && task->thumbnail_file >= 0 ? thumbnail_store(worker, task) : IW_OK;

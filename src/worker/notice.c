@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
-#include "domain/order.h"
+#include "domain/order_download.h"
+#include "domain/order_query.h"
 #include "domain/webhook.h"
 #include "domain/webhook_secret.h"
 

@@ -195,9 +195,8 @@ static void job_keep(struct task *task, const struct job *job)
     task->job = *job;
     task->job.request_id = arena_text(task->arena, job->request_id);
     task->job.file_name = arena_text(task->arena, job->file_name);
-    const char **const texts[] = {&task->job.store_key,     &task->job.original_key, &task->job.source_url,
-                                  &task->job.target_url,    &task->job.result_key,   &task->job.result_format,
-                                  &task->job.target_headers};
+    const char **const texts[] = {&task->job.store_key,  &task->job.original_key, &task->job.source_url,
+                                  &task->job.target_url, &task->job.result_key,   &task->job.target_headers};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = arena_text(task->arena, *texts[i]);
     context_init(&task->context, task->arena, task->job.request_id);

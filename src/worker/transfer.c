@@ -1,7 +1,7 @@
 /*
  * Jobs on the network: sources fetched into the store, results pushed to their
  * targets.  All of them side by side on one event loop; none holds an image
- * process.  The table of domain/peer.c has the meaning of each status.
+ * process.  The table of model/peer.c has the meaning of each status.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "domain/outgoing.h"
-#include "domain/peer.h"
+#include "model/peer.h"
 #include "worker/worker.h"
 
 enum { redirects_max = 3 };
@@ -135,10 +135,8 @@ static void source_failed(struct task *task, const struct fetch_result *result)
 /* All bytes are here: into the store, and then they are the outcome. */
 static enum iw_error source_keep(struct task *task)
 {
-    static const char *const formats[] = {
-        [SNIFF_NONE] = "", [SNIFF_JPEG] = "jpeg", [SNIFF_PNG] = "png", [SNIFF_WEBP] = "webp"};
     struct upload_sink_facts *facts = arena_alloc(task->arena, sizeof *facts);
-    const struct storage_key key = {.kind = STORAGE_UPLOAD,
+    const struct storage_key key = {.kind = FILEKEY_UPLOAD,
                                     .order_id = task->job.order_id,
                                     .number = task->job.position,
                                     .version = storage_version_new()};
@@ -155,7 +153,7 @@ static enum iw_error source_keep(struct task *task)
     task->outcome = (struct outcome){.job = &task->job,
                                      .kind = OUTCOME_FETCHED,
                                      .fetched = {.store_key = storage_key_text(task->arena, &key),
-                                                 .format = formats[facts->format],
+                                                 .format = facts->format,
                                                  .size_bytes = facts->size_bytes,
                                                  .sha256 = facts->sha256}};
     return IW_OK;
@@ -240,7 +238,8 @@ static enum iw_error headers_fill(struct task *task, const char **headers)
         headers[count++] = arena_printf(task->arena, "%s: %s", header->name, header->string);
     }
     if (!has_type)
-        headers[count] = arena_printf(task->arena, "Content-Type: image/%s", task->job.result_format);
+        headers[count] =
+            arena_printf(task->arena, "Content-Type: %s", format_media_type(task->job.result_format));
     return IW_OK;
 }
 

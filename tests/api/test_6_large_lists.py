@@ -8,7 +8,7 @@ import pytest
 from client import ORDERS, children
 
 COUNT = 20000
-# 2024-01-01 UTC, which order ids count from; see include/imgward/order.h.
+# 2024-01-01 UTC, which order ids count from; see src/model/order.h.
 EPOCH_MS = 1704067200000
 
 

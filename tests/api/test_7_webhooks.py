@@ -754,7 +754,7 @@ def test_events_are_listed_newest_first(hook_of):
 def test_all_of_very_many_events_are_listed(hook_of, stack):
     """More than a process of the pool may hold at once."""
     hook, count = hook_of(), 60000
-    newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see include/imgward/order.h
+    newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see src/model/order.h
     stack.sql(f"""
         INSERT INTO webhook_events (id, account_id, type, occurred_at)
         SELECT {newest} - seq, {hook.client.account}, 'webhook.test', NOW(3) FROM seq_1_to_{count};

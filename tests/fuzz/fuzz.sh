@@ -14,7 +14,7 @@ command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps lint";
 mkdir -p "$tree"
 cd "$tree"
 [ -f Makefile ] || "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
-make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libbase.a
+make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
 
 # The libraries of the Makefile, so that no list of them is kept twice.
 linked=$(make -s -f - print <<'MAKE'

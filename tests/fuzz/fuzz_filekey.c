@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/filekey.h"
+#include "model/filekey.h"
 #include "targets.h"
 
 int fuzz_filekey(const unsigned char *data, size_t size)

@@ -12,7 +12,7 @@
 
 enum { requests_max = 64 };
 
-static const char *const formats[] = {"jpeg", "png", "webp", "zip", NULL};
+static const enum format formats[] = {FORMAT_JPEG, FORMAT_PNG, FORMAT_WEBP, FORMAT_ZIP, FORMAT_NONE};
 
 static void name_check(const char *name)
 {

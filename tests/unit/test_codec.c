@@ -611,13 +611,13 @@ static void test_rows(void)
 
 static void test_sniff(void)
 {
-    CU_ASSERT_EQUAL(sniff_format("\xff\xd8\xff\xe0", 4), SNIFF_JPEG);
-    CU_ASSERT_EQUAL(sniff_format("\x89PNG\r\n\x1a\n....", 12), SNIFF_PNG);
-    CU_ASSERT_EQUAL(sniff_format("RIFF\1\2\3\4WEBPVP8L", 16), SNIFF_WEBP);
-    CU_ASSERT_EQUAL(sniff_format("RIFF\1\2\3\4WAVEfmt ", 16), SNIFF_NONE);
-    CU_ASSERT_EQUAL(sniff_format("\xff\xd8", 2), SNIFF_NONE);
-    CU_ASSERT_EQUAL(sniff_format("", 0), SNIFF_NONE);
-    CU_ASSERT_EQUAL(sniff_format("<svg xmlns=", 11), SNIFF_NONE);
+    CU_ASSERT_EQUAL(sniff_format("\xff\xd8\xff\xe0", 4), FORMAT_JPEG);
+    CU_ASSERT_EQUAL(sniff_format("\x89PNG\r\n\x1a\n....", 12), FORMAT_PNG);
+    CU_ASSERT_EQUAL(sniff_format("RIFF\1\2\3\4WEBPVP8L", 16), FORMAT_WEBP);
+    CU_ASSERT_EQUAL(sniff_format("RIFF\1\2\3\4WAVEfmt ", 16), FORMAT_NONE);
+    CU_ASSERT_EQUAL(sniff_format("\xff\xd8", 2), FORMAT_NONE);
+    CU_ASSERT_EQUAL(sniff_format("", 0), FORMAT_NONE);
+    CU_ASSERT_EQUAL(sniff_format("<svg xmlns=", 11), FORMAT_NONE);
 }
 
 int main(void)

@@ -456,8 +456,8 @@ static struct storage *store_of(void)
     return storage;
 }
 
-static const struct storage_key key_a = {STORAGE_RESULT, 7001, 12, 1, 0};
-static const struct storage_key key_b = {STORAGE_RESULT, 7001, 12, 1, 2};
+static const struct storage_key key_a = {FILEKEY_RESULT, 7001, 12, 1, 0};
+static const struct storage_key key_b = {FILEKEY_RESULT, 7001, 12, 1, 2};
 
 static void bytes_expect(struct storage *storage, const struct storage_key *key, const char *expected)
 {
@@ -631,7 +631,7 @@ static void test_links_and_pipes_are_not_followed(void)
 static bool key_count(void *user, const struct storage_key *key, const struct storage_facts *facts)
 {
     unsigned *count = user;
-    CU_ASSERT(key->kind == STORAGE_RESULT && facts->size_bytes == 3 && facts->modified_ms > 0);
+    CU_ASSERT(key->kind == FILEKEY_RESULT && facts->size_bytes == 3 && facts->modified_ms > 0);
     return ++*count < 100;
 }
 
@@ -641,7 +641,7 @@ static struct storage *store_of_results(void)
     struct storage *storage = store_of();
     for (int64_t order = 1; order <= 40; order++)
         for (int64_t part = 1; part <= 3; part++) {
-            const struct storage_key key = {STORAGE_RESULT, order, 5, 1, part};
+            const struct storage_key key = {FILEKEY_RESULT, order, 5, 1, part};
             CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key, "abc", 3), IW_OK);
         }
     return storage;
@@ -652,12 +652,12 @@ static void test_listing(void)
     unsigned count = 0;
     test_begin();
     struct storage *storage = store_of_results();
-    const struct storage_key other = {STORAGE_UPLOAD, 1, 1, 1, 0};
+    const struct storage_key other = {FILEKEY_UPLOAD, 1, 1, 1, 0};
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &other, "abc", 3), IW_OK);
-    CU_ASSERT_EQUAL(storage_list(storage, &context, STORAGE_RESULT, 7, key_count, &count), IW_OK);
+    CU_ASSERT_EQUAL(storage_list(storage, &context, FILEKEY_RESULT, 7, key_count, &count), IW_OK);
     CU_ASSERT_EQUAL(count, 3);
     count = 0; /* The visitor stops at a hundred of 120. */
-    CU_ASSERT_EQUAL(storage_list(storage, &context, STORAGE_RESULT, 0, key_count, &count), IW_OK);
+    CU_ASSERT_EQUAL(storage_list(storage, &context, FILEKEY_RESULT, 0, key_count, &count), IW_OK);
     CU_ASSERT_EQUAL(count, 100);
     storage_close(storage);
     test_end();
@@ -673,7 +673,7 @@ struct parts_told {
 static bool part_key_note(void *user, const struct storage_key *key, const struct storage_facts *facts)
 {
     struct parts_told *told = user;
-    CU_ASSERT_FATAL(key->kind == STORAGE_RESULT && key->order_id <= 40 && facts->size_bytes == 3);
+    CU_ASSERT_FATAL(key->kind == FILEKEY_RESULT && key->order_id <= 40 && facts->size_bytes == 3);
     CU_ASSERT(told->counts[key->order_id] == 0 || told->last_parts[key->order_id] == told->part);
     told->counts[key->order_id]++;
     told->last_parts[key->order_id] = told->part;
@@ -686,7 +686,7 @@ static void test_all_parts_are_the_whole_and_an_order_is_in_one(void)
     test_begin();
     struct storage *storage = store_of_results();
     for (; told.part < storage_part_count; told.part++)
-        CU_ASSERT_EQUAL(storage_list_part(storage, &context, STORAGE_RESULT, told.part, part_key_note, &told),
+        CU_ASSERT_EQUAL(storage_list_part(storage, &context, FILEKEY_RESULT, told.part, part_key_note, &told),
                         IW_OK);
     for (int order = 1; order <= 40; order++)
         CU_ASSERT_EQUAL(told.counts[order], 3);
@@ -723,7 +723,7 @@ static void test_intake_takes_pictures_alone(void)
     bytes_expect(storage, &key_a, (const char *)png_start);
     uint8_t digest[32];
     crypto_sha256(png_start, size, digest);
-    CU_ASSERT(facts.format == SNIFF_PNG && facts.size_bytes == (int64_t)size);
+    CU_ASSERT(facts.format == FORMAT_PNG && facts.size_bytes == (int64_t)size);
     CU_ASSERT_EQUAL(memcmp(facts.sha256, digest, sizeof digest), 0);
     storage_close(storage);
     test_end();
@@ -762,7 +762,7 @@ static void test_intake_refuses(void)
 
 static const char *name_of(const char *name, const char *suffix, const char *format)
 {
-    const struct name_request wanted = {.name = name, .suffix = suffix, .format = format};
+    const struct name_request wanted = {.name = name, .suffix = suffix, .format = format_by_name(format)};
     return name_one(arena, &wanted);
 }
 
@@ -863,7 +863,7 @@ static void names_expect(const char *const *given, const char *const *wanted, si
 {
     struct name_request *requests = arena_array(arena, count, sizeof *requests);
     for (size_t i = 0; i < count; i++)
-        requests[i] = (struct name_request){.name = given[i], .format = "jpeg"};
+        requests[i] = (struct name_request){.name = given[i], .format = FORMAT_JPEG};
     const char **names = name_list(arena, requests, count);
     for (size_t i = 0; i < count; i++) {
         CU_ASSERT_STRING_EQUAL(names[i], wanted[i]);
@@ -946,7 +946,7 @@ static void test_names_of_many_twins(void)
     for (int i = 0; i < count; i++)
         requests[i] = (struct name_request){.name = repeated("x", 250, i % 3 == 0 ? ".png" : ".PNG"),
                                             .suffix = arena_printf(arena, "-%d", i % copies + 1),
-                                            .format = "png"};
+                                            .format = FORMAT_PNG};
     const char **names = name_list(arena, requests, count);
     for (int i = 0; i < count; i++) {
         char end[32];
@@ -1010,7 +1010,7 @@ static size_t central_expect(const char *at, const char *archive, uint64_t offse
 static struct zip_entry zip_entry_of(const char *name, const char *format, int64_t number, const void *bytes,
                                      size_t size)
 {
-    struct zip_entry entry = {name, format, {STORAGE_RESULT, 7, number, 1, 0}, {0}};
+    struct zip_entry entry = {name, format_by_name(format), {FILEKEY_RESULT, 7, number, 1, 0}, {0}};
     crypto_sha256(bytes, size, entry.sha256);
     return entry;
 }
@@ -1030,7 +1030,7 @@ static char *archive_read(struct storage *storage, const struct storage_key *key
 static void test_zip_is_what_the_format_says(void)
 {
     enum { big_bytes = 3000000, count = 3 };
-    const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
+    const struct storage_key key = {FILEKEY_ZIP, 7, 0, 1, 0};
     static const char *const names[count] = {"gr\u00F6\u00DFe.jpg", "b.png", "b (2).png"};
     size_t offsets[count], at = 0;
     struct zip_facts made, again;
@@ -1182,7 +1182,7 @@ static void test_a_zip_that_fails_leaves_nothing(void)
 {
     const struct zip_entry entries[] = {zip_entry_of("a.jpg", "jpeg", 1, "one", 3),
                                         zip_entry_of("b.png", "png", 2, "two", 3)};
-    const struct storage_key key = {STORAGE_ZIP, 7, 0, 1, 0};
+    const struct storage_key key = {FILEKEY_ZIP, 7, 0, 1, 0};
     struct zip_facts made;
     test_begin();
     struct storage *storage = store_of();

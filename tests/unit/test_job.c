@@ -1,5 +1,5 @@
 /* The life of a job: the table of transitions and the counting of tries. */
-#include <imgward/job.h>
+#include "model/job.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* Order ids and the table of what may happen to an order. */
 #include <stdlib.h>
 
-#include <imgward/order.h>
-
 #include "base/crypto.h"
+#include "model/order.h"
 #include "runner.h"
 
 static const int64_t year_2024_ms = 1704067200000;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "domain/outgoing.h"
-#include "domain/peer.h"
+#include "model/peer.h"
 #include "runner.h"
 
 /* ---- statuses ---- */

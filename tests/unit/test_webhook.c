@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/crypto.h"
-#include "domain/delivery.h"
+#include "model/delivery.h"
 #include "domain/webhook_secret.h"
 #include "service/secret_box.h"
 #include "runner.h"

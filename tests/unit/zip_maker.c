@@ -29,7 +29,7 @@
 enum { mebibyte = 1 << 20 };
 
 static const int64_t time_ms = INT64_C(1700000000123);
-static const struct storage_key archive_key = {STORAGE_ZIP, 7, 0, 1, 0};
+static const struct storage_key archive_key = {FILEKEY_ZIP, 7, 0, 1, 0};
 
 static struct arena *arena;
 static struct context context;
@@ -53,7 +53,7 @@ static struct zip_entry result_put(struct storage *storage, int64_t number, int 
     static unsigned char piece[mebibyte];
     struct storage_writer *writer;
     struct crypto_hash *hash = crypto_hash_begin();
-    struct zip_entry entry = {.format = "jpeg", .key = {STORAGE_RESULT, 7, number, 1, 0}};
+    struct zip_entry entry = {.format = FORMAT_JPEG, .key = {FILEKEY_RESULT, 7, number, 1, 0}};
     memset(piece, value, sizeof piece);
     must(storage_put_begin(storage, &context, &writer), "begin");
     for (int64_t left = size; left > 0; left -= mebibyte) {
@@ -86,7 +86,7 @@ static size_t requests_read(struct name_request requests[lines_max])
     size_t count = 0;
     while (count < lines_max && fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        requests[count++] = (struct name_request){.name = arena_text(arena, line), .format = "jpeg"};
+        requests[count++] = (struct name_request){.name = arena_text(arena, line), .format = FORMAT_JPEG};
     }
     return count;
 }

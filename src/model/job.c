@@ -1,7 +1,8 @@
-#include <imgward/job.h>
+#include "model/job.h"
 
 #include <stddef.h>
-#include <string.h>
+
+#include "model/word.h"
 
 static const char *const names[JOB_STATE_COUNT] = {
     [JOB_QUEUED] = "queued",
@@ -15,7 +16,7 @@ static const char *const kinds[JOB_KIND_COUNT] = {
     [JOB_ARCHIVE] = "archive", [JOB_FETCH] = "fetch", [JOB_PUSH] = "push",
 };
 
-/* What is not in the table may not happen. */
+/* An event without an entry is illegal. */
 static const enum job_state transitions[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
     [JOB_QUEUED] =
         {
@@ -25,7 +26,7 @@ static const enum job_state transitions[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
     [JOB_LEASED] =
         {
             [JOB_EVENT_FINISH] = JOB_DONE,
-            [JOB_EVENT_GIVE_BACK] = JOB_QUEUED,
+            [JOB_EVENT_RELEASE] = JOB_QUEUED,
             [JOB_EVENT_LOSE] = JOB_QUEUED,
             [JOB_EVENT_RETRY] = JOB_QUEUED,
             [JOB_EVENT_FAIL] = JOB_FAILED,
@@ -41,7 +42,7 @@ enum job_state job_next(enum job_state state, enum job_event event)
     return transitions[state][event];
 }
 
-/* Doubles with each try that went wrong, up to the ceiling. */
+/* Doubles with each failed attempt, up to job_wait_max_ms. */
 static int64_t wait_ms(int64_t first_ms, int64_t tries)
 {
     int64_t wait = first_ms;
@@ -84,10 +85,8 @@ const char *job_state_name(enum job_state state)
 
 enum job_state job_state_by_name(const char *name)
 {
-    for (int state = JOB_NONE + 1; state < JOB_STATE_COUNT; state++)
-        if (strcmp(names[state], name) == 0)
-            return (enum job_state)state;
-    return JOB_NONE;
+    int found = word_find(name, names, JOB_STATE_COUNT);
+    return found > 0 ? (enum job_state)found : JOB_NONE;
 }
 
 const char *job_kind_name(enum job_kind kind)
@@ -107,10 +106,8 @@ enum job_class job_kind_class(enum job_kind kind)
 
 bool job_kind_read(const char *name, enum job_kind *kind)
 {
-    for (int i = 0; i < JOB_KIND_COUNT; i++)
-        if (strcmp(kinds[i], name) == 0) {
-            *kind = (enum job_kind)i;
-            return true;
-        }
-    return false;
+    int found = word_find(name, kinds, JOB_KIND_COUNT);
+    if (found >= 0)
+        *kind = (enum job_kind)found;
+    return found >= 0;
 }

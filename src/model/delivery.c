@@ -1,9 +1,9 @@
-#include "domain/delivery.h"
+#include "model/delivery.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#include "domain/peer.h"
+#include "model/peer.h"
+#include "model/word.h"
 
 static const char *const names[DELIVERY_STATE_COUNT] = {
     [DELIVERY_PENDING] = "PENDING",
@@ -12,7 +12,7 @@ static const char *const names[DELIVERY_STATE_COUNT] = {
     [DELIVERY_FAILED] = "FAILED",
 };
 
-/* What is not in the table may not happen. */
+/* An event without an entry is illegal. */
 static const enum delivery_state transitions[DELIVERY_STATE_COUNT][DELIVERY_EVENT_COUNT] = {
     [DELIVERY_PENDING] =
         {
@@ -33,7 +33,7 @@ static const enum delivery_state transitions[DELIVERY_STATE_COUNT][DELIVERY_EVEN
     [DELIVERY_FAILED] = {[DELIVERY_EVENT_REPEAT] = DELIVERY_PENDING},
 };
 
-/* After how many seconds the first, second and so on retry comes. */
+/* Seconds before each retry; doc/webhooks.md documents them. */
 static const int64_t schedule_s[delivery_retries] = {5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400};
 
 enum { jitter_part = 5 };
@@ -45,7 +45,7 @@ enum delivery_state delivery_next(enum delivery_state state, enum delivery_event
     return transitions[state][event];
 }
 
-/* Jitter is added only: many deliveries that failed together do not come back together. */
+/* Jitter is only added: deliveries that failed together are not retried together. */
 static int64_t wait_ms(int64_t failures, int64_t retry_after_s, uint64_t random)
 {
     int64_t scheduled_ms = schedule_s[failures - 1] * 1000;
@@ -84,8 +84,6 @@ const char *delivery_state_name(enum delivery_state state)
 
 enum delivery_state delivery_state_by_name(const char *name)
 {
-    for (int state = DELIVERY_NONE + 1; state < DELIVERY_STATE_COUNT; state++)
-        if (strcmp(names[state], name) == 0)
-            return (enum delivery_state)state;
-    return DELIVERY_NONE;
+    int found = word_find(name, names, DELIVERY_STATE_COUNT);
+    return found > 0 ? (enum delivery_state)found : DELIVERY_NONE;
 }

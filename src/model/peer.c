@@ -1,10 +1,10 @@
-#include "domain/peer.h"
+#include "model/peer.h"
 
 #include <stddef.h>
 
 /*
- * The first row that fits counts.  A 206 that is not the whole file never gets here as a source: it is
- * retried. Receivers of webhooks are always asked again, by the schedule of domain/delivery.c.
+ * The first row that matches counts.  The transfer retries a partial 206 of a source before it asks here.
+ * Webhook deliveries are always retried, by the schedule in delivery.c.
  */
 static const struct peer_status rows[] = {
     {200, 201, {PEER_TAKEN, PEER_TAKEN, PEER_TAKEN}, NULL},
@@ -26,8 +26,7 @@ static const struct peer_status rows[] = {
     {500, 599, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, NULL},
 };
 
-/* RFC 9110, 15: a status outside 100 to 599 is treated as a server error, and so is a 1xx that nothing
- * follows. */
+/* RFC 9110, 15: a status outside 100 to 599 counts as a server error, and so does a final 1xx. */
 static const struct peer_status other = {
     0, 0, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, "that is no final status of HTTP"};
 

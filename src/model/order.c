@@ -1,7 +1,6 @@
-#include <imgward/order.h>
+#include "model/order.h"
 
-#include <stddef.h>
-#include <string.h>
+#include "model/word.h"
 
 static const char *const type_names[ORDER_TYPE_COUNT] = {"antiAi", "watermarkEmbed", "watermarkExtract"};
 static const char *const status_names[ORDER_STATUS_COUNT] = {"pending",  "inProgress", "complete", "failed",
@@ -14,7 +13,7 @@ static const char *const event_names[ORDER_EVENT_COUNT] = {"start",  "abandon", 
 static const int64_t id_epoch_ms = 1704067200000; /* 2024-01-01T00:00:00Z */
 enum { id_random_bits = 22 };
 
-/* Which order types a row of the table is for, as bits. */
+/* The order types of a transition, as bits. */
 enum { makes_files = 1 << ORDER_ANTI_AI | 1 << ORDER_WATERMARK_EMBED, reads = 1 << ORDER_WATERMARK_EXTRACT };
 
 static const struct {
@@ -31,14 +30,6 @@ static const struct {
     {reads, ORDER_IN_PROGRESS, ORDER_EVENT_UNDETECT, ORDER_UNDETECTED},
     {makes_files, ORDER_COMPLETE, ORDER_EVENT_EXPIRE, ORDER_EXPIRED},
 };
-
-static int name_find(const char *name, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
 
 const char *order_type_name(enum order_type type)
 {
@@ -67,7 +58,7 @@ const char *order_event_name(enum order_event event)
 
 bool order_type_read(const char *name, enum order_type *type)
 {
-    int found = name_find(name, type_names, ORDER_TYPE_COUNT);
+    int found = word_find(name, type_names, ORDER_TYPE_COUNT);
     if (found >= 0)
         *type = (enum order_type)found;
     return found >= 0;
@@ -75,7 +66,7 @@ bool order_type_read(const char *name, enum order_type *type)
 
 bool order_status_read(const char *name, enum order_status *status)
 {
-    int found = name_find(name, status_names, ORDER_STATUS_COUNT);
+    int found = word_find(name, status_names, ORDER_STATUS_COUNT);
     if (found >= 0)
         *status = (enum order_status)found;
     return found >= 0;
@@ -83,7 +74,7 @@ bool order_status_read(const char *name, enum order_status *status)
 
 bool order_channel_read(const char *name, enum order_channel *channel)
 {
-    int found = name_find(name, channel_names, ORDER_CHANNEL_COUNT);
+    int found = word_find(name, channel_names, ORDER_CHANNEL_COUNT);
     if (found >= 0)
         *channel = (enum order_channel)found;
     return found >= 0;
@@ -91,7 +82,7 @@ bool order_channel_read(const char *name, enum order_channel *channel)
 
 bool order_strength_read(const char *name, enum order_strength *strength)
 {
-    int found = name_find(name, strength_names, ORDER_STRENGTH_COUNT);
+    int found = word_find(name, strength_names, ORDER_STRENGTH_COUNT);
     if (found >= 0)
         *strength = (enum order_strength)found;
     return found >= 0;

@@ -1,0 +1,52 @@
+/* Accounts and API keys: the rows that queries return.  Texts are the arena's. */
+#ifndef MODEL_ACCOUNT_H
+#define MODEL_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The account that authentication found through an API key. */
+struct account {
+    int64_t id;
+    int64_t key_id;
+    unsigned requests_per_minute; /* of the plan, or the account's override */
+    bool is_suspended;
+    int64_t key_expires_ms;   /* 0: never */
+    int64_t key_revoked_ms;   /* 0: never; a revoked key authenticates no request */
+    int64_t key_last_used_ms; /* 0: never; before this request */
+};
+
+enum account_status { ACCOUNT_ACTIVE, ACCOUNT_SUSPENDED, ACCOUNT_STATUS_COUNT };
+
+/* "active", "suspended", as in the database; static text. */
+const char *account_status_name(enum account_status status);
+
+/* False when the word is none of them. */
+bool account_status_read(const char *name, enum account_status *status);
+
+/* An account as an operator sees it. */
+struct account_row {
+    int64_t id;
+    const char *name;
+    const char *plan;
+    enum account_status status;
+    int64_t requests_per_minute; /* the override, or the plan's */
+    bool is_overridden;
+    int64_t created_at_ms;
+    int64_t key_count; /* neither revoked nor expired */
+};
+
+/* An API key as an operator sees it. */
+struct account_key {
+    int64_t id;
+    int64_t account_id;
+    const char *account;
+    const char *name;
+    const char *prefix;
+    int64_t created_at_ms;
+    int64_t expires_at_ms;   /* 0: never */
+    int64_t revoked_at_ms;   /* 0: not revoked */
+    int64_t last_used_at_ms; /* 0: never */
+};
+
+#endif

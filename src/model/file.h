@@ -1,0 +1,59 @@
+/* Files of orders: their statuses, and the rows that queries return. */
+#ifndef MODEL_FILE_H
+#define MODEL_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/format.h"
+#include "model/order.h"
+
+enum file_status {
+    FILE_PENDING,    /* waits for its upload or its fetch */
+    FILE_UPLOADED,   /* its bytes are in the store */
+    FILE_PROCESSING, /* a worker has leased a job on it */
+    FILE_COMPLETE,
+    FILE_FAILED,
+    FILE_STATUS_COUNT
+};
+
+/* "pending" and so on, the same in database and JSON; static text. */
+const char *file_status_name(enum file_status status);
+
+/* False when the word is none of them. */
+bool file_status_read(const char *name, enum file_status *status);
+
+struct order_file {
+    int64_t id;
+    unsigned position; /* from 1 */
+    bool is_original;
+    const char *name;
+    enum file_status status;
+    const char *error_code;     /* NULL: none */
+    const char *error_sentence; /* NULL: none */
+    const char *note_code;      /* of its result; NULL: none */
+    const char *note_sentence;  /* valid with note_code */
+    const char *source_url;     /* fetched instead of uploaded; NULL: uploaded */
+};
+
+/* The file that an upload URL names; texts are the arena's. */
+struct upload_place {
+    int64_t account_id;
+    int64_t file_id;
+    enum order_type order_type;
+    enum order_status order_status;
+    bool is_started;       /* the order was started earlier */
+    bool is_uploaded;      /* the file already has bytes */
+    const char *store_key; /* of those bytes, or NULL */
+    const char *name;      /* the client's name of the file */
+};
+
+/* The columns of a file that its upload or fetch sets. */
+struct upload_facts {
+    const char *store_key;
+    enum format format;
+    int64_t size_bytes;
+    const uint8_t *sha256; /* 32 bytes */
+};
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * Jobs: kinds, states, the table of legal transitions, retries, and the row of a leased job.
+ *
+ * job_next is the only place that decides the next state of a job.  job_judge adds the limits: how often a
+ * job may fail or kill its process, and the backoff before the next attempt.  src/store/jobs.c writes the
+ * decision.
+ */
+#ifndef MODEL_JOB_H
+#define MODEL_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/format.h"
+#include "model/order.h"
+
+enum job_state {
+    JOB_NONE,   /* no state: an illegal transition */
+    JOB_QUEUED, /* may be leased from its time on */
+    JOB_LEASED, /* belongs to a worker until its lease ends */
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_STATE_COUNT
+};
+
+/*
+ * An archive is a job on the whole order; the others are on one file.  A fetch downloads a file from its URL
+ * and queues the job on it.  A push sends a result of a zero-copy order to its output target.
+ */
+enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_FETCH, JOB_PUSH, JOB_KIND_COUNT };
+
+/* The resource that a job needs: an image process, or the network. */
+enum job_class { JOB_CLASS_IMAGE, JOB_CLASS_TRANSFER, JOB_CLASS_COUNT };
+
+enum job_event {
+    JOB_EVENT_LEASE,   /* a worker leases it */
+    JOB_EVENT_FINISH,  /* its result is recorded */
+    JOB_EVENT_RELEASE, /* its worker returns it before it started */
+    JOB_EVENT_LOSE,    /* its worker died or did not renew the lease */
+    JOB_EVENT_RETRY,   /* a transient failure or a dead process */
+    JOB_EVENT_FAIL,    /* the limit is reached, or a retry cannot help */
+    JOB_EVENT_CANCEL,  /* its order ended without it */
+    JOB_EVENT_REOPEN,  /* an operator requeues a failed job */
+    JOB_EVENT_COUNT
+};
+
+/* The reason why an attempt did not succeed. */
+enum job_trouble {
+    JOB_TROUBLE_FINAL,     /* the input is at fault: a retry gives the same */
+    JOB_TROUBLE_TRANSIENT, /* network, an unexpected answer: counts as a failure */
+    JOB_TROUBLE_OURS,      /* disk full, no database: not the file's fault, see job_wait_out */
+    JOB_TROUBLE_DEATH      /* the image process died or was killed: counts as a death */
+};
+
+struct job_limits {
+    int64_t failures_max;
+    int64_t deaths_max;
+    int64_t retry_first_ms;
+};
+
+/* The decision after an attempt that did not succeed. */
+struct job_verdict {
+    enum job_event event; /* JOB_EVENT_RETRY or JOB_EVENT_FAIL */
+    int64_t failures;
+    int64_t deaths;
+    int64_t wait_ms; /* before the next attempt */
+};
+
+/* The longest backoff. */
+enum { job_wait_max_ms = 15 * 60 * 1000 };
+
+/* The state after the event; JOB_NONE when the event is illegal in this state. */
+enum job_state job_next(enum job_state state, enum job_event event);
+
+/*
+ * Adds one trouble to the failures and deaths so far and decides between retry and failure.  asked_ms is the
+ * peer's Retry-After (0: none): a retry comes no sooner, but never later than job_wait_max_ms.
+ */
+struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths, int64_t asked_ms,
+                             const struct job_limits *limits);
+
+/* The longest backoff for JOB_TROUBLE_OURS: it ends soon after the operator's repair. */
+enum { job_ours_wait_max_ms = 30 * 1000 };
+
+/* The verdict on JOB_TROUBLE_OURS at this attempt: a retry that counts neither a failure nor a death. */
+struct job_verdict job_wait_out(int64_t attempt, int64_t failures, int64_t deaths,
+                                const struct job_limits *limits);
+
+/* "protect" and so on, as in the database; static text. */
+const char *job_kind_name(enum job_kind kind);
+
+/* "image", "transfer", as in the database; static text. */
+const char *job_class_name(enum job_class class);
+
+enum job_class job_kind_class(enum job_kind kind);
+
+/* False when there is no such kind. */
+bool job_kind_read(const char *name, enum job_kind *kind);
+
+/* "queued" and so on, as in the database; static text.  NULL for JOB_NONE. */
+const char *job_state_name(enum job_state state);
+
+/* JOB_NONE when there is no such state. */
+enum job_state job_state_by_name(const char *name);
+
+/* A leased job with the fields of order and file that its kind needs; texts are the arena's. */
+struct job {
+    int64_t id;
+    int64_t account_id;
+    int64_t order_id;
+    int64_t file_id; /* 0 for a job on the whole order; then no file field is valid */
+    enum job_kind kind;
+    int64_t attempt; /* the fencing token */
+    int64_t failures;
+    int64_t deaths;
+    bool was_lost; /* the previous attempt lost its lease */
+    const char *request_id;
+
+    enum order_type order_type;
+    enum order_strength strength; /* valid for ORDER_ANTI_AI */
+    bool is_zero_copy;
+    bool has_original;  /* an extraction with its unmarked original */
+    bool has_thumbnail; /* the order has one already */
+
+    const char *file_name;
+    const char *store_key;    /* of the input; NULL when it was deleted */
+    const char *original_key; /* of the unmarked original; NULL when there is none */
+    int64_t position;
+    int64_t copy; /* position of the watermark text; 0: none */
+
+    const char *source_url;     /* JOB_FETCH */
+    const char *target_url;     /* JOB_PUSH */
+    int64_t target_expires_ms;  /* JOB_PUSH */
+    const char *target_headers; /* JOB_PUSH: a JSON object of strings for the request; NULL: none */
+    const char *result_key;     /* JOB_PUSH: the result's bytes; NULL when they were deleted */
+    enum format result_format;  /* JOB_PUSH */
+};
+
+#endif

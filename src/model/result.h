@@ -1,0 +1,54 @@
+/* Results, archives and thumbnails: the rows that queries return.  Texts are the arena's. */
+#ifndef MODEL_RESULT_H
+#define MODEL_RESULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/format.h"
+#include "model/order.h"
+
+/* A result as the API lists it. */
+struct order_result {
+    int64_t id;
+    int64_t file_id;
+    const char *name;
+    enum format format;
+};
+
+/* A result as the worker writes it and the archive reads it. */
+struct result {
+    int64_t order_id;
+    int64_t file_id;
+    int64_t copy; /* position of the watermark text; 0 for anti-AI */
+    const char *name;
+    const char *store_key;
+    enum format format;
+    int64_t size_bytes;
+    uint8_t digest[32]; /* SHA-256 */
+    uint32_t width_px;
+    uint32_t height_px;
+};
+
+/* A result that an order has or may still get. */
+struct result_slot {
+    int64_t position;
+    int64_t copy;
+    const char *file_name;
+    int64_t copy_count;      /* of its file */
+    enum format format;      /* of the result, else of the input; FORMAT_NONE: neither exists */
+    int64_t result_id;       /* 0: no result yet */
+    const char *result_name; /* valid with result_id */
+};
+
+/* The bytes behind a download URL. */
+struct download_row {
+    enum order_status order_status;
+    int64_t expires_ms;    /* of the order; 0: never */
+    bool is_deleted;       /* the order's files were deleted */
+    const char *name;      /* of the result, or of the order */
+    enum format format;    /* FORMAT_ZIP for an archive */
+    const char *store_key; /* NULL: there is none */
+};
+
+#endif
