@@ -1,7 +1,6 @@
-dnl IW_TRY_FLAG(FLAG, VARIABLE): adds FLAG to VARIABLE if the compiler and the
-dnl linker take it without a word.
+dnl IW_TRY_FLAG(FLAG, VARIABLE): add FLAG to VARIABLE if compiler and linker accept it without a warning.
 AC_DEFUN([IW_TRY_FLAG], [
-  AC_MSG_CHECKING([whether $CC takes $1])
+  AC_MSG_CHECKING([whether $CC accepts $1])
   iw_saved_cflags=$CFLAGS
   CFLAGS="$CFLAGS -Werror $1"
   AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
@@ -10,9 +9,9 @@ AC_DEFUN([IW_TRY_FLAG], [
   CFLAGS=$iw_saved_cflags
 ])
 
-dnl IW_TRY_LINK_FLAG(FLAG, VARIABLE): the same for a flag of the linker.
+dnl IW_TRY_LINK_FLAG(FLAG, VARIABLE): the same for a linker flag.
 AC_DEFUN([IW_TRY_LINK_FLAG], [
-  AC_MSG_CHECKING([whether the linker takes $1])
+  AC_MSG_CHECKING([whether the linker accepts $1])
   iw_saved_ldflags=$LDFLAGS
   LDFLAGS="$LDFLAGS $1"
   AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
@@ -21,8 +20,8 @@ AC_DEFUN([IW_TRY_LINK_FLAG], [
   LDFLAGS=$iw_saved_ldflags
 ])
 
-dnl IW_COMPILER_FLAGS: warnings in WARN_CFLAGS, hardening in HARDEN_CFLAGS and
-dnl HARDEN_LDFLAGS, loops of the engines in LOOP_CFLAGS.  --enable-werror makes warnings errors (CI does).
+dnl IW_COMPILER_FLAGS: set WARN_CFLAGS (warnings), HARDEN_CFLAGS and HARDEN_LDFLAGS (hardening) and LOOP_CFLAGS
+dnl (loops of the engines).  --enable-werror makes warnings errors; CI uses it.
 AC_DEFUN([IW_COMPILER_FLAGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [make compiler warnings errors])])
   for iw_flag in -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -46,18 +45,18 @@ AC_DEFUN([IW_COMPILER_FLAGS], [
   AC_SUBST([HARDEN_LDFLAGS])
 ])
 
-dnl IW_FAULTS: --enable-faults compiles in the places of include/imgward/fault.h; for tests alone.
+dnl IW_FAULTS: --enable-faults compiles the fault points of include/imgward/fault.h; for tests only.
 AC_DEFUN([IW_FAULTS], [
-  AC_ARG_ENABLE([faults], [AS_HELP_STRING([--enable-faults], [compile in the places where tests break things])])
+  AC_ARG_ENABLE([faults], [AS_HELP_STRING([--enable-faults], [compile the fault points for tests])])
   AS_IF([test "x$enable_faults" = xyes], [FAULT_CPPFLAGS=-DIW_FAULTS], [FAULT_CPPFLAGS=])
   AC_SUBST([FAULT_CPPFLAGS])
   AM_CONDITIONAL([FAULTS], [test "x$enable_faults" = xyes])
 ])
 
-dnl IW_SANITIZERS: --enable-sanitizers builds everything under ASan and UBSan.  Loops are left as they stand, and
-dnl debuggers are not told where variables are: with a check at every access both take the compiler minutes.
+dnl IW_SANITIZERS: --enable-sanitizers builds everything with ASan and UBSan.  Loop flags and the tracking of variables
+dnl for debuggers are off: with a check at every access both take the compiler minutes.
 AC_DEFUN([IW_SANITIZERS], [
-  AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build under ASan and UBSan])])
+  AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build with ASan and UBSan])])
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SANITIZE_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -fno-var-tracking"
      LOOP_CFLAGS=

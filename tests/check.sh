@@ -9,18 +9,18 @@ out=$IMGWARD_VAR/check
 counts=$out/counts
 
 parts=(
-    "deps#the Debian packages are there (installed, as root), and the programs from npm"
-    "build#the programs compile"
-    "unit#unit tests of every room (make check)"
-    "sanitizers#the same with AddressSanitizer and UndefinedBehaviorSanitizer"
-    "lint#the walls, format, length of functions"
-    "api#the contract over HTTPS, on three stacks of its own side by side"
-    "sdk#the OpenAPI document by its linters, and a client made of it over HTTPS, on a stack of its own (needs npm)"
-    "fault#kill -9, Redis and MariaDB away in the middle of orders, on a stack of its own"
-    "rounds#seeded rounds that break one thing each, every fault point among them, on a stack of its own"
-    "ops#an operator's first run, watching, daily work, doc/operating.md, on a stack of its own"
-    "fuzz#every fuzz target for a few seconds (needs clang: ./dev deps lint)"
-    "dist#make distcheck without git and autotools: the tarball builds, passes, installs and cleans up"
+    "deps#check the Debian packages (as root, install them) and the programs from npm"
+    "build#compile the programs"
+    "unit#run the unit tests of every room (make check)"
+    "sanitizers#run them with AddressSanitizer and UndefinedBehaviorSanitizer"
+    "lint#check layers, format, length of functions, words"
+    "api#test the contract over HTTPS, on three parallel private stacks"
+    "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
+    "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
+    "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
+    "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
+    "fuzz#run every fuzz target for a few seconds (needs clang: ./dev deps lint)"
+    "dist#run make distcheck without git and autotools: build, test, install and clean the tarball"
 )
 
 say() { printf '%s\n' "$*"; }
@@ -199,7 +199,7 @@ tools_make() {
 dist_check() {
     tools_make "$out/tools"
     if PATH=$out/tools command -v git autoconf automake aclocal m4; then
-        say "git or an autotool is still to be found"
+        say "git or an autotool is still in the PATH"
         return 1
     fi
     PATH=$out/tools make -s -C "$IMGWARD_BUILD" -j"$(nproc)" distcheck >"$out/dist.log" 2>&1 && return
@@ -243,7 +243,7 @@ main() {
         return
     fi
     for part in "$@"; do
-        [[ " ${parts[*]%%#*} " == *" $part "* ]] || { say "check: there is no part \"$part\""; parts_list; exit 2; }
+        [[ " ${parts[*]%%#*} " == *" $part "* ]] || { say "check: unknown part \"$part\""; parts_list; exit 2; }
     done
     # Rounds are fault tests too.
     if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi

@@ -19,9 +19,9 @@ static const struct option options[] = {
 
 static const char common_usage[] =
     "  -c, --config FILE  the configuration (default: $IMGWARD_CONFIG or " IW_SYSCONFDIR "/imgward.conf)\n"
-    "  -t, --test         checks the configuration and ends\n"
-    "  -v, --version      prints the version\n"
-    "  -h, --help         prints this\n";
+    "  -t, --test         check the configuration and exit\n"
+    "  -v, --version      print the version\n"
+    "  -h, --help         print this help\n";
 
 static int complain(const struct program *program, const struct context *context)
 {

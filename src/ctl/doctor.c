@@ -556,9 +556,9 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_doctor[] = {
     {.words = {"doctor"},
      .arguments = "",
-     .options = {{"--nginx", "FILE", "the configuration of nginx, where it is not its own"},
-                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
-     .help = "Checks all that the service needs, a line each; exit code 1 when something is wrong.",
+     .options = {{"--nginx", "FILE", "nginx's configuration file, instead of nginx's default"},
+                 {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
+     .help = "Check everything that the service needs, one line each; exit code 1 when a check fails.",
      .run = doctor_run},
     {.words = {NULL}},
 };

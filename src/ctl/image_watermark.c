@@ -179,8 +179,7 @@ static enum ctl_exit key_run(struct ctl *ctl)
 
 #define KEY_FILE                                                                                             \
     {                                                                                                        \
-        "--key-file", "FILE",                                                                                \
-            "The 32 secret bytes; image.watermark_key_file of the configuration otherwise."                  \
+        "--key-file", "FILE", "file of the 32 secret bytes; image.watermark_key_file when omitted"           \
     }
 
 const struct ctl_command ctl_commands_image_watermark[] = {
@@ -188,25 +187,26 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .arguments = "IN OUT",
      .arguments_least = 2,
      .arguments_most = 2,
-     .options = {{"--id", "16HEX", "The number to embed."},
+     .options = {{"--id", "16HEX", "number to embed"},
                  KEY_FILE,
-                 {"--verbose", NULL, "Says on stderr how strong the mark is."}},
-     .help = "Embeds a number in a picture; OUT is in the format of IN, whatever its name.",
+                 {"--verbose", NULL, "print the strength of the mark on stderr"}},
+     .help = "Embed a number in a picture; OUT has the format of IN, whatever its name.",
      .run = embed_run},
     {.words = {"image", "extract"},
      .arguments = "IN",
      .arguments_least = 1,
      .arguments_most = 1,
      .options = {KEY_FILE,
-                 {"--original", "FILE", "The unmarked original: reads weaker marks."},
-                 {"--verbose", NULL, "Says on stderr how the picture lies and how sure the answer is."}},
-     .help = "Prints the number that a picture carries; exit code 1 and nothing when there is none.",
+                 {"--original", "FILE", "unmarked original, to read weaker marks"},
+                 {"--verbose", NULL,
+                  "print the pose of the picture and the certainty of the answer on stderr"}},
+     .help = "Print the number of a picture's watermark; exit code 1 and no output when it has none.",
      .run = extract_run},
     {.words = {"image", "key"},
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Makes the secret key of the watermark, 32 random bytes, mode 0600.",
+     .help = "Make the secret key of the watermark: 32 random bytes, mode 0600.",
      .run = key_run},
     {.words = {NULL}},
 };

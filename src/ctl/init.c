@@ -367,12 +367,11 @@ static enum ctl_exit init_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_init[] = {
     {.words = {"init"},
      .arguments = "",
-     .options = {{"--account", "NAME", "of the first account; first when omitted"},
-                 {"--plan", "PLAN", "of the first account: free (when omitted), pro or enterprise"},
-                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
-     .help =
-         "Makes what a first run needs: secrets, database, tables, an account with its key; names what is "
-         "left to do; doing it again changes nothing.",
+     .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},
+                 {"--plan", "PLAN", "plan of the first account: free (when omitted), pro or enterprise"},
+                 {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
+     .help = "Set up a first run: make secrets, database, tables, and an account with its key; print the "
+             "remaining steps.  A repeated run changes nothing.",
      .run = init_run},
     {.words = {NULL}},
 };

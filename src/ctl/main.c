@@ -97,15 +97,15 @@ static enum ctl_exit config_check_run(struct ctl *ctl)
 }
 
 const struct ctl_command ctl_commands_general[] = {
-    {.words = {"help"}, .arguments = "", .help = "Lists every command.", .run = help_run},
-    {.words = {"version"}, .arguments = "", .help = "Prints the version.", .run = version_run},
+    {.words = {"help"}, .arguments = "", .help = "List every command.", .run = help_run},
+    {.words = {"version"}, .arguments = "", .help = "Print the version.", .run = version_run},
     {.words = {"config", "sample"},
      .arguments = "",
-     .help = "Prints a configuration with every key at its default.",
+     .help = "Print a configuration with every key at its default.",
      .run = config_sample_run},
     {.words = {"config", "check"},
      .arguments = "",
-     .help = "Checks the configuration file.",
+     .help = "Check the configuration file.",
      .run = config_check_run},
     {.words = {NULL}},
 };

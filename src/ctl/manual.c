@@ -65,7 +65,7 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
     printf(".Sh SYNOPSIS\n.Nm\n.Op Fl \\-config Ar FILE\n.Ar COMMAND\n.Op Ar OPTIONS\n.Op Ar ARGUMENTS\n"
            ".Sh DESCRIPTION\nEvery command reads the configuration named by\n.Fl \\-config ,\n"
            "else by the environment variable\n.Ev IMGWARD_CONFIG ,\nelse\n.Pa %s/imgward.conf .\n"
-           "The\n.Cm image\ncommands work on files alone and need neither configuration nor database.\n"
+           "The\n.Cm image\ncommands work on files only; they need no configuration and no database.\n"
            ".Sh COMMANDS\n.Bl -tag -width Ds\n",
            IW_SYSCONFDIR);
     for (unsigned family = 0; ctl_families[family] != NULL; family++)
@@ -96,7 +96,7 @@ static void key_print(const struct config_key *key)
         text_print(key->value_default);
         printf(" .\n");
     }
-    printf("%s\n", key->is_reloaded ? "Taken over by a reload." : "Needs a restart.");
+    printf("%s\n", key->is_reloaded ? "Applied by a reload." : "Needs a restart.");
 }
 
 static enum ctl_exit config_manual_run(struct ctl *ctl)
@@ -110,15 +110,15 @@ static enum ctl_exit config_manual_run(struct ctl *ctl)
         ".Sh DESCRIPTION\nOne file for\n.Xr imgward\\-api 8 ,\n.Xr imgward\\-worker 8\nand\n.Xr imgwardctl 8 "
         ":\n"
         "sections in brackets, one\n.Dq name = value\na line, comments after a semicolon or number sign.\n"
-        "Unknown keys, bad values and keys set twice are errors with the number of the line.\n"
-        "A reload (SIGHUP) of a file with errors keeps the configuration in force and says so in the log.\n"
-        "Secrets are not in this file but in files of their own that nobody else may read.\n.Sh KEYS\n");
+        "Unknown keys, invalid values and keys set twice are errors with the number of the line.\n"
+        "A reload (SIGHUP) of a file with errors is logged and keeps the old configuration.\n"
+        "Secrets are in separate files that other users cannot read.\n.Sh KEYS\n");
     for (size_t i = 0; i < count; i++) {
         if (strcmp(section, keys[i].section) != 0)
             printf("%s.Ss [%s]\n.Bl -tag -width Ds\n", i == 0 ? "" : ".El\n", section = keys[i].section);
         key_print(&keys[i]);
     }
-    printf(".El\n.Sh FILES\n.Bl -tag -width Ds\n.It Pa %s/imgward.conf\nWhere it is read from.\n.El\n.Sh SEE "
+    printf(".El\n.Sh FILES\n.Bl -tag -width Ds\n.It Pa %s/imgward.conf\nThe default file.\n.El\n.Sh SEE "
            "ALSO\n"
            ".Xr imgward\\-api 8 ,\n.Xr imgward\\-worker 8 ,\n.Xr imgwardctl 8\n",
            IW_SYSCONFDIR);
@@ -154,15 +154,15 @@ static enum ctl_exit completion_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_manual[] = {
     {.words = {"manual", "imgwardctl"},
      .arguments = "",
-     .help = "Prints the manual page imgwardctl(8), written from the table of commands.",
+     .help = "Print the manual page imgwardctl(8), generated from the table of commands.",
      .run = commands_manual_run},
     {.words = {"manual", "imgward.conf"},
      .arguments = "",
-     .help = "Prints the manual page imgward.conf(5), written from the table of keys.",
+     .help = "Print the manual page imgward.conf(5), generated from the table of keys.",
      .run = config_manual_run},
     {.words = {"completion"},
      .arguments = "",
-     .help = "Prints the completion for bash.",
+     .help = "Print the completion for bash.",
      .run = completion_run},
     {.words = {NULL}},
 };

@@ -145,12 +145,12 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_migrate[] = {
     {.words = {"migrate"},
      .arguments = "",
-     .options = {{"--dry-run", NULL, "lists what would be done and does nothing"},
+     .options = {{"--dry-run", NULL, "list the pending migrations and apply none"},
                  {"--administrator", NULL,
-                  "as the database's own root over its socket, where the service's user may not change "
+                  "connect as the database's root over its socket, when the service's user may not change "
                   "tables; needs root"},
-                 {"--directory", "DIR", "the migrations, instead of those that were installed"}},
-     .help = "Brings the tables of the database up to date.",
+                 {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
+     .help = "Apply the pending migrations to the database.",
      .run = migrate_run},
     {.words = {NULL}},
 };

@@ -108,19 +108,18 @@ static void bell_ring(struct ctl *ctl, const struct config *config, int64_t orde
 static bool reopening_tell(int64_t id, const struct reopening *done)
 {
     if (done->status == ORDER_PENDING)
-        printf("order %" PRId64 ": it is pending: it waits for its client, not for us\n", id);
+        printf("order %" PRId64 ": it is pending: it waits for its client\n", id);
     else if (done->status != ORDER_IN_PROGRESS)
         printf("order %" PRId64
-               ": it has ended (%s) and stays so: its inputs were deleted with its end and its "
-               "client was told; its client orders anew\n",
+               ": a finished order (%s) cannot be restarted: its inputs are deleted; the client must "
+               "submit a new order\n",
                id, order_status_name(done->status));
     else
-        printf("order %" PRId64 ": %" PRId64 " waiting jobs begin at once, %" PRId64
-               " failed ones begin anew\n",
+        printf("order %" PRId64 ": %" PRId64 " waiting jobs start now, %" PRId64 " failed jobs are retried\n",
                id, done->hurried, done->reopened);
     if (done->lost > 0)
         printf("order %" PRId64 ": %" PRId64
-               " results that no target took are gone and cannot be pushed again\n",
+               " results that no target accepted are deleted and cannot be pushed again\n",
                id, done->lost);
     return done->hurried + done->reopened > 0;
 }
@@ -173,34 +172,34 @@ const struct ctl_command ctl_commands_order[] = {
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--json", NULL, "as a JSON object"}},
-     .help = "Shows an order of any account with its files, results, jobs and history.",
+     .options = {{"--json", NULL, "print a JSON object"}},
+     .help = "Show an order of any account with its files, results, jobs and history.",
      .run = show_run},
     {.words = {"order", "find"},
      .arguments = "",
-     .options = {{"--account", "ACCOUNT", "of this account (name or number)"},
+     .options = {{"--account", "ACCOUNT", "only of this account (name or number)"},
                  {"--status", "STATUS",
                   "pending, inProgress, complete, failed, detected, undetected, expired"},
-                 {"--request-id", "ID", "made by the request of this id (X-Request-Id)"},
-                 {"--name", "WORD", "with this in the name"},
-                 {"--most", "N", "so many at most; 50 when omitted"},
-                 {"--json", NULL, "as a JSON array"}},
-     .help = "Lists orders of any account, newest first.",
+                 {"--request-id", "ID", "only the order that this request created (X-Request-Id)"},
+                 {"--name", "WORD", "only with this text in the name"},
+                 {"--most", "N", "print at most N orders; 50 when omitted"},
+                 {"--json", NULL, "print a JSON array"}},
+     .help = "List orders of any account, newest first.",
      .run = find_run},
     {.words = {"order", "retry"},
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
      .help =
-         "Lets the jobs of an order in progress that wait for their next try begin at once, and those that "
-         "failed begin anew, as if none had failed; exit code 1 for an order that has ended, which stays so.",
+         "Start the waiting jobs of an order in progress now, and retry its failed jobs with new attempts.  "
+         "A finished order cannot be restarted: exit code 1.",
      .run = retry_run},
     {.words = {"order", "cancel"},
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help =
-         "Ends an order that has no result yet: it fails, its webhooks are told, its uploads are deleted.",
+     .help = "Cancel an order that has no result yet: it fails, its webhooks are notified, its uploads are "
+             "deleted.",
      .run = cancel_run},
     {.words = {NULL}},
 };

@@ -70,18 +70,17 @@ const struct ctl_command ctl_commands_secret[] = {
      .arguments_least = 1,
      .arguments_most = 1,
      .options =
-         {{"--rotate", NULL, "Adds a key to the file that will sign, and keeps the one that signs now."},
+         {{"--rotate", NULL, "add a key that will sign, and keep the current one"},
           {"--after", "SECONDS",
-           "When the new key begins to sign (60): by then every process, on every host, must have been "
-           "reloaded with the file, for others refuse what it signs."}},
-     .help = "Makes the file of the keys that sign upload and download URLs (store.signing_keys_file).",
+           "seconds until the new key signs (60); reload every process on every host within this time, "
+           "otherwise it refuses the new signatures"}},
+     .help = "Make the file of the keys that sign upload and download URLs (store.signing_keys_file).",
      .run = signing_run},
     {.words = {"secret", "sealing"},
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Makes the file of the key that the secrets of webhooks are encrypted with "
-             "(webhooks.secret_key_file).",
+     .help = "Make the file of the key that encrypts the secrets of webhooks (webhooks.secret_key_file).",
      .run = sealing_run},
     {.words = {NULL}},
 };

@@ -237,19 +237,17 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_store[] = {
     {.words = {"store", "verify"},
      .arguments = "",
-     .options =
-         {{"--quick", NULL, "looks at sizes alone and reads nothing"},
-          {"--progress", "SECONDS",
-           "how often a line on standard error tells how far it is; 10 when omitted, 0 after every file"},
-          {"--json", NULL, "the faults, as a JSON array"}},
-     .help = "Looks whether every file that the database names is in the store, in its size and with the "
-             "bytes that were written (SHA-256); exit code 1 when not.",
+     .options = {{"--quick", NULL, "compare only sizes; read no file"},
+                 {"--progress", "SECONDS",
+                  "interval of progress lines on standard error; 10 when omitted, 0 for a line a file"},
+                 {"--json", NULL, "print the faults as a JSON array"}},
+     .help = "Check that every file that the database names is in the store, with its size and its SHA-256; "
+             "exit code 1 when one is not.",
      .run = verify_run},
     {.words = {"store", "reclaim"},
      .arguments = "",
-     .help = "Deletes inputs of ended orders, unfinished writes, and results, archives and thumbnails of "
-             "ended orders "
-             "that no row names, as workers do all the time.",
+     .help = "Delete orphaned files now, as workers do continuously: inputs of ended orders, unfinished "
+             "writes, and results, archives and thumbnails of ended orders that no row names.",
      .run = reclaim_run},
     {.words = {NULL}},
 };

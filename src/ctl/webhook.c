@@ -57,7 +57,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("webhook %" PRId64 ": %" PRId64 " deliveries begin anew\n", id, count);
+    printf("webhook %" PRId64 ": %" PRId64 " deliveries are retried\n", id, count);
     return CTL_DONE;
 }
 
@@ -65,14 +65,14 @@ const struct ctl_command ctl_commands_webhook[] = {
     {.words = {"webhook", "list"},
      .arguments = "[ACCOUNT]",
      .arguments_most = 1,
-     .options = {{"--json", NULL, "as a JSON array"}},
-     .help = "Lists the webhooks of one account or of all, and how their deliveries stand.",
+     .options = {{"--json", NULL, "print a JSON array"}},
+     .help = "List the webhooks of one account or of all accounts, with the state of their deliveries.",
      .run = list_run},
     {.words = {"webhook", "retry"},
      .arguments = "WEBHOOK",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Puts every delivery to a webhook that was given up at the beginning of its schedule.",
+     .help = "Retry every failed delivery to a webhook, from the start of its schedule.",
      .run = retry_run},
     {.words = {NULL}},
 };

@@ -16,7 +16,8 @@ int main(int argc, char **argv)
 {
     static const struct program program = {
         .name = "imgward-api",
-        .usage = "TERM finishes the requests under way, a second TERM does not; HUP reloads.\n",
+        .usage =
+            "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n",
         .check = config_check,
         .run = pool_run,
     };

@@ -251,7 +251,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     if (fault_fails(FAULT_RESULT_STORED))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
     if (outcome->result.format == FORMAT_NONE)
-        return context_fail(&task->context, IW_IO_FAILED, "The image process wrote what is no picture.");
+        return context_fail(&task->context, IW_IO_FAILED, "The image process produced an invalid file.");
     outcome->result.store_key = storage_key_text(task->arena, &key);
     return answer->thumbnail_bytes > 0 && task->thumbnail_file >= 0 ? thumbnail_store(worker, task) : IW_OK;
 }

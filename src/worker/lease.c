@@ -33,7 +33,7 @@ void lease_tell_tick(struct worker *worker, int64_t now_ms)
     worker->tell_at_ms = now_ms + tell_ms;
 }
 
-/* Of many a moment one is enough: who hears it takes what there is. */
+/* Coalesce wake-ups: one notification per interval is enough. */
 static void lease_tell(struct worker *worker, int64_t order_id)
 {
     worker->tell_order_id = order_id;

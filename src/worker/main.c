@@ -6,7 +6,8 @@ int main(int argc, char **argv)
 {
     static const struct program program = {
         .name = "imgward-worker",
-        .usage = "TERM finishes the pictures under way, a second TERM does not; HUP reloads.\n",
+        .usage =
+            "Signals: TERM finishes current pictures and exits, a second TERM exits at once; HUP reloads.\n",
         .check = supervisor_check,
         .run = supervisor_run,
     };

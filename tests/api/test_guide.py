@@ -72,9 +72,9 @@ def test_the_guide_names_no_code_that_there_is_not(guide):
     assert set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", guide)) - known_codes() - notes == set()
 
 
-ERRORS = "| Status | Code | What it means | What to do |"
-FILE_ERRORS = "| Code | What it means | What to do |"
-NOTES = "| Note | What it means | What to do |"
+ERRORS = "| Status | Code | Meaning | Remedy |"
+FILE_ERRORS = "| Code | Meaning | Remedy |"
+NOTES = "| Note | Meaning | Remedy |"
 
 
 def test_the_guide_has_a_remedy_for_every_error_with_its_status(guide):

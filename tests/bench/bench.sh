@@ -15,7 +15,7 @@ bench_run() {
     elif [ -f "$program.py" ]; then
         (cd "$root" && "$IMGWARD_PYTHON" "$program.py" "$@")
     else
-        echo "bench $name: there is no such measurement yet"
+        echo "bench $name: unknown measurement"
     fi
 }
 
@@ -25,7 +25,7 @@ if [ $# -eq 0 ]; then
     exit $code
 fi
 if [[ " ${parts[*]} " != *" $1 "* ]]; then
-    echo "bench: there is no part \"$1\"; the parts are ${parts[*]}" >&2
+    echo "bench: unknown part \"$1\"; the parts are ${parts[*]}" >&2
     exit 2
 fi
 bench_run "$@"

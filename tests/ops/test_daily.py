@@ -133,7 +133,7 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
                   f"UPDATE orders SET failed_file_count = 1 WHERE id = {order}")
         assert client.detail(order).data["errors"] == "a.jpg: PROCESSING_CRASHED: x"
         done = ctl(stack, "order", "retry", order)
-        assert done.returncode == 0 and "1 waiting jobs begin at once, 1 failed ones begin anew" in done.stdout
+        assert done.returncode == 0 and "1 waiting jobs start now, 1 failed jobs are retried" in done.stdout
         data = client.detail(order).data
         assert data["errors"] is None and [file["status"] for file in data["files"]] == ["uploaded", "uploaded"]
         assert stack.sql(f"SELECT failed_file_count FROM orders WHERE id = {order}") == [["0"]]
@@ -154,7 +154,7 @@ def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
     client.confirm(created["orderId"])
     assert client.wait(created["orderId"])["status"] == "failed"
     said = ctl(stack, "order", "retry", created["orderId"])
-    assert said.returncode == 1 and "inputs were deleted" in said.stdout and "orders anew" in said.stdout
+    assert said.returncode == 1 and "inputs are deleted" in said.stdout and "submit a new order" in said.stdout
     assert client.detail(created["orderId"]).data["status"] == "failed"
     assert ctl(stack, "order", "retry", "1").returncode == 2
 
@@ -167,7 +167,7 @@ def test_deliveries_that_were_given_up_begin_anew(stack, client):
     stack.sql(f"UPDATE webhook_deliveries SET status = 'FAILED' WHERE webhook_id = {number}")
     row = next(row for row in listed(stack, "webhook", "list", client.account) if str(row["webhookId"]) == number)
     assert row["failed"] == 1
-    assert "1 deliveries begin anew" in ctl(stack, "webhook", "retry", number).stdout
+    assert "1 deliveries are retried" in ctl(stack, "webhook", "retry", number).stdout
     assert stack.sql(f"SELECT COUNT(*) FROM webhook_deliveries WHERE webhook_id = {number} AND status = 'FAILED'") == [["0"]]
 
 

@@ -42,11 +42,11 @@ IMGWARD_ENV=$IMGWARD_VAR/dev.env "$IMGWARD_PYTHON" "$root/tests/stack/demo.py" "
 if [ $keep = yes ]; then
     cat <<TEXT
 
-The stack still runs.  In another shell:
+The stack keeps running.  In another shell:
   . $IMGWARD_VAR/dev.env
   curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_PRO" \$IMGWARD_URL/api/v2/orders
-./dev down ends it.
+./dev down stops it.
 TEXT
 else
-    printf '\nOn from here: ./dev demo --keep YOUR.jpg leaves the stack running; ./dev check tests everything.\n'
+    printf '\nNext: ./dev demo --keep YOUR.jpg keeps the stack running; ./dev check runs every test.\n'
 fi

@@ -108,7 +108,7 @@ part_command() {
     api) command=("$root/tests/stack/keep.sh" "$build/imgward-api" --config "$var/etc/imgward.conf") ;;
     worker) command=("$root/tests/stack/keep.sh" "$build/imgward-worker" --config "$var/etc/imgward.conf") ;;
     nginx) command=(nginx -e "$log/nginx.log" -c "$var/etc/nginx.conf" -p "$var/") ;;
-    *) fail "there is no part \"$1\"; the parts are ${parts[*]}" ;;
+    *) fail "unknown part \"$1\"; the parts are ${parts[*]}" ;;
     esac
 }
 
@@ -129,7 +129,7 @@ part_start() {
     local name=$1 command session
     part_command "$name"
     if ! part_is_gone "$name"; then
-        say "$name: runs already"
+        say "$name: is already running"
         return
     fi
     rm -f "$run/$name.pid" "$run/$name.session"
@@ -176,7 +176,7 @@ part_stop() {
         processes_signal TERM $(pid_of "$name")
     fi
     if ! wait_for "${2:-600}" part_is_gone "$name"; then
-        say "$name: does not end by itself, killed"
+        say "$name: did not stop, killed"
         part_kill "$name"
     fi
     rm -f "$run/$name.pid" "$run/$name.session"
@@ -371,14 +371,14 @@ verb_up() {
         fail "did not come up; the logs are in $log"
     fi
     say "up in $(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s: https://127.0.0.1:$(cat "$run/https.port")"
-    say ". $var/dev.env names the rest; ./dev down ends it"
+    say ". $var/dev.env has the other variables; ./dev down stops it"
 }
 
 # From the outside in, so that nothing is asked of a part that is gone.
 verb_down() {
     local part at left=()
     [ -e "$var/run" ] || {
-        say "down: nothing runs in $var"
+        say "down: no stack is running in $var"
         return
     }
     run=$(run_folder)
