@@ -65,7 +65,7 @@ static void gauge_one(struct text *text, const char *name, const char *help, int
     text_printf(text, "%s %" PRId64 "\n", name, value);
 }
 
-static void gauges_print(struct text *text, const char *name, const char *help, const struct gauge *gauges,
+static void gauges_print(struct text *text, const char *name, const char *help, const struct query_count *gauges,
                          unsigned count)
 {
     gauge_head(text, name, help);
@@ -122,7 +122,7 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
 /* Expensive for large tables: every few minutes one process reads it for all. */
 static void store_refresh(struct request *request)
 {
-    struct gauge *gauges;
+    struct query_count *gauges;
     unsigned count;
     if (!metrics_is_due(request->metrics, METRIC_STORE_BYTES, clock_monotonic_ms(), store_read_ms) ||
         !health_store_bytes(request->domain, &gauges, &count))

@@ -105,24 +105,21 @@ static enum iw_error create(struct request *request)
 static enum iw_error list(struct request *request)
 {
     struct page page;
-    struct webhook *webhooks;
-    size_t count;
-    int64_t total;
+    struct webhook_rows rows;
     page_read(request, &page);
+    const struct webhooks_page range = {page.limit, page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error =
-            webhook_list(request->domain, request->account->id, page.keyword,
-                         &(struct webhooks_page){page.limit, page_offset(&page)}, &webhooks, &count, &total);
+        error = webhook_list(request->domain, request->account->id, page.keyword, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "webhooks");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < rows.count; i++) {
         render_object_begin(render, NULL);
-        webhook_render(render, &webhooks[i]);
+        webhook_render(render, &rows.items[i]);
         render_object_end(render);
     }
-    page_end(render, &page, total);
+    page_end(render, &page, rows.total);
     return IW_OK;
 }
 
@@ -240,21 +237,19 @@ static bool event_take(void *user, const struct webhook_event *event)
 
 static enum iw_error events_page(struct request *request, int64_t id, const struct page *page)
 {
-    int64_t total;
-    struct webhook_event *found;
-    size_t count;
+    struct webhook_event_rows rows;
+    const struct webhooks_page range = {page->limit, page_offset(page)};
     enum iw_error error =
-        webhook_events(request->domain, request->account->id, id, page->keyword,
-                       &(struct webhooks_page){page->limit, page_offset(page)}, &found, &count, &total);
+        webhook_events(request->domain, request->account->id, id, page->keyword, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "events");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < rows.count; i++) {
         render_object_begin(render, NULL);
-        event_render(render, &found[i]);
+        event_render(render, &rows.items[i]);
         render_object_end(render);
     }
-    page_end(render, page, total);
+    page_end(render, page, rows.total);
     return IW_OK;
 }
 

@@ -150,7 +150,7 @@ static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
         return CTL_FAILED;
     enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_status_set(store, account.id, is_active);
+        error = accounts_status_set(store, account.id, is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

@@ -25,7 +25,6 @@
 #include "service/redis.h"
 #include "service/secret_box.h"
 #include "service/storage.h"
-#include "store/inspect.h"
 #include "store/workers.h"
 #include "image/image_client.h"
 #include "image/seal.h"
@@ -52,7 +51,7 @@ struct doctor {
     struct config config;
     struct store store;  /* its db: NULL: no password to reach it with */
     struct redis *redis; /* the same */
-    struct inspect_server server;
+    struct db_server server;
     const char *site;                    /* nginx's configuration; NULL: it cannot be asked */
     enum crypto_certificate certificate; /* valid where nginx names one */
     int64_t certificate_days;
@@ -135,7 +134,7 @@ static enum doctor_verdict check_database(struct doctor *doctor)
     int major = 0, minor = 0;
     if (doctor->store.db == NULL)
         return say(doctor, DOCTOR_SKIPPED, "its password cannot be read");
-    if (inspect_server(&doctor->store, &doctor->server) != IW_OK)
+    if (db_server_read(&doctor->store, &doctor->server) != IW_OK)
         return say_error(doctor, "; see [database] of the configuration");
     doctor->is_database_there = true;
     if (sscanf(doctor->server.version, "%d.%d", &major, &minor) != 2 || major < version_major_least ||
@@ -149,7 +148,7 @@ static enum doctor_verdict check_database(struct doctor *doctor)
 
 static enum doctor_verdict check_modes(struct doctor *doctor)
 {
-    const struct inspect_server *server = &doctor->server;
+    const struct db_server *server = &doctor->server;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is away");
     if (strstr(server->sql_mode, "STRICT_ALL_TABLES") == NULL)
@@ -185,7 +184,7 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is away");
     /* Read anew: the checks in between took their time. */
-    if (inspect_server(&doctor->store, &doctor->server) != IW_OK)
+    if (db_server_read(&doctor->store, &doctor->server) != IW_OK)
         return say_error(doctor, "");
     int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
     if (llabs((long long)difference_ms) > clock_difference_max_ms)

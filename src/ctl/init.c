@@ -25,6 +25,8 @@
 #include "service/secret_box.h"
 #include "service/storage.h"
 #include "store/accounts.h"
+#include "store/db.h"
+#include "store/keys.h"
 #include "store/provision.h"
 
 enum { watermark_key_bytes = 32, password_bytes = 24 };
@@ -275,7 +277,8 @@ static enum iw_error account_make(struct init *init, const char *name, char key[
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    return accounts_key_add(&init->store, account, "first", digest, prefix, now_ms, 0, &id);
+    const struct keys_row row = {account, "first", digest, prefix, now_ms, 0};
+    return keys_insert(&init->store, &row, &id);
 }
 
 static enum init_verdict step_account(struct init *init)

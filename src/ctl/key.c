@@ -10,6 +10,7 @@
 #include "ctl/ctl_store.h"
 #include "domain/key.h"
 #include "store/accounts.h"
+#include "store/keys.h"
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
@@ -39,8 +40,9 @@ static enum iw_error key_add(struct ctl *ctl, const struct store *store, const c
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    error = accounts_key_add(store, account.id, name, digest, prefix, now_ms,
-                             days > 0 ? now_ms + days * day_ms : 0, &id);
+    const struct keys_row row = {account.id, name,   digest,
+                                 prefix,     now_ms, days > 0 ? now_ms + days * day_ms : 0};
+    error = keys_insert(store, &row, &id);
     if (error == IW_OK)
         fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown this once:\n", id, account.id);
     return error;
@@ -123,7 +125,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     if (ctl->argument_count > 0)
         error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = accounts_key_list(store, account.id, &keys, &count);
+        error = keys_list(store, account.id, &keys, &count);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -142,7 +144,7 @@ static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_
         return context_fail(ctl->context, IW_VALIDATION_FAILED,
                             "Name the key by its id or by its first %d characters.", key_prefix_length);
     key_prefix(given, prefix);
-    return accounts_key_find(store, prefix, id);
+    return keys_find_by_prefix(store, prefix, id);
 }
 
 static enum ctl_exit revoke_run(struct ctl *ctl)
@@ -154,7 +156,7 @@ static enum ctl_exit revoke_run(struct ctl *ctl)
         return CTL_FAILED;
     enum iw_error error = key_find(ctl, store, &id);
     if (error == IW_OK)
-        error = accounts_key_revoke(store, id, clock_now_ms());
+        error = keys_revoke(store, id, clock_now_ms());
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -175,7 +177,7 @@ static enum ctl_exit expire_run(struct ctl *ctl)
     enum iw_error error = key_find(ctl, store, &id);
     expires_at_ms = clock_now_ms() + days * day_ms;
     if (error == IW_OK)
-        error = accounts_key_expire(store, id, expires_at_ms);
+        error = keys_expire(store, id, expires_at_ms);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

@@ -17,7 +17,7 @@ enum { listed_default = 50, listed_max = 100000 };
 
 /* ---- order show ---- */
 
-static void order_print_json(const struct ctl *ctl, const struct inspect_table *tables)
+static void order_print_json(const struct ctl *ctl, const struct query_table *tables)
 {
     struct text text;
     struct render render;
@@ -25,7 +25,7 @@ static void order_print_json(const struct ctl *ctl, const struct inspect_table *
     render_init(&render, &text);
     render_object_begin(&render, NULL);
     ctl_row_render(&render, &tables[0], 0);
-    for (int i = 1; i < inspect_order_tables; i++)
+    for (int i = 1; i < orders_inspect_tables; i++)
         ctl_table_render(&render, &tables[i]);
     render_object_end(&render);
     puts(text.data);
@@ -42,14 +42,14 @@ static bool id_read(const struct ctl *ctl, int64_t *id)
 static enum ctl_exit show_run(struct ctl *ctl)
 {
     struct config config;
-    struct inspect_table tables[inspect_order_tables];
+    struct query_table tables[orders_inspect_tables];
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_order(store, id, tables);
+    enum iw_error error = orders_inspect(store, id, tables);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -58,7 +58,7 @@ static enum ctl_exit show_run(struct ctl *ctl)
         return CTL_DONE;
     }
     ctl_row_print(ctl, &tables[0]);
-    for (int i = 1; i < inspect_order_tables; i++)
+    for (int i = 1; i < orders_inspect_tables; i++)
         ctl_table_print(ctl, &tables[i]);
     return CTL_DONE;
 }
@@ -68,11 +68,11 @@ static enum ctl_exit show_run(struct ctl *ctl)
 static enum ctl_exit find_run(struct ctl *ctl)
 {
     struct config config;
-    struct inspect_table table;
-    struct inspect_wanted wanted = {.account = ctl_option(ctl, "--account"),
-                                    .status = ctl_option(ctl, "--status"),
-                                    .request_id = ctl_option(ctl, "--request-id"),
-                                    .name = ctl_option(ctl, "--name")};
+    struct query_table table;
+    struct orders_search wanted = {.account = ctl_option(ctl, "--account"),
+                                   .status = ctl_option(ctl, "--status"),
+                                   .request_id = ctl_option(ctl, "--request-id"),
+                                   .name = ctl_option(ctl, "--name")};
     enum order_status status;
     if (wanted.status != NULL && !order_status_read(wanted.status, &status)) {
         fprintf(stderr, "imgwardctl: %s is no status of an order.\n", wanted.status);
@@ -83,7 +83,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_orders(store, &wanted, &table);
+    enum iw_error error = orders_search(store, &wanted, &table);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

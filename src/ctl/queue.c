@@ -9,7 +9,8 @@
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
 #include "service/queue.h"
-#include "store/gauges.h"
+#include "store/deliveries.h"
+#include "store/files.h"
 #include "store/jobs.h"
 #include "store/workers.h"
 
@@ -20,7 +21,7 @@ enum { dead_default = 50, dead_max = 100000, drain_default_s = 600, drain_max_s 
 struct queue_facts {
     struct jobs_count *counts;
     unsigned count;
-    struct inspect_table owners;
+    struct query_table owners;
     int64_t rings; /* -1: Redis is away */
 };
 
@@ -92,7 +93,7 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
         return CTL_FAILED;
     enum iw_error error = jobs_counts(store, &facts.counts, &facts.count);
     if (error == IW_OK)
-        error = inspect_owners(store, &facts.owners);
+        error = jobs_inspect_owners(store, &facts.owners);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -107,8 +108,8 @@ struct status {
     struct queue_facts queue;
     struct worker_row *workers;
     unsigned worker_count;
-    struct inspect_table rates;
-    struct gauge *deliveries, *store;
+    struct query_table rates;
+    struct query_count *deliveries, *store;
     unsigned delivery_count, store_count;
     bool is_paused;
 };
@@ -117,16 +118,16 @@ static enum iw_error status_read(const struct store *store, struct status *statu
 {
     enum iw_error error = jobs_counts(store, &status->queue.counts, &status->queue.count);
     if (error == IW_OK)
-        error = inspect_owners(store, &status->queue.owners);
+        error = jobs_inspect_owners(store, &status->queue.owners);
     if (error == IW_OK)
         error = workers_list(store, &status->workers, &status->worker_count);
     if (error == IW_OK)
         error = workers_paused(store, &status->is_paused);
     if (error == IW_OK)
-        error = inspect_rates(store, &status->rates);
+        error = jobs_inspect_rates(store, &status->rates);
     if (error == IW_OK)
-        error = gauges_deliveries(store, &status->deliveries, &status->delivery_count);
-    return error == IW_OK ? gauges_store(store, &status->store, &status->store_count) : error;
+        error = deliveries_status_counts(store, &status->deliveries, &status->delivery_count);
+    return error == IW_OK ? files_store_bytes(store, &status->store, &status->store_count) : error;
 }
 
 static int64_t oldest_s(const struct queue_facts *facts)
@@ -161,7 +162,8 @@ static void status_print(const struct ctl *ctl, const struct status *status)
     printf("\n");
 }
 
-static void gauges_render(struct render *render, const char *name, const struct gauge *gauges, unsigned count)
+static void gauges_render(struct render *render, const char *name, const struct query_count *gauges,
+                          unsigned count)
 {
     render_object_begin(render, name);
     for (unsigned i = 0; i < count; i++)
@@ -284,14 +286,14 @@ static enum ctl_exit drain_run(struct ctl *ctl)
 static enum ctl_exit dead_run(struct ctl *ctl)
 {
     struct config config;
-    struct inspect_table table;
+    struct query_table table;
     int64_t most;
     if (!ctl_option_integer(ctl, "--most", 1, dead_max, dead_default, &most))
         return CTL_FAILED;
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_dead(store, most, &table);
+    enum iw_error error = jobs_inspect_failed(store, most, &table);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

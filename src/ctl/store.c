@@ -10,8 +10,8 @@
 #include "ctl/ctl_store.h"
 #include "domain/reclaim.h"
 #include "service/storage.h"
-#include "store/closing.h"
-#include "store/inspect.h"
+#include "store/files.h"
+#include "store/orders.h"
 
 enum {
     unfinished_age_s = 24 * 60 * 60,
@@ -37,20 +37,19 @@ struct verification {
 };
 
 /* A step may lie minutes back: what has expired since is gone by right. */
-static bool is_still_named(struct verification *work, const struct inspect_file *file)
+static bool is_still_named(struct verification *work, const struct files_stored *file)
 {
-    const char **keys;
-    unsigned count;
+    struct query_texts keys;
     context_clear(&work->context);
-    if (closing_keys(&work->store, file->order_id, &keys, &count) != IW_OK)
+    if (orders_store_keys(&work->store, file->order_id, &keys) != IW_OK)
         return true;
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(keys[i], file->store_key) == 0)
+    for (unsigned i = 0; i < keys.count; i++)
+        if (strcmp(keys.items[i], file->store_key) == 0)
             return true;
     return false;
 }
 
-static void fault_tell(struct verification *work, const struct inspect_file *file, const char *what)
+static void fault_tell(struct verification *work, const struct files_stored *file, const char *what)
 {
     if (!is_still_named(work, file))
         return;
@@ -79,7 +78,7 @@ static bool bytes_digest(struct verification *work, int descriptor, uint8_t dige
     return size == 0;
 }
 
-static void file_verify(struct verification *work, const struct inspect_file *file)
+static void file_verify(struct verification *work, const struct files_stored *file)
 {
     struct storage_key key;
     struct storage_facts facts;
@@ -113,20 +112,18 @@ static void progress_tell(struct verification *work)
 
 static enum iw_error orders_verify(struct verification *work)
 {
-    struct inspect_file *files;
-    int64_t after = 0, orders;
-    unsigned count;
-    enum iw_error error = inspect_order_count(&work->store, &work->order_total);
+    struct files_step step = {.after_order_id = 0};
+    enum iw_error error = orders_count_all(&work->store, &work->order_total);
     while (error == IW_OK) {
         arena_reset(work->context.arena);
-        error = inspect_files(&work->store, &after, &orders, &files, &count);
-        if (error != IW_OK || orders == 0)
+        error = files_stored_next(&work->store, &step);
+        if (error != IW_OK || step.orders == 0)
             return error;
-        for (unsigned i = 0; i < count; i++) {
-            file_verify(work, &files[i]);
+        for (unsigned i = 0; i < step.count; i++) {
+            file_verify(work, &step.files[i]);
             progress_tell(work);
         }
-        work->orders += orders;
+        work->orders += step.orders;
     }
     return error;
 }

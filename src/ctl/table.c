@@ -21,7 +21,7 @@ static const char *value_text(const struct ctl *ctl, const struct db_value *valu
     }
 }
 
-static int column_width(const struct ctl *ctl, const struct inspect_table *table, unsigned column)
+static int column_width(const struct ctl *ctl, const struct query_table *table, unsigned column)
 {
     size_t width = strlen(table->columns[column]);
     for (size_t row = 0; row < table->rows.count; row++) {
@@ -38,7 +38,7 @@ static void cell_print(const char *text, int width)
     printf("%s%*s", text, points < width ? width - points + 2 : 2, "");
 }
 
-void ctl_table_print(const struct ctl *ctl, const struct inspect_table *table)
+void ctl_table_print(const struct ctl *ctl, const struct query_table *table)
 {
     int widths[32];
     printf("%s\n  ", table->name);
@@ -55,7 +55,7 @@ void ctl_table_print(const struct ctl *ctl, const struct inspect_table *table)
 }
 
 /* One row, a line a column. */
-void ctl_row_print(const struct ctl *ctl, const struct inspect_table *table)
+void ctl_row_print(const struct ctl *ctl, const struct query_table *table)
 {
     for (unsigned column = 0; column < table->rows.columns; column++)
         printf("%-16s%s\n", table->columns[column], value_text(ctl, db_at(&table->rows, 0, column)));
@@ -74,13 +74,13 @@ static void value_render(struct render *render, const char *key, const struct db
         render_integer(render, key, value->integer);
 }
 
-void ctl_row_render(struct render *render, const struct inspect_table *table, size_t row)
+void ctl_row_render(struct render *render, const struct query_table *table, size_t row)
 {
     for (unsigned column = 0; column < table->rows.columns; column++)
         value_render(render, table->columns[column], db_at(&table->rows, row, column));
 }
 
-void ctl_table_render(struct render *render, const struct inspect_table *table)
+void ctl_table_render(struct render *render, const struct query_table *table)
 {
     render_array_begin(render, table->name);
     for (size_t row = 0; row < table->rows.count; row++) {
@@ -91,7 +91,7 @@ void ctl_table_render(struct render *render, const struct inspect_table *table)
     render_array_end(render);
 }
 
-void ctl_table_show(const struct ctl *ctl, const struct inspect_table *table)
+void ctl_table_show(const struct ctl *ctl, const struct query_table *table)
 {
     struct text text;
     struct render render;

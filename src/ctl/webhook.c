@@ -7,15 +7,16 @@
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
 #include "store/deliveries.h"
+#include "store/webhooks.h"
 
 static enum ctl_exit list_run(struct ctl *ctl)
 {
     struct config config;
-    struct inspect_table table;
+    struct query_table table;
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = inspect_webhooks(store, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
+    enum iw_error error = webhooks_inspect(store, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -24,14 +25,13 @@ static enum ctl_exit list_run(struct ctl *ctl)
 }
 
 /* What is being sent just now is not there to be repeated. */
-static enum iw_error events_repeat(const struct store *store, int64_t webhook_id, int64_t *count)
+static enum iw_error failed_repeat(const struct store *store, int64_t webhook_id, int64_t *count)
 {
-    int64_t *event_ids;
-    unsigned found;
-    enum iw_error error = inspect_failed_events(store, webhook_id, &event_ids, &found);
+    struct query_ids found = {.count = 0};
+    enum iw_error error = deliveries_failed(store, webhook_id, &found);
     *count = 0;
-    for (unsigned i = 0; error == IW_OK && i < found; i++) {
-        error = deliveries_repeat(store, webhook_id, event_ids[i], clock_now_ms());
+    for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
+        error = deliveries_repeat(store, webhook_id, found.items[i], clock_now_ms());
         *count += error == IW_OK;
         if (error == IW_NOT_FOUND) {
             context_clear(store->context);
@@ -53,7 +53,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    enum iw_error error = events_repeat(store, id, &count);
+    enum iw_error error = failed_repeat(store, id, &count);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "domain/order_download.h"
-#include "store/uploads.h"
+#include "store/results.h"
 
 static enum iw_error not_found(struct context *context, const char *reason)
 {
@@ -16,11 +16,11 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
 {
     switch (key->kind) {
     case FILEKEY_RESULT:
-        return downloads_find_result(&domain->store, key->order_id, key->number, row);
+        return results_find(&domain->store, key->order_id, key->number, row);
     case FILEKEY_ZIP:
-        return downloads_find_archive(&domain->store, key->order_id, row);
+        return results_find_archive(&domain->store, key->order_id, row);
     case FILEKEY_THUMBNAIL:
-        return downloads_find_thumbnail(&domain->store, key->order_id, row);
+        return results_find_thumbnail(&domain->store, key->order_id, row);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
     case FILEKEY_KIND_COUNT:

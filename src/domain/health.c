@@ -3,6 +3,9 @@
 #include "base/clock.h"
 #include "service/queue.h"
 #include "service/storage.h"
+#include "store/deliveries.h"
+#include "store/files.h"
+#include "store/orders.h"
 #include "store/provision.h"
 
 enum { worker_silent_s = 30 };
@@ -32,11 +35,11 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     *numbers = (struct health_numbers){.delivery_oldest_s = -1, .paused = -1};
     if (!is_ok(domain, jobs_counts(store, &numbers->jobs, &numbers->job_count)))
         return false;
-    if (!is_ok(domain, gauges_orders(store, &numbers->orders, &numbers->order_count)))
+    if (!is_ok(domain, orders_status_counts(store, &numbers->orders, &numbers->order_count)))
         numbers->orders = NULL;
-    if (!is_ok(domain, gauges_deliveries(store, &numbers->deliveries, &numbers->delivery_count)))
+    if (!is_ok(domain, deliveries_status_counts(store, &numbers->deliveries, &numbers->delivery_count)))
         numbers->deliveries = NULL;
-    if (is_ok(domain, gauges_delivery_oldest(store, clock_now_ms(), &oldest_s)))
+    if (is_ok(domain, deliveries_oldest(store, clock_now_ms(), &oldest_s)))
         numbers->delivery_oldest_s = oldest_s;
     if (is_ok(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
@@ -45,9 +48,9 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     return true;
 }
 
-bool health_store_bytes(struct domain *domain, struct gauge **gauges, unsigned *count)
+bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count)
 {
-    return is_ok(domain, gauges_store(&domain->store, gauges, count));
+    return is_ok(domain, files_store_bytes(&domain->store, gauges, count));
 }
 
 bool health_worker_is_up(const struct worker_row *worker)

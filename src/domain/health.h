@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "store/gauges.h"
 #include "store/jobs.h"
+#include "store/query.h"
 #include "store/workers.h"
 
 /* The dependencies of a request.  The service works without Redis. */
@@ -30,9 +30,9 @@ struct health health_check(struct domain *domain);
 struct health_numbers {
     struct jobs_count *jobs;
     unsigned job_count;
-    struct gauge *orders;
+    struct query_count *orders;
     unsigned order_count;
-    struct gauge *deliveries;
+    struct query_count *deliveries;
     unsigned delivery_count;
     struct worker_row *workers;
     unsigned worker_count;
@@ -43,8 +43,9 @@ struct health_numbers {
 /* False, without any number, when the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
-/* Bytes of the stored files by kind (gauges_store); expensive for large tables.  False when unavailable. */
-bool health_store_bytes(struct domain *domain, struct gauge **gauges, unsigned *count);
+/* Bytes of the stored files by kind (files_store_bytes); expensive for large tables.  False when unavailable.
+ */
+bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count);
 
 /* True when the worker's last heartbeat is recent. */
 bool health_worker_is_up(const struct worker_row *worker);

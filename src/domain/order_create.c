@@ -9,6 +9,7 @@
 #include "base/crypto.h"
 #include "service/admission.h"
 #include "service/queue.h"
+#include "store/orders.h"
 #include "store/texts.h"
 
 enum {
@@ -25,8 +26,8 @@ static const char *const name_stems[ORDER_TYPE_COUNT] = {"anti_ai", "wtr_embed",
 static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_request *requested,
                             struct order_view *view)
 {
-    enum iw_error error = orders_find_by_key(&domain->store, account_id, requested->type, requested->key,
-                                             requested->key_length, &view->order, &view->files);
+    const struct orders_key key = {account_id, requested->type, requested->key, requested->key_length};
+    enum iw_error error = orders_find_by_key(&domain->store, &key, &view->order, &view->files);
     if (error != IW_OK)
         return error;
     view->is_replay = true;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "store/texts.h"
 
 enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, struct order_view *view)
 {
@@ -18,7 +19,7 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     *count = 0;
     if (order->type != ORDER_WATERMARK_EMBED)
         return IW_OK;
-    return orders_texts(&domain->store, order->id, texts, count);
+    return texts_list(&domain->store, order->id, texts, count);
 }
 
 enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,

@@ -5,7 +5,13 @@
 #include "base/clock.h"
 #include "domain/webhook_event.h"
 #include "service/name.h"
+#include "store/db.h"
+#include "store/files.h"
+#include "store/jobs.h"
+#include "store/orders.h"
+#include "store/results.h"
 #include "store/texts.h"
+#include "store/usage.h"
 
 /* What goes through the transaction; all but the first two is filled anew with every run of it. */
 struct record {
@@ -51,7 +57,7 @@ static enum iw_error names_settle(const struct store *store, int64_t order_id)
 {
     struct result_slot *places;
     unsigned count;
-    enum iw_error error = closing_places(store, order_id, &places, &count);
+    enum iw_error error = results_slots(store, order_id, &places, &count);
     if (error != IW_OK)
         return error;
     struct name_request *requests = arena_array(store->context->arena, count + 1, sizeof *requests);
@@ -61,15 +67,15 @@ static enum iw_error names_settle(const struct store *store, int64_t order_id)
     const char **names = name_list(store->context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
         if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
-            error = closing_result_name(store, places[i].result_id, names[i]);
+            error = results_rename(store, places[i].result_id, names[i]);
     return error;
 }
 
-static enum iw_error usage_add(const struct store *store, const struct record *record)
+static enum iw_error usage_count(const struct store *store, const struct record *record)
 {
     char day[11];
     clock_day(record->now_ms, day);
-    return closing_usage_add(store, record->order.account_id, day, 1);
+    return usage_add(store, record->order.account_id, day, 1);
 }
 
 /* A picture to be downloaded; of a zero-copy order one that is still to be pushed. */
@@ -83,7 +89,7 @@ static enum iw_error result_write(const struct store *store, struct record *reco
     const struct name_request wanted =
         result_name_request(store->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
     result.name = name_one(store->context->arena, &wanted);
-    enum iw_error error = closing_result_put(store, &result, record->now_ms);
+    enum iw_error error = results_write(store, &result, record->now_ms);
     if (error != IW_OK)
         return error;
     if (record->order.is_zero_copy) {
@@ -94,15 +100,15 @@ static enum iw_error result_write(const struct store *store, struct record *reco
     if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
         record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
         record->effect.is_thumbnail_used = true;
-        error = closing_thumbnail_digest(store, record->order.id, record->outcome->thumbnail_digest);
+        error = orders_thumbnail_digest_write(store, record->order.id, record->outcome->thumbnail_digest);
     }
-    return error == IW_OK ? usage_add(store, record) : error;
+    return error == IW_OK ? usage_count(store, record) : error;
 }
 
 static enum iw_error pushed_write(const struct store *store, struct record *record)
 {
     record->order.result_count++;
-    return usage_add(store, record);
+    return usage_count(store, record);
 }
 
 /* A number means something only to the account whose text it stands for. */
@@ -111,7 +117,7 @@ static enum iw_error reading_write(const struct store *store, struct record *rec
     const char *text;
     size_t length;
     const struct outcome *outcome = record->outcome;
-    enum iw_error error = usage_add(store, record);
+    enum iw_error error = usage_count(store, record);
     record->order_event = ORDER_EVENT_UNDETECT;
     if (error != IW_OK || !outcome->is_found)
         return error;
@@ -119,7 +125,7 @@ static enum iw_error reading_write(const struct store *store, struct record *rec
     if (error == IW_NOT_FOUND)
         return IW_OK;
     record->order_event = ORDER_EVENT_DETECT;
-    return error == IW_OK ? closing_watermark_put(store, record->order.id, text, length) : error;
+    return error == IW_OK ? orders_watermark_write(store, record->order.id, text, length) : error;
 }
 
 /* The bytes are in the store: the job on them is written with the row that names them. */
@@ -127,14 +133,14 @@ static enum iw_error fetched_write(const struct store *store, struct record *rec
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
-    enum iw_error error = uploads_mark(store, job->file_id, record->now_ms, &record->outcome->fetched);
+    enum iw_error error = files_upload_write(store, job->file_id, record->now_ms, &record->outcome->fetched);
     return error == IW_OK ? jobs_insert_for_file(store, job->order_id, job->file_id) : error;
 }
 
 static enum iw_error trouble_write(const struct store *store, struct record *record)
 {
     const struct outcome *outcome = record->outcome;
-    return closing_file_error(store, outcome->job->file_id, outcome->error, outcome->sentence);
+    return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
 /* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
@@ -151,7 +157,7 @@ static enum iw_error order_end(const struct store *store, struct record *record,
         next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
-    enum iw_error error = closing_order_close(store, order, next, record->now_ms, expires_at_ms);
+    enum iw_error error = orders_close(store, order, next, record->now_ms, expires_at_ms);
     return error == IW_OK ? webhook_order_ended(store, order->account_id, order->id, order->type, next)
                           : error;
 }
@@ -179,8 +185,8 @@ static enum iw_error files_done(const struct store *store, struct record *record
 static enum iw_error archive_write(const struct store *store, struct record *record)
 {
     const struct outcome *outcome = record->outcome;
-    enum iw_error error = closing_archive_put(store, outcome->job->order_id, outcome->archive_store_key,
-                                              outcome->archive_bytes, outcome->archive_digest);
+    enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
+                                               outcome->archive_bytes, outcome->archive_digest);
     return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
 }
 
@@ -193,7 +199,7 @@ static enum iw_error file_end(const struct store *store, struct record *record)
     enum iw_error error = jobs_left(store, job->order_id, job->file_id, &left);
     if (error != IW_OK || left > 0)
         return error;
-    error = closing_file_end(store, job->file_id, record->now_ms, &is_failed);
+    error = files_end(store, job->file_id, record->now_ms, &is_failed);
     if (error == IW_OK && is_failed)
         record->order.failed_count++;
     else if (error == IW_OK)
@@ -210,14 +216,14 @@ static enum iw_error file_write(const struct store *store, struct record *record
     const struct job *job = record->outcome->job;
     enum iw_error error = writers[record->outcome->kind](store, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
-        error = closing_file_note(store, job->file_id, record->outcome->note_code, record->outcome->note);
+        error = files_note_write(store, job->file_id, record->outcome->note_code, record->outcome->note);
     /* Of what was pushed, or could not be, nothing stays. */
     if (error == IW_OK && job->kind == JOB_PUSH)
-        error = closing_results_forget(store, job->order_id, job->file_id, job->copy);
+        error = results_forget(store, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)
         error = file_end(store, record);
     if (error == IW_OK)
-        error = closing_order_count(store, &record->order, record->now_ms);
+        error = orders_progress_write(store, &record->order, record->now_ms);
     return error == IW_OK ? files_done(store, record) : error;
 }
 
@@ -228,7 +234,7 @@ static enum iw_error record_work(const struct store *store, void *user)
     record->now_ms = clock_now_ms();
     record->order_event = ORDER_EVENT_COUNT;
     record->effect = (struct outcome_effect){.verdict = verdict_of(record->domain, outcome)};
-    enum iw_error error = closing_order_lock(store, outcome->job->order_id, &record->order);
+    enum iw_error error = orders_progress_lock(store, outcome->job->order_id, &record->order);
     if (error != IW_OK)
         return error;
     if (record->order.status != ORDER_IN_PROGRESS) {

@@ -14,10 +14,9 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
+#include "model/file.h"
 #include "model/job.h"
-#include "store/closing.h"
-#include "store/jobs.h"
-#include "store/uploads.h"
+#include "model/result.h"
 
 enum outcome_kind {
     OUTCOME_RESULT,  /* a picture was made */

@@ -9,7 +9,7 @@
 #include "domain/batch.h"
 #include "domain/retention.h"
 #include "model/order.h"
-#include "store/closing.h"
+#include "store/orders.h"
 
 enum {
     orders_max = 1000, /* of one list of the store */
@@ -44,19 +44,18 @@ static bool order_add(void *user, const struct storage_key *key, const struct st
 static enum iw_error named_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
                                    unsigned *count)
 {
-    int64_t *order_ids;
-    unsigned found = rows_max;
+    struct query_ids found = {.count = rows_max};
     int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
     struct batch batch;
     batch_begin(&batch, domain);
     enum iw_error error = IW_OK;
-    while (error == IW_OK && found == rows_max) {
-        error = closing_uncleared(&batch.domain.store, from, rows_max, &order_ids, &found);
+    while (error == IW_OK && found.count == rows_max) {
+        error = orders_uncleared(&batch.domain.store, from, rows_max, &found);
         error = batch_next(&batch, error, 0);
-        for (unsigned i = 0; error == IW_OK && i < found; i++) {
-            from = order_ids[i] + 1;
-            error =
-                batch_next(&batch, retention_order_clear(&batch.domain, storage, order_ids[i]), order_ids[i]);
+        for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
+            from = found.items[i] + 1;
+            error = batch_next(&batch, retention_order_clear(&batch.domain, storage, found.items[i]),
+                               found.items[i]);
             (*count)++;
         }
     }
@@ -73,7 +72,7 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_add, orders);
     for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
         enum order_status status = ORDER_FAILED;
-        error = closing_order_status(&domain->store, orders->ids[i], &status);
+        error = orders_status(&domain->store, orders->ids[i], &status);
         if (error == IW_ORDER_NOT_FOUND) {
             context_clear(context);
             error = IW_OK;
@@ -139,18 +138,17 @@ static enum iw_error order_outputs_delete(const struct domain *domain, struct st
                                           const struct storage_key *keys, unsigned key_count, unsigned *count)
 {
     struct context *context = domain->context;
-    const char **kept;
-    unsigned kept_count = 0;
+    struct query_texts kept = {.count = 0};
     enum order_status status = ORDER_PENDING;
-    enum iw_error error = closing_order_status(&domain->store, keys->order_id, &status);
+    enum iw_error error = orders_status(&domain->store, keys->order_id, &status);
     if (error == IW_ORDER_NOT_FOUND)
         context_clear(context);
     if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
         return IW_OK;
     if (error == IW_OK)
-        error = closing_keys(&domain->store, keys->order_id, &kept, &kept_count);
+        error = orders_store_keys(&domain->store, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
-        if (retention_is_kept(context->arena, kept, kept_count, &keys[i]))
+        if (retention_is_kept(context->arena, &kept, &keys[i]))
             continue;
         error = storage_delete(storage, context, &keys[i]);
         *count += error == IW_OK;

@@ -1,8 +1,9 @@
 #include "domain/reopen.h"
 
 #include "base/clock.h"
-#include "store/closing.h"
+#include "store/files.h"
 #include "store/jobs.h"
+#include "store/orders.h"
 
 /* The argument of the transaction. */
 struct reopen_work {
@@ -11,24 +12,24 @@ struct reopen_work {
 };
 
 /* Files come before jobs: failed jobs identify the files. */
-static enum iw_error files_reopen(const struct store *store, struct order_progress *order,
-                                  struct reopening *reopening)
+static enum iw_error order_files_reopen(const struct store *store, struct order_progress *order,
+                                        struct reopening *reopening)
 {
     int64_t now_ms = clock_now_ms(), files = 0;
-    enum iw_error error = closing_files_reopen(store, order->id, now_ms, &files);
+    enum iw_error error = files_reopen(store, order->id, now_ms, &files);
     if (error == IW_OK)
         error = jobs_reopen(store, order->id, &reopening->reopened);
     if (error != IW_OK || reopening->reopened == 0)
         return error;
     order->failed_count -= files;
-    return closing_order_count(store, order, now_ms);
+    return orders_progress_write(store, order, now_ms);
 }
 
 static enum iw_error order_work(const struct store *store, void *user)
 {
     struct reopen_work *work = user;
     struct order_progress order;
-    enum iw_error error = closing_order_lock(store, work->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, work->order_id, &order);
     if (error != IW_OK)
         return error;
     *work->reopening = (struct reopening){.status = order.status};
@@ -36,7 +37,7 @@ static enum iw_error order_work(const struct store *store, void *user)
         return IW_OK;
     error = jobs_hurry(store, order.id, &work->reopening->hurried);
     if (error == IW_OK)
-        error = files_reopen(store, &order, work->reopening);
+        error = order_files_reopen(store, &order, work->reopening);
     return error == IW_OK ? jobs_lost(store, order.id, &work->reopening->lost) : error;
 }
 

@@ -9,7 +9,9 @@
 #include "domain/batch.h"
 #include "domain/webhook_event.h"
 #include "model/order.h"
+#include "store/files.h"
 #include "store/jobs.h"
+#include "store/orders.h"
 
 /* ---- the files of one order ---- */
 
@@ -17,17 +19,15 @@
 struct clearing {
     const struct domain *domain;
     struct storage *storage;
-    const char **kept;
-    unsigned kept_count;
+    struct query_texts kept;
     enum iw_error error;
 };
 
-bool retention_is_kept(struct arena *arena, const char *const *kept, unsigned kept_count,
-                       const struct storage_key *key)
+bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key)
 {
     const char *text = storage_key_text(arena, key);
-    for (unsigned i = 0; i < kept_count; i++)
-        if (strcmp(kept[i], text) == 0)
+    for (unsigned i = 0; i < kept->count; i++)
+        if (strcmp(kept->items[i], text) == 0)
             return true;
     return false;
 }
@@ -37,7 +37,7 @@ static bool key_clear(void *user, const struct storage_key *key, const struct st
     struct clearing *clearing = user;
     struct context *context = clearing->domain->context;
     (void)facts;
-    if (!retention_is_kept(context->arena, clearing->kept, clearing->kept_count, key))
+    if (!retention_is_kept(context->arena, &clearing->kept, key))
         clearing->error = storage_delete(clearing->storage, context, key);
     return clearing->error == IW_OK;
 }
@@ -61,7 +61,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
     if (error == IW_OK)
-        error = closing_keys(&domain->store, order_id, &clearing.kept, &clearing.kept_count);
+        error = orders_store_keys(&domain->store, order_id, &clearing.kept);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
     fault_point(FAULT_CLEAR_DELETED);
@@ -70,14 +70,14 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
 {
-    enum iw_error error = closing_inputs_forget(&domain->store, order_ids, count);
+    enum iw_error error = files_inputs_forget(&domain->store, order_ids, count);
     fault_point(FAULT_CLEAR_FORGOTTEN);
     return error;
 }
 
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
 {
-    return closing_ended(&domain->store, order_ids, count);
+    return orders_ended_keep(&domain->store, order_ids, count);
 }
 
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
@@ -109,15 +109,15 @@ static enum iw_error order_fail(const struct store *store, struct order_progress
                                 enum order_status next, enum iw_error code, int64_t now_ms)
 {
     order->failed_count = order->file_count;
-    enum iw_error error = closing_files_fail(store, order->id, code, now_ms);
+    enum iw_error error = files_fail(store, order->id, code, now_ms);
     if (error == IW_OK)
         error = jobs_cancel(store, order->id);
     if (error == IW_OK)
-        error = closing_order_error(store, order->id, code);
+        error = orders_error_write(store, order->id, code);
     if (error == IW_OK)
-        error = closing_order_count(store, order, now_ms);
+        error = orders_progress_write(store, order, now_ms);
     if (error == IW_OK)
-        error = closing_order_close(store, order, next, now_ms, 0);
+        error = orders_close(store, order, next, now_ms, 0);
     if (error == IW_OK)
         error = webhook_order_ended(store, order->account_id, order->id, order->type, next);
     return error;
@@ -128,7 +128,7 @@ static enum iw_error cancel_work(const struct store *store, void *user)
     struct aging *aging = user;
     struct order_progress order;
     enum order_status next;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK)
         return error;
     enum order_event event = order.status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
@@ -155,7 +155,7 @@ static enum iw_error abandon_work(const struct store *store, void *user)
     struct order_progress order;
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
         !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &next))
         return error;
@@ -173,7 +173,7 @@ static enum iw_error expire_work(const struct store *store, void *user)
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
     enum order_status next;
     aging->is_done = false;
-    enum iw_error error = closing_order_lock(store, aging->order_id, &order);
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
     if (error != IW_OK || !is_still_due(aging, &order, ORDER_COMPLETE) ||
         !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
         return error;
@@ -181,11 +181,11 @@ static enum iw_error expire_work(const struct store *store, void *user)
     error = kinds_clear(&clearing, order.id, all, FILEKEY_KIND_COUNT);
     fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
-        error = closing_files_forget(store, order.id, aging->now_ms);
+        error = orders_files_forget(store, order.id, aging->now_ms);
     if (error == IW_OK)
         error = jobs_forget(store, order.id);
     if (error == IW_OK)
-        error = closing_order_close(store, &order, next, aging->now_ms, order.expires_at_ms);
+        error = orders_close(store, &order, next, aging->now_ms, order.expires_at_ms);
     return error;
 }
 
@@ -213,8 +213,8 @@ static enum iw_error order_age(struct aging *aging, enum order_status status, ag
 static enum iw_error orders_age(const struct domain *domain, struct storage *storage,
                                 enum order_status status, unsigned max, aging_work *work, unsigned *count)
 {
-    int64_t *order_ids;
-    unsigned due = 0, stuck_before;
+    struct query_ids due = {.count = 0};
+    unsigned stuck_before;
     struct batch batch;
     batch_begin(&batch, domain);
     struct aging aging = {.domain = &batch.domain, .storage = storage, .now_ms = clock_now_ms()};
@@ -222,14 +222,13 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
     *count = 0;
     do {
         stuck_before = batch.stuck;
-        error =
-            closing_overdue(&batch.domain.store, status, aging.now_ms, max, batch.stuck, &order_ids, &due);
+        error = orders_overdue(&batch.domain.store, status, aging.now_ms, max, batch.stuck, &due);
         error = batch_next(&batch, error, 0);
-        for (unsigned i = 0; error == IW_OK && i < due; i++) {
-            aging.order_id = order_ids[i];
+        for (unsigned i = 0; error == IW_OK && i < due.count; i++) {
+            aging.order_id = due.items[i];
             error = batch_next(&batch, order_age(&aging, status, work, count), aging.order_id);
         }
-    } while (error == IW_OK && due == max && batch.stuck > stuck_before && batch.stuck < max);
+    } while (error == IW_OK && due.count == max && batch.stuck > stuck_before && batch.stuck < max);
     return batch_end(&batch, error);
 }
 

@@ -14,7 +14,7 @@
 
 #include "domain/domain.h"
 #include "service/storage.h"
-#include "store/closing.h"
+#include "store/orders.h"
 
 /* Fails at most max pending orders after their time (UPLOAD_EXPIRED); *count gets their number. */
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,
@@ -38,7 +38,7 @@ enum iw_error retention_order_clear(const struct domain *domain, struct storage 
                                     int64_t order_id) IW_MUST_USE;
 
 /* The same in steps, for several orders at once. */
-enum { retention_orders_max = closing_orders_max };
+enum { retention_orders_max = orders_batch_max };
 
 /* Step 1: keeps the finished ones of the orders; an order may have been reopened. */
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count) IW_MUST_USE;
@@ -51,8 +51,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids,
                                       unsigned count) IW_MUST_USE;
 
-/* True when a key is one of the kept texts (closing_keys). */
-bool retention_is_kept(struct arena *arena, const char *const *kept, unsigned kept_count,
-                       const struct storage_key *key);
+/* True when a key is one of the kept texts (orders_store_keys). */
+bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key);
 
 #endif

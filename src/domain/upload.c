@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "domain/order_confirm.h"
 #include "service/queue.h"
-#include "store/uploads.h"
+#include "store/files.h"
+#include "store/orders.h"
 
 enum { piece_bytes = 65536 };
 
@@ -18,8 +19,8 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
                                 bool for_change, struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error =
-        uploads_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL, for_change, place);
+    enum iw_error error = files_upload_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL,
+                                            for_change, place);
     if (error == IW_NOT_FOUND)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -158,7 +159,7 @@ static enum iw_error record_work(const struct store *store, void *user)
     if (error != IW_OK)
         return error;
     record->is_started = false;
-    error = uploads_mark(store, record->place.file_id, clock_now_ms(), &record->facts);
+    error = files_upload_write(store, record->place.file_id, clock_now_ms(), &record->facts);
     return error == IW_OK ? complete_order_start(store, record) : error;
 }
 

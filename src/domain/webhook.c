@@ -65,12 +65,11 @@ enum iw_error webhook_lock(const struct store *store, int64_t account_id, int64_
 }
 
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
-                           const struct webhooks_page *page, struct webhook **webhooks, size_t *count,
-                           int64_t *total)
+                           const struct webhooks_page *page, struct webhook_rows *rows)
 {
-    enum iw_error error = webhooks_count(&domain->store, account_id, keyword, total);
+    enum iw_error error = webhooks_count(&domain->store, account_id, keyword, &rows->total);
     if (error == IW_OK)
-        error = webhooks_list(&domain->store, account_id, keyword, page, webhooks, count);
+        error = webhooks_list(&domain->store, account_id, keyword, page, &rows->items, &rows->count);
     return error;
 }
 

@@ -49,10 +49,16 @@ enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id
 enum iw_error webhook_lock(const struct store *store, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;
 
-/* One page of the account's webhooks, newest first, and their total number. */
+/* One page of webhooks; the arena owns it. */
+struct webhook_rows {
+    struct webhook *items;
+    size_t count;
+    int64_t total; /* on all pages */
+};
+
+/* One page of the account's webhooks, newest first.  keyword NULL: all. */
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
-                           const struct webhooks_page *page, struct webhook **webhooks, size_t *count,
-                           int64_t *total) IW_MUST_USE;
+                           const struct webhooks_page *page, struct webhook_rows *rows) IW_MUST_USE;
 
 /* The time until which the previous secret also signs; 0: only the current one signs. */
 int64_t webhook_overlap_end_ms(const struct webhook *webhook);

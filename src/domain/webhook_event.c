@@ -5,6 +5,7 @@
 #include "domain/webhook.h"
 #include "service/queue.h"
 #include "store/deliveries.h"
+#include "store/events.h"
 
 enum { id_attempts_max = 5 };
 
@@ -14,13 +15,11 @@ static enum iw_error event_insert(const struct store *store, int64_t account_id,
 {
     enum iw_error error = IW_TWIN_EXISTS;
     const char *name = webhook_event_type_name(type);
-    *is_written = true;
     for (int attempt = 0; attempt < id_attempts_max && error == IW_TWIN_EXISTS; attempt++) {
         int64_t now_ms = clock_now_ms();
         *id = order_id_make(now_ms, crypto_random_u64());
-        error = type == WEBHOOK_TEST
-                    ? webhooks_event_insert_test(store, *id, account_id, name, now_ms)
-                    : webhooks_event_insert(store, *id, account_id, order_id, name, now_ms, is_written);
+        const struct events_row row = {*id, account_id, order_id, name, now_ms};
+        error = events_insert(store, &row, is_written);
     }
     return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
@@ -33,7 +32,7 @@ enum iw_error webhook_event_record(const struct store *store, int64_t account_id
     enum iw_error error = event_insert(store, account_id, order_id, type, &id, &is_written);
     if (error != IW_OK || !is_written)
         return error;
-    return webhooks_event_spread(store, id, account_id, 0, clock_now_ms());
+    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
 }
 
 enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
@@ -46,15 +45,14 @@ enum iw_error webhook_order_ended(const struct store *store, int64_t account_id,
 }
 
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
-                             const struct webhooks_page *page, struct webhook_event **events, size_t *count,
-                             int64_t *total)
+                             const struct webhooks_page *page, struct webhook_event_rows *rows)
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
-        error = webhooks_event_count(&domain->store, id, keyword, total);
+        error = events_count(&domain->store, id, keyword, &rows->total);
     if (error == IW_OK)
-        error = webhooks_event_list(&domain->store, id, keyword, page, events, count);
+        error = events_list(&domain->store, id, keyword, page, &rows->items, &rows->count);
     return error;
 }
 
@@ -64,7 +62,7 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    return error == IW_OK ? webhooks_event_stream(&domain->store, id, keyword, take, user) : error;
+    return error == IW_OK ? events_stream(&domain->store, id, keyword, take, user) : error;
 }
 
 /* ---- test and retry ---- */
@@ -88,7 +86,7 @@ static enum iw_error active_check(struct context *context, const struct webhook 
 static enum iw_error event_find(const struct store *store, int64_t id, int64_t event_id,
                                 struct webhook_event *event)
 {
-    enum iw_error error = webhooks_event_find(store, id, event_id, event);
+    enum iw_error error = events_find(store, id, event_id, event);
     return error == IW_NOT_FOUND ? context_fail(store->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
 }
 
@@ -103,7 +101,7 @@ static enum iw_error try_work(const struct store *store, void *user)
     if (error == IW_OK)
         error = event_insert(store, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
     if (error == IW_OK)
-        error = webhooks_event_spread(store, work->event_id, work->account_id, work->id, clock_now_ms());
+        error = deliveries_insert(store, work->event_id, work->account_id, work->id, clock_now_ms());
     return error;
 }
 
@@ -112,7 +110,7 @@ enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
     struct webhook_event_work work = {.account_id = account_id, .id = id};
     enum iw_error error = db_transaction(&domain->store, try_work, &work);
     if (error == IW_OK)
-        error = webhooks_event_find(&domain->store, id, work.event_id, event);
+        error = events_find(&domain->store, id, work.event_id, event);
     if (error == IW_OK)
         queue_ring(domain->redis, domain->config, domain->context, event->order_id);
     return error;

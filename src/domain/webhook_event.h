@@ -29,10 +29,16 @@ enum iw_error webhook_order_ended(const struct store *store, int64_t account_id,
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
                           struct webhook_event *event) IW_MUST_USE;
 
-/* One page of the webhook's events, newest first, and their total number. */
+/* One page of events; the arena owns it. */
+struct webhook_event_rows {
+    struct webhook_event *items;
+    size_t count;
+    int64_t total; /* on all pages */
+};
+
+/* One page of the webhook's events, newest first.  keyword NULL: all. */
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
-                             const struct webhooks_page *page, struct webhook_event **events, size_t *count,
-                             int64_t *total) IW_MUST_USE;
+                             const struct webhooks_page *page, struct webhook_event_rows *rows) IW_MUST_USE;
 
 /* All events, newest first, one by one; take returns false to stop. */
 enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,

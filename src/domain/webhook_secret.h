@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/text.h"
 
 struct secret_box;
 
@@ -42,6 +42,6 @@ bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box 
 
 /* The signature "v1,<base64>" of a message.  The key may have any length.  The arena's. */
 const char *webhook_secret_sign(struct arena *arena, const void *key, size_t key_size, const char *id,
-                                int64_t timestamp_s, const char *body, size_t body_size);
+                                int64_t timestamp_s, const struct text *body);
 
 #endif

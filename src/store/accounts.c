@@ -35,7 +35,7 @@ enum iw_error accounts_create(const struct store *store, const char *name, const
     return error;
 }
 
-static void account_take(const struct db_rows *rows, size_t row, struct account_row *account)
+static void account_read(const struct db_rows *rows, size_t row, struct account_row *account)
 {
     *account = (struct account_row){
         .id = db_integer_of(db_at(rows, row, 0)),
@@ -64,7 +64,7 @@ enum iw_error accounts_find(const struct store *store, const char *name, struct 
         return error;
     if (rows.count == 0)
         return context_fail(store->context, IW_NOT_FOUND, "There is no account \"%s\".", name);
-    account_take(&rows, 0, account);
+    account_read(&rows, 0, account);
     return IW_OK;
 }
 
@@ -77,7 +77,7 @@ enum iw_error accounts_list(const struct store *store, struct account_row **acco
     *accounts = arena_array(store->context->arena, rows.count + 1, sizeof **accounts);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
-        account_take(&rows, row, &(*accounts)[row]);
+        account_read(&rows, row, &(*accounts)[row]);
     return IW_OK;
 }
 
@@ -93,102 +93,8 @@ enum iw_error accounts_plan_set(const struct store *store, int64_t id, const cha
                   NULL);
 }
 
-enum iw_error accounts_status_set(const struct store *store, int64_t id, bool is_active)
+enum iw_error accounts_status_set(const struct store *store, int64_t id, enum account_status status)
 {
-    const struct db_value values[] = {
-        db_text(account_status_name(is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED)), db_integer(id)};
+    const struct db_value values[] = {db_text(account_status_name(status)), db_integer(id)};
     return db_run(store, "UPDATE accounts SET status = ? WHERE id = ?", values, 2, NULL);
-}
-
-enum iw_error accounts_key_add(const struct store *store, int64_t account_id, const char *name,
-                               const uint8_t digest[32], const char *prefix, int64_t now_ms,
-                               int64_t expires_at_ms, int64_t *id)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_integer(account_id), db_text(name),   db_text(prefix),
-                                      db_bytes(digest, 32),   db_time(now_ms), db_time(expires_at_ms)};
-    enum iw_error error = db_run(store,
-                                 "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
-                                 "expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-                                 values, 6, &rows);
-    if (error == IW_OK)
-        *id = rows.inserted_id;
-    return error;
-}
-
-static void key_take(const struct db_rows *rows, size_t row, struct account_key *key)
-{
-    *key = (struct account_key){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .account_id = db_integer_of(db_at(rows, row, 1)),
-        .account = db_text_of(db_at(rows, row, 2)),
-        .name = db_text_of(db_at(rows, row, 3)),
-        .prefix = db_text_of(db_at(rows, row, 4)),
-        .created_at_ms = db_integer_of(db_at(rows, row, 5)),
-        .expires_at_ms = db_integer_of(db_at(rows, row, 6)),
-        .revoked_at_ms = db_integer_of(db_at(rows, row, 7)),
-        .last_used_at_ms = db_integer_of(db_at(rows, row, 8)),
-    };
-}
-
-enum iw_error accounts_key_list(const struct store *store, int64_t account_id, struct account_key **keys,
-                                size_t *count)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
-    enum iw_error error = db_run(
-        store,
-        "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
-        "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
-        "k.account_id = ? ORDER BY k.id",
-        values, 2, &rows);
-    if (error != IW_OK)
-        return error;
-    *keys = arena_array(store->context->arena, rows.count + 1, sizeof **keys);
-    *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        key_take(&rows, row, &(*keys)[row]);
-    return IW_OK;
-}
-
-enum iw_error accounts_key_revoke(const struct store *store, int64_t id, int64_t now_ms)
-{
-    struct db_rows rows;
-    const struct db_value find[] = {db_integer(id)};
-    const struct db_value values[] = {db_time(now_ms), db_integer(id)};
-    enum iw_error error = db_run(store, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
-    if (error == IW_OK && rows.count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
-    if (error != IW_OK)
-        return error;
-    return db_run(store, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
-                  NULL);
-}
-
-enum iw_error accounts_key_find(const struct store *store, const char *prefix, int64_t *id)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_text(prefix)};
-    enum iw_error error = db_run(
-        store, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
-    if (error != IW_OK)
-        return error;
-    if (rows.count != 1)
-        return context_fail(store->context, IW_NOT_FOUND,
-                            rows.count == 0 ? "There is no key that begins like this."
-                                            : "Several keys begin like this; name it by its id.");
-    *id = db_integer_of(db_at(&rows, 0, 0));
-    return IW_OK;
-}
-
-enum iw_error accounts_key_expire(const struct store *store, int64_t id, int64_t expires_at_ms)
-{
-    struct db_rows rows;
-    const struct db_value find[] = {db_integer(id)};
-    const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
-    enum iw_error error = db_run(store, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
-    if (error == IW_OK && rows.count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
-    return error == IW_OK ? db_run(store, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
-                          : error;
 }

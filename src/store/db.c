@@ -28,7 +28,7 @@ enum {
 struct statement {
     char *sql;
     MYSQL_STMT *handle;
-    uint64_t used; /* the least used one makes room for another */
+    uint64_t used; /* the least recently used statement is evicted */
 };
 
 struct db {
@@ -38,10 +38,10 @@ struct db {
     struct statement statements[statements_max];
     uint64_t use_count;
     bool is_in_transaction;
-    bool is_conflict; /* the last failure was over somebody else's locks */
+    bool is_conflict; /* the last failure was a lock conflict */
 };
 
-/* Where the columns of one row are fetched to. */
+/* The buffers of one row. */
 struct fetch {
     unsigned columns;
     MYSQL_BIND binds[columns_max];
@@ -85,7 +85,7 @@ struct db_value db_null(void)
 int64_t db_integer_of(const struct db_value *value)
 {
     if (value->type == DB_TEXT)
-        return strtoll(value->text, NULL, 10); /* DECIMAL, as SUM gives it */
+        return strtoll(value->text, NULL, 10); /* DECIMAL, the type of SUM */
     return value->type == DB_NULL ? 0 : value->integer;
 }
 
@@ -97,7 +97,7 @@ const char *db_text_of(const struct db_value *value)
 const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column)
 {
     if (row >= rows->count || column >= rows->columns)
-        abort(); /* A query and its reader that disagree are a mistake in the program. */
+        abort(); /* The reader expects other columns than the query has: a bug. */
     return &rows->values[row * rows->columns + column];
 }
 
@@ -175,10 +175,8 @@ static bool is_refusing(unsigned number)
     return false;
 }
 
-/*
- * Somebody else's locks: the same transaction may come through the next time.  That it lost a deadlock over
- * the lock of the next number, and was undone, InnoDB tells as a failure to read that number (MDEV-33593).
- */
+/* A lock conflict.  InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED
+ * (MDEV-33593). */
 static bool is_conflict(unsigned number)
 {
     return number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT || number == ER_AUTOINC_READ_FAILED;
@@ -195,7 +193,7 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
     return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-/* Turns the driver's error into ours; closes the connection when it is of no more use. */
+/* Maps the driver's error to ours; closes a lost connection. */
 static enum iw_error db_fail(const struct store *store, unsigned number, const char *message)
 {
     store->db->is_conflict = is_conflict(number);
@@ -217,13 +215,13 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
     return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-/* Two ways for a test to lose a connection: before a statement goes out, and after it ran unheard. */
+/* Fault points lose the connection before a statement is sent, or after it ran. */
 static inline void connection_cut(const struct db *db)
 {
     shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
 }
 
-static inline enum iw_error word_heard(const struct store *store, enum fault fault)
+static inline enum iw_error answer_lost(const struct store *store, enum fault fault)
 {
     (void)fault;
     return fault_fails(fault) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
@@ -262,14 +260,14 @@ static enum iw_error db_open(const struct store *store)
         store->db->connection = connection;
         return IW_OK;
     }
-    /* Whatever the reason, a client can only be told to come again; the log has the cause. */
+    /* Any reason is temporary for a client; the log has the cause. */
     enum iw_error error =
         fail_unavailable(store->context, "database_away", mysql_errno(connection), mysql_error(connection));
     mysql_close(connection);
     return error;
 }
 
-/* The remembered statement, or the place for a new one (sql == NULL there). */
+/* The cached statement, or an empty entry (sql == NULL). */
 static struct statement *statement_find(struct db *db, const char *sql)
 {
     struct statement *oldest = &db->statements[0];
@@ -284,8 +282,7 @@ static struct statement *statement_find(struct db *db, const char *sql)
     return oldest;
 }
 
-/* When the server keeps no more statements (max_prepared_stmt_count), our own make room for the one that
- * counts. */
+/* At the server's limit (max_prepared_stmt_count), drops our cached statements and tries again. */
 static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
 {
     if (mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0)
@@ -369,7 +366,7 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
                               unsigned count)
 {
     if (count != mysql_stmt_param_count(handle) || count > parameters_max)
-        abort(); /* A text and its parameters that disagree are a mistake in the program. */
+        abort(); /* Another number of parameters than question marks: a bug. */
     MYSQL_BIND *binds = arena_array(context->arena, count + 1, sizeof *binds);
     for (unsigned i = 0; i < count; i++)
         parameter_bind(context->arena, &binds[i], &parameters[i]);
@@ -381,7 +378,7 @@ static bool is_select(const char *sql)
     return strncmp(sql, "SELECT", 6) == 0;
 }
 
-/* True when sending the statement again on a new connection cannot do anything twice. */
+/* True when repeating the statement on a new connection cannot have a double effect. */
 static bool may_retry(const struct db *db, const char *sql, unsigned number)
 {
     return !db->is_in_transaction &&
@@ -402,7 +399,7 @@ static enum iw_error db_execute(const struct store *store, const char *sql, cons
         if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT))
             connection_cut(store->db);
         if (error == IW_OK && statement_execute(store->context, *handle, parameters, count))
-            return word_heard(store, FAULT_DB_STATEMENT_HEARD);
+            return answer_lost(store, FAULT_DB_STATEMENT_HEARD);
         unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
         bool is_lost = error == IW_OK ? may_retry(store->db, sql, number)
                                       : store->db->connection == NULL && !is_in_transaction;
@@ -438,7 +435,8 @@ static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *fiel
         fetch->values[i].type = DB_TIME;
         break;
     default:
-        /* Room zero: the length comes first, then the column is fetched into the arena. */
+        /* Buffer length 0: the fetch returns the length, then column_read fetches the bytes into the arena.
+         */
         bind->buffer_type = MYSQL_TYPE_STRING;
         fetch->values[i].type = DB_TEXT;
         break;
@@ -451,7 +449,7 @@ static bool fetch_begin(struct fetch *fetch, MYSQL_STMT *handle)
     fetch->columns = mysql_stmt_field_count(handle);
     if (facts == NULL || fetch->columns > columns_max)
         abort();
-    /* The columns there are; all of it would be 13 KiB to clear for every statement. */
+    /* Only the columns in use: the whole struct is 13 KiB, which cost too much for each statement. */
     memset(fetch->binds, 0, fetch->columns * sizeof fetch->binds[0]);
     memset(fetch->values, 0, fetch->columns * sizeof fetch->values[0]);
     for (unsigned i = 0; i < fetch->columns; i++)
@@ -478,7 +476,7 @@ static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *ha
     value->length = fetch->lengths[i];
 }
 
-/* The next row into values; 1 for a row, 0 at the end, -1 for an error. */
+/* Reads the next row into values; 1 for a row, 0 at the end, -1 for an error. */
 static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, struct db_value *values)
 {
     int state = mysql_stmt_fetch(handle);
@@ -508,21 +506,21 @@ static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_row
     return state >= 0;
 }
 
-/* What SET last_insert_id left, which comes along with the last word on the statement; 0 for nothing. */
-static int64_t told_read(MYSQL *connection)
+/* The value of SET last_insert_id, which session tracking adds to the OK packet; 0: none. */
+static int64_t session_id_read(MYSQL *connection)
 {
-    const char *word;
+    const char *value;
     size_t length;
-    if (mysql_session_track_get_first(connection, SESSION_TRACK_SYSTEM_VARIABLES, &word, &length) != 0 ||
-        mysql_session_track_get_next(connection, SESSION_TRACK_SYSTEM_VARIABLES, &word, &length) != 0)
+    if (mysql_session_track_get_first(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0 ||
+        mysql_session_track_get_next(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0)
         return 0;
     char digits[text_decimal_size] = "";
-    int64_t told = 0;
-    memcpy(digits, word, length < sizeof digits ? length : 0);
-    return text_integer(digits, 1, INT64_MAX, &told) ? told : 0;
+    int64_t id = 0;
+    memcpy(digits, value, length < sizeof digits ? length : 0);
+    return text_integer(digits, 1, INT64_MAX, &id) ? id : 0;
 }
 
-/* Walks all results of a statement: rows of the first that has any, counts of the others. */
+/* Reads all results of a statement: the rows of the first one with columns, the counts of the others. */
 static bool results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
 {
     int more = 0;
@@ -531,7 +529,7 @@ static bool results_read(const struct store *store, MYSQL_STMT *handle, struct d
         if (mysql_stmt_field_count(handle) == 0) {
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
-            rows->told = told_read(store->db->connection);
+            rows->session_id = session_id_read(store->db->connection);
         } else if (rows->columns == 0) {
             is_read = rows_read(store->context, handle, rows);
         }
@@ -544,9 +542,9 @@ static bool results_read(const struct store *store, MYSQL_STMT *handle, struct d
 enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
                      unsigned count, struct db_rows *rows)
 {
-    struct db_rows unwanted;
+    struct db_rows unused;
     MYSQL_STMT *handle = NULL;
-    rows = rows != NULL ? rows : &unwanted;
+    rows = rows != NULL ? rows : &unused;
     memset(rows, 0, sizeof *rows);
     enum iw_error error = db_execute(store, sql, parameters, count, &handle);
     if (error != IW_OK)
@@ -617,13 +615,13 @@ static enum iw_error transaction_end(const struct store *store, const char *how)
     enum iw_error error =
         mysql_query(store->db->connection, how) != 0
             ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
-            : word_heard(store, FAULT_DB_COMMITTED);
+            : answer_lost(store, FAULT_DB_COMMITTED);
     store->db->is_in_transaction = false;
     return error;
 }
 
-/* Undoes a transaction without touching the error that led to it. */
-static void transaction_undo(struct db *db)
+/* Rolls back; keeps the error of the context. */
+static void transaction_rollback(struct db *db)
 {
     if (db->connection != NULL && mysql_query(db->connection, "ROLLBACK") != 0)
         db_close(db);
@@ -643,9 +641,33 @@ enum iw_error db_transaction(const struct store *store,
             error = transaction_end(store, "COMMIT");
         if (error == IW_OK)
             return IW_OK;
-        transaction_undo(store->db);
+        transaction_rollback(store->db);
         if (!store->db->is_conflict || try == transaction_tries)
             return error;
         context_clear(store->context);
     }
+}
+
+enum iw_error db_server_read(const struct store *store, struct db_server *server)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(
+        store,
+        "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
+        "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
+        "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections",
+        NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    *server = (struct db_server){
+        .version = db_text_of(db_at(&rows, 0, 0)),
+        .sql_mode = db_text_of(db_at(&rows, 0, 1)),
+        .connection_set = db_text_of(db_at(&rows, 0, 2)),
+        .database_set = db_text_of(db_at(&rows, 0, 3)),
+        .now_ms = db_integer_of(db_at(&rows, 0, 4)),
+        .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
+        .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
+        .connections_max = db_integer_of(db_at(&rows, 0, 7)),
+    };
+    return IW_OK;
 }

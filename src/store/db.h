@@ -1,16 +1,13 @@
 /*
- * MariaDB: the only file pair that includes Connector/C.
+ * The connection to MariaDB.  Only db.c includes Connector/C.
  *
- * A struct db is one connection, made when first needed.  Statements are
- * prepared once and remembered by their text, so pass constant texts or a small
- * number of variants.  Rows are copied into the arena of the context.
+ * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
+ * text: pass constant texts or a small number of variants.  Rows are copied into the arena of the context.
  *
- * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or
- * read-only (the connection is closed and the next call opens a new one);
- * TWIN_EXISTS for a duplicate key; everything else is SERVER_INTERNAL_ERROR
- * with the driver's message as the cause for the log.  A connection that the
- * server had closed while it lay idle is replaced and the statement sent again,
- * unless a transaction is open.
+ * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only; the next call opens
+ * a new connection.  TWIN_EXISTS for a duplicate key.  Any other error is SERVER_INTERNAL_ERROR with the
+ * driver's message as cause.  A statement on an idle connection that the server closed is sent again on a new
+ * one, except inside a transaction.
  */
 #ifndef STORE_DB_H
 #define STORE_DB_H
@@ -24,7 +21,7 @@
 
 struct db;
 
-/* A connection and the context of the work that uses it: every function of src/store takes both as one. */
+/* A connection, and the context of the request or job that uses it.  Each function of src/store takes one. */
 struct store {
     struct context *context;
     struct db *db;
@@ -36,11 +33,11 @@ enum db_type { DB_NULL, DB_INTEGER, DB_UNSIGNED, DB_TEXT, DB_TIME };
 struct db_value {
     enum db_type type;
     int64_t integer;  /* DB_INTEGER; DB_UNSIGNED as its bits; DB_TIME: ms since 1970 UTC */
-    const char *text; /* DB_TEXT: bytes, closed by a zero that is not counted */
+    const char *text; /* DB_TEXT: bytes and a zero that length does not count */
     size_t length;
 };
 
-/* Parameters. A NULL text and a time of 0 become NULL. */
+/* Parameters.  A NULL text and a time of 0 become NULL. */
 struct db_value db_integer(int64_t value);
 struct db_value db_unsigned(uint64_t value);
 struct db_value db_text(const char *text);
@@ -57,14 +54,14 @@ struct db_rows {
     unsigned columns;
     const struct db_value *values; /* count * columns of them, row by row */
     int64_t affected;              /* rows changed, for statements without rows */
-    int64_t inserted_id;           /* first AUTO_INCREMENT value made */
-    int64_t told;                  /* what it left in last_insert_id by SET; 0: nothing */
+    int64_t inserted_id;           /* first new AUTO_INCREMENT value */
+    int64_t session_id;            /* last_insert_id as the statement SET it; 0: it did not */
 };
 
-/* The value in a row and column, both from 0. */
+/* The value in a row and column, both from 0.  Aborts outside of the rows. */
 const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column);
 
-/* Does not connect yet.  Borrows config; copies the password. */
+/* Does not connect.  Borrows config; copies the password.  Free with db_free. */
 struct db *db_new(const struct config *config, const char *password);
 void db_free(struct db *db);
 
@@ -72,37 +69,50 @@ void db_free(struct db *db);
 void db_close(struct db *db);
 
 /*
- * Runs one statement with count parameters for its question marks.  rows may be
- * NULL.  Of a compound statement's results the first one with columns is read.
+ * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
+ * may return several results: rows gets the first one with columns.
  */
 enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
                      unsigned count, struct db_rows *rows) IW_MUST_USE;
 
 /*
- * Runs a SELECT and hands over its rows one by one without keeping them.  The
- * texts of a row live until row answers.  row answers false to stop early.
+ * Runs a SELECT and passes each row to a callback without buffering.  The texts of a row are valid during the
+ * callback.  The callback returns false to stop.
  */
 enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
                         unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns),
                         void *user) IW_MUST_USE;
 
-/* Runs text that cannot be prepared (migrations): one statement, no parameters, no rows. */
+/* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
 
 /*
- * After a call that failed: true when it lost a deadlock or waited too long for a lock.  Nothing
- * of its statement was done, and it may be run again.
+ * After a call that failed: true for a deadlock or a lock wait timeout.  The statement had no effect and may
+ * be repeated.
  */
 bool db_is_conflict(const struct db *db);
 
 /*
- * Runs work inside a transaction: commits when it answers IW_OK, rolls back
- * otherwise.  After a deadlock or a lock wait timeout all of it runs again, three
- * times at most, so work must not keep anything from a run that failed.
+ * Runs work inside a transaction: commits when it returns IW_OK, rolls back otherwise.  After a deadlock or a
+ * lock wait timeout work runs again, three times at most.  It must keep no state of a failed run.
  */
 enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user),
                              void *user) IW_MUST_USE;
+
+/* The server's settings that an operator checks; texts are the arena's. */
+struct db_server {
+    const char *version;
+    const char *sql_mode;       /* of our session */
+    const char *connection_set; /* character set of our session */
+    const char *database_set;   /* character set of the database */
+    int64_t now_ms;             /* the server's clock */
+    int64_t packet_bytes;       /* max_allowed_packet */
+    int64_t connections_max;    /* max_connections */
+    bool is_read_only;
+};
+
+enum iw_error db_server_read(const struct store *store, struct db_server *server) IW_MUST_USE;
 
 #endif

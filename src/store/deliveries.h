@@ -1,11 +1,8 @@
 /*
- * Deliveries on their way: leased, sent, recorded.
+ * The table webhook_deliveries: due, leased, recorded.  Leases are in leases.h, states in model/delivery.h.
  *
- * A delivery is due by the program's clock (tests own it) and leased for a time
- * counted by the database's, so that the clocks of workers do not matter.
- * Every lease counts the attempt up, and whatever a worker writes afterwards
- * names its attempt: a worker that lost its lease changes nothing any more.
- * How a delivery stands is decided by model/delivery.h.
+ * The program's clock decides which deliveries are due (tests set it); the database's clock limits leases.  A
+ * worker records with its attempt as fencing token: after a lost lease it changes nothing.
  */
 #ifndef STORE_DELIVERIES_H
 #define STORE_DELIVERIES_H
@@ -17,15 +14,38 @@
 #include <imgward/context.h>
 
 #include "model/delivery.h"
-#include "store/db.h"
+#include "store/query.h"
 
-/* Most deliveries of one webhook that are under way at once, over all workers. */
+/* The most deliveries of one webhook that all workers together send at a time. */
 enum { deliveries_receiver_max = 3 };
 
-/* Most secrets that sign at once: the newest, when a client rotates more often in a day. */
+/* The most secrets that sign at a time: the newest, when a client rotates more often in a day. */
 enum { deliveries_secrets_max = 5 };
 
-/* A receiver with the deliveries leased for it; texts and bytes are the arena's. */
+/* A webhook with a delivery that is due, and below deliveries_receiver_max. */
+struct deliveries_receiver {
+    int64_t webhook_id;
+    int64_t account_id;
+    bool is_failing; /* its last attempt failed */
+};
+
+/*
+ * The webhooks with due deliveries, at most account_most per account and most in all; the array is the
+ * arena's. Healthy receivers come before failing ones; then accounts take turns; then the longest wait
+ * decides.
+ */
+enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned account_most, unsigned most,
+                             struct deliveries_receiver **receivers, unsigned *count) IW_MUST_USE;
+
+struct deliveries_request {
+    int64_t webhook_id;
+    const char *owner;
+    int64_t lease_s;
+    int64_t now_ms;
+    unsigned most;
+};
+
+/* A receiver with its leased deliveries; texts and bytes are the arena's. */
 struct deliveries_lease {
     int64_t webhook_id;
     int64_t account_id;
@@ -36,81 +56,62 @@ struct deliveries_lease {
     unsigned count;
 };
 
-/* A webhook that has something due and room for it. */
-struct deliveries_receiver {
+/*
+ * Leases due deliveries of one webhook; count is 0 while another worker leases from it.  Cancels the
+ * deliveries of an inactive webhook.
+ */
+enum iw_error deliveries_lease(const struct store *store, const struct deliveries_request *request,
+                               struct deliveries_lease *lease) IW_MUST_USE;
+
+/* The result of one attempt. */
+struct deliveries_attempt {
     int64_t webhook_id;
-    int64_t account_id;
-    bool is_failing; /* its last try failed */
+    const struct delivery *delivery;
+    const struct delivery_verdict *verdict;
+    int64_t status;     /* HTTP; 0: no answer */
+    const char *reason; /* a short constant word, or NULL */
+    int64_t now_ms;
 };
 
 /*
- * Whom something can be sent to now, at most account_most of one account and
- * most in all; the array is the arena's.  Healthy receivers come before failing
- * ones, then accounts take turns, then whoever has waited longest.
+ * Records an attempt.  NOT_FOUND with the reason "fenced" when another attempt holds the lease.  The same
+ * transaction updates the webhook: a success, a failure, or its deactivation after an answer 410 or five days
+ * without success.  inactive_reason is the reason of the deactivation, or NULL.
  */
-enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned account_most, unsigned most,
-                             struct deliveries_receiver **receivers, unsigned *count) IW_MUST_USE;
-
-/*
- * Leases up to most due deliveries of one webhook; count is 0 when another
- * worker is just at it.  Those of a webhook that is not active are cancelled.
- */
-enum iw_error deliveries_lease(const struct store *store, int64_t webhook_id, const char *owner,
-                               int64_t lease_s, int64_t now_ms, unsigned most,
-                               struct deliveries_lease *lease) IW_MUST_USE;
-
-/*
- * Moves a leased delivery on by an event of its worker, if the attempt is still
- * the one that holds the lease; NOT_FOUND with the reason "fenced" otherwise.
- * In the same transaction the webhook's row notes the success, or the failure,
- * or is deactivated: by an answer 410, or after five days without success.
- * status is the answer's or 0; reason a short constant word or NULL.
- * inactive_reason tells what it was deactivated for, or NULL.
- */
-enum iw_error deliveries_record(const struct store *store, int64_t webhook_id,
-                                const struct delivery *delivery, const struct delivery_verdict *verdict,
-                                int64_t status, const char *reason, int64_t now_ms,
+enum iw_error deliveries_record(const struct store *store, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason) IW_MUST_USE;
 
-/* Hands a leased delivery back untried, for some time later; a lost lease is fine. */
+/* Returns a leased delivery that was not sent, due at a later time.  A lost lease is no error. */
 enum iw_error deliveries_postpone(const struct store *store, const struct delivery *delivery,
                                   const char *reason, int64_t until_ms) IW_MUST_USE;
 
-/* Cancels what a webhook that was deleted or deactivated still has to be sent. */
+/* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) to that one.
+ */
+enum iw_error deliveries_insert(const struct store *store, int64_t event_id, int64_t account_id,
+                                int64_t webhook_id, int64_t now_ms) IW_MUST_USE;
+
+/* Cancels the open deliveries of a webhook that was deleted or deactivated. */
 enum iw_error deliveries_cancel(const struct store *store, int64_t webhook_id, const char *reason,
                                 int64_t now_ms) IW_MUST_USE;
 
-/*
- * Puts a delivery at the beginning of its schedule, due now.  NOT_FOUND when it
- * is being sent just now, or is not there.
- */
+/* Restarts the schedule of a delivery, due now.  NOT_FOUND when there is none, or it is being sent. */
 enum iw_error deliveries_repeat(const struct store *store, int64_t webhook_id, int64_t event_id,
                                 int64_t now_ms) IW_MUST_USE;
 
-/* Takes back what was leased to an owner who is dead; count gets how many. */
-enum iw_error deliveries_release_owner(const struct store *store, const char *owner,
-                                       int64_t *count) IW_MUST_USE;
-
-/* Takes back what nobody recorded in time, some at a time; count gets how many. */
-enum iw_error deliveries_release_silent(const struct store *store, int64_t *count) IW_MUST_USE;
-
-/* Makes due what waits for its first try, or longer than the schedule lets it: the clock was set back since.
- */
-enum iw_error deliveries_hasten_stranded(const struct store *store, int64_t now_ms,
-                                         int64_t *count) IW_MUST_USE;
-
-/* The owners of leases whose names begin with a prefix; the array is the arena's. */
-enum iw_error deliveries_owners(const struct store *store, const char *prefix, const char ***owners,
-                                unsigned *count) IW_MUST_USE;
-
-/* What an event tells of, as it stands now.  NOT_FOUND when the event is gone. */
-enum iw_error deliveries_subject(const struct store *store, int64_t event_id,
-                                 struct delivery_subject *subject) IW_MUST_USE;
-
-/*
- * Forgets deliveries that ended, events without deliveries and deleted webhooks
- * without deliveries, all from before a time, some at a time; count gets how many rows.
- */
+/* Deletes ended deliveries from before a time, a limited number per call; count gets how many. */
 enum iw_error deliveries_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+
+/* ---- For operators and monitoring; read only ---- */
+
+/* Deliveries by status; the array is the arena's. */
+enum iw_error deliveries_status_counts(const struct store *store, struct query_count **counts,
+                                       unsigned *count) IW_MUST_USE;
+
+/* Seconds since the oldest due delivery was due; 0: none is due. */
+enum iw_error deliveries_oldest(const struct store *store, int64_t now_ms, int64_t *seconds) IW_MUST_USE;
+
+/* The events whose delivery to a webhook failed finally, oldest first. */
+enum iw_error deliveries_failed(const struct store *store, int64_t webhook_id,
+                                struct query_ids *event_ids) IW_MUST_USE;
 
 #endif

@@ -1,20 +1,15 @@
 #include "store/jobs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/log.h"
+#include "store/leases.h"
 
-/* Rows of one sweep; what is left waits for the next. */
-#define SWEEP_ROWS "200"
-
-/* As many question marks as jobs_lease_max; unused ones are 0, which no job has. */
+/* As many question marks as jobs_lease_max; unused ones are 0, which is no id. */
 #define LEASE_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
 
-/*
- * A file that is still to come by its URL gets a fetch.  Any other gets the job of
- * its order's type, one for each of its watermark texts where it has some.
- */
+_Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes them all");
+
+/* A fetch for a file that has a source URL and no bytes yet; otherwise a job of the order's type per text. */
 #define INSERT_JOBS                                                                                          \
     "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "    \
     "updated_at) SELECT o.account_id, o.id, f.id, COALESCE(w.copy, 0), CASE WHEN f.source_url IS NOT NULL "  \
@@ -64,29 +59,24 @@ enum iw_error jobs_insert_push(const struct store *store, const struct job *job)
 
 enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id, int64_t *count)
 {
-    struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id), db_integer(file_id)};
-    enum iw_error error = db_run(
+    return query_number(
         store,
         "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
-        values, 2, &rows);
-    if (error == IW_OK)
-        *count = db_integer_of(db_at(&rows, 0, 0));
-    return error;
+        values, 2, count);
 }
 
-/* Accounts looked at for one lease; those that come after them are first the next time. */
+/* The most accounts that one lease considers; the next lease starts with the others. */
 enum { turns_max = 64 };
 
-/* An account that waits for a place. */
+/* An account with a due job. */
 struct turn {
     int64_t account_id;
-    int64_t busy_count; /* jobs of the class in work, those just given included */
+    int64_t busy_count; /* leased jobs of the class, those of this lease included */
     int64_t own_count;  /* of these at this owner */
-    unsigned given;
+    unsigned given;     /* places in this lease */
 };
 
-/* What jobs_lease hands through its transaction. */
 struct lease {
     const struct jobs_place *place;
     unsigned most;
@@ -94,13 +84,13 @@ struct lease {
     unsigned count;
     struct turn turns[turns_max];
     unsigned turn_count;
-    int64_t cursor; /* the account after which the next lease begins */
-    struct db_value ids[jobs_lease_max];
+    int64_t cursor; /* the account after which the next lease starts */
+    int64_t ids[jobs_lease_max];
 };
 
 /*
- * The first account after another that has a job queued, and whether its time has
- * come: one step in the index, however many jobs are queued.  NOT_FOUND after the last.
+ * The next account with a queued job, and whether the job is due: one step in the index, regardless of the
+ * number of jobs.  NOT_FOUND after the last.
  */
 static enum iw_error turn_after(const struct store *store, const struct lease *lease, int64_t *account_id,
                                 bool *is_due)
@@ -121,8 +111,7 @@ static enum iw_error turn_after(const struct store *store, const struct lease *l
     return IW_OK;
 }
 
-/* Once round all accounts that have something due, from the cursor on: who comes early was served long ago.
- */
+/* One round of all accounts with due jobs, from the cursor on: the first ones were served the longest ago. */
 static enum iw_error turns_read(const struct store *store, struct lease *lease)
 {
     int64_t begin = *lease->place->cursor, account_id = begin;
@@ -146,7 +135,7 @@ static enum iw_error turns_read(const struct store *store, struct lease *lease)
     return error == IW_NOT_FOUND ? IW_OK : error;
 }
 
-/* How many jobs the accounts have in work already; few rows, as many as there are places in all. */
+/* The leased jobs of each account; few rows, because places are few. */
 static enum iw_error turns_count(const struct store *store, struct lease *lease)
 {
     struct db_rows rows;
@@ -165,50 +154,44 @@ static enum iw_error turns_count(const struct store *store, struct lease *lease)
     return error;
 }
 
-/* Whoever has the fewest jobs in work, the first of equals; NULL when each has its share. */
-static struct turn *turn_next(struct lease *lease)
-{
-    struct turn *next = NULL;
-    for (unsigned i = 0; i < lease->turn_count; i++) {
-        struct turn *turn = &lease->turns[i];
-        bool has_share = turn->own_count >= lease->place->account_most;
-        if (!has_share && (next == NULL || turn->busy_count < next->busy_count))
-            next = turn;
-    }
-    return next;
-}
-
+/* Gives each place to the account with the fewest leased jobs, the first of equals. */
 static void turns_give(struct lease *lease)
 {
-    struct turn *turn;
-    for (unsigned place = 0; place < lease->most && (turn = turn_next(lease)) != NULL; place++) {
-        turn->busy_count++;
-        turn->own_count++;
-        turn->given++;
+    for (unsigned place = 0; place < lease->most; place++) {
+        struct turn *next = NULL;
+        for (unsigned i = 0; i < lease->turn_count; i++) {
+            struct turn *turn = &lease->turns[i];
+            bool is_full = turn->own_count >= lease->place->account_most;
+            if (!is_full && (next == NULL || turn->busy_count < next->busy_count))
+                next = turn;
+        }
+        if (next == NULL)
+            return;
+        next->busy_count++;
+        next->own_count++;
+        next->given++;
     }
 }
 
-/* The jobs that an account's places go to. */
+/* Locks the jobs for an account's places. */
 static enum iw_error turn_choose(const struct store *store, struct lease *lease, const struct turn *turn)
 {
-    struct db_rows rows;
+    struct query_ids found;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
                                       db_integer(turn->account_id), db_integer(turn->given)};
-    enum iw_error error = db_run(
+    enum iw_error error = query_ids(
         store,
         "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
         "<= UTC_TIMESTAMP(3) ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
-        values, 3, &rows);
-    for (unsigned i = 0; error == IW_OK && i < rows.count && lease->count < jobs_lease_max; i++)
-        lease->ids[lease->count++] = db_integer(db_integer_of(db_at(&rows, i, 0)));
+        values, 3, &found);
+    for (unsigned i = 0; error == IW_OK && i < found.count && lease->count < jobs_lease_max; i++)
+        lease->ids[lease->count++] = found.items[i];
     return error;
 }
 
 static enum iw_error lease_choose(const struct store *store, struct lease *lease)
 {
     lease->count = 0;
-    for (unsigned i = 0; i < jobs_lease_max; i++)
-        lease->ids[i] = db_integer(0);
     enum iw_error error = turns_read(store, lease);
     if (error == IW_OK && lease->turn_count > 0)
         error = turns_count(store, lease);
@@ -222,27 +205,8 @@ static enum iw_error lease_choose(const struct store *store, struct lease *lease
     return error;
 }
 
-static enum iw_error lease_write(const struct store *store, const struct lease *lease)
-{
-    struct db_value values[2 + jobs_lease_max] = {db_text(lease->place->owner),
-                                                  db_integer(lease->place->lease_s)};
-    memcpy(values + 2, lease->ids, sizeof lease->ids);
-    enum iw_error error =
-        db_run(store,
-               "UPDATE jobs SET status = 'leased', attempt = attempt + 1, lease_owner = ?, lease_until = "
-               "UTC_TIMESTAMP(3) + INTERVAL ? SECOND, updated_at = UTC_TIMESTAMP(3) WHERE id IN " LEASE_IDS,
-               values, 2 + jobs_lease_max, NULL);
-    if (error != IW_OK)
-        return error;
-    return db_run(
-        store,
-        "UPDATE files f JOIN jobs j ON f.id = j.file_id SET f.status = 'processing', f.updated_at = "
-        "UTC_TIMESTAMP(3) WHERE f.status IN ('pending', 'uploaded') AND j.id IN " LEASE_IDS,
-        lease->ids, jobs_lease_max, NULL);
-}
-
-/* Names that the program does not know mean that the database is newer than it. */
-static enum iw_error job_take(struct context *context, const struct db_rows *rows, size_t row,
+/* An unknown word means that the database is newer than the program. */
+static enum iw_error job_read(struct context *context, const struct db_rows *rows, size_t row,
                               struct job *job)
 {
     const char *strength = db_text_of(db_at(rows, row, 9));
@@ -282,35 +246,43 @@ static enum iw_error job_take(struct context *context, const struct db_rows *row
     return IW_OK;
 }
 
-static enum iw_error lease_read(const struct store *store, struct lease *lease)
-{
-    struct db_rows rows;
-    enum iw_error error = db_run(
-        store,
-        "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
-        "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
-        "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
-        "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers FROM jobs j "
-        "JOIN orders o ON "
-        "o.id = j.order_id LEFT "
-        "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
-        "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy = "
-        "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
-        lease->ids, jobs_lease_max, &rows);
-    lease->count = 0;
-    for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
-        error = job_take(store->context, &rows, row, &lease->jobs[lease->count++]);
-    return error;
-}
-
-static enum iw_error lease_work(const struct store *store, void *user)
+static enum iw_error lease_run(const struct store *store, void *user)
 {
     struct lease *lease = user;
+    struct db_rows rows;
+    struct db_value ids[jobs_lease_max];
+    const struct leases_request request = {.owner = lease->place->owner, .lease_s = lease->place->lease_s};
     enum iw_error error = lease_choose(store, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
-    error = lease_write(store, lease);
-    return error == IW_OK ? lease_read(store, lease) : error;
+    for (unsigned i = 0; i < jobs_lease_max; i++)
+        ids[i] = db_integer(i < lease->count ? lease->ids[i] : 0);
+    error = leases_take(store, LEASES_JOBS, &request, lease->ids, lease->count);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "UPDATE files f JOIN jobs j ON f.id = j.file_id SET f.status = 'processing', f.updated_at = "
+            "UTC_TIMESTAMP(3) WHERE f.status IN ('pending', 'uploaded') AND j.id IN " LEASE_IDS,
+            ids, jobs_lease_max, NULL);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
+            "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
+            "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
+            "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers FROM "
+            "jobs j "
+            "JOIN orders o ON "
+            "o.id = j.order_id LEFT "
+            "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
+            "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy "
+            "= "
+            "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
+            ids, jobs_lease_max, &rows);
+    lease->count = 0;
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
+        error = job_read(store->context, &rows, row, &lease->jobs[lease->count++]);
+    return error;
 }
 
 enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
@@ -319,24 +291,11 @@ enum iw_error jobs_lease(const struct store *store, const struct jobs_place *pla
     struct lease lease = {
         .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
-    enum iw_error error = db_transaction(store, lease_work, &lease);
+    enum iw_error error = db_transaction(store, lease_run, &lease);
     if (error == IW_OK) {
         *count = lease.count;
         *place->cursor = lease.cursor;
     }
-    return error;
-}
-
-enum iw_error jobs_renew(const struct store *store, const char *owner, int64_t lease_s, int64_t *count)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_integer(lease_s), db_text(owner)};
-    enum iw_error error = db_run(store,
-                                 "UPDATE jobs SET lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND WHERE "
-                                 "status = 'leased' AND lease_owner = ?",
-                                 values, 2, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
     return error;
 }
 
@@ -346,7 +305,7 @@ enum iw_error jobs_move(const struct store *store, const struct job *job, const 
     struct db_rows rows;
     enum job_state next = job_next(JOB_LEASED, verdict->event);
     if (next == JOB_NONE)
-        abort(); /* An event that a leased job does not know is a mistake in the program. */
+        abort(); /* An illegal transition is a bug. */
     const struct db_value values[] = {db_text(job_state_name(next)),
                                       db_integer(verdict->failures),
                                       db_integer(verdict->deaths),
@@ -364,74 +323,6 @@ enum iw_error jobs_move(const struct store *store, const struct job *job, const 
         return error;
     store->context->reason = "fenced";
     return context_fail(store->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
-}
-
-/* The event is JOB_EVENT_LOSE for both ways a lease is taken back. */
-#define LOSE_SQL                                                                                             \
-    "UPDATE jobs SET status = 'queued', reason = 'lease_lost', lease_owner = NULL, lease_until = NULL, "     \
-    "available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3) WHERE status = 'leased' AND "
-
-enum iw_error jobs_release_owner(const struct store *store, const char *owner, int64_t *count)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_text(owner)};
-    enum iw_error error = db_run(store, LOSE_SQL "lease_owner = ?", values, 1, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
-    return error;
-}
-
-enum iw_error jobs_release_silent(const struct store *store, int64_t *count)
-{
-    struct db_rows rows;
-    enum iw_error error =
-        db_run(store, LOSE_SQL "lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " SWEEP_ROWS, NULL,
-               0, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
-    return error;
-}
-
-/* Beyond job_wait_max_ms, and beyond the longest lease that can be configured. */
-#define STRANDED                                                                                             \
-    "((status = 'queued' AND available_at > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE) OR (status = 'leased' "   \
-    "AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE))"
-
-/* Looked for without a lock first: there is none but after a step of the clock. */
-enum iw_error jobs_hasten_stranded(const struct store *store, int64_t *count)
-{
-    struct db_rows rows;
-    *count = 0;
-    enum iw_error error = db_run(store, "SELECT 1 FROM jobs WHERE " STRANDED " LIMIT 1", NULL, 0, &rows);
-    if (error != IW_OK || rows.count == 0)
-        return error;
-    error =
-        db_run(store,
-               "UPDATE jobs SET status = 'queued', reason = 'clock_set_back', lease_owner = NULL, "
-               "lease_until = NULL, "
-               "available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3) WHERE " STRANDED " LIMIT 5000",
-               NULL, 0, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
-    return error;
-}
-
-enum iw_error jobs_owners(const struct store *store, const char *prefix, const char ***owners,
-                          unsigned *count)
-{
-    struct db_rows rows;
-    const struct db_value values[] = {db_text(prefix)};
-    enum iw_error error = db_run(store,
-                                 "SELECT DISTINCT lease_owner FROM jobs WHERE status = 'leased' AND "
-                                 "lease_owner LIKE CONCAT(?, '%')",
-                                 values, 1, &rows);
-    if (error != IW_OK)
-        return error;
-    *owners = arena_array(store->context->arena, rows.count + 1, sizeof **owners);
-    *count = (unsigned)rows.count;
-    for (unsigned i = 0; i < *count; i++)
-        (*owners)[i] = db_text_of(db_at(&rows, i, 0));
-    return IW_OK;
 }
 
 enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count)
@@ -461,17 +352,12 @@ enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts,
 
 enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count)
 {
-    struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(store,
-               "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
-               "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
-               "= 'queued'",
-               values, 1, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
-    return error;
+    return query_change(store,
+                        "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
+                        "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
+                        "= 'queued'",
+                        values, 1, count);
 }
 
 enum iw_error jobs_forget(const struct store *store, int64_t order_id)
@@ -483,30 +369,22 @@ enum iw_error jobs_forget(const struct store *store, int64_t order_id)
 
 enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count)
 {
-    struct db_rows rows;
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_FAILED, JOB_EVENT_REOPEN))),
                                       db_integer(order_id)};
-    enum iw_error error = db_run(
+    return query_change(
         store,
         "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
         "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status = "
         "'failed' AND kind NOT IN ('push', 'archive')",
-        values, 2, &rows);
-    if (error == IW_OK)
-        *count = rows.affected;
-    return error;
+        values, 2, count);
 }
 
 enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count)
 {
-    struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(store, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'",
-               values, 1, &rows);
-    if (error == IW_OK)
-        *count = db_integer_of(db_at(&rows, 0, 0));
-    return error;
+    return query_number(
+        store, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'", values,
+        1, count);
 }
 
 enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
@@ -518,4 +396,52 @@ enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
         "UPDATE jobs SET status = ?, reason = 'cancelled', updated_at = UTC_TIMESTAMP(3) WHERE order_id = "
         "? AND status = 'queued'",
         values, 2, NULL);
+}
+
+enum iw_error jobs_inspect_owners(const struct store *store, struct query_table *table)
+{
+    static const char *const columns[] = {"owner", "jobs", "leaseSeconds"};
+    *table = (struct query_table){.name = "owners", .columns = columns};
+    return db_run(
+        store,
+        "SELECT lease_owner, COUNT(*), TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(lease_until)) FROM "
+        "jobs WHERE status = 'leased' GROUP BY lease_owner ORDER BY lease_owner",
+        NULL, 0, &table->rows);
+}
+
+enum iw_error jobs_inspect_failed(const struct store *store, int64_t most, struct query_table *table)
+{
+    static const char *const columns[] = {"jobId",    "kind",   "orderId", "fileId",   "attempts",
+                                          "failures", "deaths", "reason",  "failedAt", "orderStatus"};
+    const struct db_value values[] = {db_integer(most)};
+    *table = (struct query_table){.name = "dead", .columns = columns};
+    return db_run(
+        store,
+        "SELECT j.id, j.kind, CAST(j.order_id AS CHAR), j.file_id, j.attempt, j.failure_count, "
+        "j.death_count, j.reason, j.updated_at, o.status FROM jobs j JOIN orders o ON o.id = j.order_id "
+        "WHERE j.status = 'failed' ORDER BY j.id DESC LIMIT ?",
+        values, 1, &table->rows);
+}
+
+enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table)
+{
+    static const char *const columns[] = {"what", "lastMinute", "lastHour"};
+    *table = (struct query_table){.name = "rates", .columns = columns};
+    return db_run(
+        store,
+        "SELECT 'jobs done', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, NULL)), COUNT(*) "
+        "FROM "
+        "jobs WHERE status = 'done' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'jobs failed', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM jobs WHERE status = 'failed' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'orders made', COUNT(IF(created_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM orders WHERE created_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'deliveries', COUNT(IF(delivered_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM webhook_deliveries WHERE status = 'DELIVERED' AND updated_at > UTC_TIMESTAMP(3) - "
+        "INTERVAL 1 "
+        "HOUR",
+        NULL, 0, &table->rows);
 }

@@ -1,128 +1,109 @@
 /*
- * The job table: what there is to do, who does it, and until when.
+ * The table jobs: queued, leased, recorded.  Leases are in leases.h, states in model/job.h.
  *
- * A job is leased for a time counted by the database's clock, so that the
- * clocks of workers do not matter.  Every lease counts the attempt up, and
- * whatever a worker writes afterwards names its attempt: a worker that lost its
- * lease changes nothing any more.
+ * The database's clock decides which jobs are due.  A worker records with its attempt as fencing token: after
+ * a lost lease it changes nothing.
  */
 #ifndef STORE_JOBS_H
 #define STORE_JOBS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <imgward/context.h>
 
 #include "model/job.h"
-#include "model/order.h"
-#include "store/db.h"
+#include "store/query.h"
 
-/* Most jobs that one call leases. */
+/* The most jobs of one lease. */
 enum { jobs_lease_max = 8 };
 
 /*
- * Writes the jobs of an order that starts inside the transaction that makes it
- * inProgress: a fetch for a file that comes by URL, otherwise one for each file,
- * and for each watermark text of it.  They carry context->request_id.
+ * Writes the jobs of an order that starts, inside that transaction: a fetch for a file with a source URL,
+ * otherwise one job per file, or per watermark text of it.  They carry context->request_id.
  */
 enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id) IW_MUST_USE;
 
-/* The statement of the above, for a compound one; question marks: request id, order id. */
+/* The same as part of a compound statement.  Question marks: request id, order id. */
 extern const char jobs_insert_for_order_sql[];
 
-/* The same for one file that has just been fetched. */
+/* The same for one file after its fetch. */
 enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id) IW_MUST_USE;
 
-/* Writes the archive job of an order; there is never more than one. */
+/* Writes the archive job of an order, once. */
 enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id) IW_MUST_USE;
 
-/* Writes the job that pushes the result of a file to its target. */
+/* Writes the job that pushes the result of a file to its output target. */
 enum iw_error jobs_insert_push(const struct store *store, const struct job *job) IW_MUST_USE;
 
-/* How many jobs of a file are not done yet.  Lock the order's row first. */
+/* The number of queued and leased jobs of a file.  Lock the order first. */
 enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id,
                         int64_t *count) IW_MUST_USE;
 
-/* For whom and how jobs are leased. */
 struct jobs_place {
     const char *owner;
     enum job_class class;
     int64_t lease_s;
-    unsigned account_most; /* jobs of the class that one account has at this owner */
-    int64_t *cursor;       /* 0 at first, then jobs_lease's own: whose turn was last */
+    unsigned account_most; /* jobs of the class that one account may have at this owner */
+    int64_t *cursor;       /* 0 at first; then written by jobs_lease: the account of the last turn */
 };
 
 /*
- * Leases up to most jobs (at most jobs_lease_max) of a class whose time has come,
- * passing over those that another worker is just leasing.  Marks their files as
- * in processing.
+ * Leases up to most due jobs of a class, at most jobs_lease_max.  Skips jobs that another worker leases now.
+ * Sets their files to processing.
  *
- * Fair between accounts: each place goes to the account with the fewest jobs of
- * the class in work; among equals they take turns; and of an account the job that
- * waited longest comes first.  So an order of a hundred files holds back nobody
- * else's single one.  account_most keeps room for others where jobs may take long.
+ * Fair between accounts: each place goes to the account with the fewest leased jobs of the class; equal
+ * accounts take turns; the longest wait decides within an account.  So a large order delays no other account.
+ * account_most leaves places for other accounts where jobs may take long.
  */
 enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
                          struct job *jobs, unsigned *count) IW_MUST_USE;
 
-/* Renews every lease of the owner; count gets how many there are. */
-enum iw_error jobs_renew(const struct store *store, const char *owner, int64_t lease_s,
-                         int64_t *count) IW_MUST_USE;
-
 /*
- * Moves a leased job on by an event of its worker (finish, retry, fail, give
- * back), with the counts of a verdict, if the attempt is still the one that
- * holds the lease; NOT_FOUND with the reason "fenced" otherwise.  reason is a
- * short constant word or NULL.
+ * Applies an event of its worker to a leased job, with the counts of the verdict.  NOT_FOUND with the reason
+ * "fenced" when another attempt holds the lease.  reason is a short constant word, or NULL.
  */
 enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
                         const char *reason) IW_MUST_USE;
 
-/* Queues again what was leased to an owner who is dead; count gets how many. */
-enum iw_error jobs_release_owner(const struct store *store, const char *owner, int64_t *count) IW_MUST_USE;
-
-/* Queues again what nobody renewed in time, some at a time; count gets how many. */
-enum iw_error jobs_release_silent(const struct store *store, int64_t *count) IW_MUST_USE;
-
-/*
- * Queues at once what no wait and no lease of ours can have set so far ahead:
- * the database's clock was set back since.  Some at a time; count gets how many.
- */
-enum iw_error jobs_hasten_stranded(const struct store *store, int64_t *count) IW_MUST_USE;
-
-/* The owners of leases whose names begin with a prefix; the array is the arena's. */
-enum iw_error jobs_owners(const struct store *store, const char *prefix, const char ***owners,
-                          unsigned *count) IW_MUST_USE;
-
-/* Lets the waiting jobs of an order begin at once, with their troubles forgotten; count gets how many. */
+/* Makes the queued jobs of an order due now and resets their failures; count gets how many. */
 enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /*
- * Queues the failed jobs of an order on files anew, with their troubles forgotten; count gets how
- * many.  A push is left alone: what it was to push is gone.  Lock the order first.
+ * Requeues the failed jobs of an order and resets their failures; count gets how many.  Not pushes: their
+ * results were deleted.  Lock the order first.
  */
 enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
-/* How many pushes of an order have failed. */
+/* The number of failed pushes of an order. */
 enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
-/* Cancels the queued jobs of an order that ends without them; leased ones find out when they are recorded. */
+/* Cancels the queued jobs of an order that ends without them.  Recording a leased one finds the ended order.
+ */
 enum iw_error jobs_cancel(const struct store *store, int64_t order_id) IW_MUST_USE;
 
-/* Deletes the ended jobs of an order whose files are gone: nothing asks for them any more, and the table
- * stays as long as the orders that live. */
+/* Deletes the ended jobs of an order whose files were deleted, so that the table stays small. */
 enum iw_error jobs_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
 
-/* How many jobs of each kind and state there are, and how long the oldest has waited. */
+/* ---- For operators and monitoring; read only ---- */
+
 struct jobs_count {
     enum job_kind kind;
     enum job_state state;
     int64_t count;
-    int64_t oldest_s; /* since it could first have been leased; 0 for ended ones */
+    int64_t oldest_s; /* since the oldest was due; 0 for ended jobs */
 };
 
-/* Of queued and leased jobs and of those that ended within a day; the array is the arena's. */
+/* Queued and leased jobs, and those that ended within a day, by kind and state; the array is the arena's. */
 enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count) IW_MUST_USE;
+
+/* The owners of leases, with their jobs and the seconds until the first lease ends. */
+enum iw_error jobs_inspect_owners(const struct store *store, struct query_table *table) IW_MUST_USE;
+
+/* At most most failed jobs, newest first. */
+enum iw_error jobs_inspect_failed(const struct store *store, int64_t most,
+                                  struct query_table *table) IW_MUST_USE;
+
+/* Jobs, orders and deliveries of the last minute and hour. */
+enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table) IW_MUST_USE;
 
 #endif

@@ -1,7 +1,5 @@
 #include "store/keys.h"
 
-#include <string.h>
-
 enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
 {
     struct db_rows rows;
@@ -36,4 +34,91 @@ enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_
                   "UPDATE api_keys SET last_used_at = ? "
                   "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
                   parameters, 3, NULL);
+}
+
+enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(row->account_id), db_text(row->name),
+                                      db_text(row->prefix),        db_bytes(row->digest, 32),
+                                      db_time(row->created_ms),    db_time(row->expires_ms)};
+    enum iw_error error = db_run(store,
+                                 "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
+                                 "expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+                                 values, 6, &rows);
+    if (error == IW_OK)
+        *id = rows.inserted_id;
+    return error;
+}
+
+enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
+                        size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
+        "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
+        "k.account_id = ? ORDER BY k.id",
+        values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *keys = arena_array(store->context->arena, rows.count + 1, sizeof **keys);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*keys)[row] = (struct account_key){
+            .id = db_integer_of(db_at(&rows, row, 0)),
+            .account_id = db_integer_of(db_at(&rows, row, 1)),
+            .account = db_text_of(db_at(&rows, row, 2)),
+            .name = db_text_of(db_at(&rows, row, 3)),
+            .prefix = db_text_of(db_at(&rows, row, 4)),
+            .created_at_ms = db_integer_of(db_at(&rows, row, 5)),
+            .expires_at_ms = db_integer_of(db_at(&rows, row, 6)),
+            .revoked_at_ms = db_integer_of(db_at(&rows, row, 7)),
+            .last_used_at_ms = db_integer_of(db_at(&rows, row, 8)),
+        };
+    return IW_OK;
+}
+
+enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms)
+{
+    struct db_rows rows;
+    const struct db_value find[] = {db_integer(id)};
+    const struct db_value values[] = {db_time(now_ms), db_integer(id)};
+    enum iw_error error = db_run(store, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+    if (error != IW_OK)
+        return error;
+    return db_run(store, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
+                  NULL);
+}
+
+enum iw_error keys_expire(const struct store *store, int64_t id, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value find[] = {db_integer(id)};
+    const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
+    enum iw_error error = db_run(store, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+    return error == IW_OK ? db_run(store, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
+                          : error;
+}
+
+enum iw_error keys_find_by_prefix(const struct store *store, const char *prefix, int64_t *id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(prefix)};
+    enum iw_error error = db_run(
+        store, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count != 1)
+        return context_fail(store->context, IW_NOT_FOUND,
+                            rows.count == 0 ? "There is no key that begins like this."
+                                            : "Several keys begin like this; name it by its id.");
+    *id = db_integer_of(db_at(&rows, 0, 0));
+    return IW_OK;
 }

@@ -1,7 +1,8 @@
-/* API keys and the accounts behind them, as authentication needs them. */
+/* The table api_keys. */
 #ifndef STORE_KEYS_H
 #define STORE_KEYS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <imgward/context.h>
@@ -9,12 +10,36 @@
 #include "model/account.h"
 #include "store/db.h"
 
-/* The account behind a key by the key's SHA-256; NOT_FOUND for an unknown key; key_revoked_ms tells a revoked
- * one. */
+/* The account of a key by the key's SHA-256.  NOT_FOUND for an unknown key; a revoked one has key_revoked_ms.
+ */
 enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
                         struct account *account) IW_MUST_USE;
 
-/* Notes that a key was used; only ever forward. */
+/* Records the use of a key; never goes back in time. */
 enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms) IW_MUST_USE;
+
+struct keys_row {
+    int64_t account_id;
+    const char *name;
+    const uint8_t *digest; /* SHA-256 of the key */
+    const char *prefix;    /* the first characters, for display */
+    int64_t created_ms;
+    int64_t expires_ms; /* 0: never */
+};
+
+enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id) IW_MUST_USE;
+
+/* The keys of one account, or of all (account_id 0), by id; the array is the arena's. */
+enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
+                        size_t *count) IW_MUST_USE;
+
+/* NOT_FOUND when there is no such key.  A second call keeps the first time. */
+enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
+
+/* Sets when a key expires; 0: never.  NOT_FOUND when there is no such key. */
+enum iw_error keys_expire(const struct store *store, int64_t id, int64_t expires_at_ms) IW_MUST_USE;
+
+/* The id of the only key with this prefix; NOT_FOUND when there is none or more than one. */
+enum iw_error keys_find_by_prefix(const struct store *store, const char *prefix, int64_t *id) IW_MUST_USE;
 
 #endif

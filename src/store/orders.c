@@ -1,6 +1,7 @@
 #include "store/orders.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <imgward/arena.h>
 #include <imgward/fault.h>
@@ -8,13 +9,13 @@
 #include "base/text.h"
 #include "store/jobs.h"
 
-/* The columns that order_read takes, in its order. */
+/* The columns of order_read, in its order. */
 #define ORDER_COLUMNS                                                                                        \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
     "o.updated_at, o.expires_at"
 
-/* The columns that file_read takes, in its order. */
+/* The columns of file_read, in its order. */
 #define FILE_COLUMNS                                                                                         \
     "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
     "f.source_url, "                                                                                         \
@@ -23,8 +24,8 @@
 enum { order_columns = 16 };
 
 /*
- * An order with all its files; a join, so that it is one query.  Without ORDER BY: to find out that
- * the index has them in order takes the optimizer longer than sorting a few pointers takes us.
+ * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
+ * optimizer's decision to use the order of the index.
  */
 #define ORDER_WITH_FILES                                                                                     \
     "SELECT " ORDER_COLUMNS ", " FILE_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
@@ -49,7 +50,7 @@ static void order_read(const struct db_value *columns, struct order *order)
     if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
         !order_channel_read(db_text_of(&columns[2]), &order->channel) ||
         !order_status_read(db_text_of(&columns[3]), &order->status))
-        abort(); /* The schema knows the same words as the program, or they do not belong together. */
+        abort(); /* The schema has other words than the program: they are of different versions. */
 }
 
 static void file_read(const struct db_value *columns, struct order_file *file)
@@ -71,17 +72,14 @@ static void file_read(const struct db_value *columns, struct order_file *file)
 
 /* ---- writing ---- */
 
-/* Files that are uploaded and nothing else: most orders are of these alone. */
-static bool is_plain(const struct order_row_file *file)
-{
-    return file->source_url == NULL && file->target_url == NULL && !file->is_original;
-}
-
+/* True for an order of uploads without sources, targets and originals: most orders. */
 static bool is_all_plain(const struct order_row *row)
 {
-    for (unsigned i = 0; i < row->file_rows; i++)
-        if (!is_plain(&row->files[i]))
+    for (unsigned i = 0; i < row->file_rows; i++) {
+        const struct order_row_file *file = &row->files[i];
+        if (file->source_url != NULL || file->target_url != NULL || file->is_original)
             return false;
+    }
     return true;
 }
 
@@ -100,13 +98,13 @@ static void groups_add(struct text *sql, const char *group, unsigned count)
         text_printf(sql, "%s%s", i == 0 ? "" : ", ", group);
 }
 
-/* So many bits of what it tells are the step from file to file: auto_increment_increment is 65535 at most. */
+/* The low bits of the reported value: auto_increment_increment, which is at most 65535. */
 enum { step_bits = 16 };
 
 /*
- * The compound statement for an order of that shape: one round trip, all or nothing.  It tells the number of
- * the first file by setting a variable that the server reports with its last word: a SELECT would be a result
- * of its own, to be sent, described and read (a fifth of the server's work on a small order).
+ * The compound statement for an order with these files: one round trip, all or nothing.  It reports the id of
+ * the first file in last_insert_id, which the OK packet carries.  A SELECT would be another result: a fifth
+ * of the server's time for a small order.
  */
 static const char *insert_text(struct arena *arena, const struct order_row *row)
 {
@@ -196,7 +194,7 @@ static struct db_value *text_parameters(const struct order_row *row, struct db_v
     return next;
 }
 
-/* Somebody between us and the server keeps its reports back: the order is there, its files are asked for. */
+/* A proxy dropped the session tracking of the OK packet: the ids need a query. */
 static enum iw_error file_ids_read(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
@@ -228,10 +226,10 @@ enum iw_error orders_insert(const struct store *store, const struct order_row *r
                                  (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
         return error;
-    if (rows.told == 0 || fault_fails(FAULT_ORDER_TOLD))
+    if (rows.session_id == 0 || fault_fails(FAULT_ORDER_TOLD))
         return file_ids_read(store, row, file_ids);
-    /* A plain multi-row INSERT gets numbers that follow each other by the server's step. */
-    int64_t first = rows.told >> step_bits, step = rows.told & ((1 << step_bits) - 1);
+    /* The ids of one multi-row INSERT differ by the server's step. */
+    int64_t first = rows.session_id >> step_bits, step = rows.session_id & ((1 << step_bits) - 1);
     for (unsigned i = 0; i < row->file_rows; i++)
         file_ids[i] = first + step * i;
     return IW_OK;
@@ -239,7 +237,7 @@ enum iw_error orders_insert(const struct store *store, const struct order_row *r
 
 /* ---- reading ---- */
 
-/* As the client named them, the originals behind. */
+/* By position, originals last. */
 static int file_compare(const void *a, const void *b)
 {
     const struct order_file *one = a, *other = b;
@@ -275,12 +273,11 @@ enum iw_error orders_find(const struct store *store, int64_t account_id, int64_t
                        files);
 }
 
-enum iw_error orders_find_by_key(const struct store *store, int64_t account_id, enum order_type type,
-                                 const char *key, size_t key_length, struct order *order,
+enum iw_error orders_find_by_key(const struct store *store, const struct orders_key *key, struct order *order,
                                  struct order_file **files)
 {
-    const struct db_value parameters[] = {db_integer(account_id), db_text(order_type_name(type)),
-                                          db_bytes(key, key_length)};
+    const struct db_value parameters[] = {db_integer(key->account_id), db_text(order_type_name(key->type)),
+                                          db_bytes(key->key, key->key_length)};
     return order_fetch(store,
                        ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
                        parameters, 3, order, files);
@@ -312,50 +309,6 @@ enum iw_error orders_start(const struct store *store, int64_t id, enum order_sta
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
 }
 
-enum iw_error orders_texts(const struct store *store, int64_t id, struct order_text **texts, size_t *count)
-{
-    struct db_rows rows;
-    const struct db_value parameters[] = {db_integer(id)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT t.id, f.id, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
-               "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
-               "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
-               parameters, 1, &rows);
-    if (error != IW_OK)
-        return error;
-    *count = rows.count;
-    *texts = arena_array(store->context->arena, rows.count + 1, sizeof **texts);
-    for (size_t i = 0; i < rows.count; i++)
-        (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
-                                          .file_id = db_integer_of(db_at(&rows, i, 1)),
-                                          .text = db_text_of(db_at(&rows, i, 2)),
-                                          .length = db_at(&rows, i, 2)->length};
-    return IW_OK;
-}
-
-enum iw_error orders_results(const struct store *store, int64_t id, struct order_result **results,
-                             size_t *count)
-{
-    struct db_rows rows;
-    const struct db_value parameters[] = {db_integer(id)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT r.id, r.name, r.format, r.file_id FROM results r JOIN files f ON f.id = r.file_id "
-               "WHERE r.order_id = ? ORDER BY f.position, r.copy",
-               parameters, 1, &rows);
-    if (error != IW_OK)
-        return error;
-    *count = rows.count;
-    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
-    for (size_t i = 0; i < rows.count; i++)
-        (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
-                                              .name = db_text_of(db_at(&rows, i, 1)),
-                                              .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
-                                              .file_id = db_integer_of(db_at(&rows, i, 3))};
-    return IW_OK;
-}
-
 enum { filter_parameters_max = 12 };
 
 /* "FROM orders WHERE ..." of a filter and its parameters. */
@@ -371,26 +324,11 @@ static void narrow(struct narrowing *narrowing, const char *condition, struct db
     narrowing->parameters[narrowing->count++] = parameter;
 }
 
-/* The keyword as a LIKE pattern; % _ and \ mean themselves. */
-static const char *pattern_of(struct arena *arena, const char *keyword)
-{
-    struct text pattern;
-    text_init(&pattern, arena);
-    text_add(&pattern, "%", 1);
-    for (; *keyword != '\0'; keyword++) {
-        if (*keyword == '%' || *keyword == '_' || *keyword == '\\')
-            text_add(&pattern, "\\", 1);
-        text_add(&pattern, keyword, 1);
-    }
-    text_add(&pattern, "%", 1);
-    return pattern.data;
-}
-
-/* Case is ignored and nothing else: LOWER and a binary comparison. */
+/* Ignores case only, not accents: LOWER and a binary comparison. */
 static void narrow_by_keyword(struct narrowing *narrowing, struct arena *arena, const char *keyword)
 {
     int64_t id = 0;
-    const char *pattern = pattern_of(arena, keyword);
+    const char *pattern = query_pattern(arena, keyword);
     if (!text_integer(keyword, 1, INT64_MAX, &id))
         id = 0;
     narrow(narrowing, "(LOWER(name) LIKE LOWER(?) COLLATE utf8mb4_bin", db_text(pattern));
@@ -402,8 +340,8 @@ static void narrow_by_keyword(struct narrowing *narrowing, struct arena *arena, 
 }
 
 /*
- * The index that narrows most.  Said outright: on a table that is mostly one
- * account's the optimizer would walk the primary key, whole rows and all.
+ * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account owns
+ * most of the table.
  */
 static const char *index_of(const struct order_filter *filter)
 {
@@ -436,19 +374,12 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
 enum iw_error orders_count(const struct store *store, const struct order_filter *filter, int64_t *count)
 {
     struct narrowing narrowing;
-    struct db_rows rows;
     narrowing_make(&narrowing, store->context->arena, filter);
     const char *sql = arena_printf(store->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
-    enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
-    if (error == IW_OK)
-        *count = db_integer_of(db_at(&rows, 0, 0));
-    return error;
+    return query_number(store, sql, narrowing.parameters, narrowing.count, count);
 }
 
-/*
- * Deferred join: the page's ids come from an index alone, only those rows are
- * read whole.
- */
+/* A deferred join: an index yields the ids of the page, and only those rows are read. */
 enum iw_error orders_page(const struct store *store, const struct order_filter *filter, int64_t limit,
                           int64_t offset, struct order **orders, size_t *count)
 {
@@ -471,7 +402,7 @@ enum iw_error orders_page(const struct store *store, const struct order_filter *
     return IW_OK;
 }
 
-/* Passes a row on as an order. */
+/* Converts each row to an order. */
 struct stream {
     bool (*take)(void *user, const struct order *order);
     void *user;
@@ -493,8 +424,300 @@ enum iw_error orders_stream(const struct store *store, const struct order_filter
     struct narrowing narrowing;
     struct stream stream = {take, user};
     narrowing_make(&narrowing, store->context->arena, filter);
-    /* The index gives the rows in this order: nothing is sorted or kept, on either side. */
+    /* The index yields the rows in this order: neither side sorts or buffers them. */
     const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
                                    narrowing.sql.data);
     return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &stream);
+}
+
+/* ---- Progress and end of an order ---- */
+
+enum iw_error orders_words_read(struct context *context, const char *type_word, enum order_type *type,
+                                const char *status_word, enum order_status *status)
+{
+    if ((type == NULL || order_type_read(type_word, type)) && order_status_read(status_word, status))
+        return IW_OK;
+    context_cause(context, "an order has a type or status that this version does not know");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error orders_progress_lock(const struct store *store, int64_t order_id, struct order_progress *order)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
+               "failed_file_count, result_count, thumbnail_store_key, created_at, expires_at FROM orders "
+               "WHERE id = ? FOR "
+               "UPDATE",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    *order = (struct order_progress){
+        .id = db_integer_of(db_at(&rows, 0, 0)),
+        .account_id = db_integer_of(db_at(&rows, 0, 1)),
+        .is_zero_copy = db_integer_of(db_at(&rows, 0, 4)) != 0,
+        .file_count = db_integer_of(db_at(&rows, 0, 5)),
+        .completed_count = db_integer_of(db_at(&rows, 0, 6)),
+        .failed_count = db_integer_of(db_at(&rows, 0, 7)),
+        .result_count = db_integer_of(db_at(&rows, 0, 8)),
+        .thumbnail_store_key = db_text_of(db_at(&rows, 0, 9)),
+        .created_at_ms = db_integer_of(db_at(&rows, 0, 10)),
+        .expires_at_ms = db_integer_of(db_at(&rows, 0, 11)),
+    };
+    return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &order->type,
+                             db_text_of(db_at(&rows, 0, 3)), &order->status);
+}
+
+enum iw_error orders_progress_write(const struct store *store, const struct order_progress *order,
+                                    int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(order->completed_count),
+                                      db_integer(order->failed_count),
+                                      db_integer(order->result_count),
+                                      db_integer(order->thumbnail_store_key != NULL),
+                                      db_text(order->thumbnail_store_key),
+                                      db_time(now_ms),
+                                      db_integer(order->id)};
+    return db_run(store,
+                  "UPDATE orders SET completed_file_count = ?, failed_file_count = ?, result_count = ?, "
+                  "has_thumbnail = ?, thumbnail_store_key = ?, updated_at = ? WHERE id = ?",
+                  values, 7, NULL);
+}
+
+enum iw_error orders_close(const struct store *store, const struct order_progress *order,
+                           enum order_status next, int64_t now_ms, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {
+        db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
+        db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
+    enum iw_error error = db_run(store,
+                                 "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
+                                 "= ?, expires_at = ? WHERE id = ? AND status = ?",
+                                 values, 6, &rows);
+    if (error != IW_OK || rows.affected == 1)
+        return error;
+    context_cause(store->context, "the order changed while it was locked");
+    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error orders_error_write(const struct store *store, int64_t order_id, enum iw_error code)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET error_code = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error orders_archive_write(const struct store *store, int64_t order_id, const char *store_key,
+                                   int64_t size_bytes, const uint8_t digest[32])
+{
+    const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_bytes(digest, 32),
+                                      db_integer(order_id)};
+    return db_run(store,
+                  "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
+                  values, 4, NULL);
+}
+
+enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t order_id,
+                                            const uint8_t digest[32])
+{
+    const struct db_value values[] = {db_bytes(digest, 32), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
+                                     size_t length)
+{
+    const struct db_value values[] = {db_bytes(text, length), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET watermark_text = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error orders_status(const struct store *store, int64_t order_id, enum order_status *status)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(store, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0 || !order_status_read(db_text_of(db_at(&rows, 0, 0)), status))
+        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    return IW_OK;
+}
+
+/* ---- Retention ---- */
+
+enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, unsigned *count)
+{
+    struct query_ids ended;
+    struct db_value values[orders_batch_max];
+    /* Unused question marks are 0, which is no id. */
+    for (unsigned i = 0; i < orders_batch_max; i++)
+        values[i] = db_integer(i < *count ? order_ids[i] : 0);
+    enum iw_error error =
+        query_ids(store,
+                  "SELECT id FROM orders WHERE status NOT IN ('pending', 'inProgress') AND id "
+                  "IN (?, ?, ?, ?, ?, ?, ?, ?)",
+                  values, orders_batch_max, &ended);
+    if (error != IW_OK)
+        return error;
+    *count = ended.count;
+    memcpy(order_ids, ended.items, ended.count * sizeof *order_ids);
+    return IW_OK;
+}
+
+enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
+                             unsigned most, unsigned skipped, struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most),
+                                      db_integer(skipped)};
+    return query_ids(
+        store,
+        "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at, id LIMIT "
+        "? OFFSET ?",
+        values, 4, order_ids);
+}
+
+enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
+                               struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_integer(id_from), db_integer(most)};
+    return query_ids(
+        store,
+        "SELECT o.id FROM orders o WHERE o.id >= ? AND o.status NOT IN ('pending', 'inProgress') "
+        "AND EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+        "ORDER BY o.id LIMIT ?",
+        values, 2, order_ids);
+}
+
+enum iw_error orders_store_keys(const struct store *store, int64_t order_id, struct query_texts *keys)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
+                                      db_integer(order_id)};
+    return query_texts(
+        store,
+        "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
+        "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
+        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM files "
+        "WHERE order_id = ? AND store_key IS NOT NULL",
+        values, 4, keys);
+}
+
+enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
+    return db_run(
+        store,
+        "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
+        "files_deleted_at = ? WHERE id = ?",
+        values, 2, NULL);
+}
+
+/* ---- For operators and monitoring ---- */
+
+enum iw_error orders_status_counts(const struct store *store, struct query_count **counts, unsigned *count)
+{
+    return query_counts(
+        store,
+        "SELECT status, COUNT(*) FROM orders WHERE status IN ('pending', 'inProgress') GROUP BY "
+        "status",
+        counts, count);
+}
+
+enum iw_error orders_count_all(const struct store *store, int64_t *count)
+{
+    return query_number(store, "SELECT COUNT(*) FROM orders", NULL, 0, count);
+}
+
+enum iw_error orders_search(const struct store *store, const struct orders_search *search,
+                            struct query_table *table)
+{
+    static const char *const columns[] = {"orderId", "accountId", "account", "type",  "status",
+                                          "files",   "done",      "failed",  "error", "createdAt"};
+    const struct db_value values[] = {db_text(search->account),    db_text(search->account),
+                                      db_text(search->account),    db_text(search->status),
+                                      db_text(search->status),     db_text(search->request_id),
+                                      db_text(search->request_id), db_text(search->name),
+                                      db_text(search->name),       db_integer(search->most)};
+    *table = (struct query_table){.name = "orders", .columns = columns};
+    return db_run(
+        store,
+        "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
+        "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
+        "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
+        "(? IS NULL OR o.status = ?) AND (? IS NULL OR o.request_id = CONVERT(? USING ascii)) AND (? IS NULL "
+        "OR INSTR(o.name, "
+        "?) > 0) ORDER BY o.id DESC LIMIT ?",
+        values, sizeof values / sizeof values[0], &table->rows);
+}
+
+static const char *const inspected_order_columns[] = {
+    "orderId",   "accountId", "type",      "channel",   "status",    "orderName", "strength",      "zeroCopy",
+    "fileCount", "completed", "failed",    "results",   "thumbnail", "archive",   "archiveBytes",  "error",
+    "requestId", "createdAt", "updatedAt", "startedAt", "endedAt",   "expiresAt", "filesDeletedAt"};
+static const char order_sql[] =
+    "SELECT CAST(id AS CHAR), account_id, type, channel, status, name, strength, zero_copy, file_count, "
+    "completed_file_count, failed_file_count, result_count, thumbnail_store_key, zip_store_key, "
+    "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
+    "files_deleted_at FROM orders WHERE id = ?";
+
+static const char *const file_columns[] = {"fileId", "position", "role",      "fileName",
+                                           "status", "storeKey", "sizeBytes", "uploadedAt",
+                                           "error",  "sentence", "note",      "noteText"};
+static const char file_sql[] = "SELECT id, position, role, name, status, store_key, size_bytes, uploaded_at, "
+                               "error_code, error_sentence, note_code, note_sentence FROM files WHERE "
+                               "order_id = ? ORDER BY position, role";
+
+static const char *const result_columns[] = {"resultId", "fileId",    "copy",    "name",     "storeKey",
+                                             "format",   "sizeBytes", "widthPx", "heightPx", "createdAt"};
+static const char result_sql[] = "SELECT id, file_id, copy, name, store_key, format, size_bytes, width_px, "
+                                 "height_px, created_at FROM results WHERE order_id = ? ORDER BY id";
+
+static const char *const job_columns[] = {"jobId",      "kind",      "fileId",   "status",      "attempt",
+                                          "failures",   "deaths",    "reason",   "availableAt", "owner",
+                                          "leaseUntil", "requestId", "updatedAt"};
+static const char job_sql[] = "SELECT id, kind, file_id, status, attempt, failure_count, death_count, "
+                              "reason, available_at, lease_owner, "
+                              "lease_until, request_id, updated_at FROM jobs WHERE order_id = ? ORDER BY id";
+
+static const char *const history_columns[] = {"at", "what"};
+static const char history_sql[] =
+    "SELECT at, what FROM ("
+    "SELECT created_at AS at, 'created' AS what FROM orders WHERE id = ? "
+    "UNION ALL SELECT uploaded_at, CONCAT('file ', id, ' uploaded') FROM files WHERE order_id = ? AND "
+    "uploaded_at IS NOT NULL "
+    "UNION ALL SELECT started_at, 'started' FROM orders WHERE id = ? AND started_at IS NOT NULL "
+    "UNION ALL SELECT updated_at, CONCAT(kind, IF(file_id = 0, '', CONCAT(' of file ', file_id)), ' ', "
+    "status, IF(reason IS NULL, '', CONCAT(' (', reason, ')'))) FROM jobs WHERE order_id = ? "
+    "UNION ALL SELECT ended_at, 'ended' FROM orders WHERE id = ? AND ended_at IS NOT NULL "
+    "UNION ALL SELECT files_deleted_at, 'files deleted' FROM orders WHERE id = ? AND files_deleted_at IS NOT "
+    "NULL) AS events ORDER BY at";
+
+enum iw_error orders_inspect(const struct store *store, int64_t order_id,
+                             struct query_table tables[orders_inspect_tables])
+{
+    static const struct {
+        const char *name;
+        const char *const *columns;
+        const char *sql;
+        unsigned parameters;
+    } parts[orders_inspect_tables] = {{"order", inspected_order_columns, order_sql, 1},
+                                      {"files", file_columns, file_sql, 1},
+                                      {"results", result_columns, result_sql, 1},
+                                      {"jobs", job_columns, job_sql, 1},
+                                      {"history", history_columns, history_sql, 6}};
+    struct db_value values[6];
+    for (int i = 0; i < 6; i++)
+        values[i] = db_integer(order_id);
+    for (int i = 0; i < orders_inspect_tables; i++) {
+        tables[i] = (struct query_table){.name = parts[i].name, .columns = parts[i].columns};
+        enum iw_error error = db_run(store, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
+        if (error != IW_OK)
+            return error;
+        if (tables[0].rows.count == 0)
+            return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    }
+    return IW_OK;
 }

@@ -2,62 +2,37 @@
 
 #include "base/crypto.h"
 
-enum { tries = 4 };
-
-static enum iw_error text_find(const struct store *store, int64_t account_id,
-                               const uint8_t digest[sha256_bytes], int64_t *id)
-{
-    struct db_rows rows;
-    const struct db_value parameters[] = {db_integer(account_id), db_bytes(digest, sha256_bytes)};
-    enum iw_error error =
-        db_run(store, "SELECT id FROM watermark_texts WHERE account_id = ? AND text_digest = ?", parameters,
-               2, &rows);
-    if (error != IW_OK)
-        return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
-    *id = db_integer_of(db_at(&rows, 0, 0));
-    return IW_OK;
-}
-
-/* 0 is what a picture without a mark reads as in too many places. */
-static uint64_t number_draw(void)
-{
-    uint64_t number;
-    do
-        number = crypto_random_u64();
-    while (number == 0);
-    return number;
-}
-
-/* TWIN_EXISTS: somebody wrote the same text meanwhile, or the number is taken. */
-static enum iw_error text_insert(const struct store *store, int64_t account_id, const char *text,
-                                 size_t length, const uint8_t digest[sha256_bytes], int64_t now_ms,
-                                 int64_t *id)
-{
-    struct db_rows rows;
-    const struct db_value parameters[] = {db_unsigned(number_draw()), db_integer(account_id),
-                                          db_bytes(text, length), db_bytes(digest, sha256_bytes),
-                                          db_time(now_ms)};
-    enum iw_error error =
-        db_run(store,
-               "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) "
-               "VALUES (?, ?, ?, ?, ?)",
-               parameters, 5, &rows);
-    if (error == IW_OK)
-        *id = rows.inserted_id;
-    return error;
-}
+enum { tries_max = 4 };
 
 enum iw_error texts_register(const struct store *store, int64_t account_id, const char *text, size_t length,
                              int64_t now_ms, int64_t *id)
 {
     uint8_t digest[sha256_bytes];
+    struct db_rows rows;
     crypto_sha256(text, length, digest);
-    for (int try = 0; try < tries; try++) {
-        enum iw_error error = text_find(store, account_id, digest, id);
-        if (error == IW_NOT_FOUND)
-            error = text_insert(store, account_id, text, length, digest, now_ms, id);
+    const struct db_value found[] = {db_integer(account_id), db_bytes(digest, sha256_bytes)};
+    for (int try = 0; try < tries_max; try++) {
+        enum iw_error error =
+            db_run(store, "SELECT id FROM watermark_texts WHERE account_id = ? AND text_digest = ?", found, 2,
+                   &rows);
+        if (error != IW_OK)
+            return error;
+        if (rows.count > 0) {
+            *id = db_integer_of(db_at(&rows, 0, 0));
+            return IW_OK;
+        }
+        /* 0 is no number: the extractor reads it in many pictures without a mark. */
+        uint64_t number = crypto_random_u64();
+        const struct db_value values[] = {db_unsigned(number != 0 ? number : 1), db_integer(account_id),
+                                          db_bytes(text, length), db_bytes(digest, sha256_bytes),
+                                          db_time(now_ms)};
+        error = db_run(store,
+                       "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) "
+                       "VALUES (?, ?, ?, ?, ?)",
+                       values, 5, &rows);
+        /* TWIN_EXISTS: another request inserted the same text, or the number is taken. */
+        if (error == IW_OK)
+            *id = rows.inserted_id;
         if (error != IW_TWIN_EXISTS)
             return error;
     }
@@ -95,5 +70,28 @@ enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t 
     if (rows.count == 0)
         return IW_NOT_FOUND;
     *number = (uint64_t)db_integer_of(db_at(&rows, 0, 0));
+    return IW_OK;
+}
+
+enum iw_error texts_list(const struct store *store, int64_t order_id, struct order_text **texts,
+                         size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT t.id, f.id, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
+               "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
+               "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
+               parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *texts = arena_array(store->context->arena, rows.count + 1, sizeof **texts);
+    for (size_t i = 0; i < rows.count; i++)
+        (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
+                                          .file_id = db_integer_of(db_at(&rows, i, 1)),
+                                          .text = db_text_of(db_at(&rows, i, 2)),
+                                          .length = db_at(&rows, i, 2)->length};
     return IW_OK;
 }

@@ -1,5 +1,14 @@
 #include "store/usage.h"
 
+enum iw_error usage_add(const struct store *store, int64_t account_id, const char *day, int64_t count)
+{
+    const struct db_value values[] = {db_integer(account_id), db_text(day), db_integer(count)};
+    return db_run(store,
+                  "INSERT INTO usage_days (account_id, day, result_count) VALUES (?, ?, ?) ON DUPLICATE KEY "
+                  "UPDATE result_count = result_count + VALUES(result_count)",
+                  values, 3, NULL);
+}
+
 enum iw_error usage_read(const struct store *store, int64_t account_id, const char *first, const char *last,
                          struct usage_day **days, size_t *count)
 {

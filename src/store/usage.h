@@ -1,4 +1,4 @@
-/* Results a day and account, as they are counted when they are made (closing.h). */
+/* The table usage_days: results per account and UTC day, counted when they are written. */
 #ifndef STORE_USAGE_H
 #define STORE_USAGE_H
 
@@ -14,7 +14,11 @@ struct usage_day {
     int64_t count;
 };
 
-/* The days from first to last ("YYYY-MM-DD") that have results, oldest first; the array is the arena's. */
+/* Adds results to a UTC day ("YYYY-MM-DD"). */
+enum iw_error usage_add(const struct store *store, int64_t account_id, const char *day,
+                        int64_t count) IW_MUST_USE;
+
+/* The days from first to last ("YYYY-MM-DD") with results, oldest first; the array is the arena's. */
 enum iw_error usage_read(const struct store *store, int64_t account_id, const char *first, const char *last,
                          struct usage_day **days, size_t *count) IW_MUST_USE;
 

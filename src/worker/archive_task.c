@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "service/zip.h"
+#include "store/results.h"
 #include "worker/worker.h"
 
 enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };
@@ -80,8 +81,8 @@ static enum iw_error entries_read(struct worker *worker, struct task *task, stru
                                   unsigned *count)
 {
     struct result *results;
-    enum iw_error error = closing_results(&(struct store){&task->context, worker->domain.store.db},
-                                          task->job.order_id, &results, count);
+    enum iw_error error = results_list(&(struct store){&task->context, worker->domain.store.db},
+                                       task->job.order_id, &results, count);
     if (error != IW_OK)
         return error;
     *entries = arena_array(task->arena, *count + 1, sizeof **entries);

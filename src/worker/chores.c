@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "domain/reclaim.h"
 #include "domain/retention.h"
+#include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
 
@@ -24,19 +25,18 @@ enum {
 static enum iw_error leases_take_back(struct worker *worker, int64_t *taken)
 {
     const struct store *store = &worker->domain.store;
-    const char **owners;
-    unsigned count = 0;
+    struct query_texts owners = {.count = 0};
     int64_t jobs = 0;
-    enum iw_error error = jobs_owners(store, worker->machine, &owners, &count);
-    for (unsigned i = 0; error == IW_OK && i < count; i++) {
-        if (!owner_is_dead(owners[i]))
+    enum iw_error error = leases_owners(store, LEASES_JOBS, worker->machine, &owners);
+    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
+        if (!owner_is_dead(owners.items[i]))
             continue;
-        error = jobs_release_owner(store, owners[i], &jobs);
+        error = leases_release_owner(store, LEASES_JOBS, owners.items[i], &jobs);
         *taken += jobs;
     }
     jobs = 0;
     if (error == IW_OK)
-        error = jobs_release_silent(store, &jobs);
+        error = leases_release_silent(store, LEASES_JOBS, &jobs);
     *taken += jobs;
     return error;
 }
@@ -61,7 +61,7 @@ static void chore_hasten(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
     worker->stranded_at_ms = now_ms + stranded_ms;
-    enum iw_error error = jobs_hasten_stranded(&worker->domain.store, &count);
+    enum iw_error error = leases_hasten_stranded(&worker->domain.store, LEASES_JOBS, clock_now_ms(), &count);
     if (!worker_database_said(worker, error, "sweep_failed") || count == 0)
         return;
     log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),

@@ -12,6 +12,9 @@
 #include "service/presign.h"
 #include "service/secret_box.h"
 #include "store/deliveries.h"
+#include "store/events.h"
+#include "store/leases.h"
+#include "store/webhooks.h"
 #include "worker/notice.h"
 #include "worker/owner.h"
 
@@ -204,10 +207,16 @@ static void transfer_record(struct transfer *transfer, int64_t now_ms)
     const char *inactive_reason;
     const struct delivery_verdict verdict =
         delivery_judge(&transfer->answer, transfer->delivery.failures, crypto_random_u64());
-    enum iw_error error = deliveries_record(&(struct store){&transfer->context, deliver->store.db},
-                                            transfer->webhook_id, &transfer->delivery, &verdict,
-                                            transfer->answer.is_answered ? transfer->answer.status : 0,
-                                            transfer->reason, clock_now_ms(), &inactive_reason);
+    const struct deliveries_attempt attempt = {
+        .webhook_id = transfer->webhook_id,
+        .delivery = &transfer->delivery,
+        .verdict = &verdict,
+        .status = transfer->answer.is_answered ? transfer->answer.status : 0,
+        .reason = transfer->reason,
+        .now_ms = clock_now_ms(),
+    };
+    enum iw_error error =
+        deliveries_record(&(struct store){&transfer->context, deliver->store.db}, &attempt, &inactive_reason);
     fault_point(FAULT_DELIVERY_RECORDED);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < transfer->give_up_at_ms) {
         database_said(deliver, &transfer->context, error, "delivery_not_recorded");
@@ -251,12 +260,16 @@ static unsigned room_for(const struct deliver *deliver, const struct deliveries_
 static enum iw_error receiver_lease(struct deliver *deliver, const struct deliveries_receiver *receiver)
 {
     struct deliveries_lease lease;
-    int64_t lease_s = deliver->config->webhooks_timeout_s + lease_margin_s;
-    unsigned room = room_for(deliver, receiver);
-    if (room == 0)
+    const struct deliveries_request request = {
+        .webhook_id = receiver->webhook_id,
+        .owner = deliver->owner,
+        .lease_s = deliver->config->webhooks_timeout_s + lease_margin_s,
+        .now_ms = clock_now_ms(),
+        .most = room_for(deliver, receiver),
+    };
+    if (request.most == 0)
         return IW_OK;
-    enum iw_error error = deliveries_lease(&deliver->store, receiver->webhook_id, deliver->owner, lease_s,
-                                           clock_now_ms(), room, &lease);
+    enum iw_error error = deliveries_lease(&deliver->store, &request, &lease);
     if (error == IW_OK && lease.count > 0)
         fault_point(FAULT_DELIVERY_LEASED);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
@@ -278,18 +291,17 @@ static enum iw_error look(struct deliver *deliver)
 /* Takes back what dead workers of this machine and silent ones of any had leased. */
 static enum iw_error sweep(struct deliver *deliver)
 {
-    const char **owners;
-    unsigned count = 0;
+    struct query_texts owners = {.count = 0};
     int64_t taken = 0, silent = 0;
-    enum iw_error error = deliveries_owners(&deliver->store, deliver->machine, &owners, &count);
-    for (unsigned i = 0; error == IW_OK && i < count; i++) {
+    enum iw_error error = leases_owners(&deliver->store, LEASES_DELIVERIES, deliver->machine, &owners);
+    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
         int64_t number = 0;
-        if (owner_is_dead(owners[i]))
-            error = deliveries_release_owner(&deliver->store, owners[i], &number);
+        if (owner_is_dead(owners.items[i]))
+            error = leases_release_owner(&deliver->store, LEASES_DELIVERIES, owners.items[i], &number);
         taken += number;
     }
     if (error == IW_OK)
-        error = deliveries_release_silent(&deliver->store, &silent);
+        error = leases_release_silent(&deliver->store, LEASES_DELIVERIES, &silent);
     if (taken + silent > 0)
         log_event(LOG_WARN, NULL, "deliveries_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("deliveries", taken + silent));
@@ -299,15 +311,22 @@ static enum iw_error sweep(struct deliver *deliver)
 /* What is too old, and what a clock set back has put out of reach. */
 static enum iw_error forget(struct deliver *deliver)
 {
+    /* Deliveries first: events and webhooks stay while a delivery refers to them. */
+    static enum iw_error (*const steps[])(const struct store *store, int64_t before_ms, int64_t *count) = {
+        deliveries_forget, events_forget, webhooks_forget};
     int64_t count = 0;
     int64_t kept_ms = deliver->config->webhooks_events_kept_days * 86400 * 1000;
     int64_t hastened = 0;
-    enum iw_error error = deliveries_hasten_stranded(&deliver->store, clock_now_ms(), &hastened);
+    enum iw_error error =
+        leases_hasten_stranded(&deliver->store, LEASES_DELIVERIES, clock_now_ms(), &hastened);
     if (hastened > 0)
         log_event(LOG_WARN, NULL, "deliveries_hastened", LOG_TEXT("reason", "clock_set_back"),
                   LOG_NUMBER("deliveries", hastened));
-    if (error == IW_OK)
-        error = deliveries_forget(&deliver->store, clock_now_ms() - kept_ms, &count);
+    for (size_t i = 0; error == IW_OK && i < sizeof steps / sizeof steps[0]; i++) {
+        int64_t rows = 0;
+        error = steps[i](&deliver->store, clock_now_ms() - kept_ms, &rows);
+        count += rows;
+    }
     if (count > 0)
         log_event(LOG_INFO, NULL, "deliveries_forgotten", LOG_NUMBER("rows", count));
     return error;

@@ -9,6 +9,7 @@
 #include "domain/order_query.h"
 #include "domain/webhook.h"
 #include "domain/webhook_secret.h"
+#include "store/events.h"
 
 /* The status is the one that the event tells of, also when the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,
@@ -73,9 +74,9 @@ static bool signatures_add(struct text *signatures, struct domain *domain,
         if (!webhook_secret_open(&secret, domain->secret_box, receiver->account_id,
                                  receiver->secrets[i].sealed, receiver->secrets[i].size))
             return false;
-        text_printf(signatures, " %s",
-                    webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s,
-                                        body->data, body->length));
+        text_printf(
+            signatures, " %s",
+            webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s, body));
         crypto_wipe(&secret, sizeof secret);
     }
     return receiver->secret_count > 0;
@@ -109,7 +110,7 @@ enum iw_error notice_build(struct domain *domain, const struct deliveries_lease 
     struct delivery_subject subject;
     struct text body;
     text_init(&body, domain->context->arena);
-    enum iw_error error = deliveries_subject(&domain->store, event_id, &subject);
+    enum iw_error error = events_subject(&domain->store, event_id, &subject);
     if (error == IW_OK)
         error = body_render(&body, domain, &subject, receiver->webhook_id);
     if (error != IW_OK)

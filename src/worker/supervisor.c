@@ -13,6 +13,8 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "store/db.h"
+#include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
 
@@ -117,8 +119,8 @@ static void worker_heartbeat(struct worker *worker, int64_t now_ms)
         worker_tell(worker);
     if (tasks_busy(worker) == 0)
         return;
-    enum iw_error error =
-        jobs_renew(&worker->domain.store, worker->owner, worker->config.worker_lease_s, &count);
+    enum iw_error error = leases_renew(&worker->domain.store, LEASES_JOBS, worker->owner,
+                                       worker->config.worker_lease_s, &count);
     if (!worker_database_said(worker, error, "heartbeat_failed"))
         worker->heartbeat_at_ms = now_ms + database_retry_ms;
 }

@@ -122,16 +122,15 @@ static void record_later(struct task *task)
 static void refused_discard(struct worker *worker, struct task *task)
 {
     struct storage_key *const own[] = {&task->result_key, &task->thumbnail_key};
-    const char **named;
-    unsigned count;
+    struct query_texts named;
     context_clear(&task->context);
-    bool is_known = closing_keys(&(struct store){&task->context, worker->domain.store.db}, task->job.order_id,
-                                 &named, &count) == IW_OK;
+    bool is_known = orders_store_keys(&(struct store){&task->context, worker->domain.store.db},
+                                      task->job.order_id, &named) == IW_OK;
     for (int i = 0; i < 2; i++) {
         const char *text = storage_key_text(task->arena, own[i]);
         bool is_named = !is_known;
-        for (unsigned at = 0; !is_named && at < count; at++)
-            is_named = strcmp(named[at], text) == 0;
+        for (unsigned at = 0; !is_named && at < named.count; at++)
+            is_named = strcmp(named.items[at], text) == 0;
         if (is_named)
             own[i]->order_id = 0;
     }

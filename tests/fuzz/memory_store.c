@@ -87,8 +87,8 @@ static unsigned parameters_read(const struct db_value *parameters, unsigned coun
     return sum;
 }
 
-enum iw_error db_run(const struct store *store, const char *sql,
-                     const struct db_value *parameters, unsigned count, struct db_rows *rows)
+enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
+                     unsigned count, struct db_rows *rows)
 {
     static volatile unsigned sum;
     (void)store->context;
@@ -97,13 +97,13 @@ enum iw_error db_run(const struct store *store, const char *sql,
     /* A creation tells the first number made, and the server's step. */
     bool is_creation = strncmp(sql, "BEGIN NOT ATOMIC", 16) == 0;
     if (rows != NULL)
-        *rows =
-            (struct db_rows){.affected = 1, .inserted_id = 1000, .told = is_creation ? 1000 << 16 | 1 : 0};
+        *rows = (struct db_rows){
+            .affected = 1, .inserted_id = 1000, .session_id = is_creation ? 1000 << 16 | 1 : 0};
     return IW_OK;
 }
 
-enum iw_error db_stream(const struct store *store, const char *sql,
-                        const struct db_value *parameters, unsigned count,
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     (void)row;
@@ -121,14 +121,12 @@ enum iw_error db_run_plain(const struct store *store, const char *sql, size_t le
 }
 
 enum iw_error db_transaction(const struct store *store,
-                             enum iw_error (*work)(const struct store *store, void *user),
-                             void *user)
+                             enum iw_error (*work)(const struct store *store, void *user), void *user)
 {
     return work(store, user);
 }
 
-enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
-                        struct account *account)
+enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
 {
     (void)store->context;
     (void)store;
