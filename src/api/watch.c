@@ -65,8 +65,8 @@ static void gauge_one(struct text *text, const char *name, const char *help, int
     text_printf(text, "%s %" PRId64 "\n", name, value);
 }
 
-static void gauges_print(struct text *text, const char *name, const char *help, const struct query_count *gauges,
-                         unsigned count)
+static void gauges_print(struct text *text, const char *name, const char *help,
+                         const struct query_count *gauges, unsigned count)
 {
     gauge_head(text, name, help);
     for (unsigned i = 0; i < count; i++)

@@ -62,7 +62,7 @@ static enum iw_error not_pending(struct context *context, enum order_status stat
         return context_fail(context, IW_ORDER_NOT_PENDING,
                             "The order is expired and not pending; make a new order.");
     return context_fail(context, IW_ORDER_NOT_PENDING,
-                        "The order is %s and not pending; it accepts no more files.",
+                        "The order is %s and not pending; it takes no more files.",
                         order_status_name(status));
 }
 

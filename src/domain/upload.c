@@ -30,7 +30,7 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
         return IW_OK;
     if (place->order_status == ORDER_FAILED && !place->is_started)
         return context_fail(context, IW_ORDER_NOT_PENDING,
-                            "The order was not started in time and accepts no more files; make a new order.");
+                            "The order was not started in time and takes no more files; make a new order.");
     return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
 }
 
