@@ -18,6 +18,9 @@ rules=(
     "edges_call_domain#src/api and src/http reach store and service through the domain"
     "api_links#imgward-api links no image library"
     "image_links#imgward-image links no database, no Redis, no network library"
+    "link_once#each link line names each library once"
+    "layers#each room includes and calls only the rooms below it"
+    "parameters#no function outside engine, codec and domain has more than six parameters"
     "no_goto#there is no goto"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
@@ -124,6 +127,93 @@ linked_to() {
 
 rule_api_links() { linked_to imgward-api 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; }
 rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|utf8proc'; }
+
+# The link lines as make expands them, "NAME_LDADD = ...".
+link_lines() {
+    local names
+    names=$(sed -nE 's/^([A-Za-z_]+_LDADD) = .*/\1/p' "$build/Makefile" | sort -u)
+    (cd "$build" && printf 'include Makefile\nlink_lines:\n\t@:\n%s\n' \
+        "$(for name in $names; do printf '$(info %s = $(%s))\n' "$name" "$name"; done)" | make -s -f - link_lines)
+}
+
+rule_link_once() {
+    [ -f "$build/Makefile" ] || { echo "skip: nothing is configured"; return; }
+    link_lines | awk '{
+        split("", seen)
+        for (i = 3; i <= NF; i++)
+            if ($i ~ /^(lib.*\.a|-l.*)$/ && seen[$i]++ == 1)
+                print $1 ": " $i " stands there twice"
+    }'
+}
+
+# The rooms that a room may include and call.  A room's library is lib<room>.a; image has two.
+layers="
+base: base
+model: model base
+service: service model base
+store: store model base
+engine: engine
+codec: codec engine service model base
+image: image codec engine service model base
+domain: domain store service model base
+http: http domain store service model base
+api: api http domain service model base
+worker: worker image domain store service model base
+ctl: ctl image codec engine domain store service model base
+"
+
+allowed_of() { sed -n "s/^$1: //p" <<<"$layers"; }
+
+room_of() { basename "$1" .a | sed 's/^lib//; s/client$//'; }
+
+# Includes by header; calls by the symbols of the libraries, because a declaration can be written without a header.
+# main.c of a program may join any rooms.
+rule_layers() {
+    local room rooms library
+    find src -name '*.[ch]' ! -name main.c | sort | while read -r file; do
+        room=$(cut -d/ -f2 <<<"$file")
+        rooms=$(allowed_of "$room" | tr ' ' '|')
+        grep -nE '^#include "[a-z]+/' "$file" | grep -vE "#include \"($rooms)/" | sed "s#^#$file:#"
+    done
+    ls "$build"/lib*.a >/dev/null 2>&1 || { echo "nothing is built: no symbols to look at"; return; }
+    for library in "$build"/lib*.a; do
+        room=$(room_of "$library")
+        [ "$room" = unit ] || nm -A "$library" 2>/dev/null | sed "s#^[^ ]*:\([^:]*\.o\):#$room \1 #"
+    done | awk -v layers="$layers" '
+        BEGIN {
+            count = split(layers, lines, "\n")
+            for (i = 1; i <= count; i++) {
+                n = split(lines[i], words, "[: ]+")
+                for (j = 2; j <= n; j++) allowed[words[1], words[j]] = 1
+            }
+        }
+        $(NF - 1) == "U" { used[$1 " " $2 " " $NF] = 1; next }
+        $(NF - 1) ~ /^[TDBRCVW]$/ { defined[$NF] = defined[$NF] " " $1 }
+        END {
+            for (key in used) {
+                split(key, word, " ")
+                n = split(defined[word[3]], rooms, " ")
+                good = n == 0
+                for (i = 1; i <= n; i++) good = good || (word[1], rooms[i]) in allowed
+                if (!good) print word[1] "/" word[2] " uses " word[3] " of" defined[word[3]]
+            }
+        }' | sort
+}
+
+# The parameters of "(int a, void (*b)(int c, int d))": its commas outside of inner brackets.
+rule_parameters() {
+    command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
+    production | grep -vE '^src/(engine|codec|domain)/' | xargs ctags -x --_xformat='%F:%n: %N%S' --kinds-C=fp --fields=+S 2>/dev/null |
+        awk '{
+            text = $0; depth = 0; count = 1
+            for (i = index(text, "("); i <= length(text); i++) {
+                letter = substr(text, i, 1)
+                depth += (letter == "(") - (letter == ")")
+                count += letter == "," && depth == 1
+            }
+            if (count > 6) print count " parameters: " text
+        }' | sort -rn
+}
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }
 rule_no_typedef_struct() { sources | code_lines | grep -E ':\s*typedef struct'; }

@@ -158,8 +158,8 @@ static enum iw_error url_check(struct request *request, enum presign_method meth
     enum iw_error error = method_check(request, key);
     if (error != IW_OK)
         return error;
-    return presign_verify(request->domain->presign, request->context, method, key, request->query, checked_ms,
-                          grant);
+    const struct presign_request url = {method, key, request->query, checked_ms};
+    return presign_verify(request->domain->presign, request->context, &url, grant);
 }
 
 /* ---- Uploads ---- */

@@ -12,4 +12,7 @@ extern const struct route api_files[];
 extern const struct route api_webhooks[];
 extern const struct route api_watch[];
 
+/* All tables, each closed by a route without a pattern; closed by NULL. */
+extern const struct route *const api_routes[];
+
 #endif

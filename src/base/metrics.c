@@ -246,10 +246,9 @@ void metrics_print_head(enum metric metric, struct text *text)
 }
 
 /* "a=\"x\",b=\"y\"" of a series. */
-static void labels_write(const struct metrics *metrics, enum metric metric, const char *label, unsigned a,
-                         unsigned b, char *line, size_t size)
+static void labels_write(const struct metrics *metrics, enum metric metric, const char *label,
+                         const unsigned at[2], char *line, size_t size)
 {
-    const unsigned at[] = {a, b};
     int length = snprintf(line, size, "%s", label);
     for (int i = 0; i < 2 && length >= 0 && (size_t)length < size; i++) {
         const struct metric_label *one = &kinds[metric].labels[i];
@@ -283,7 +282,7 @@ void metrics_print(const struct metrics *metrics, enum metric metric, const char
     for (unsigned a = 0; a < label_count(metrics, &kinds[metric].labels[0]); a++)
         for (unsigned b = 0; b < label_count(metrics, &kinds[metric].labels[1]); b++) {
             _Atomic uint64_t *cells = series_at(metrics, metric, a, b);
-            labels_write(metrics, metric, label, a, b, labels, sizeof labels);
+            labels_write(metrics, metric, label, (const unsigned[]){a, b}, labels, sizeof labels);
             if (kinds[metric].type == METRIC_HISTOGRAM)
                 histogram_print(kinds[metric].name, labels, cells, text);
             else if (cells[0] > 0)

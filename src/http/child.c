@@ -28,6 +28,7 @@ enum {
 /* The handles of one process, open from its first request to its last. */
 struct child {
     const struct config *config;
+    const struct route *const *routes;
     struct metrics *metrics;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
@@ -119,16 +120,17 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     request_name(&request);
     domain_context_set(&child->domain, &context);
     fault_point(FAULT_REQUEST_READ);
-    serve(&request, api_routes);
+    serve(&request, child->routes);
     fault_point(FAULT_REQUEST_ANSWERED);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
 }
 
-int child_run(const struct config *config, int listener, struct metrics *metrics)
+int child_run(const struct config *config, const struct route *const *routes, int listener,
+              struct metrics *metrics)
 {
-    struct child child = {.config = config, .metrics = metrics};
+    struct child child = {.config = config, .routes = routes, .metrics = metrics};
     struct context context;
     /* The memory limit of one request: a request that exceeds it ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;

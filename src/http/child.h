@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "http/route.h"
 
 /*
  * Reads the files that a process needs besides the configuration: secrets and
@@ -15,9 +16,10 @@
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /*
- * Serves requests of the listener and returns the exit code.  Borrows config and
- * metrics.  TERM lets the current request finish.
+ * Serves requests of the listener and returns the exit code.  Borrows config,
+ * routes (route_find) and metrics.  TERM lets the current request finish.
  */
-int child_run(const struct config *config, int listener, struct metrics *metrics);
+int child_run(const struct config *config, const struct route *const *routes, int listener,
+              struct metrics *metrics);
 
 #endif

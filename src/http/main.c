@@ -1,4 +1,5 @@
 /* imgward-api: the command line of the pool. */
+#include "api/tables.h"
 #include "base/config.h"
 #include "base/program.h"
 #include "http/child.h"
@@ -12,6 +13,11 @@ static enum iw_error config_check(struct context *context, const char *file)
     return error == IW_OK ? child_check(context, &config) : error;
 }
 
+static int run(struct context *context, const char *file)
+{
+    return pool_run(context, file, api_routes);
+}
+
 int main(int argc, char **argv)
 {
     static const struct program program = {
@@ -19,7 +25,7 @@ int main(int argc, char **argv)
         .usage =
             "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n",
         .check = config_check,
-        .run = pool_run,
+        .run = run,
     };
     return program_main(&program, argc, argv);
 }

@@ -34,6 +34,7 @@ struct child_slot {
 
 struct pool {
     const char *config_file;
+    const struct route *const *routes;
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
@@ -67,7 +68,7 @@ static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    int code = child_run(&pool->config, pool->listener, pool->metrics);
+    int code = child_run(&pool->config, pool->routes, pool->listener, pool->metrics);
     free(pool->slots);
     arena_free(pool->arena);
     exit(code);
@@ -229,9 +230,9 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
     return pool->listener < 0 ? context->error : process_pid_file_write(context, pool->config.api_pid_file);
 }
 
-int pool_run(struct context *context, const char *config_file)
+int pool_run(struct context *context, const char *config_file, const struct route *const *routes)
 {
-    struct pool pool = {.config_file = config_file, .arena = arena_new(0), .listener = -1};
+    struct pool pool = {.config_file = config_file, .routes = routes, .arena = arena_new(0), .listener = -1};
     struct context pool_context;
     context_init(&pool_context, pool.arena, NULL);
     if (pool_open(&pool, &pool_context) != IW_OK) {
@@ -239,7 +240,7 @@ int pool_run(struct context *context, const char *config_file)
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
-    pool.metrics = request_metrics_new(api_routes);
+    pool.metrics = request_metrics_new(routes);
     pool.process_count = (unsigned)config_pool_processes(&pool.config);
     pool.slot_count = pool.process_count * 3;
     pool.slots = calloc(pool.slot_count, sizeof *pool.slots);

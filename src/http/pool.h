@@ -11,7 +11,9 @@
 
 #include <imgward/context.h>
 
-/* Runs until TERM and returns the exit code.  context gets an error of the start. */
-int pool_run(struct context *context, const char *config_file);
+#include "http/route.h"
+
+/* Runs until TERM and returns the exit code.  routes: see route_find.  context gets an error of the start. */
+int pool_run(struct context *context, const char *config_file, const struct route *const *routes);
 
 #endif

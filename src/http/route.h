@@ -25,9 +25,6 @@ struct route {
     unsigned flags;
 };
 
-/* The tables of the program, each closed by a route without a pattern; closed by NULL (src/api/routes.c). */
-extern const struct route *const api_routes[];
-
 /*
  * Finds the route and fills request->route and its captures.
  * RESOURCE_NOT_FOUND, or METHOD_NOT_ALLOWED with the header Allow set.

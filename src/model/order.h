@@ -44,8 +44,7 @@ enum order_event {
     ORDER_EVENT_COUNT
 };
 
-/* The contract's words, the same in database, JSON and query strings: "antiAi", "inProgress", "api", "high".
- */
+/* The words in database, JSON and query strings: "antiAi", "inProgress", "api", "high". */
 const char *order_type_name(enum order_type type);
 const char *order_status_name(enum order_status status);
 const char *order_channel_name(enum order_channel channel);

@@ -273,16 +273,22 @@ int64_t presign_upload_max_bytes(const struct presign *presign)
 
 /* ---- Signing ---- */
 
-/* What is signed.  The first line names the purpose, so that the key signs nothing else by accident. */
+struct signed_url {
+    enum presign_method method;
+    const char *key_text;
+    int64_t expires_s;
+    int64_t max_bytes; /* uploads only, otherwise 0 */
+};
+
+/* The first line of the signed text names the purpose, so that the key signs nothing else by accident. */
 static const char *signature_make(const struct presign *presign, struct arena *arena, unsigned key,
-                                  enum presign_method method, const char *key_text, int64_t expires_s,
-                                  int64_t max_bytes)
+                                  const struct signed_url *url)
 {
     char text[signed_size];
     uint8_t digest[sha256_bytes];
     int length = snprintf(text, sizeof text, "imgward-url-1\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%s",
-                          method == PRESIGN_PUT ? "PUT" : "GET", key_text, expires_s, max_bytes,
-                          presign->list.keys[key].id);
+                          url->method == PRESIGN_PUT ? "PUT" : "GET", url->key_text, url->expires_s,
+                          url->max_bytes, presign->list.keys[key].id);
     if (length < 0 || (size_t)length >= sizeof text)
         abort(); /* The pieces are bounded; a cut text must never be signed. */
     crypto_mac_sign(presign->macs[key], text, (size_t)length, digest);
@@ -295,9 +301,10 @@ const char *presign_upload_url(const struct presign *presign, struct arena *aren
     char text[filekey_size];
     unsigned signing = key_signing(&presign->list);
     filekey_print(key, text);
+    const struct signed_url url = {PRESIGN_PUT, text, expires_s, max_bytes};
     return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&m=%" PRId64 "&k=%s&s=%s", presign->public_url, text,
                         expires_s, max_bytes, presign->list.keys[signing].id,
-                        signature_make(presign, arena, signing, PRESIGN_PUT, text, expires_s, max_bytes));
+                        signature_make(presign, arena, signing, &url));
 }
 
 const char *presign_download_url(const struct presign *presign, struct arena *arena,
@@ -306,9 +313,9 @@ const char *presign_download_url(const struct presign *presign, struct arena *ar
     char text[filekey_size];
     unsigned signing = key_signing(&presign->list);
     filekey_print(key, text);
+    const struct signed_url url = {PRESIGN_GET, text, expires_s, 0};
     return arena_printf(arena, "%s/files/%s?e=%" PRId64 "&k=%s&s=%s", presign->public_url, text, expires_s,
-                        presign->list.keys[signing].id,
-                        signature_make(presign, arena, signing, PRESIGN_GET, text, expires_s, 0));
+                        presign->list.keys[signing].id, signature_make(presign, arena, signing, &url));
 }
 
 /* ---- Checking ---- */
@@ -361,15 +368,15 @@ static bool limits_read(const struct parameters *parameters, enum presign_method
 }
 
 /* The text is compared, not the bytes it stands for: base64 spells some bytes in more than one way. */
-static bool signature_matches(const struct presign *presign, struct arena *arena, enum presign_method method,
-                              const char *key_text, const struct parameters *parameters,
+static bool signature_matches(const struct presign *presign, struct arena *arena,
+                              const struct presign_request *request, const struct parameters *parameters,
                               const struct presign_grant *grant)
 {
     unsigned key = key_find(&presign->list, parameters->values[2]);
     if (key == presign->list.count)
         return false;
-    const char *wanted =
-        signature_make(presign, arena, key, method, key_text, grant->expires_s, grant->max_bytes);
+    const struct signed_url url = {request->method, request->key_text, grant->expires_s, grant->max_bytes};
+    const char *wanted = signature_make(presign, arena, key, &url);
     return strlen(parameters->values[3]) == signature_length &&
            crypto_equal(wanted, parameters->values[3], signature_length);
 }
@@ -429,18 +436,21 @@ static const char *query_fault(struct arena *arena, const char *query, enum pres
 }
 
 /* NULL when the URL is one that we signed, otherwise why it is not. */
-static const char *url_fault(const struct presign *presign, struct arena *arena, enum presign_method method,
-                             const char *key_text, const char *query, struct presign_grant *grant)
+static const char *url_fault(const struct presign *presign, struct arena *arena,
+                             const struct presign_request *request, struct presign_grant *grant)
 {
     struct parameters parameters;
-    if (!filekey_read(key_text, &grant->key) || key_is_upload(&grant->key) != (method == PRESIGN_PUT))
+    const char *query = request->query;
+    enum presign_method method = request->method;
+    if (!filekey_read(request->key_text, &grant->key) ||
+        key_is_upload(&grant->key) != (method == PRESIGN_PUT))
         return "its path was changed";
     if (!query_read(query, &parameters) || !limits_read(&parameters, method, grant))
         return query_fault(arena, query, method);
     if (parameters.values[2][0] != '\0' &&
         key_find(&presign->list, parameters.values[2]) == presign->list.count)
         return "it was changed, or the key that signed it is not in use any more; ask for a new URL";
-    if (!signature_matches(presign, arena, method, key_text, &parameters, grant))
+    if (!signature_matches(presign, arena, request, &parameters, grant))
         return query_fault(arena, query, method);
     return NULL;
 }
@@ -459,15 +469,14 @@ static const struct {
 };
 
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
-                             enum presign_method method, const char *key_text, const char *query,
-                             int64_t at_ms, struct presign_grant *grant)
+                             const struct presign_request *request, struct presign_grant *grant)
 {
-    const char *fault = url_fault(presign, context->arena, method, key_text, query, grant);
+    const char *fault = url_fault(presign, context->arena, request, grant);
     if (fault != NULL)
         return context_fail(context, IW_URL_SIGNATURE_INVALID,
                             "The service did not sign this URL: %s. Use each URL exactly as it was given.",
                             fault);
-    if (at_ms < grant->expires_s * 1000)
+    if (request->at_ms < grant->expires_s * 1000)
         return IW_OK;
     enum filekey_kind kind = grant->key.kind;
     context->expired_at = clock_iso_text(context->arena, grant->expires_s * 1000);

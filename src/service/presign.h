@@ -66,15 +66,20 @@ int64_t presign_expiry_s(const struct presign *presign, enum presign_method meth
 /* The size limit that new upload URLs carry: store.upload_max_bytes. */
 int64_t presign_upload_max_bytes(const struct presign *presign);
 
+/* A request with a presigned URL, as received. */
+struct presign_request {
+    enum presign_method method;
+    const char *key_text; /* the path after /files/ */
+    const char *query;    /* the text after the '?'; "" for none */
+    int64_t at_ms;        /* when the request began */
+};
+
 /*
- * Checks a request: key_text is the path behind /files/, query what follows the
- * '?' (never NULL), both as received.  URL_SIGNATURE_INVALID for all that we
- * did not sign for this method; then URL_EXPIRED when the URL was no longer
- * valid at at_ms, the time the request began, with context->expired_at.
+ * URL_SIGNATURE_INVALID for a URL that was not signed for this method.  Then URL_EXPIRED, with
+ * context->expired_at, for one that had expired at at_ms.
  */
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
-                             enum presign_method method, const char *key_text, const char *query,
-                             int64_t at_ms, struct presign_grant *grant) IW_MUST_USE;
+                             const struct presign_request *request, struct presign_grant *grant) IW_MUST_USE;
 
 /*
  * Writes a file of one new key, mode 0600, whole or not at all.  TWIN_EXISTS

@@ -147,9 +147,10 @@ static enum iw_error end_archive(struct sink *sink, size_t count)
     return error == IW_OK ? sink_put(sink, sink->record.data, sink->record.length) : error;
 }
 
-static enum iw_error archive_fill(struct storage *storage, struct sink *sink, const struct zip_entry *entries,
-                                  size_t count, int64_t time_ms)
+static enum iw_error archive_fill(struct storage *storage, struct sink *sink, const struct zip_source *source)
 {
+    const struct zip_entry *entries = source->entries;
+    size_t count = source->count;
     struct arena *arena = sink->context->arena;
     struct name_request *requests = arena_array(arena, count + 1, sizeof *requests);
     for (size_t i = 0; i < count; i++)
@@ -159,19 +160,19 @@ static enum iw_error archive_fill(struct storage *storage, struct sink *sink, co
     text_init(&sink->record, arena);
     text_init(&sink->central, arena);
     for (size_t i = 0; i < count && error == IW_OK; i++)
-        error = entry_archive(storage, sink, &entries[i], names[i], time_ms);
+        error = entry_archive(storage, sink, &entries[i], names[i], source->time_ms);
     return error == IW_OK ? end_archive(sink, count) : error;
 }
 
-enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_entry *entries,
-                        size_t count, int64_t time_ms, const struct storage_key *key, struct zip_facts *facts)
+enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_source *source,
+                        const struct storage_key *key, struct zip_facts *facts)
 {
     struct sink sink = {.context = context};
     enum iw_error error = storage_put_begin(storage, context, &sink.writer);
     if (error != IW_OK)
         return error;
     sink.hash = crypto_hash_begin();
-    error = archive_fill(storage, &sink, entries, count, time_ms);
+    error = archive_fill(storage, &sink, source);
     crypto_hash_end(sink.hash, facts->sha256);
     if (error != IW_OK) {
         storage_put_abandon(sink.writer);

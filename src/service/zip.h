@@ -27,16 +27,19 @@ struct zip_facts {
     uint8_t sha256[32];
 };
 
+/* The content of an archive: equal sources give equal bytes. */
+struct zip_source {
+    const struct zip_entry *entries;
+    size_t count;
+    int64_t time_ms; /* in each entry */
+};
+
 /*
- * Writes the archive of count entries, in their order, under key.  time_ms is
- * the time that each entry carries: the same order gives the same bytes.
- * facts gets the archive's size and digest.  NOT_FOUND when a result is missing,
- * SERVER_INTERNAL_ERROR (reason result_changed) when its bytes are not those
- * that were stored, SERVICE_UNAVAILABLE when the store fails; nothing is left
- * behind then.
+ * Writes an archive under key; facts gets its size and digest.  NOT_FOUND when a result is missing.
+ * SERVER_INTERNAL_ERROR (reason result_changed) when its bytes changed since they were stored.
+ * SERVICE_UNAVAILABLE when the file store fails.  A failure leaves no file.
  */
-enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_entry *entries,
-                        size_t count, int64_t time_ms, const struct storage_key *key,
-                        struct zip_facts *facts) IW_MUST_USE;
+enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_source *source,
+                        const struct storage_key *key, struct zip_facts *facts) IW_MUST_USE;
 
 #endif

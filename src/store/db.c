@@ -175,8 +175,7 @@ static bool is_refusing(unsigned number)
     return false;
 }
 
-/* A lock conflict.  InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED
- * (MDEV-33593). */
+/* InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED (MDEV-33593). */
 static bool is_conflict(unsigned number)
 {
     return number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT || number == ER_AUTOINC_READ_FAILED;
@@ -373,16 +372,12 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
     return (count == 0 || mysql_stmt_bind_param(handle, binds) == 0) && mysql_stmt_execute(handle) == 0;
 }
 
-static bool is_select(const char *sql)
-{
-    return strncmp(sql, "SELECT", 6) == 0;
-}
-
 /* True when repeating the statement on a new connection cannot have a double effect. */
 static bool may_retry(const struct db *db, const char *sql, unsigned number)
 {
+    bool is_select = strncmp(sql, "SELECT", 6) == 0;
     return !db->is_in_transaction &&
-           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select(sql)) ||
+           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
             number == ER_CONNECTION_KILLED);
 }
 
@@ -435,8 +430,7 @@ static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *fiel
         fetch->values[i].type = DB_TIME;
         break;
     default:
-        /* Buffer length 0: the fetch returns the length, then column_read fetches the bytes into the arena.
-         */
+        /* Buffer length 0: the fetch returns the length; column_read fetches the bytes. */
         bind->buffer_type = MYSQL_TYPE_STRING;
         fetch->values[i].type = DB_TEXT;
         break;

@@ -85,8 +85,7 @@ enum iw_error deliveries_record(const struct store *store, const struct deliveri
 enum iw_error deliveries_postpone(const struct store *store, const struct delivery *delivery,
                                   const char *reason, int64_t until_ms) IW_MUST_USE;
 
-/* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) to that one.
- */
+/* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) that one. */
 enum iw_error deliveries_insert(const struct store *store, int64_t event_id, int64_t account_id,
                                 int64_t webhook_id, int64_t now_ms) IW_MUST_USE;
 

@@ -30,8 +30,7 @@ struct events_row {
 enum iw_error events_insert(const struct store *store, const struct events_row *row,
                             bool *is_written) IW_MUST_USE;
 
-/* One page of the events of a webhook, newest first; the array is the arena's.  keyword: see webhooks_list.
- */
+/* One page of a webhook's events, newest first; the array is the arena's.  keyword: see webhooks_list. */
 enum iw_error events_list(const struct store *store, int64_t webhook_id, const char *keyword,
                           const struct webhooks_page *page, struct webhook_event **events,
                           size_t *count) IW_MUST_USE;

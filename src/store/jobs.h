@@ -77,8 +77,7 @@ enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *
 /* The number of failed pushes of an order. */
 enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
 
-/* Cancels the queued jobs of an order that ends without them.  Recording a leased one finds the ended order.
- */
+/* Cancels the queued jobs of an order that ends.  Recording a leased one finds the ended order. */
 enum iw_error jobs_cancel(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* Deletes the ended jobs of an order whose files were deleted, so that the table stays small. */

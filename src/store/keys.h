@@ -10,8 +10,7 @@
 #include "model/account.h"
 #include "store/db.h"
 
-/* The account of a key by the key's SHA-256.  NOT_FOUND for an unknown key; a revoked one has key_revoked_ms.
- */
+/* The account of a key by its SHA-256.  NOT_FOUND for an unknown key; a revoked one has key_revoked_ms. */
 enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
                         struct account *account) IW_MUST_USE;
 

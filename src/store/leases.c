@@ -15,9 +15,8 @@ struct statements {
 };
 
 /*
- * The statements of one table.  waiting and leased are its states.  lost_set is added for a lost lease and
- * hasten_set for a stranded row.  stranded is the condition for the latter; limits bound the rows of one
- * call.
+ * The statements of one table.  waiting and leased are its states.  A lost lease adds lost_set, a stranded
+ * row gets hasten_set.  stranded is the condition for such a row.  The limits bound the rows of one call.
  */
 #define STATEMENTS(table, waiting, leased, lost_set, lost_limit, stranded, hasten_set, hasten_limit, times)  \
     {                                                                                                        \

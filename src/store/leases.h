@@ -2,8 +2,8 @@
  * Leases of jobs and deliveries: the exclusive, time-limited right of a worker to a row.
  *
  * Both tables have the columns status, attempt, lease_owner, lease_until and available_at.  A lease counts up
- * attempt, the fencing token: a worker writes a row only with the token of its own lease.  The database's
- * clock limits leases, so workers need no common clock.
+ * attempt, the fencing token: a worker can write a row only with the token of the current lease.  The
+ * database's clock limits leases, so workers need no common clock.
  */
 #ifndef STORE_LEASES_H
 #define STORE_LEASES_H

@@ -18,7 +18,7 @@ static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_migrations ("
                                 "applied_at DATETIME(3) NULL COMMENT 'NULL: begun and cut off'"
                                 ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin";
 
-/* "0001_init.sql" is version 1; 0 for a name of another form. */
+/* "0001_init.sql" is version 1; 0 for any other form of name. */
 static int64_t version_of(const char *name)
 {
     static const char *const digits = "0123456789";
@@ -31,25 +31,18 @@ static int64_t version_of(const char *name)
     return version;
 }
 
-static unsigned statements_count(const char *text, size_t length)
-{
-    struct script script;
-    struct script_statement statement;
-    unsigned count = 0;
-    script_init(&script, text, length);
-    while (script_next(&script, &statement))
-        count++;
-    return count;
-}
-
 enum iw_error migrate_init(struct context *context, const char *name, const char *text, size_t length,
                            struct migration *migration)
 {
+    struct script script;
+    struct script_statement statement;
     *migration =
         (struct migration){.version = version_of(name), .name = name, .text = text, .length = length};
     if (migration->version == 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: a migration is named NNNN_words.sql.", name);
-    migration->statement_count = statements_count(text, length);
+    script_init(&script, text, length);
+    while (script_next(&script, &statement))
+        migration->statement_count++;
     if (migration->statement_count == 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: there is no statement in it.", name);
     crypto_sha256(text, length, migration->digest);
@@ -70,13 +63,13 @@ enum iw_error migrate_lock(const struct store *store)
 
 void migrate_unlock(const struct store *store)
 {
-    /* When this fails the connection is gone, and the lock with it. */
+    /* A failure means that the connection is lost, and the lock with it. */
     enum iw_error error =
         db_run(store, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
     (void)error;
 }
 
-/* The rows of schema_migrations; none when there is no such table yet. */
+/* The rows of schema_migrations; none before the first migration. */
 static enum iw_error rows_read(const struct store *store, struct db_rows *rows)
 {
     enum iw_error error = db_run(store,
@@ -93,22 +86,17 @@ static enum iw_error rows_read(const struct store *store, struct db_rows *rows)
     return IW_OK;
 }
 
-static struct migration *migration_find(struct migration *migrations, unsigned count, int64_t version)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (migrations[i].version == version)
-            return &migrations[i];
-    return NULL;
-}
-
-/* Marks the file that a row speaks of. */
+/* Copies the state in a row to its file. */
 static enum iw_error row_compare(struct context *context, const struct db_rows *rows, size_t row,
                                  struct migration *migrations, unsigned count)
 {
     int64_t version = db_integer_of(db_at(rows, row, 0));
     const char *name = db_text_of(db_at(rows, row, 1));
     const struct db_value *checksum = db_at(rows, row, 2);
-    struct migration *migration = migration_find(migrations, count, version);
+    struct migration *migration = NULL;
+    for (unsigned i = 0; migration == NULL && i < count; i++)
+        if (migrations[i].version == version)
+            migration = &migrations[i];
     if (migration == NULL)
         return context_fail(context, IW_CONFIG_INVALID,
                             "The database has migration %s, but its file is not here: is this program older "
@@ -170,8 +158,8 @@ static enum iw_error migration_note(const struct store *store, const struct migr
 }
 
 /*
- * Under programs that work on, a change of a table may lose a deadlock against their transactions;
- * nothing of it was done then, and in a moment it comes through.
+ * A change of a table may lose a deadlock against transactions of running programs.  It had no effect then
+ * and is retried.
  */
 static enum iw_error statement_try(const struct store *store, const struct script_statement *statement)
 {

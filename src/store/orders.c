@@ -339,23 +339,19 @@ static void narrow_by_keyword(struct narrowing *narrowing, struct arena *arena, 
     narrowing->parameters[narrowing->count++] = db_text(pattern);
 }
 
-/*
- * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account owns
- * most of the table.
- */
-static const char *index_of(const struct order_filter *filter)
-{
-    if (filter->status >= 0)
-        return "orders_list_status";
-    return filter->type >= 0 ? "orders_list_type" : "orders_list";
-}
-
 static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
                            const struct order_filter *filter)
 {
     narrowing->count = 0;
     text_init(&narrowing->sql, arena);
-    text_printf(&narrowing->sql, "FROM orders o FORCE INDEX (%s) WHERE account_id = ?", index_of(filter));
+    /*
+     * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account
+     * owns most of the table.
+     */
+    const char *index = filter->status >= 0 ? "orders_list_status"
+                        : filter->type >= 0 ? "orders_list_type"
+                                            : "orders_list";
+    text_printf(&narrowing->sql, "FROM orders o FORCE INDEX (%s) WHERE account_id = ?", index);
     narrowing->parameters[narrowing->count++] = db_integer(filter->account_id);
     if (filter->id_above > 0)
         narrow(narrowing, "id > ?", db_integer(filter->id_above));

@@ -19,7 +19,7 @@ bool provision_is_sound(const struct provision *provision)
            is_word(provision->user, 80) && is_word(provision->password, 200);
 }
 
-/* In a GRANT an underscore stands for any letter unless a backslash says otherwise. */
+/* An underscore in a GRANT is a wildcard; a backslash escapes it. */
 static const char *grant_name(struct arena *arena, const char *name)
 {
     struct text text;
@@ -42,7 +42,7 @@ void provision_statements(struct arena *arena, const struct provision *provision
                                  grant_name(arena, provision->database), provision->user);
 }
 
-/* Whether there is the database, the user, the user's rights: a query each, counting 0 or 1. */
+/* Whether the database, the user or its rights exist: one query each, which counts 0 or 1. */
 static enum iw_error is_there(const struct store *store, const struct provision *provision, unsigned which,
                               bool *answer)
 {

@@ -1,7 +1,7 @@
 /*
- * The database itself, its user and what that user may do: made by the
- * database's administrator, once.  The user may read and write rows and nothing
- * else; making and changing tables is the administrator's.
+ * The database, its user and the user's rights, which the database's administrator creates once.
+ *
+ * The user may read and write rows only; the administrator creates and changes tables.
  */
 #ifndef STORE_PROVISION_H
 #define STORE_PROVISION_H
@@ -20,21 +20,21 @@ struct provision {
     const char *password; /* "" for unix_socket authentication */
 };
 
-/* False for names and passwords that cannot be written into a statement as they are. */
+/* False for names and passwords that need quoting in a statement. */
 bool provision_is_sound(const struct provision *provision);
 
-/* The statements that make all of it, for reading or running elsewhere; the arena's. */
+/* The statements that create all of it, for printing; the arena's. */
 void provision_statements(struct arena *arena, const struct provision *provision,
                           const char *statements[provision_statements_max]);
 
 /*
- * Runs those whose work is not done yet, over a connection of the administrator;
- * made gets how many.  A user who is there keeps the password he has.
+ * Runs the statements that are missing, on a connection of the administrator; made gets how many.  An
+ * existing user keeps its password.
  */
 enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
                             unsigned *made) IW_MUST_USE;
 
-/* Whether the connection can be made at all. */
+/* Opens the connection and runs a trivial query. */
 enum iw_error provision_ping(const struct store *store) IW_MUST_USE;
 
 #endif

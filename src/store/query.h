@@ -1,5 +1,4 @@
-/* One statement and its result in a common shape: a number, ids, texts, counts, or a table for an operator.
- */
+/* One statement and its result as a number, ids, texts, counts, or a table for an operator. */
 #ifndef STORE_QUERY_H
 #define STORE_QUERY_H
 

@@ -20,7 +20,7 @@ static void step(struct script *script, size_t count)
             script->line++;
 }
 
-/* "-- " to the end of the line, as MariaDB reads it: the two dashes need a blank or an end behind them. */
+/* "#" or "-- " to the end of the line.  MariaDB requires a blank or the end after the two dashes. */
 static bool is_line_comment(const struct script *script)
 {
     char third = byte_at(script, 2);
@@ -28,14 +28,14 @@ static bool is_line_comment(const struct script *script)
                                          (third == '\0' || strchr(" \t\r\n", third) != NULL));
 }
 
-/* A block comment that is a comment: the forms with ! and M! are run. */
+/* A block comment, except the forms with ! and M!, which MariaDB executes. */
 static bool is_block_comment(const struct script *script)
 {
     return byte_at(script, 0) == '/' && byte_at(script, 1) == '*' && byte_at(script, 2) != '!' &&
            byte_at(script, 2) != 'M';
 }
 
-/* Steps over one comment; false when there is none here. */
+/* Skips one comment; false when there is none here. */
 static bool comment_skip(struct script *script)
 {
     if (is_line_comment(script)) {
@@ -52,7 +52,7 @@ static bool comment_skip(struct script *script)
     return true;
 }
 
-/* Steps over a quoted piece; a doubled quote reads as two pieces side by side, which is the same. */
+/* Skips a quoted piece.  A doubled quote reads as two adjacent pieces, with the same end. */
 static void quote_skip(struct script *script)
 {
     char quote = byte_at(script, 0);
@@ -67,20 +67,14 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n' || byte == '\f' || byte == '\v';
 }
 
-/* Steps over what stands between statements. */
-static void between_skip(struct script *script)
+bool script_next(struct script *script, struct script_statement *statement)
 {
-    while (script->at < script->length) {
+    for (;;) {
         if (is_blank(byte_at(script, 0)) || byte_at(script, 0) == ';')
             step(script, 1);
         else if (!comment_skip(script))
-            return;
+            break;
     }
-}
-
-bool script_next(struct script *script, struct script_statement *statement)
-{
-    between_skip(script);
     size_t begin = script->at;
     statement->line = script->line;
     while (script->at < script->length && byte_at(script, 0) != ';') {

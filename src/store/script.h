@@ -1,10 +1,8 @@
 /*
- * Cuts a file of SQL into its statements, so that a migration can be run and
- * reported one statement at a time.
+ * Splits a file of SQL into statements, so that a migration runs and reports one statement at a time.
  *
- * Knows quotes ('', "", ``), both comment forms and escapes; a statement ends at
- * a semicolon outside of these.  There is no DELIMITER: migrations hold no
- * stored programs.  Works on text alone.
+ * A statement ends at a semicolon outside of quotes ('', "", ``) and comments.  DELIMITER is not supported:
+ * migrations contain no stored programs.
  */
 #ifndef STORE_SCRIPT_H
 #define STORE_SCRIPT_H
@@ -20,17 +18,16 @@ struct script {
 };
 
 struct script_statement {
-    const char *text; /* borrows from the script; no semicolon, no blanks around */
+    const char *text; /* borrows from the script; without the semicolon and surrounding blanks */
     size_t length;
-    unsigned line; /* where it begins, from 1 */
+    unsigned line; /* of its first byte, from 1 */
 };
 
 void script_init(struct script *script, const char *text, size_t length);
 
 /*
- * The next statement; false at the end.  Comments and blanks before a statement
- * are left out.  A last statement without a semicolon counts; so does one with
- * an unclosed quote, which the database then refuses.
+ * Reads the next statement; false at the end.  Skips comments and blanks before it.  The last statement needs
+ * no semicolon.  An unclosed quote extends to the end of the file; the database refuses that statement.
  */
 bool script_next(struct script *script, struct script_statement *statement);
 

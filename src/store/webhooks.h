@@ -46,8 +46,7 @@ enum iw_error webhooks_delete(const struct store *store, int64_t id, int64_t now
 enum iw_error webhooks_secret_add(const struct store *store, int64_t id, const void *sealed,
                                   size_t sealed_size, int64_t before_until_ms, int64_t now_ms) IW_MUST_USE;
 
-/* Deletes the rows of webhooks that were deleted before a time and have no deliveries; count gets how many.
- */
+/* Deletes the rows of webhooks that were deleted before a time and have no deliveries; count: how many. */
 enum iw_error webhooks_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 /* For operators: the webhooks of an account (NULL: of all), with their deliveries by status. */

@@ -38,8 +38,9 @@ static _Noreturn void child_run(struct worker *worker, struct task *task, const 
     signal(SIGPIPE, SIG_IGN);
     fault_point(FAULT_ARCHIVE_BEGUN);
     if (process_die_with_parent(supervisor))
-        report.error = zip_build(worker->storage, &task->context, entries, count,
-                                 order_id_time_ms(task->job.order_id), &task->archive_key, &report.facts);
+        report.error = zip_build(worker->storage, &task->context,
+                                 &(struct zip_source){entries, count, order_id_time_ms(task->job.order_id)},
+                                 &task->archive_key, &report.facts);
     fault_point(FAULT_ARCHIVE_BUILT);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)

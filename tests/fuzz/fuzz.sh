@@ -20,7 +20,7 @@ make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libeng
 linked=$(make -s -f - print <<'MAKE'
 include Makefile
 print:
-	@echo libhttp.a libapi.a libhttp.a $(DOMAIN_LIBS) $(STORE_LIBS) $(DOMAIN_LIBS) $(CODEC_LIBS) $(SERVICE_LIBS) $(ENGINE_LIBS) $(BASE_LIBS) $(FCGI_LIBS)
+	@echo $(FUZZ_LIBS)
 MAKE
 )
 
@@ -37,7 +37,7 @@ sources_of() {
 
 target_is_built() {
     [ "$1" -nt libengine.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
-        [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] &&
+        [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] && [ "$1" -nt libmodel.a ] &&
         [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$1")" ]
 }
 

@@ -43,8 +43,8 @@ static bool is_granted(enum presign_method method, const char *text, struct pres
     context_init(&context, arena, NULL);
     if (query != NULL)
         *query++ = '\0';
-    bool is_good =
-        presign_verify(presign, &context, method, key, query != NULL ? query : "", 1000, grant) == IW_OK;
+    const struct presign_request request = {method, key, query != NULL ? query : "", 1000};
+    bool is_good = presign_verify(presign, &context, &request, grant) == IW_OK;
     free(key);
     return is_good;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/tables.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"

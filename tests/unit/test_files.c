@@ -236,8 +236,9 @@ static enum iw_error url_verify(const struct presign *presign, enum presign_meth
     const char *key = url + sizeof prefix - 1, *query = strchr(key, '?');
     CU_ASSERT_PTR_NOT_NULL_FATAL(query);
     context_fresh();
-    return presign_verify(presign, &context, method, arena_text_n(arena, key, (size_t)(query - key)),
-                          query + 1, at_ms, grant);
+    const struct presign_request request = {method, arena_text_n(arena, key, (size_t)(query - key)),
+                                            query + 1, at_ms};
+    return presign_verify(presign, &context, &request, grant);
 }
 
 static const struct filekey upload_key = {FILEKEY_UPLOAD, 7001, 2};
@@ -326,15 +327,15 @@ static void test_parameters_stand_once_in_any_order(void)
                                       "e=1900000000",
                                       "e=1900000000&m=1048576&k=k1",
                                       "e=1900000000&m=1048576&k=k1&s="};
-    CU_ASSERT_EQUAL(presign_verify(presign, &context, PRESIGN_PUT, "in/7001/2", good, 1, &grant), IW_OK);
+    struct presign_request request = {PRESIGN_PUT, "in/7001/2", good, 1};
+    CU_ASSERT_EQUAL(presign_verify(presign, &context, &request, &grant), IW_OK);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *place = strstr(bad[i], "%s");
-        const char *query =
-            place == NULL ? bad[i]
-                          : arena_printf(arena, "%.*s%s%s", (int)(place - bad[i]), bad[i], good, place + 2);
+        request.query = place == NULL
+                            ? bad[i]
+                            : arena_printf(arena, "%.*s%s%s", (int)(place - bad[i]), bad[i], good, place + 2);
         context_fresh();
-        CU_ASSERT_EQUAL(presign_verify(presign, &context, PRESIGN_PUT, "in/7001/2", query, 1, &grant),
-                        IW_URL_SIGNATURE_INVALID);
+        CU_ASSERT_EQUAL(presign_verify(presign, &context, &request, &grant), IW_URL_SIGNATURE_INVALID);
     }
     presign_free(presign);
     test_end();
@@ -1047,7 +1048,9 @@ static void test_zip_is_what_the_format_says(void)
     struct storage *storage = store_of();
     for (int i = 0; i < count; i++)
         CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[i].key, bytes[i], sizes[i]), IW_OK);
-    CU_ASSERT_EQUAL_FATAL(zip_build(storage, &context, entries, count, 1700000000123, &key, &made), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        zip_build(storage, &context, &(struct zip_source){entries, count, 1700000000123}, &key, &made),
+        IW_OK);
     char *whole = archive_read(storage, &key, made.size_bytes);
     crypto_sha256(whole, (size_t)made.size_bytes, digest);
     CU_ASSERT_EQUAL(memcmp(digest, made.sha256, sizeof digest), 0);
@@ -1066,7 +1069,9 @@ static void test_zip_is_what_the_format_says(void)
     free(whole);
     free(big);
     /* The same order again gives the same bytes. */
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, count, 1700000000123, &key, &again), IW_OK);
+    CU_ASSERT_EQUAL(
+        zip_build(storage, &context, &(struct zip_source){entries, count, 1700000000123}, &key, &again),
+        IW_OK);
     CU_ASSERT_EQUAL(memcmp(&again, &made, sizeof made), 0);
     storage_close(storage);
     test_end();
@@ -1187,18 +1192,21 @@ static void test_a_zip_that_fails_leaves_nothing(void)
     test_begin();
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, "one", 3), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_NOT_FOUND);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+                    IW_NOT_FOUND);
     CU_ASSERT_EQUAL(files_count(), 1);
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "twO", 3), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_SERVER_INTERNAL_ERROR);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+                    IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_STRING_EQUAL(context.reason, "result_changed");
     CU_ASSERT_PTR_NOT_NULL(strstr(context.cause, "out/7/2.1"));
     CU_ASSERT_EQUAL(files_count(), 2);
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
     fault = FAULT_WRITE;
-    CU_ASSERT_EQUAL(zip_build(storage, &context, entries, 2, 1, &key, &made), IW_SERVICE_UNAVAILABLE);
+    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+                    IW_SERVICE_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(context.reason, "store_full");
     CU_ASSERT_EQUAL(files_count(), 2);
     storage_close(storage);

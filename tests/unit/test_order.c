@@ -1,7 +1,10 @@
-/* Order ids and the table of what may happen to an order. */
+/* The model: order ids, the legal events of an order, the words of enums, the formats. */
 #include <stdlib.h>
 
 #include "base/crypto.h"
+#include "model/account.h"
+#include "model/file.h"
+#include "model/format.h"
 #include "model/order.h"
 #include "runner.h"
 
@@ -62,12 +65,45 @@ static void test_no_walk_of_events_breaks_the_rules(void)
     }
 }
 
+static void test_words_of_files_and_accounts_read_back(void)
+{
+    for (int i = 0; i < FILE_STATUS_COUNT; i++) {
+        enum file_status status = FILE_STATUS_COUNT;
+        CU_ASSERT(file_status_read(file_status_name((enum file_status)i), &status) && (int)status == i);
+    }
+    for (int i = 0; i < ACCOUNT_STATUS_COUNT; i++) {
+        enum account_status status = ACCOUNT_STATUS_COUNT;
+        CU_ASSERT(account_status_read(account_status_name((enum account_status)i), &status) &&
+                  (int)status == i);
+    }
+    enum file_status unchanged = FILE_COMPLETE;
+    CU_ASSERT(!file_status_read("Pending", &unchanged) && unchanged == FILE_COMPLETE);
+}
+
+static void test_formats_have_a_name_everywhere(void)
+{
+    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++) {
+        enum format format = (enum format)i;
+        CU_ASSERT_EQUAL(format_by_name(format_name(format)), format);
+        CU_ASSERT_EQUAL(format_by_extension(format_extension(format)), format);
+        CU_ASSERT(format_word(format) != NULL && format_media_type(format) != NULL);
+        CU_ASSERT_EQUAL(format_is_picture(format), format != FORMAT_ZIP);
+    }
+    CU_ASSERT_EQUAL(format_by_extension(".JPEG"), FORMAT_JPEG);
+    CU_ASSERT_EQUAL(format_by_extension(".gif"), FORMAT_NONE);
+    CU_ASSERT_EQUAL(format_by_name(""), FORMAT_NONE);
+    CU_ASSERT_EQUAL(format_by_name(NULL), FORMAT_NONE);
+    CU_ASSERT(!format_is_picture(FORMAT_NONE));
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"ids are positive and tell their time", test_ids_are_positive_and_tell_their_time},
         {"ids grow with time whatever the random", test_ids_grow_with_time_whatever_the_random},
         {"names read back", test_names_read_back},
+        {"words of files and accounts read back", test_words_of_files_and_accounts_read_back},
+        {"formats have a name everywhere", test_formats_have_a_name_everywhere},
         {"no walk of events breaks the rules", test_no_walk_of_events_breaks_the_rules},
         CU_TEST_INFO_NULL,
     };
