@@ -1,10 +1,9 @@
 /*
- * A decoded picture as the engines and the codecs pass it on.
+ * A decoded picture, as engines and codecs exchange it.
  *
- * Samples are interleaved, row by row from the top, in the order grey, grey and
- * alpha, RGB, or RGBA.  8-bit samples are uint8_t; 16-bit samples are uint16_t
- * in the machine's byte order with the full range 0..65535.  Alpha is never
- * premultiplied.  Orientation (EXIF) is not applied: pixels are as stored.
+ * Samples are interleaved, row by row from the top, as grey, grey and alpha, RGB, or RGBA.
+ * 8-bit samples are uint8_t. 16-bit samples are uint16_t in native byte order with the full
+ * range 0..65535. Alpha is not premultiplied. EXIF orientation is not applied.
  */
 #ifndef IMGWARD_IMAGE_H
 #define IMGWARD_IMAGE_H

@@ -141,7 +141,7 @@ void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t ta
 enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_t tag, bool is_after_pixels,
                        const void *data, size_t size)
 {
-    /* A crowd of empty pieces costs memory as well. */
+    /* Small pieces cost memory too. */
     enum { piece_cost_bytes = 64 };
     if (size > codec_metadata_max_bytes - keep->chunk_bytes ||
         codec_metadata_max_bytes - keep->chunk_bytes - size < piece_cost_bytes)
@@ -172,7 +172,7 @@ bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void 
     return true;
 }
 
-/* ---- for all ---- */
+/* ---- public ---- */
 
 static enum iw_error driver_of(struct context *context, const void *data, size_t size,
                                const struct codec_driver **driver)
@@ -237,13 +237,13 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
     return error;
 }
 
-/* A lossless file of few colours is small because of these; a change that makes them many makes it larger. */
+/* A lossless file of few colours is small because of them. Note it when the result has too many. */
 static void growth_note(struct context *context, const struct codec_picture *picture)
 {
     if (picture->keep->color_count == 0 || colors_count(&picture->image) != 0)
         return;
     context_note(context, "PALETTE_EXPANDED",
-                 "The image had %u colours and the result has more than %d, which no palette holds: the file "
+                 "The image had %u colours; the result has more than %d, the limit of a palette, so the file "
                  "is larger.",
                  picture->keep->color_count, (int)palette_colors_max);
 }

@@ -1,7 +1,7 @@
 /*
- * Removes metadata that would be false of the result: pictures of the unchanged
- * image, entries that point at dropped data, signatures of changed bytes.  One
- * table lists the pieces that are checked; all other pieces stay.
+ * Removes metadata that would be false for the result: previews of the unchanged image, entries
+ * that refer to dropped data, signatures of changed bytes. One table lists the pieces that are
+ * checked; all others stay.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ static void streams_clean(struct codec_keep *keep, struct keep_chunk *chunk)
         keep->left_out |= KEEP_LEFT_PREVIEW;
 }
 
-/* ImageMagick's way to keep EXIF and Photoshop's blocks in a PNG. */
+/* ImageMagick stores EXIF and Photoshop's blocks in a PNG like this. */
 static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
     enum { profile_bytes_max = 1024 * 1024 };
@@ -86,13 +86,13 @@ static const struct clean_rule {
     {CODEC_JPEG, marker_app0, "JFIF", 5, jfif_clean, 0},
     {CODEC_JPEG, marker_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
     {CODEC_JPEG, marker_app1, "Exif\0", 6, exif_clean, 0},
-    /* CIPA DC-007: where the pictures behind this one begin. */
+    /* CIPA DC-007: offsets of the pictures after this one. */
     {CODEC_JPEG, marker_app2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
-    /* ISO 21496-1: that there is a gain map, or how to apply it. */
+    /* ISO 21496-1: presence or parameters of a gain map. */
     {CODEC_JPEG, marker_app2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
     {CODEC_JPEG, marker_app2, "FPXR", 5, streams_clean, 0},
     {CODEC_JPEG, marker_app10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
-    /* JPEG-HDR: the ratio that brings the unchanged picture back. */
+    /* JPEG-HDR: the ratio image that restores the unchanged picture. */
     {CODEC_JPEG, marker_app11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
     {CODEC_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
     {CODEC_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
@@ -136,9 +136,9 @@ static bool is_box(const struct keep_chunk *chunk)
 }
 
 /*
- * The kind of a box, by its first segment.  C2PA's description begins with its type.
- * Other JUMBF stays.  All other boxes belong to JPEG XT, whose residual would restore
- * the unchanged picture.
+ * Classify a box by its first segment. C2PA's description begins with its type; other JUMBF
+ * stays. All other boxes belong to JPEG XT, and their residual would restore the unchanged
+ * picture.
  */
 static unsigned box_left_out(const struct keep_chunk *chunk)
 {
@@ -172,7 +172,7 @@ static void boxes_clean(struct codec_keep *keep)
 
 /* ---- previews that fill whole segments ---- */
 
-/* Some cameras spread a JPEG over segments of one marker or of following ones, without a name. */
+/* Some cameras split a JPEG over several segments of the same or of consecutive markers, without a name. */
 static void segments_clean(struct codec_keep *keep)
 {
     uint32_t tag = 0;
@@ -191,7 +191,7 @@ static void segments_clean(struct codec_keep *keep)
 
 /* ---- chunks that a file has once ---- */
 
-/* A WebP has one chunk of each; readers take the first, and so does the encoder. */
+/* A WebP has one chunk of each. Readers use the first, and so does the encoder. */
 static void twins_clean(struct codec_keep *keep)
 {
     static const uint32_t tags[] = {KEEP_TAG('I', 'C', 'C', 'P'), KEEP_TAG('E', 'X', 'I', 'F'),
@@ -207,7 +207,7 @@ static void twins_clean(struct codec_keep *keep)
     }
 }
 
-/* An early encoder ended the name with a zero. */
+/* An early encoder terminated the chunk name with a zero. */
 static void webp_names_clean(struct codec_keep *keep)
 {
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
@@ -217,18 +217,12 @@ static void webp_names_clean(struct codec_keep *keep)
 
 /* ---- data behind the picture ---- */
 
-static size_t jpeg_end(const unsigned char *data, size_t size)
-{
-    size_t end = jpeg_stream_bytes(data, size);
-    return end >= 2 && memcmp(data + end - 2, "\xFF\xD9", 2) == 0 ? end : size;
-}
-
 static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
-    /* The film's first box (ISO 14496-12, 4.3), behind Samsung's header. */
+    /* First box of a film (ISO 14496-12, 4.3), after Samsung's header. */
     static const char film[] = "ftyp";
     enum { film_within_bytes = 256 };
-    /* Writers pad with these. */
+    /* Skip padding. */
     while (size > 0 && (*data == 0 || (*data == 0xFF && (size < 2 || data[1] != 0xD8)))) {
         data++;
         size--;
@@ -261,7 +255,10 @@ void keep_sweep(struct codec_keep *keep)
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
     struct codec_keep *keep = picture->keep;
-    size_t end = picture->header.format == CODEC_JPEG ? jpeg_end(data, size) : keep->end;
+    size_t end = picture->header.format == CODEC_JPEG ? jpeg_stream_bytes(data, size) : keep->end;
+    /* A JPEG without its end marker has no data behind it. */
+    if (picture->header.format == CODEC_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
+        end = size;
     trailer_look(keep, data + end, size - end);
     if (picture->header.format == CODEC_WEBP) {
         webp_names_clean(keep);
@@ -287,15 +284,15 @@ static const struct {
     {KEEP_LEFT_GAIN_MAP, "the HDR gain map"},
     {KEEP_LEFT_FILM, "the film of the motion photo"},
     {KEEP_LEFT_DEPTH, "the depth map"},
-    {KEEP_LEFT_FURTHER, "further pictures behind the main one"},
-    {KEEP_LEFT_TRAILER, "data behind the end of the picture"},
+    {KEEP_LEFT_FURTHER, "further pictures after the main one"},
+    {KEEP_LEFT_TRAILER, "data after the end of the picture"},
     {KEEP_LEFT_PREVIEW, "embedded previews of the unchanged picture"},
-    {KEEP_LEFT_TWIN, "metadata chunks that stand twice"},
+    {KEEP_LEFT_TWIN, "duplicate metadata chunks"},
     {KEEP_LEFT_XMP_PART, "a part of the XMP that could not be read"},
     {KEEP_LEFT_XMP, "an XMP packet that could not be read"},
 };
 
-/* Where the manifest was, shown as far as it is printable. */
+/* Location of the removed manifest, printable characters only. */
 static const char *provenance_text(struct context *context, const char *provenance)
 {
     enum { shown_bytes = 200 };
@@ -303,7 +300,7 @@ static const char *provenance_text(struct context *context, const char *provenan
     for (char *at = text; *at != '\0'; at++)
         if (*at <= ' ' || *at > '~')
             *at = '?';
-    return arena_printf(context->arena, " They were named as %s.", text);
+    return arena_printf(context->arena, " Their location was %s.", text);
 }
 
 void clean_note(struct context *context, const struct codec_keep *keep)
@@ -316,9 +313,9 @@ void clean_note(struct context *context, const struct codec_keep *keep)
     if (keep->left_out & KEEP_LEFT_CREDENTIALS)
         context_note(
             context, "CONTENT_CREDENTIALS_REMOVED",
-            "The Content Credentials (C2PA) were removed, because their hash does not fit the changed "
+            "The Content Credentials (C2PA) were removed, because their hash does not match the changed "
             "image.%s",
             keep->provenance == NULL ? "" : provenance_text(context, keep->provenance));
     if (list != NULL)
-        context_note(context, "METADATA_LEFT_OUT", "The result does not hold: %s.", list);
+        context_note(context, "METADATA_LEFT_OUT", "The result does not contain: %s.", list);
 }

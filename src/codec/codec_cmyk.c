@@ -1,14 +1,13 @@
 /*
- * CMYK as the engines see it: an sRGB rendition, and their change of it carried
- * back into the inks.
+ * CMYK for the engines: an sRGB rendition, and its change applied to the inks.
  *
- * The colour conversion is a grid of nodes over the four inks, filled by lcms2
- * from the profile, or by the plain product (1 - ink)(1 - black) that browsers take
- * for files without a profile.  Between the nodes it is linear in each ink.
- * That is exact for the product.  Nodes are not clipped to sRGB: the change of
- * a colour outside of sRGB is carried like any other.
+ * The conversion is a grid of nodes over the four inks, linear in each ink between the nodes.
+ * lcms2 fills it from the profile. Without a profile it is (1 - ink)(1 - black), as in
+ * browsers; linear interpolation is exact for that.
+ *
+ * Nodes are not clipped to sRGB, so changes of colours outside sRGB are carried too.
  */
-#include <lcms2.h>
+#include "codec/codec_conversion.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,31 +15,29 @@
 
 #include "codec/codec_keep.h"
 
-/* 17 nodes an ink, as lcms2 takes for tables of four channels (cmspcs.c,
- * _cmsReasonableGridpointsByColorspace). */
+/* 17 nodes per ink, as in lcms2 for four channels (cmspcs.c, _cmsReasonableGridpointsByColorspace). */
 enum { inks = 4, colors = 3, nodes = 17, node_count = nodes * nodes * nodes * nodes, full = 255 };
 
-/* From one node to the next of each ink. */
+/* Index distance to the next node of each ink. */
 static const unsigned node_step[inks] = {nodes * nodes * nodes, nodes *nodes, nodes, 1};
 
-/* A colour of sRGB, 0..1 inside of its gamut, as one vector of the processor; the fourth lane is padding. */
+/* An sRGB colour, 0..1 inside the gamut, as one SIMD vector. The fourth lane is padding. */
 typedef float color __attribute__((vector_size(16)));
 
 struct cmyk_grid {
     color node[node_count];
-    unsigned lower[full + 1]; /* of an ink: the node below, and how far it lies above that */
+    unsigned lower[full + 1]; /* per ink value: the node below, and the distance above it */
     float above[full + 1];
 };
 
 /*
- * How far an ink may move for a unit of colour.  Near full black the other
- * inks change nothing that can be seen, and a change there would cost ink and bits
- * without effect.  For damped least squares the largest gain is 1 / (2 sqrt(damping)).
+ * Limit on the change of an ink per unit of colour. Near full black the other inks have no
+ * visible effect; a change there costs ink and bits. With damped least squares the largest gain
+ * is 1 / (2 sqrt(damping)).
  */
 static const float ink_gain_max = 4;
 
-/* The second step corrects the error of the first, from damping, curvature and inks at an end of their range.
- */
+/* The second step corrects errors of the first: damping, curvature, clipped inks. */
 enum { carry_steps = 2 };
 
 /* ---- the grid ---- */
@@ -61,7 +58,10 @@ static void grid_fill_plain(struct cmyk_grid *grid)
     }
 }
 
-/* One step of the first ink at a time, so that little memory is taken.  False for numbers that are none. */
+/*
+ * Fill one slice of the first ink at a time to save memory. False: the profile gives values
+ * that are not finite.
+ */
 static bool grid_fill_by(struct cmyk_grid *grid, cmsHTRANSFORM transform)
 {
     enum { slice = nodes * nodes * nodes };
@@ -81,25 +81,16 @@ static bool grid_fill_by(struct cmyk_grid *grid, cmsHTRANSFORM transform)
     return is_sound;
 }
 
-/* Relative colours with the black points mapped, as Photoshop converts by default. */
+/* Relative colorimetric with black point compensation, Photoshop's default. */
 static bool grid_fill_profile(struct cmyk_grid *grid, const void *icc, size_t size)
 {
-    cmsContext lcms = cmsCreateContext(NULL, NULL);
-    cmsHPROFILE from = cmsOpenProfileFromMemTHR(lcms, icc, (cmsUInt32Number)size);
-    cmsHPROFILE to = cmsCreate_sRGBProfileTHR(lcms);
-    cmsHTRANSFORM transform = NULL;
-    if (from != NULL && to != NULL && cmsGetColorSpace(from) == cmsSigCmykData)
-        transform =
-            cmsCreateTransformTHR(lcms, from, TYPE_CMYK_FLT, to, TYPE_RGB_FLT, INTENT_RELATIVE_COLORIMETRIC,
-                                  cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
-    bool is_filled = transform != NULL && grid_fill_by(grid, transform);
-    if (transform != NULL)
-        cmsDeleteTransform(transform);
-    if (from != NULL)
-        cmsCloseProfile(from);
-    if (to != NULL)
-        cmsCloseProfile(to);
-    cmsDeleteContext(lcms);
+    struct conversion conversion;
+    if (conversion_open(&conversion, icc, size) && cmsGetColorSpace(conversion.from) == cmsSigCmykData)
+        conversion.transform = cmsCreateTransformTHR(
+            conversion.lcms, conversion.from, TYPE_CMYK_FLT, conversion.to, TYPE_RGB_FLT,
+            INTENT_RELATIVE_COLORIMETRIC, cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOCACHE);
+    bool is_filled = conversion.transform != NULL && grid_fill_by(grid, conversion.transform);
+    conversion_close(&conversion);
     return is_filled;
 }
 
@@ -120,7 +111,7 @@ struct cmyk_grid *cmyk_grid_new(const void *icc, size_t size)
 
 /* ---- inks to colours ---- */
 
-/* A colour and how it moves with each ink. */
+/* A colour and its derivatives by each ink. */
 struct slope {
     color here;
     color by_ink[inks];
@@ -136,7 +127,7 @@ static inline color color_step(color a, color b)
     return (b - a) * (float)(nodes - 1);
 }
 
-/* The 16 nodes around a point, the last ink changing fastest. */
+/* The 16 nodes around a point; the last ink varies fastest. */
 static inline const color *cell_of(const struct cmyk_grid *grid, const unsigned char *ink)
 {
     unsigned node = 0;
@@ -184,23 +175,18 @@ static void grid_slope(const struct cmyk_grid *grid, const unsigned char *ink, s
         slope->by_ink[i] = by[i][0];
 }
 
-static unsigned char sample_of(float value)
-{
-    return (unsigned char)lrintf(fminf(fmaxf(value, 0), 1) * full);
-}
-
 void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb)
 {
     for (; count > 0; count--, ink += inks, rgb += colors) {
         color here = grid_color(grid, ink);
         for (int c = 0; c < colors; c++)
-            rgb[c] = sample_of(here[c]);
+            rgb[c] = (unsigned char)lrintf(fminf(fmaxf(here[c], 0), 1) * full);
     }
 }
 
 /* ---- colours to inks ---- */
 
-/* Solves (J J' + damping) w = wanted, a symmetric system of three, by Cramer's rule. */
+/* Solve (J J' + damping) w = wanted, a symmetric 3x3 system, by Cramer's rule. */
 static void solve(const struct slope *slope, const float wanted[colors], float w[colors])
 {
     float m[colors][colors];
@@ -221,7 +207,10 @@ static void solve(const struct slope *slope, const float wanted[colors], float w
         w[i] = (minor[0][i] * wanted[0] + minor[1][i] * wanted[1] + minor[2][i] * wanted[2]) / determinant;
 }
 
-/* The least change of the inks that moves the colour by so much: damped least squares (Levenberg, 1944). */
+/*
+ * The smallest change of the inks that gives the wanted change of colour: damped least squares
+ * (Levenberg, 1944).
+ */
 static void inks_move(const struct slope *slope, const float wanted[colors], float moved[inks])
 {
     float w[colors];
@@ -245,7 +234,7 @@ static void pixel_carry(const struct cmyk_grid *grid, const unsigned char *ink, 
     for (int step = 0; step < carry_steps; step++) {
         float wanted[colors];
         grid_slope(grid, out, &slope);
-        /* The slope holds for the rounded inks, from which the exact ones differ by less than one. */
+        /* The slope is that of the rounded inks, which differ from the exact ones by less than one. */
         for (int c = 0; c < colors; c++) {
             wanted[c] = change[c] - (slope.here[c] - before[c]);
             for (int i = 0; i < inks; i++)

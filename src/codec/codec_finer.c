@@ -1,15 +1,17 @@
-/* Higher qualities than the one that a file came with. */
+/* Encoder settings with a higher quality than the file's. */
 #include <string.h>
 
 #include "codec/codec_keep.h"
 
-/* Quantisers are divided by this at each level; the last level has steps of 1. */
+/* Divisors of the quantisers per level; the last level has steps of 1. */
 static const unsigned jpeg_divisors[] = {2, 4, UINT16_MAX};
 
-/* The share of the way from the file's quality to 100; above 1: lossless. */
+/* Share of the distance from the file's quality to 100; above 1: lossless. */
 static const float webp_ways[] = {0.5F, 0.85F, 2.0F};
 
-/* What the lossless encoder of libwebp holds beside the picture, bytes a pixel; measured, see codec_webp.c.
+/*
+ * Memory of libwebp's lossless encoder in addition to the picture, bytes per pixel; measured,
+ * see codec_webp.c.
  */
 enum { webp_lossless_bytes_px = 28 };
 
@@ -49,18 +51,12 @@ static bool webp_finer(struct codec_picture *picture, unsigned level)
     return true;
 }
 
-static bool png_finer(struct codec_picture *picture, unsigned level)
-{
-    (void)picture;
-    (void)level;
-    return false;
-}
-
 static bool (*const finers[])(struct codec_picture *picture, unsigned level) = {
-    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = png_finer, [CODEC_WEBP] = webp_finer};
+    [CODEC_JPEG] = jpeg_finer, [CODEC_PNG] = NULL, [CODEC_WEBP] = webp_finer};
 
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
 {
-    return finers[picture->header.format](picture, level) &&
+    bool (*finer)(struct codec_picture *, unsigned) = finers[picture->header.format];
+    return finer != NULL && finer(picture, level) &&
            (limits->memory_max_bytes == 0 || picture->header.encode_memory_bytes <= limits->memory_max_bytes);
 }

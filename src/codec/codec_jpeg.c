@@ -1,7 +1,7 @@
 /*
- * JPEG through libjpeg-turbo.  The library leaves by its error exit; setjmp and
- * longjmp stay within this file: every library call is made by a step that
- * jpeg_guarded runs, and all that a step changes lives in the job.
+ * JPEG by libjpeg-turbo. The library reports errors with longjmp, which stays within this file.
+ * Every library call is in a step that jpeg_guarded runs, and all state that a step changes is
+ * in the job.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -26,12 +26,13 @@ enum {
     quantiser_largest = 255
 };
 
-/* Above this much coefficient memory the Huffman tables are not optimised, which needs all coefficients at
- * once. */
+/*
+ * Above this size of coefficients the Huffman tables are not optimised, because that needs all
+ * coefficients in memory.
+ */
 static const uint64_t coefficients_optimised_bytes = (uint64_t)256 << 20;
 
-/* Above this much the scans are not progressive: the engine's memory and the coefficients would pass a GiB.
- */
+/* Above this size the scans are not progressive: engine memory and coefficients would exceed 1 GiB. */
 static const uint64_t coefficients_progressive_bytes = (uint64_t)400 << 20;
 
 struct jpeg_job {
@@ -50,9 +51,9 @@ struct jpeg_job {
     struct image *image;
     codec_rows_taker *taker;
     void *user;
-    bool is_cut;             /* the bytes ended before the end-of-image marker came */
-    unsigned scanned;        /* bit n: a scan of component n has begun */
-    struct cmyk_grid *grid;  /* CMYK; the keep owns it where there is one */
+    bool is_cut;             /* no end-of-image marker before the end of the bytes */
+    unsigned scanned;        /* bit n: component n has a scan */
+    struct cmyk_grid *grid;  /* CMYK; owned by keep, if not NULL */
     unsigned char *inks_row; /* CMYK: one row */
 
     struct jpeg_compress_struct out;
@@ -66,7 +67,7 @@ struct jpeg_job {
 
 /* ---- errors ---- */
 
-/* Error messages of libjpeg that do not mean a damaged file, and the sentence for the client. */
+/* libjpeg errors that do not mean a damaged file, with the client's sentence. */
 static const struct {
     int code;
     enum iw_error error;
@@ -95,8 +96,7 @@ static const struct {
     {JERR_CCIR601_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
 };
 
-/* Fails by the table; a message that is not in it means a damaged file, or a cut one where the bytes have
- * ended. */
+/* Map an error by the table. Others mean a damaged file, or a truncated one at the end of the bytes. */
 static void reading_fail(struct jpeg_job *job, int code)
 {
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
@@ -108,52 +108,40 @@ static void reading_fail(struct jpeg_job *job, int code)
     job->error = job->is_cut ? codec_cut(job->context, job->size) : codec_damaged(job->context, "JPEG");
 }
 
-/* An error of the encoder is ours, not the client's. */
-static void writing_fail(struct jpeg_job *job, int code)
-{
-    enum iw_error error = code == JERR_OUT_OF_MEMORY ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR;
-    job->error = context_fail(job->context, error, NULL);
-}
-
 static void jpeg_exit(j_common_ptr common)
 {
     struct jpeg_job *job = (struct jpeg_job *)common->err;
     char message[JMSG_LENGTH_MAX];
     common->err->format_message(common, message);
     context_cause(job->context, "libjpeg: %s", message);
+    /* An encoder's error is a fault of the service, not of the file. */
+    bool is_memory = common->err->msg_code == JERR_OUT_OF_MEMORY;
     if (common->is_decompressor)
         reading_fail(job, common->err->msg_code);
     else
-        writing_fail(job, common->err->msg_code);
+        job->error = context_fail(job->context, is_memory ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR, NULL);
     longjmp(job->exit, 1);
 }
 
 /*
- * Warnings that mean lost pixels.  All others are about form, and every pixel is there:
+ * Warnings that mean lost pixels. All others concern the form only:
  *
- *   JWRN_JPEG_EOF         the bytes end without an end marker; cut_check decides
- *   JWRN_EXTRANEOUS_DATA  bytes between the end of the entropy-coded data and the next marker
- *   JWRN_NOT_SEQUENTIAL   spectral selection of 0,0 in a sequential scan, where it has no meaning
- *   JWRN_ADOBE_XFORM      an unknown colour transform; taken for YCbCr or YCCK, as by everybody
- *   JWRN_JFIF_MAJOR       an unknown version of JFIF
- *   JWRN_BOGUS_ICC        a profile with a segment missing
+ * JWRN_JPEG_EOF: the bytes end without an end marker; cut_check decides.
+ * JWRN_EXTRANEOUS_DATA: bytes between the entropy-coded data and the next marker.
+ * JWRN_NOT_SEQUENTIAL: spectral selection of 0,0 in a sequential scan, where it has no meaning.
+ * JWRN_ADOBE_XFORM: an unknown colour transform; taken for YCbCr or YCCK, as by all decoders.
+ * JWRN_JFIF_MAJOR: an unknown version of JFIF.
+ * JWRN_BOGUS_ICC: a profile with a missing segment.
  */
 static const int warnings_of_loss[] = {
-    JWRN_HIT_MARKER,        /* the entropy-coded data end before the picture */
-    JWRN_HUFF_BAD_CODE,     /* bits that are no Huffman code */
-    JWRN_ARITH_BAD_CODE,    /* the same for arithmetic codes */
-    JWRN_MUST_RESYNC,       /* a restart marker out of turn: a piece is missing */
-    JWRN_BOGUS_PROGRESSION, /* bits refined that never came, or sent twice; see is_lossless_order */
+    JWRN_HIT_MARKER,        /* entropy-coded data end early */
+    JWRN_HUFF_BAD_CODE,     /* invalid Huffman code */
+    JWRN_ARITH_BAD_CODE,    /* invalid arithmetic code */
+    JWRN_MUST_RESYNC,       /* restart marker out of order: data are missing */
+    JWRN_BOGUS_PROGRESSION, /* refined bits missing or sent twice; see jpeg_warning */
 };
 
-/* AC coefficients before the DC ones: an odd order, in which nothing is missing. */
-static bool is_lossless_order(const struct jpeg_job *job)
-{
-    return job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 &&
-           job->manager.msg_parm.i[1] == 0;
-}
-
-/* Warnings that mean lost pixels end the decoding: a half-grey picture is not delivered. */
+/* Warnings of lost pixels end the decoding: incomplete pictures are not delivered. */
 static void jpeg_warning(j_common_ptr common, int level)
 {
     struct jpeg_job *job = (struct jpeg_job *)common->err;
@@ -161,8 +149,11 @@ static void jpeg_warning(j_common_ptr common, int level)
         return;
     if (common->err->msg_code == JWRN_JPEG_EOF)
         job->is_cut = true;
+    /* AC coefficients before the DC ones: an unusual order without loss. */
+    bool is_lossless_order =
+        job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
     for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
-        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order(job))
+        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order)
             jpeg_exit(common);
 }
 
@@ -200,7 +191,7 @@ static void jpeg_errors_init(struct jpeg_job *job, struct context *context)
 
 /* ---- header ---- */
 
-/* Bytes of all DCT coefficients, which multi-scan files hold at once. */
+/* Size of all DCT coefficients, which multi-scan files hold at once. */
 static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *in)
 {
     uint64_t bytes = 0;
@@ -217,7 +208,7 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *in)
     return bytes;
 }
 
-/* How an encoder may go about it, for all its coefficients at once take memory. */
+/* Encoder settings by the size of the coefficients. */
 static bool is_progressive_kept(uint64_t coefficients)
 {
     return coefficients <= coefficients_progressive_bytes;
@@ -228,7 +219,7 @@ static bool is_optimised(uint64_t coefficients)
     return coefficients <= coefficients_optimised_bytes;
 }
 
-/* The most blocks of an interleaved MCU (ITU-T T.81, B.2.3). */
+/* Limit on blocks of an interleaved MCU (ITU-T T.81, B.2.3). */
 enum { unit_blocks_max = 10 };
 
 static int divisor(int a, int b)
@@ -237,16 +228,15 @@ static int divisor(int a, int b)
 }
 
 /*
- * Sampling factors as they are written.  A file with a scan for each component
- * may have factors of any product; where they are too large for one scan of all, a
- * common divisor goes out.
+ * Sampling factors as written. A file with one scan per component may have factors of any
+ * product. If they are too large for an interleaved scan, they are divided by a common divisor.
  */
 struct sampling {
     int h[keep_components_max];
     int v[keep_components_max];
 };
 
-/* True for factors that are too large for an interleaved scan: each component then gets a separate scan. */
+/* True for factors that are too large for an interleaved scan; each component then gets a separate scan. */
 static bool is_split(const int *h, const int *v, int count)
 {
     int blocks = 0;
@@ -296,12 +286,6 @@ static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_
     return IW_OK;
 }
 
-/* The profile of a CMYK picture is needed for its rows as well. */
-static bool is_marker_saved(const struct jpeg_job *job, int marker)
-{
-    return job->keep != NULL || (marker == marker_app2 && job->taker != NULL);
-}
-
 static void jpeg_step_header(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
@@ -310,8 +294,9 @@ static void jpeg_step_header(struct jpeg_job *job)
         in->mem->max_memory_to_use = (long)job->limits->memory_max_bytes;
     in->progress = &job->progress;
     job->progress.progress_monitor = jpeg_scan_bound;
+    /* The conversion of a CMYK picture's rows needs its profile. */
     for (int marker = marker_app0; marker <= marker_app15; marker++)
-        if (is_marker_saved(job, marker))
+        if (job->keep != NULL || (marker == marker_app2 && job->taker != NULL))
             jpeg_save_markers(in, marker, 0xFFFF);
     if (job->keep != NULL)
         jpeg_save_markers(in, marker_comment, 0xFFFF);
@@ -334,16 +319,6 @@ static void jpeg_step_header(struct jpeg_job *job)
 
 /* ---- decoding ---- */
 
-/*
- * Some files hold quantisers of zero, which the standard forbids.  They decode
- * to coefficients of zero; the largest quantiser makes these again.
- */
-static void quantisers_keep(uint16_t *quant, const UINT16 *file)
-{
-    for (int i = 0; i < keep_quant_entries; i++)
-        quant[i] = file[i] == 0 ? quantiser_largest : file[i];
-}
-
 static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
 {
     keep->color_space = (int)in->jpeg_color_space;
@@ -361,7 +336,9 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
         keep->v_sampling[c] = sampling.v[c];
         if (table == NULL)
             ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
-        quantisers_keep(keep->quant[c], table->quantval);
+        /* Quantisers of zero are invalid and decode to zeros; the largest quantiser reproduces these. */
+        for (int i = 0; i < keep_quant_entries; i++)
+            keep->quant[c][i] = table->quantval[i] == 0 ? quantiser_largest : table->quantval[i];
     }
 }
 
@@ -373,7 +350,7 @@ static void keep_markers(struct jpeg_job *job)
             keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
 }
 
-/* True when every coefficient of a progressive picture has come to its last bit. */
+/* True when every coefficient of a progressive picture is complete. */
 static bool is_refined(const struct jpeg_decompress_struct *in)
 {
     for (int c = 0; c < in->num_components && in->coef_bits != NULL; c++)
@@ -384,10 +361,9 @@ static bool is_refined(const struct jpeg_decompress_struct *in)
 }
 
 /*
- * Called when all rows are there.  A Huffman decoder that runs out of bits says
- * so: a picture of one scan that came this far lacks nothing but its end
- * marker, and some writers leave that out.  Scans that never came and arithmetic
- * codes, which read zeros behind the end, have to be ruled out.
+ * Decide whether a picture without an end marker is complete, after all rows. A Huffman decoder
+ * reports missing bits, so a single-scan picture lacks only its end marker, which some writers
+ * omit. Missing scans, and arithmetic codes that read zeros past the end, must be excluded.
  */
 static void cut_check(struct jpeg_job *job)
 {
@@ -401,7 +377,7 @@ static void cut_check(struct jpeg_job *job)
         job->error = codec_cut(job->context, job->size);
 }
 
-/* Makes ready for inks: the grid from the profile, and where they go. */
+/* Prepare the grid from the profile and the memory of the inks. */
 static void cmyk_start(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
@@ -433,7 +409,7 @@ static void jpeg_start(struct jpeg_job *job)
         jpeg_start_decompress(in);
 }
 
-/* Adobe's programs write inverted ink values, and their APP14 marker. */
+/* Adobe's programs write inverted inks and an APP14 marker. */
 static void inks_invert(unsigned char *inks, uint32_t width_px)
 {
     for (size_t i = 0; i < (size_t)width_px * 4; i++)
@@ -465,7 +441,7 @@ static void jpeg_step_decode(struct jpeg_job *job)
     while (in->output_scanline < in->output_height)
         row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
     cut_check(job);
-    /* Finishing forgets the markers. */
+    /* jpeg_finish_decompress frees the markers. */
     if (job->error == IW_OK)
         keep_markers(job);
     if (job->error == IW_OK)
@@ -499,7 +475,7 @@ static struct jpeg_job *jpeg_job_new(struct context *context)
     return job;
 }
 
-/* Reads the header, then takes the step (NULL: none).  job is freed. */
+/* Read the header, then run the step (NULL: none). Frees the job. */
 static enum iw_error jpeg_read(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
 {
     if (jpeg_guarded(job, jpeg_step_header) && step != NULL)
@@ -596,7 +572,7 @@ static void destination_end(j_compress_ptr out)
     destination_take(out, buffer_bytes - out->dest->free_in_buffer);
 }
 
-/* The slot of component c's table: that of an earlier component with the same table, or its own. */
+/* Slot of component c's table, shared by components with equal tables. */
 static int quant_slot(const struct keep_jpeg *keep, int c)
 {
     for (int earlier = 0; earlier < c; earlier++)
@@ -619,7 +595,7 @@ static void components_set(struct jpeg_compress_struct *out, const struct keep_j
     }
 }
 
-/* Splits each scan into one scan for each component, with the same spectral selection and bit positions. */
+/* Split each scan into one per component, with the same spectral selection and bit positions. */
 static void scans_split(struct jpeg_job *job, const jpeg_scan_info *scans, int count)
 {
     struct jpeg_compress_struct *out = &job->out;
@@ -650,7 +626,7 @@ static void scans_set(struct jpeg_job *job, const struct keep_jpeg *keep)
         scans_split(job, is_progressive ? out->scan_info : &whole, is_progressive ? out->num_scans : 1);
 }
 
-/* JFIF and Adobe markers are among the kept ones and go back as they were. */
+/* JFIF and Adobe markers are among the kept ones and are written unchanged. */
 static void markers_write(struct jpeg_job *job)
 {
     job->out.write_JFIF_header = FALSE;

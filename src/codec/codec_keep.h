@@ -1,23 +1,22 @@
 /*
- * What the codecs share among themselves: the pieces kept of a file besides its
- * pixels, and the table that each format fills.  Private to codec*.c,
- * thumbnail.c and xmp*.c.
+ * Shared by the codecs: the pieces of a file besides its pixels, and the table of functions
+ * that each format fills. Private to codec*.c, thumbnail.c and xmp*.c.
  */
 #ifndef CODEC_CODEC_KEEP_H
 #define CODEC_CODEC_KEEP_H
 
 #include "codec/codec.h"
 
-/* A piece of metadata, byte for byte: a JPEG segment, a PNG or a WebP chunk. */
+/* A piece of metadata, byte for byte: a JPEG segment, a PNG chunk or a WebP chunk. */
 struct keep_chunk {
-    uint32_t tag;         /* JPEG: marker 0xE0..0xEF, 0xFE; PNG and WebP: the four letters, first highest */
-    bool is_after_pixels; /* PNG: stands behind the last IDAT */
+    uint32_t tag;         /* JPEG: marker 0xE0..0xEF, 0xFE; else four letters, first highest */
+    bool is_after_pixels; /* PNG: after the last IDAT */
     size_t size;
-    unsigned char *data; /* the keep's, may be changed in place */
+    unsigned char *data; /* owned by the keep; may be changed in place */
     struct keep_chunk *next;
 };
 
-/* What does not come along, for the note METADATA_LEFT_OUT; its table is in codec_clean.c. */
+/* Kinds of dropped metadata, for the note METADATA_LEFT_OUT; its table is in codec_clean.c. */
 enum keep_left_out {
     KEEP_LEFT_GAIN_MAP = 1 << 0,
     KEEP_LEFT_FILM = 1 << 1,
@@ -58,30 +57,30 @@ struct keep_webp {
     float quality; /* of lossy files, 0..100, from the quantiser of the frame */
 };
 
-struct keep_thumbnail; /* the EXIF thumbnail that is made of the result, see codec_preview.c */
+struct keep_thumbnail; /* the EXIF thumbnail of the result, see codec_preview.c */
 
 struct codec_keep {
     struct arena *arena;              /* owns this struct and all chunks */
     unsigned left_out;                /* enum keep_left_out */
-    const char *provenance;           /* where else the removed Content Credentials are; NULL: nowhere */
-    struct keep_thumbnail *thumbnail; /* NULL: there is none */
+    const char *provenance;           /* URL of the removed Content Credentials; NULL: unknown */
+    struct keep_thumbnail *thumbnail; /* NULL: none */
     size_t chunk_bytes;
-    size_t end;           /* PNG, WebP: the end of the picture in the file, as its decoder found it */
-    unsigned color_count; /* of a lossless picture as decoded; 0: more than a palette holds, or not counted */
+    size_t end;           /* PNG, WebP: end of the picture in the file */
+    unsigned color_count; /* of a lossless picture; 0: unknown, or too many for a palette */
     struct keep_chunk *first;
     struct keep_chunk *last;
-    struct keep_jpeg jpeg; /* the one of the file's format is valid */
+    struct keep_jpeg jpeg; /* only the member of the file's format is valid */
     struct keep_png png;
     struct keep_webp webp;
 };
 
-/* One format; a row of the table in codec.c. */
+/* Functions of one format; a row of the table in codec.c. */
 struct codec_driver {
     enum iw_error (*probe)(struct context *context, const unsigned char *data, size_t size,
                            const struct codec_limits *limits, struct codec_header *header);
     enum iw_error (*decode)(struct context *context, const unsigned char *data, size_t size,
                             const struct codec_limits *limits, struct codec_picture *picture);
-    /* NULL: decode whole, then hand over. */
+    /* NULL: decode the whole picture, then pass its rows. */
     enum iw_error (*decode_rows)(struct context *context, const unsigned char *data, size_t size,
                                  const struct codec_limits *limits, codec_rows_taker *taker, void *user);
     enum iw_error (*encode)(struct context *context, const struct codec_picture *picture,
@@ -95,119 +94,123 @@ extern const struct codec_driver codec_webp_driver;
 #define KEEP_TAG(a, b, c, d)                                                                                 \
     (((uint32_t)(a) << 24) | ((uint32_t)(b) << 16) | ((uint32_t)(c) << 8) | (uint32_t)(d))
 
-/* Checks a filled header against the limits. */
+/* Check a filled header against the limits. */
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,
                           const struct codec_header *header) IW_MUST_USE;
 
-/* The part of it that needs no size: refuses animations and pictures without pixels. */
+/* The checks that need no size: animations and pictures without pixels. */
 enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
                                     const struct codec_header *header) IW_MUST_USE;
 
-/* Makes picture->keep and room for the pixels of picture->header; both the picture's. */
+/* Allocate picture->keep and the pixels of picture->header; the picture owns both. */
 enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 
 struct codec_keep *keep_new(void);
 
-/* Copies a piece to the end of the list.  IMAGE_TOO_LARGE past codec_metadata_max_bytes. */
+/* Append a copy of a piece. IMAGE_TOO_LARGE: more than codec_metadata_max_bytes. */
 enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_t tag, bool is_after_pixels,
                        const void *data, size_t size) IW_MUST_USE;
 
-/* Puts a new piece behind the piece `behind` (NULL: at the front). */
+/* Insert a new piece after `behind` (NULL: at the front). */
 void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t tag, const void *data,
                  size_t size);
 
-/* Bytes that grow: appends, false when there is no memory.  capacity is the caller's to keep. */
+/* Append to growing bytes. False: no memory. The caller keeps the capacity. */
 bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void *data, size_t size);
 
-/* IMAGE_CORRUPT: the bytes end before the picture does. */
+/* IMAGE_CORRUPT: the file is truncated. */
 enum iw_error codec_cut(struct context *context, size_t size);
 
-/* IMAGE_CORRUPT with the sentence for damage; format is "JPEG" and so on. */
+/* IMAGE_CORRUPT: the file is damaged; format is "JPEG" and so on. */
 enum iw_error codec_damaged(struct context *context, const char *format);
 
-/* ---- codec_palette.c: the colours of a picture that has few ---- */
+/* ---- codec_palette.c: pictures with few colours ---- */
 
 enum { palette_colors_max = 256, palette_slot_bits = 10, palette_slots = 1 << palette_slot_bits };
 
 struct palette {
     unsigned count;
     uint32_t colors[palette_colors_max]; /* red, green, blue, alpha; red highest */
-    uint16_t slots[palette_slots];       /* of the hash: number of the colour + 1; 0: empty */
+    uint16_t slots[palette_slots];       /* hash table: number of the colour + 1; 0: empty */
 };
 
-/* False for more colours than a palette holds, and for 16 bits. */
+/* False: more colours than a palette holds, or 16 bits. */
 bool palette_collect(const struct image *image, struct palette *palette);
 
-/* Puts colours that are not opaque first. */
+/* Sort colours that are not opaque to the front. */
 void palette_order(struct palette *palette);
 
-/* The indices of row y, all of whose colours the palette has. */
+/* Write the indices of row y; the palette must hold all its colours. */
 void palette_row(const struct palette *palette, const struct image *image, uint32_t y,
                  unsigned char *indices);
 
-/* ---- codec_cmyk.c: CMYK as sRGB, and changes of it carried back ---- */
+/* ---- codec_cmyk.c: CMYK as sRGB, and changes applied to the inks ---- */
 
 struct cmyk_grid;
 
-/* From a CMYK profile, or without one (NULL, or a profile of other colours) by the plain product; NULL: no
- * memory.  The caller frees it. */
+/*
+ * Make the grid of a CMYK profile, or of the plain product without one (NULL, or a profile of
+ * other colours). NULL: no memory. The caller frees it.
+ */
 struct cmyk_grid *cmyk_grid_new(const void *icc, size_t size);
 
-/* The sRGB rendition of so many pixels. */
+/* Convert count pixels to sRGB. */
 void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb);
 
-/* The inks whose rendition differs from that of `ink` as `rgb` does.  Where rgb is the rendition, the same
- * inks. */
+/*
+ * Compute the inks whose rendition is `rgb`, near `ink`. Pixels whose rendition is `rgb`
+ * already keep their inks.
+ */
 void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const unsigned char *rgb,
                 uint32_t count, unsigned char *out);
 
-/* ---- codec_meta.c: what the pieces mean ---- */
+/* ---- codec_meta.c: the meaning of the pieces ---- */
 
-/* The ICC profile, in the arena; NULL when there is none or it is broken. */
+/* The ICC profile, in the arena. NULL: none, or it is broken. */
 const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
 
-/* The EXIF orientation, 1..8; 1 when unknown. */
+/* The EXIF orientation, 1..8; 1: unknown. */
 unsigned meta_orientation(const struct codec_picture *picture);
 
-/* Inflates at most size_max bytes into the arena; NULL when broken or larger. */
+/* Inflate at most size_max bytes into the arena. NULL: broken or larger. */
 unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
                             size_t *size_out);
 
-/* What stands before the TIFF block in a JPEG, and by mistake in some other files. */
+/* Prefix of the TIFF block in a JPEG, and by mistake in some other files. */
 enum { meta_exif_head_bytes = 6 };
 bool meta_is_exif_head(const unsigned char *data, size_t size);
 
 /* ---- codec_clean.c ---- */
 
-/* Takes out of a decoded picture's pieces what is no longer true of the result.  data: the whole file. */
+/* Remove metadata that is not true of the result. data: the whole file. */
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size);
 
-/* Notes what was taken out. */
+/* Note the removed metadata. */
 void clean_note(struct context *context, const struct codec_keep *keep);
 
-/* Takes the pieces whose tag is 0 out of the list. */
+/* Remove pieces with tag 0 from the list. */
 void keep_sweep(struct codec_keep *keep);
 
 /* ---- codec_photoshop.c ---- */
 
-/* Takes thumbnails out of image resource blocks; the size that is left.  is_changed: there was one. */
+/* Remove thumbnails from image resource blocks. Returns the remaining size. is_changed: there was one. */
 size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
 
-/* The same for the APP13 segments of a JPEG, which hold the blocks piecemeal. */
+/* The same for the APP13 segments of a JPEG, which split the blocks. */
 void photoshop_segments_clean(struct codec_keep *keep);
 
 /* ---- codec_xmp.c: every XMP packet of a picture ---- */
 
-/* Removes entries that point at what does not come along. */
+/* Remove entries that refer to dropped data. */
 void packets_clean(struct codec_picture *picture);
 
-/* The opt-out in all of them.  IMAGE_TOO_LARGE when a JPEG segment cannot hold it. */
+/* Set the opt-out in all packets. IMAGE_TOO_LARGE: a JPEG segment cannot hold it. */
 enum iw_error packets_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 
-/* The raw profile that a PNG text chunk holds in hexadecimal digits, in the arena; NULL: it holds none. */
+/* The raw profile in the hexadecimal digits of a PNG text chunk, in the arena. NULL: none. */
 unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size);
 
-/* Makes the chunk hold these bytes as a raw profile of the same name. */
+/* Store these bytes in the chunk as a raw profile of the same name. */
 void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
                      size_t size);
 
@@ -216,18 +219,20 @@ void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const un
 struct exif;
 
 /*
- * Takes the previews out of an EXIF block.  A thumbnail that can be made again stays
- * and is remembered in the keep, when there is none yet; is_kept: it may.
+ * Remove the previews of an EXIF block. If is_kept and the keep has none yet, a replaceable
+ * thumbnail stays and is recorded in the keep.
  */
 void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept);
 
-/* Makes the remembered thumbnail of the pixels that are in the picture now. */
+/* Replace the recorded thumbnail by one of the current pixels. */
 void preview_render(const struct codec_picture *picture);
 
 /* ---- thumbnail.c ---- */
 
-/* The picture at this size in sRGB on white, 3 bytes a pixel, as it is stored (not turned); the caller frees
- * it.  NULL: no memory. */
+/*
+ * Scale the picture to sRGB on white, 3 bytes a pixel, in stored orientation. The caller frees
+ * it. NULL: no memory.
+ */
 unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width_px, uint32_t height_px);
 
 #endif

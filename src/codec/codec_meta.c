@@ -1,4 +1,4 @@
-/* What the kept pieces mean: ICC profile and orientation, each wherever its format has it. */
+/* The meaning of the kept pieces: ICC profile and orientation in every format. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -10,7 +10,7 @@ enum { marker_app1 = 0xE1, marker_app2 = 0xE2, icc_max_bytes = 4 * 1024 * 1024 }
 static const char exif_name[meta_exif_head_bytes] = "Exif\0";
 static const char icc_name[] = "ICC_PROFILE";
 
-static bool starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
+static bool chunk_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
 {
     return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
 }
@@ -19,7 +19,7 @@ static struct keep_chunk *chunk_by_tag(const struct codec_keep *keep, uint32_t t
                                        size_t size)
 {
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-        if (chunk->tag == tag && starts_with(chunk, head, size))
+        if (chunk->tag == tag && chunk_starts_with(chunk, head, size))
             return chunk;
     return NULL;
 }
@@ -45,7 +45,7 @@ unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size
 
 /* ---- ICC ---- */
 
-/* Segments say which of how many they are, from 1; they are joined in that order. */
+/* Segments have a number from 1 and a total; they are joined in that order. */
 static const unsigned char *jpeg_icc(struct arena *arena, const struct codec_keep *keep, size_t *size)
 {
     enum { head_bytes = sizeof icc_name + 2 };
@@ -53,7 +53,8 @@ static const unsigned char *jpeg_icc(struct arena *arena, const struct codec_kee
     *size = 0;
     for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
         if (chunk->tag == marker_app2 && chunk->size > head_bytes &&
-            starts_with(chunk, icc_name, sizeof icc_name) && parts[chunk->data[sizeof icc_name]] == NULL) {
+            chunk_starts_with(chunk, icc_name, sizeof icc_name) &&
+            parts[chunk->data[sizeof icc_name]] == NULL) {
             parts[chunk->data[sizeof icc_name]] = chunk;
             *size += chunk->size - head_bytes;
         }
@@ -108,7 +109,7 @@ static uint32_t exif_32(const unsigned char *bytes, bool is_little)
                      : KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-/* The number in a directory's entry when it is one unsigned number; 0 for other types. */
+/* Read an entry with one unsigned number; 0: another type. */
 static uint32_t exif_number(const unsigned char *entry, bool is_little)
 {
     enum { type_byte = 1, type_short = 3, type_long = 4, value_at = 8 };
@@ -124,8 +125,10 @@ static uint32_t exif_number(const unsigned char *entry, bool is_little)
     }
 }
 
-/* The orientation in the first directory of a TIFF block (EXIF 2.32, section 4.6.4), which says SHORT.  Some
- * phones write LONG or BYTE, and every reader takes these. */
+/*
+ * Read the orientation in the first directory of a TIFF block (EXIF 2.32, section 4.6.4). The
+ * standard requires SHORT; some phones write LONG or BYTE, which all readers accept.
+ */
 static unsigned exif_orientation(const unsigned char *tiff, size_t size)
 {
     enum { entry_bytes = 12, tag_orientation = 0x0112 };
@@ -159,8 +162,8 @@ unsigned meta_orientation(const struct codec_picture *picture)
         chunk_by_tag(picture->keep, places[picture->header.format].tag, exif_name, head_bytes);
     if (chunk == NULL)
         return 1;
-    /* Some writers put the JPEG head into PNG and WebP as well. */
-    if (starts_with(chunk, exif_name, sizeof exif_name))
+    /* Some writers put JPEG's prefix into PNG and WebP as well. */
+    if (chunk_starts_with(chunk, exif_name, sizeof exif_name))
         head_bytes = sizeof exif_name;
     return exif_orientation(chunk->data + head_bytes, chunk->size - head_bytes);
 }

@@ -1,6 +1,6 @@
 /*
- * Photoshop's image resource blocks (Adobe Photoshop File Formats, "Image Resource
- * Blocks"): the thumbnails are taken out, all else stays as it is.
+ * Removes thumbnails from Photoshop's image resource blocks (Adobe Photoshop File Formats,
+ * "Image Resource Blocks"). All else stays.
  */
 #include <string.h>
 
@@ -18,10 +18,10 @@ static const char segment_name[] = "Photoshop 3.0";
 
 struct resource {
     unsigned number;
-    size_t size; /* the whole block, padded */
+    size_t size; /* of the whole block, padded */
 };
 
-/* The block at data; false when the bytes are none. */
+/* Parse the block at data. False: not a block. */
 static bool resource_read(const unsigned char *data, size_t size, struct resource *resource)
 {
     enum { head_bytes = 6 };
@@ -57,7 +57,7 @@ size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed)
     }
     memmove(data + used, data + at, size - at);
     used += size - at;
-    /* Blocks of other signatures and a broken rest are not parsed; a preview in them is. */
+    /* Blocks with other signatures and a broken rest are only searched for previews. */
     *is_changed |= jpeg_streams_blank(data, used);
     return used;
 }
@@ -68,7 +68,7 @@ static bool is_segment(const struct keep_chunk *chunk)
            memcmp(chunk->data, segment_name, sizeof segment_name) == 0;
 }
 
-/* Blocks may begin in one segment and end in the next: they are joined and cut again. */
+/* Blocks may span segments: join them and split them again. */
 void photoshop_segments_clean(struct codec_keep *keep)
 {
     size_t size = 0;
@@ -88,7 +88,7 @@ void photoshop_segments_clean(struct codec_keep *keep)
     if (!is_changed)
         return;
     keep->left_out |= KEEP_LEFT_PREVIEW;
-    /* It became no longer, so the segments that there are have room for it. */
+    /* The result is not longer, so it fits the segments. */
     size_t at = 0;
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
         if (!is_segment(chunk))

@@ -1,13 +1,13 @@
 /*
- * PNG through libpng, which sees only the chunks that make pixels: header,
- * palette, transparency and pixel data, put together here.  All others are read,
- * checked and written back here, byte for byte.  Damage in these costs the chunk.
- * Pixels are taken when one of their checksums holds: that of each pixel chunk,
- * or that of the compressed stream in them.
+ * PNG by libpng, which receives only the chunks that define pixels: header, palette,
+ * transparency and pixel data. All others are read, checked and written here, byte for byte;
+ * damage in one costs that chunk only.
  *
- * libpng leaves by longjmp, which stays within this file: every library call is
- * made by a step that png_guarded runs, and all that a step changes lives in the
- * job.
+ * Pixels are accepted when one of their checksums is right: that of each pixel chunk, or that
+ * of the compressed stream.
+ *
+ * libpng reports errors with longjmp, which stays within this file. Every library call is in a
+ * step that png_guarded runs, and all state that a step changes is in the job.
  */
 #include <png.h>
 
@@ -43,8 +43,7 @@ enum {
 #define TAG_SBIT KEEP_TAG('s', 'B', 'I', 'T')
 #define TAG_HIST KEEP_TAG('h', 'I', 'S', 'T')
 
-/* Chunks whose name says that they depend on the pixels, and which we know to hold when pixels change a
- * little. */
+/* Chunks whose name marks them as dependent on the pixels, but which remain valid after a small change. */
 static const uint32_t tags_kept[] = {
     KEEP_TAG('g', 'A', 'M', 'A'), KEEP_TAG('c', 'H', 'R', 'M'), KEEP_TAG('s', 'R', 'G', 'B'),
     KEEP_TAG('i', 'C', 'C', 'P'), KEEP_TAG('c', 'I', 'C', 'P'), KEEP_TAG('m', 'D', 'C', 'V'),
@@ -55,13 +54,13 @@ static const uint32_t tags_kept[] = {
 
 struct png_chunk {
     uint32_t tag;
-    uint32_t size; /* of the data that are there */
+    uint32_t size; /* of the available data */
     const unsigned char *data;
-    bool is_cut;   /* the file ends before the chunk does */
-    bool is_sound; /* whole, and its checksum holds */
+    bool is_cut;   /* the file ends within it */
+    bool is_sound; /* complete, with the right checksum */
 };
 
-/* What the walk over the chunks finds. */
+/* Result of the walk over the chunks. */
 struct png_layout {
     uint32_t width_px;
     uint32_t height_px;
@@ -70,15 +69,15 @@ struct png_layout {
     bool is_interlaced;
     const unsigned char *palette; /* NULL: none */
     uint32_t palette_bytes;
-    const unsigned char *transparency; /* NULL: none that holds */
+    const unsigned char *transparency; /* NULL: none that is valid */
     uint32_t transparency_bytes;
     bool has_pixels;
     bool has_end;
     bool is_pixel_sum_wrong; /* of a pixel chunk */
-    bool has_frame_control;  /* before the pixels: these are the first frame */
+    bool has_frame_control;  /* before the pixels: they are the first frame */
     bool is_animated;
     uint32_t frame_count;
-    size_t end; /* behind the last chunk that counts */
+    size_t end; /* after the last chunk that counts */
 };
 
 struct png_job {
@@ -94,8 +93,8 @@ struct png_job {
     const struct codec_keep *keep;
     struct codec_bytes *bytes;
     size_t capacity;
-    const struct palette *palette; /* to write by; NULL: as samples */
-    unsigned depth_bits;           /* to write */
+    const struct palette *palette; /* for writing; NULL: as samples */
+    unsigned depth_bits;           /* for writing */
     unsigned char *row;            /* of indices or of grey of less than 8 bits */
 };
 
@@ -122,8 +121,8 @@ static bool is_tag(uint32_t tag)
     return true;
 }
 
-/* Takes the next chunk.  False at the end of the file and where no chunk begins. */
-static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
+/* Read the next chunk. False: end of the file, or no chunk here. */
+static bool png_chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
 {
     if (size - *offset < chunk_head_bytes)
         return false;
@@ -144,7 +143,7 @@ static bool chunk_next(const unsigned char *data, size_t size, size_t *offset, s
 static enum iw_error layout_header(struct context *context, const struct png_chunk *chunk,
                                    struct png_layout *layout)
 {
-    /* Bit n: a depth of n is allowed with the colour type. */
+    /* Bit n: depth n is valid for the colour type. */
     static const uint32_t depths[7] = {
         [0] = 0x10116, [2] = 0x10100, [3] = 0x116, [4] = 0x10100, [6] = 0x10100};
     if (chunk->tag == TAG_CGBI)
@@ -152,7 +151,7 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
                             "This is a PNG that Xcode changed for an iPhone app (CgBI), which is no standard "
                             "PNG. Upload the PNG that the app was built from.");
     if (chunk->tag != TAG_IHDR || chunk->size != header_chunk_bytes || !chunk->is_sound)
-        return png_broken(context, "no sound header at its begin");
+        return png_broken(context, "no valid header at the start");
     layout->width_px = big_endian(chunk->data);
     layout->height_px = big_endian(chunk->data + 4);
     layout->depth_bits = chunk->data[8];
@@ -165,20 +164,15 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
     return IW_OK;
 }
 
-/* bKGD and sBIT speak in the samples of the file: kept when those stay the same. */
-static bool is_shape_same(const struct png_layout *layout)
-{
-    return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
-           layout->transparency == NULL;
-}
-
-static bool is_kept(const struct png_layout *layout, uint32_t tag)
+static bool png_is_kept(const struct png_layout *layout, uint32_t tag)
 {
     const uint32_t safe_to_copy = 0x20;
     if (tag == TAG_TRNS || tag == TAG_HIST || tag == TAG_PLTE)
         return false;
+    /* bKGD and sBIT refer to the file's samples; keep them if the result has the same kind. */
     if (tag == TAG_BKGD || tag == TAG_SBIT)
-        return is_shape_same(layout);
+        return layout->color_type != PNG_COLOR_TYPE_PALETTE && layout->depth_bits >= 8 &&
+               layout->transparency == NULL;
     for (size_t i = 0; i < sizeof tags_kept / sizeof tags_kept[0]; i++)
         if (tags_kept[i] == tag)
             return true;
@@ -190,7 +184,7 @@ static bool has_palette_type(const struct png_layout *layout)
     return layout->color_type == PNG_COLOR_TYPE_PALETTE;
 }
 
-/* The first palette counts.  It has to be sound where the pixels are indices; else it is a suggestion. */
+/* The first palette counts. For indices it must be valid; otherwise it is a suggestion. */
 static void layout_palette(const struct png_chunk *chunk, struct png_layout *layout)
 {
     if (layout->palette != NULL || layout->has_pixels || !chunk->is_sound || chunk->size == 0 ||
@@ -201,10 +195,7 @@ static void layout_palette(const struct png_chunk *chunk, struct png_layout *lay
     layout->palette_bytes = chunk->size < most ? chunk->size : most;
 }
 
-/*
- * As libpng takes it: a chunk that is damaged, in a wrong place, empty, longer than
- * the palette or of another size than the colour type has is passed over.
- */
+/* Same rule as libpng: ignore a damaged, misplaced or empty chunk, and one of the wrong size. */
 static void layout_transparency(const struct png_chunk *chunk, struct png_layout *layout)
 {
     bool is_fit = false;
@@ -228,7 +219,7 @@ static void layout_animation(const struct png_chunk *chunk, struct png_layout *l
     layout->frame_count = big_endian(chunk->data);
 }
 
-/* Records a chunk.  An unknown critical chunk changes the meaning of the pixels. */
+/* Record a chunk. An unknown critical chunk changes the meaning of the pixels. */
 static enum iw_error layout_chunk(struct context *context, const struct png_chunk *chunk,
                                   struct png_layout *layout)
 {
@@ -263,43 +254,39 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
     }
 }
 
-static bool is_pixel_chunk(uint32_t tag)
-{
-    return tag == TAG_IDAT || tag == TAG_IEND || tag == TAG_IHDR;
-}
-
-/* Walks to the end chunk, or to where no chunk follows. */
-static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
-                                 struct png_layout *layout)
+/* Walk to the end chunk, or to the first place without a chunk. */
+static enum iw_error png_layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                     struct png_layout *layout)
 {
     struct png_chunk chunk;
     memset(layout, 0, sizeof *layout);
     layout->end = signature_bytes;
-    if (!chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
+    if (!png_chunk_next(data, size, &layout->end, &chunk) || chunk.is_cut)
         return codec_cut(context, size);
     enum iw_error error = layout_header(context, &chunk, layout);
-    while (error == IW_OK && !layout->has_end && chunk_next(data, size, &layout->end, &chunk))
+    while (error == IW_OK && !layout->has_end && png_chunk_next(data, size, &layout->end, &chunk))
         error = layout_chunk(context, &chunk, layout);
     if (error != IW_OK)
         return error;
     if (!layout->has_pixels || (has_palette_type(layout) && layout->palette == NULL))
         return layout->has_end ? png_broken(context, "pixels or palette missing") : codec_cut(context, size);
-    /* An animation of one frame, which is the picture, is a still picture. */
+    /* An animation of one frame is a still picture. */
     if (layout->has_frame_control && layout->frame_count == 1)
         layout->is_animated = false;
     return IW_OK;
 }
 
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
-                                 const struct png_layout *layout, struct codec_keep *keep)
+static enum iw_error png_chunks_keep(struct context *context, const unsigned char *data,
+                                     const struct png_layout *layout, struct codec_keep *keep)
 {
     struct png_chunk chunk;
     size_t offset = signature_bytes;
     bool is_after_pixels = false;
     enum iw_error error = IW_OK;
-    while (error == IW_OK && offset < layout->end && chunk_next(data, layout->end, &offset, &chunk)) {
+    while (error == IW_OK && offset < layout->end && png_chunk_next(data, layout->end, &offset, &chunk)) {
         is_after_pixels |= chunk.tag == TAG_IDAT;
-        if (chunk.is_sound && !is_pixel_chunk(chunk.tag) && is_kept(layout, chunk.tag))
+        bool is_pixel_chunk = chunk.tag == TAG_IDAT || chunk.tag == TAG_IEND || chunk.tag == TAG_IHDR;
+        if (chunk.is_sound && !is_pixel_chunk && png_is_kept(layout, chunk.tag))
             error = keep_add(context, keep, chunk.tag, is_after_pixels, chunk.data, chunk.size);
     }
     return error;
@@ -307,16 +294,16 @@ static enum iw_error chunks_keep(struct context *context, const unsigned char *d
 
 /* ---- the input of libpng ---- */
 
-/* A PNG made of the pieces that count.  One piece after another is handed out. */
+/* A PNG made of the pieces that count, which are fed one after another. */
 struct png_feed {
     const unsigned char *data;
     size_t end;
     size_t offset; /* of the next chunk of the file */
     const unsigned char *piece;
     size_t piece_bytes;
-    unsigned part; /* of the chunk of pixels at hand: head, data, checksum */
+    unsigned part; /* of the current pixel chunk: head, data, checksum */
     struct png_chunk chunk;
-    unsigned char frame[chunk_head_bytes]; /* the head of a chunk of pixels */
+    unsigned char frame[chunk_head_bytes]; /* head of a pixel chunk */
     unsigned char head[signature_bytes + 3 * chunk_frame_bytes + header_chunk_bytes + palette_bytes_max +
                        transparency_bytes_max];
 };
@@ -328,7 +315,7 @@ static unsigned char *put_big_endian(unsigned char *at, uint32_t value)
     return at;
 }
 
-static unsigned char *put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
+static unsigned char *png_put_chunk(unsigned char *at, uint32_t tag, const unsigned char *data, uint32_t size)
 {
     unsigned char *name = put_big_endian(at, size);
     memcpy(put_big_endian(name, tag), data, size);
@@ -341,11 +328,11 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
     unsigned char *at = feed->head;
     memset(feed, 0, offsetof(struct png_feed, head));
     memcpy(at, data, signature_bytes);
-    at = put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
+    at = png_put_chunk(at + signature_bytes, TAG_IHDR, data + first_chunk, header_chunk_bytes);
     if (has_palette_type(layout))
-        at = put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
+        at = png_put_chunk(at, TAG_PLTE, layout->palette, layout->palette_bytes);
     if (layout->transparency != NULL)
-        at = put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
+        at = png_put_chunk(at, TAG_TRNS, layout->transparency, layout->transparency_bytes);
     feed->data = data;
     feed->end = layout->end;
     feed->offset = signature_bytes;
@@ -353,16 +340,16 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
     feed->piece_bytes = (size_t)(at - feed->head);
 }
 
-/* The next chunk of pixels.  False when there is no other. */
+/* Find the next pixel chunk. False: none. */
 static bool feed_chunk(struct png_feed *feed)
 {
-    while (feed->offset < feed->end && chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
+    while (feed->offset < feed->end && png_chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
         if (feed->chunk.tag == TAG_IDAT)
             return true;
     return false;
 }
 
-/* The next piece.  Checksums are not looked at again, so that any bytes will do for one. */
+/* Feed the next piece. libpng ignores checksums, so their bytes are arbitrary. */
 static bool feed_piece(struct png_feed *feed)
 {
     static const unsigned char checksum[4];
@@ -386,18 +373,18 @@ static bool feed_piece(struct png_feed *feed)
     return true;
 }
 
-/* The most bytes that the pixels of one pass or of all take, filters included. */
+/* Upper bound of the size of all passes with filter bytes. */
 static uint64_t raw_bytes(const struct png_layout *layout)
 {
     static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t row =
         ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
-    /* Adam7 has seven passes, and each pads its rows to whole bytes. */
+    /* Adam7 pads the rows of each of its seven passes to whole bytes. */
     return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
                                  : row * layout->height_px;
 }
 
-/* True when the compressed stream ends where it says, with its own checksum right. */
+/* True when the compressed stream is complete and its checksum is right. */
 static bool is_stream_whole(const unsigned char *data, const struct png_layout *layout)
 {
     static unsigned char out[64 * 1024];
@@ -423,7 +410,7 @@ static bool is_stream_whole(const unsigned char *data, const struct png_layout *
     return state == Z_STREAM_END;
 }
 
-/* Pixels of which a checksum is wrong or the end missing have to prove themselves by the other checksum. */
+/* If a chunk's checksum is wrong or the end is missing, the stream's checksum must be right. */
 static enum iw_error pixels_prove(struct context *context, const unsigned char *data, size_t size,
                                   const struct png_layout *layout)
 {
@@ -470,7 +457,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
                                      const struct codec_limits *limits, struct codec_header *header)
 {
     struct png_layout layout;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error != IW_OK)
         return error;
     bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
@@ -485,7 +472,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     header->frame_count = layout.frame_count;
     uint64_t pixel_bytes =
         (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);
-    /* The result comes on top; noise in the lower byte of 16 bits does not deflate. */
+    /* The result is extra; noise in the low byte of 16 bits does not compress. */
     header->decode_memory_bytes = pixel_bytes;
     header->encode_memory_bytes = header->depth_bits == 16 ? 2 * pixel_bytes : pixel_bytes + pixel_bytes / 2;
     return codec_check(context, limits, header);
@@ -527,17 +514,17 @@ static void png_step_decode(struct png_job *job)
     const struct image *image = job->image;
     png_set_read_fn(png, job, source_take);
     png_set_user_limits(png, image->width_px, image->height_px);
-    /* pixels_prove has seen to the checksums. */
+    /* pixels_prove has checked the sums. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_set_option(png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
-    /* Some writers announce a smaller window than they use. */
+    /* Some writers declare a smaller window than they use. */
     png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     png_read_info(png, job->info);
     png_expand(png, job->info);
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, job->info);
     if (png_get_rowbytes(png, job->info) != image->stride_bytes)
-        png_error(png, "the rows have another size than the header says");
+        png_error(png, "the row size differs from the header");
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < image->height_px; y++)
             png_read_row(png, (png_bytep)image->pixels + y * image->stride_bytes, NULL);
@@ -548,9 +535,9 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
 {
     struct png_layout layout;
     (void)limits;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, &layout, picture->keep);
+        error = png_chunks_keep(context, data, &layout, picture->keep);
     if (error == IW_OK)
         error = pixels_prove(context, data, size, &layout);
     if (error != IW_OK)
@@ -579,7 +566,7 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
 
 /* ---- encoding ---- */
 
-static void destination_take(png_structp png, png_bytep bytes, size_t size)
+static void png_append(png_structp png, png_bytep bytes, size_t size)
 {
     struct png_job *job = png_get_io_ptr(png);
     if (codec_bytes_append(job->bytes, &job->capacity, bytes, size))
@@ -605,13 +592,7 @@ static void chunks_write(struct png_job *job, bool is_after_pixels)
 
 /* ---- samples of less than 8 bits, and indices ---- */
 
-/* The least depth that so many colours fit into. */
-static unsigned index_bits(unsigned count)
-{
-    return count <= 2 ? 1 : count <= 4 ? 2 : count <= 16 ? 4 : 8;
-}
-
-/* The 8-bit difference of two neighbouring levels of a grey sample of so many bits. */
+/* 8-bit difference of two neighbouring grey levels. */
 static unsigned grey_step(unsigned depth_bits)
 {
     return 255U / ((1U << depth_bits) - 1);
@@ -628,7 +609,7 @@ static bool is_grey_of(const struct image *image, unsigned depth_bits)
     return true;
 }
 
-/* Chooses how the samples are written: as the file had them, where the result fits that. */
+/* Choose the file's sample format again if the result fits it. */
 static void shape_choose(struct png_job *job, struct palette *palette)
 {
     const struct keep_png *keep = &job->keep->png;
@@ -637,7 +618,7 @@ static void shape_choose(struct png_job *job, struct palette *palette)
     if (keep->is_palette && palette_collect(image, palette)) {
         palette_order(palette);
         job->palette = palette;
-        job->depth_bits = index_bits(palette->count);
+        job->depth_bits = palette->count <= 2 ? 1 : palette->count <= 4 ? 2 : palette->count <= 16 ? 4 : 8;
     }
     if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
         return;
@@ -646,7 +627,7 @@ static void shape_choose(struct png_job *job, struct palette *palette)
     else
         context_note(
             job->context, "PALETTE_EXPANDED",
-            "The image had %u levels of grey and the result has more, in 8 bits a sample: the file is "
+            "The image had %u levels of grey; the result has more and 8 bits a sample, so the file is "
             "larger.",
             1U << keep->depth_bits);
 }
@@ -663,7 +644,7 @@ static void png_write_palette(struct png_job *job)
         translucent += alphas[i] != 255;
     }
     png_set_PLTE(job->png, job->info, colors, (int)job->palette->count);
-    /* A picture that came with transparency keeps it, even where all of it is opaque. */
+    /* A picture with transparency keeps it, even if all of it is opaque. */
     if (image_has_alpha(job->image))
         png_set_tRNS(job->png, job->info, alphas, translucent > 0 ? translucent : 1, NULL);
 }
@@ -688,7 +669,7 @@ static void png_step_encode(struct png_job *job)
                                       [4] = PNG_COLOR_TYPE_RGB_ALPHA};
     png_structp png = job->png;
     const struct image *image = job->image;
-    png_set_write_fn(png, job, destination_take, destination_flush);
+    png_set_write_fn(png, job, png_append, destination_flush);
     png_set_user_limits(png, image->width_px, image->height_px);
     png_set_compression_level(png, compression_level);
     png_set_compression_buffer_size(png, deflate_buffer_bytes);

@@ -1,7 +1,6 @@
 /*
- * The EXIF thumbnail is made of the result: same place, no more bytes, the
- * quantisers and sampling of the one that it replaces.  Where that does not work it
- * is taken out.
+ * Replaces the EXIF thumbnail by one of the result, in the same place and with the old one's
+ * quantisers and sampling. If it does not fit, the thumbnail is removed.
  */
 #include <stdio.h>
 #include <jpeglib.h>
@@ -12,17 +11,17 @@
 #include "codec/codec_keep.h"
 #include "codec/exif.h"
 
-/* EXIF says 160 x 120; some writers make them larger. */
+/* EXIF says 160 x 120; some writers exceed that. */
 enum { thumbnail_side_max_px = 1024 };
 
 struct keep_thumbnail {
     struct exif exif;
     struct exif_thumbnail place;
-    struct codec_header header; /* of the JPEG that was there */
+    struct codec_header header; /* of the old JPEG */
     struct keep_jpeg jpeg;
 };
 
-/* Decodes the thumbnail to learn how it is made; false when no other can be made in its way. */
+/* Decode the thumbnail to learn its encoding. False: it cannot be replaced. */
 static bool thumbnail_learn(struct keep_thumbnail *thumbnail)
 {
     static const struct codec_limits limits = {.side_max_px = thumbnail_side_max_px, .is_read_only = true};
@@ -61,7 +60,7 @@ void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept)
         keep->thumbnail = thumbnail;
 }
 
-/* The largest sides of the picture's shape within those of the old thumbnail. */
+/* The largest size with the picture's aspect within the old thumbnail. */
 static void thumbnail_fit(const struct image *image, uint32_t *width_px, uint32_t *height_px)
 {
     uint64_t wide = (uint64_t)image->width_px * *height_px;
@@ -74,7 +73,7 @@ static void thumbnail_fit(const struct image *image, uint32_t *width_px, uint32_
     *height_px += *height_px == 0;
 }
 
-/* Grey is the green of three equal samples. */
+/* Convert RGB to grey. */
 static void thumbnail_grey(unsigned char *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -83,12 +82,14 @@ static void thumbnail_grey(unsigned char *samples, size_t count)
                                      1000U);
 }
 
-/* Encodes into the room there is, each time with quantisers larger by a quarter; false when none is large
- * enough. */
-static bool thumbnail_encode(struct context *context, struct codec_picture *small,
-                             const struct keep_thumbnail *thumbnail)
+/*
+ * Encode into the available room; each attempt increases the quantisers by a quarter. False: it
+ * never fits.
+ */
+static bool preview_encode(struct context *context, struct codec_picture *small,
+                           const struct keep_thumbnail *thumbnail)
 {
-    enum { tries_max = 8, quantiser_max = 255 }; /* six times as large at the end: less shows nothing */
+    enum { tries_max = 8, quantiser_max = 255 }; /* finally six times as large; more leaves nothing visible */
     bool is_done = false;
     for (int try = 0; try < tries_max && !is_done; try++) {
         struct codec_bytes bytes = {NULL, 0};
@@ -133,7 +134,7 @@ static bool thumbnail_make(const struct codec_picture *picture, const struct kee
     small.keep = keep_new();
     small.keep->jpeg = thumbnail->jpeg;
     context_init(&context, small.keep->arena, NULL);
-    bool is_done = thumbnail_encode(&context, &small, thumbnail);
+    bool is_done = preview_encode(&context, &small, thumbnail);
     codec_picture_free(&small);
     return is_done;
 }
@@ -143,7 +144,7 @@ void preview_render(const struct codec_picture *picture)
     struct codec_keep *keep = picture->keep;
     if (keep->thumbnail == NULL || thumbnail_make(picture, keep->thumbnail))
         return;
-    /* IFD0 may have lost a field since. */
+    /* IFD0 may have lost a field since then. */
     struct exif exif;
     if (exif_open(&exif, keep->thumbnail->exif.bytes, keep->thumbnail->exif.size))
         exif_chain_cut(&exif);

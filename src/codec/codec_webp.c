@@ -1,7 +1,6 @@
 /*
- * WebP through libwebp, which sees the picture's own chunks alone; the pieces of
- * the container are taken and put back here.  The picture's own
- * header counts, not the container (size of the file, flags, canvas).
+ * WebP by libwebp, which receives only the picture's chunks; the container is read and written
+ * here. The picture's own header is authoritative, not the container's size, flags and canvas.
  */
 #include <webp/decode.h>
 #include <webp/encode.h>
@@ -29,20 +28,20 @@ enum { flag_alpha = 0x10, flag_animation = 0x02 };
 
 struct webp_chunk {
     uint32_t tag;
-    uint32_t size; /* of the data that are there */
+    uint32_t size; /* of the available data */
     const unsigned char *data;
-    bool is_cut; /* the file ends before the chunk does */
+    bool is_cut; /* the file ends within it */
 };
 
-/* The result of the walk over the chunks: the place of the picture, and the end of the file. */
+/* Result of the walk over the chunks. */
 struct webp_layout {
-    const unsigned char *picture; /* its first chunk's head; libwebp reads from here */
+    const unsigned char *picture; /* head of its first chunk; libwebp reads from here */
     size_t picture_bytes;
     const unsigned char *frame; /* the data of VP8 or VP8L */
     size_t frame_bytes;
     bool is_lossless;
     bool is_cut;         /* within the picture */
-    bool has_alpha_flag; /* of VP8X */
+    bool has_alpha_flag; /* from VP8X */
     bool is_animated;
     uint32_t frame_count;
     size_t end;
@@ -51,12 +50,6 @@ struct webp_layout {
 static uint32_t little_endian(const unsigned char *bytes)
 {
     return KEEP_TAG(bytes[3], bytes[2], bytes[1], bytes[0]);
-}
-
-static enum iw_error webp_broken(struct context *context, const char *cause)
-{
-    context_cause(context, "WebP: %s", cause);
-    return codec_damaged(context, "WebP");
 }
 
 /* ---- the quality of a lossy frame, from its quantiser (RFC 6386, sections 7, 9 and 19.2) ---- */
@@ -115,7 +108,7 @@ static unsigned bool_bits(struct bool_reader *reader, int count)
     return value;
 }
 
-/* A value that a flag announces, with its sign behind it; 0 without the flag. */
+/* Read an optional value and its sign; 0 without the flag. */
 static int bool_optional(struct bool_reader *reader, int count)
 {
     if (!bool_bit(reader))
@@ -128,7 +121,7 @@ struct vp8_segments {
     bool is_absolute;
     bool has_quantisers;
     int quantiser[4];
-    unsigned probability[3]; /* of the tree that tells the segments, 0..255 */
+    unsigned probability[3]; /* of the segment tree, 0..255 */
 };
 
 static void vp8_read_segments(struct bool_reader *reader, struct vp8_segments *segments)
@@ -157,7 +150,7 @@ static void vp8_skip_filter(struct bool_reader *reader)
             bool_optional(reader, 6);
 }
 
-/* The mean quantiser, segments weighted by how often the segment tree takes them. */
+/* Mean quantiser over the segments, weighted by their probability. */
 static double vp8_mean_quantiser(const struct vp8_segments *segments, int base)
 {
     if (!segments->has_quantisers)
@@ -174,8 +167,8 @@ static double vp8_mean_quantiser(const struct vp8_segments *segments, int base)
 }
 
 /*
- * libwebp maps a quality x = q/100 to a quantiser index 127 (1 - c) with
- * c = cbrt(2x/3) below 0.75 and cbrt(2x - 1) above; this is the way back.
+ * Invert libwebp's mapping from quality to quantiser. It maps x = q/100 to index 127 (1 - c)
+ * with c = cbrt(2x/3) below 0.75 and cbrt(2x - 1) above.
  */
 static float vp8_quality(const unsigned char *frame, size_t size)
 {
@@ -203,11 +196,6 @@ static uint32_t tag_at(const unsigned char *bytes)
     return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-static bool is_picture_tag(uint32_t tag)
-{
-    return tag == TAG_VP8 || tag == TAG_VP8L;
-}
-
 static bool is_known_tag(uint32_t tag)
 {
     static const uint32_t known[] = {TAG_VP8X, TAG_VP8L, TAG_VP8,  TAG_ALPH, TAG_ANIM,
@@ -218,7 +206,7 @@ static bool is_known_tag(uint32_t tag)
     return false;
 }
 
-/* Chunks are of even size; some writers leave out the byte that makes them so. */
+/* Chunks have even sizes; some writers omit the padding byte. */
 static size_t padding(const unsigned char *next, size_t left, uint32_t size)
 {
     if (!(size & 1) || left == 0)
@@ -226,8 +214,8 @@ static size_t padding(const unsigned char *next, size_t left, uint32_t size)
     return left >= 4 && is_known_tag(tag_at(next)) ? 0 : 1;
 }
 
-/* Takes the next chunk.  False at the end of the bytes and where no chunk begins. */
-static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
+/* Read the next chunk. False: end of the bytes, or no chunk here. */
+static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
 {
     if (*offset > end || end - *offset < chunk_head_bytes)
         return false;
@@ -245,7 +233,7 @@ static bool chunk_next(const unsigned char *data, size_t end, size_t *offset, st
     return true;
 }
 
-/* Takes the picture's chunk, and the alpha plane in front of it. */
+/* Record the picture's chunk and the alpha plane before it. */
 static void layout_picture(struct webp_layout *layout, const struct webp_chunk *chunk,
                            const struct webp_chunk *alpha)
 {
@@ -258,13 +246,12 @@ static void layout_picture(struct webp_layout *layout, const struct webp_chunk *
     layout->is_cut = chunk->is_cut;
 }
 
-/* Looks for the picture among the chunks of a file or of a frame; returns the offset behind the last chunk
- * read. */
+/* Search the chunks of a file or frame for the picture. Returns the offset after the last chunk read. */
 static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
 {
     struct webp_chunk chunk, alpha = {0, 0, NULL, false};
-    while (layout->picture == NULL && chunk_next(data, end, &offset, &chunk)) {
-        if (is_picture_tag(chunk.tag))
+    while (layout->picture == NULL && webp_chunk_next(data, end, &offset, &chunk)) {
+        if (chunk.tag == TAG_VP8 || chunk.tag == TAG_VP8L)
             layout_picture(layout, &chunk, &alpha);
         if (chunk.tag == TAG_ALPH && !chunk.is_cut)
             alpha = chunk;
@@ -272,7 +259,7 @@ static size_t picture_find(const unsigned char *data, size_t end, size_t offset,
     return offset;
 }
 
-/* True where a picture's chunk begins: by its signature (RFC 6386, 9.1; RFC 9649, 3.4), and it fits. */
+/* True where a picture's chunk begins and fits, by its signature (RFC 6386, 9.1; RFC 9649, 3.4). */
 static bool is_picture_start(const unsigned char *at, size_t left)
 {
     if (left < chunk_head_bytes + 10 || little_endian(at + 4) > left - chunk_head_bytes)
@@ -282,7 +269,7 @@ static bool is_picture_start(const unsigned char *at, size_t left)
            (tag_at(at) == TAG_VP8L && frame[0] == 0x2f);
 }
 
-/* Behind a piece whose size is wrong no chunk follows: the picture is looked for by its signature. */
+/* No chunk follows a piece with a wrong size, so search for the picture's signature. */
 static size_t picture_search(const unsigned char *data, size_t size)
 {
     for (size_t at = riff_head_bytes; at + chunk_head_bytes < size; at++) {
@@ -296,8 +283,7 @@ static size_t picture_search(const unsigned char *data, size_t size)
     return size;
 }
 
-/* The first frame of an animation: its place, size and time, and behind them its chunks (RFC 9649, 2.7.1.1).
- */
+/* Record an animation's first frame: place, size and time, then its chunks (RFC 9649, 2.7.1.1). */
 static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk,
                          const unsigned char *canvas)
 {
@@ -312,14 +298,14 @@ static void layout_frame(struct webp_layout *layout, const struct webp_chunk *ch
     layout->is_animated = !is_canvas;
 }
 
-/* The frames, where there is no picture besides.  One frame that fills the canvas is a still picture. */
+/* Record the frames of a file without a picture. One frame that fills the canvas is a still picture. */
 static void layout_frames(const unsigned char *data, size_t size, struct webp_layout *layout)
 {
     struct webp_chunk chunk;
     size_t offset = riff_head_bytes;
     const unsigned char *canvas = NULL;
     bool has_flag = false;
-    while (chunk_next(data, size, &offset, &chunk)) {
+    while (webp_chunk_next(data, size, &offset, &chunk)) {
         if (chunk.tag == TAG_VP8X && chunk.size >= vp8x_bytes) {
             canvas = chunk.data + 4;
             has_flag = (chunk.data[0] & flag_animation) != 0;
@@ -331,7 +317,7 @@ static void layout_frames(const unsigned char *data, size_t size, struct webp_la
     layout->is_animated |= layout->frame_count > 1 || (has_flag && layout->frame_count == 0);
 }
 
-/* The RIFF size counts when the picture lies within it. */
+/* The RIFF size is used if the picture lies within it. */
 static void layout_bound(const unsigned char *data, size_t size, struct webp_layout *layout)
 {
     uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;
@@ -339,8 +325,8 @@ static void layout_bound(const unsigned char *data, size_t size, struct webp_lay
     layout->end = said >= picture_end && said < size ? (size_t)said : size;
 }
 
-static enum iw_error layout_walk(struct context *context, const unsigned char *data, size_t size,
-                                 struct webp_layout *layout)
+static enum iw_error webp_layout_walk(struct context *context, const unsigned char *data, size_t size,
+                                      struct webp_layout *layout)
 {
     memset(layout, 0, sizeof *layout);
     layout->end = size;
@@ -354,16 +340,19 @@ static enum iw_error layout_walk(struct context *context, const unsigned char *d
     }
     struct webp_chunk first;
     size_t offset = riff_head_bytes;
-    if (chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
+    if (webp_chunk_next(data, size, &offset, &first) && first.tag == TAG_VP8X && first.size > 0 &&
         layout->frame_count == 0)
         layout->has_alpha_flag = (first.data[0] & flag_alpha) != 0;
     if (layout->picture != NULL || layout->is_animated)
         return IW_OK;
     bool is_cut = (uint64_t)little_endian(data + 4) + chunk_head_bytes > size;
-    return is_cut ? codec_cut(context, size) : webp_broken(context, "no picture in it");
+    if (is_cut)
+        return codec_cut(context, size);
+    context_cause(context, "WebP: it contains no picture");
+    return codec_damaged(context, "WebP");
 }
 
-static bool is_kept(uint32_t tag)
+static bool webp_is_kept(uint32_t tag)
 {
     static const uint32_t pixels[] = {TAG_VP8X, TAG_VP8L, TAG_VP8, TAG_ALPH, TAG_ANIM, TAG_ANMF};
     for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
@@ -372,17 +361,17 @@ static bool is_kept(uint32_t tag)
     return true;
 }
 
-/* A piece that is cut is left out. */
-static enum iw_error chunks_keep(struct context *context, const unsigned char *data,
-                                 const struct webp_layout *layout, struct codec_keep *keep)
+/* Truncated pieces are dropped. */
+static enum iw_error webp_chunks_keep(struct context *context, const unsigned char *data,
+                                      const struct webp_layout *layout, struct codec_keep *keep)
 {
     struct webp_chunk chunk;
     size_t offset = riff_head_bytes;
     enum iw_error error = IW_OK;
     keep->webp.quality =
         layout->is_lossless ? quality_default : vp8_quality(layout->frame, layout->frame_bytes);
-    while (error == IW_OK && chunk_next(data, layout->end, &offset, &chunk))
-        if (is_kept(chunk.tag) && !chunk.is_cut)
+    while (error == IW_OK && webp_chunk_next(data, layout->end, &offset, &chunk))
+        if (webp_is_kept(chunk.tag) && !chunk.is_cut)
             error = keep_add(context, keep, chunk.tag, false, chunk.data, chunk.size);
     return error;
 }
@@ -404,10 +393,9 @@ static enum iw_error webp_error(struct context *context, const struct webp_layou
 }
 
 /*
- * Bytes a pixel that libwebp 1.2.4 holds at its worst beside our own pixels,
- * measured at 24 to 100 megapixels.  Lossless pictures and alpha planes go
- * through its lossless encoder, which keeps ARGB and hash chains; its fastest
- * method, taken for large pictures, keeps fewer.
+ * Peak memory of libwebp 1.2.4 in addition to the pixels, bytes per pixel, measured at 24 to
+ * 100 megapixels. Lossless pictures and alpha planes use its lossless encoder with ARGB and
+ * hash chains. The fastest method, used for large pictures, needs less.
  */
 enum {
     decode_bytes_px = 4,
@@ -429,7 +417,7 @@ static void webp_memory(struct codec_header *header)
     header->encode_memory_bytes = pixels * (header->channels + library);
 }
 
-/* The lossless format has one pixel a side more than libwebp writes. */
+/* The lossless format allows one pixel more per side than libwebp writes. */
 static enum iw_error webp_check_side(struct context *context, const struct codec_limits *limits,
                                      const struct codec_header *header)
 {
@@ -447,7 +435,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
 {
     struct webp_layout layout;
     WebPBitstreamFeatures features;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = webp_layout_walk(context, data, size, &layout);
     header->format = CODEC_WEBP;
     header->is_animated = layout.is_animated;
     header->frame_count = layout.frame_count;
@@ -475,9 +463,9 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
     struct webp_layout layout;
     const struct image *image = &picture->image;
     WebPDecoderConfig config;
-    enum iw_error error = layout_walk(context, data, size, &layout);
+    enum iw_error error = webp_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
-        error = chunks_keep(context, data, &layout, picture->keep);
+        error = webp_chunks_keep(context, data, &layout, picture->keep);
     if (error != IW_OK)
         return error;
     picture->keep->end = layout.end;
@@ -500,7 +488,7 @@ struct webp_sink {
     size_t capacity;
 };
 
-static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
+static int webp_append(const uint8_t *data, size_t size, const WebPPicture *webp)
 {
     struct webp_sink *sink = webp->custom_ptr;
     return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
@@ -526,7 +514,7 @@ static void webp_config(WebPConfig *config, const struct codec_picture *picture)
     bool is_large = (uint64_t)header->width_px * header->height_px > lossless_fast_from_px;
     WebPConfigInit(config);
     config->lossless = !header->is_lossy;
-    /* For lossless files quality is effort. */
+    /* For lossless files quality means effort. */
     config->quality = header->is_lossy ? picture->keep->webp.quality : is_large ? 0 : 20;
     config->method = header->is_lossy ? 4 : is_large ? 0 : 3;
     config->exact = 1;
@@ -534,7 +522,7 @@ static void webp_config(WebPConfig *config, const struct codec_picture *picture)
     config->alpha_quality = 100;
 }
 
-/* Encodes the bare frame; the error of the library in *code. */
+/* Encode the bare frame; *code receives the library's error. */
 static enum iw_error webp_encode_as(struct context *context, const struct codec_picture *picture,
                                     const WebPConfig *config, struct codec_bytes *bytes,
                                     WebPEncodingError *code)
@@ -547,7 +535,7 @@ static enum iw_error webp_encode_as(struct context *context, const struct codec_
     webp.use_argb = config->lossless;
     webp.width = (int)image->width_px;
     webp.height = (int)image->height_px;
-    webp.writer = sink_take;
+    webp.writer = webp_append;
     webp.custom_ptr = &sink;
     int (*import)(WebPPicture *, const uint8_t *, int) =
         image->channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
@@ -558,9 +546,8 @@ static enum iw_error webp_encode_as(struct context *context, const struct codec_
 }
 
 /*
- * The first partition of a lossy frame holds 512 KiB of modes (RFC 6386, 9.3), which
- * pictures of very many blocks fill.  The second try makes the modes as short as the
- * library can.
+ * The first partition of a lossy frame holds at most 512 KiB of modes (RFC 6386, 9.3), too
+ * little for very many blocks. The second attempt makes the modes as short as the library can.
  */
 static enum iw_error webp_encode_frame(struct context *context, const struct codec_picture *picture,
                                        struct codec_bytes *bytes)
@@ -578,7 +565,7 @@ static enum iw_error webp_encode_frame(struct context *context, const struct cod
     return error == IW_OK && code != VP8_ENC_OK ? webp_encode_error(context, code) : error;
 }
 
-/* Pieces that stand once in a file, at a place of their own and with a flag in VP8X. */
+/* Pieces that occur once, at a fixed place and with a flag in VP8X. */
 static const struct {
     uint32_t tag;
     unsigned flag;
@@ -597,7 +584,7 @@ static size_t chunk_bytes(size_t size)
     return chunk_head_bytes + size + (size & 1);
 }
 
-static unsigned char *put_chunk(unsigned char *at, const struct keep_chunk *chunk)
+static unsigned char *webp_put_chunk(unsigned char *at, const struct keep_chunk *chunk)
 {
     for (int shift = 24; shift >= 0; shift -= 8)
         *at++ = (unsigned char)(chunk->tag >> shift);
@@ -608,15 +595,15 @@ static unsigned char *put_chunk(unsigned char *at, const struct keep_chunk *chun
     return at + chunk->size + (chunk->size & 1);
 }
 
-/* What goes around the frame, in order: the profile in front of it, all else behind. */
+/* Pieces around the frame in order: the profile before it, all others after it. */
 struct webp_wrapping {
     const struct keep_chunk *first[placed_count];
     unsigned flags;
-    size_t front_bytes; /* with the head of the file */
+    size_t front_bytes; /* with the file's head */
     size_t back_bytes;
 };
 
-/* True for a piece that is written: any that has no place, and the first of its kind that has one. */
+/* True for a piece that is written: any without a fixed place, or the first of its kind. */
 static bool is_written(const struct webp_wrapping *wrapping, const struct keep_chunk *chunk)
 {
     for (int i = 0; i < placed_count; i++)
@@ -659,14 +646,13 @@ static void wrapping_write(const struct webp_wrapping *plan, const struct codec_
         if (!is_written(plan, chunk))
             continue;
         if (chunk->tag == TAG_ICCP)
-            at = put_chunk(at, chunk);
+            at = webp_put_chunk(at, chunk);
         else
-            back = put_chunk(back, chunk);
+            back = webp_put_chunk(back, chunk);
     }
 }
 
-/* The bit of a lossless frame that says its alpha is used: behind signature, width and height (RFC
- * 9649, 3.4). */
+/* Set the alpha bit of a lossless frame, after signature, width and height (RFC 9649, 3.4). */
 static void frame_alpha_announce(unsigned char *frame)
 {
     enum { byte_at = chunk_head_bytes + 4, bit = 0x10 };
@@ -675,14 +661,13 @@ static void frame_alpha_announce(unsigned char *frame)
 }
 
 /*
- * Makes of the bare frame in bytes a file with the kept pieces around it, in
- * place.  libwebp leaves out an alpha plane that is opaque all over; what the file
- * said of itself is said again, so that its shape stays.
+ * Wrap the bare frame in bytes with the kept pieces, in place. libwebp drops an alpha plane
+ * that is opaque. The original flags are restored, so the picture keeps its channels.
  */
 static enum iw_error webp_wrap(struct context *context, const struct codec_picture *picture,
                                struct codec_bytes *bytes)
 {
-    /* libwebp writes a VP8X of its own when there is an alpha plane. */
+    /* libwebp writes a VP8X chunk for an alpha plane. */
     size_t skipped = riff_head_bytes +
                      (memcmp(bytes->data + riff_head_bytes, "VP8X", 4) == 0 ? chunk_bytes(vp8x_bytes) : 0);
     size_t frame_bytes = bytes->size - skipped;

@@ -1,7 +1,7 @@
 /*
- * Every XMP packet of a picture, wherever its format or a habit puts one: found,
- * edited by xmp.c, and written back (XMP specification part 3).  A value that one
- * packet has and another contradicts would be no opt-out, so all of them are edited.
+ * Finds every XMP packet of a picture: in the place of its format (XMP specification part 3), and
+ * in those of known writers. xmp.c edits the packets, and they are written back. All packets are
+ * edited, because contradicting values would be no opt-out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
     marker_app1 = 0xE1,
     segment_max_bytes = 65533,
     extension_head_bytes = 35 + xmp_guid_bytes + 8, /* name, digest, whole length, offset */
-    extension_part_bytes = 65400,                   /* of one segment, as the specification says */
+    extension_part_bytes = 65400,                   /* limit per segment, by the specification */
     extensions_max = 16,
     unpacked_count_max = 32,
     unpacked_bytes_max = 8 * 1024 * 1024,
@@ -30,7 +30,7 @@ enum {
 #define TAG_ZTXT KEEP_TAG('z', 'T', 'X', 't')
 #define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
 
-/* The name before the packet in a segment, the closing zero included. */
+/* Name before the packet in a segment, with the closing zero. */
 static const char segment_name[] = "http://ns.adobe.com/xap/1.0/";
 static const char extension_name[] = "http://ns.adobe.com/xmp/extension/";
 static const char png_keyword[] = "XML:com.adobe.xmp";
@@ -39,20 +39,20 @@ static const char png_keyword[] = "XML:com.adobe.xmp";
 static const char png_head[] = "XML:com.adobe.xmp\0\0\0\0";
 
 enum packet_kind {
-    PACKET_MAIN,      /* where readers look for it first; text can be replaced */
+    PACKET_MAIN,      /* where readers look first; text can be replaced */
     PACKET_EXTENSION, /* JPEG: the parts of one extended packet */
     PACKET_FIELD      /* a field of the EXIF block */
 };
 
 struct packet {
     enum packet_kind kind;
-    struct keep_chunk *chunk; /* its first */
+    struct keep_chunk *chunk; /* the first one */
     const char *text;
     size_t size;
     char guid[xmp_guid_bytes + 1];     /* of an extension */
-    char guid_new[xmp_guid_bytes + 1]; /* "": it is gone */
+    char guid_new[xmp_guid_bytes + 1]; /* "": removed */
     bool is_guid_changed;
-    bool is_broken; /* the text cannot be had: parts are missing, or it unpacks to too much */
+    bool is_broken;                            /* text unavailable: missing parts, or too large */
     char extension_wanted[xmp_guid_bytes + 1]; /* of a main packet */
     struct packet *next;
 };
@@ -99,7 +99,7 @@ static bool is_extension(const struct keep_chunk *chunk, const char *guid)
            (guid == NULL || memcmp(chunk->data + sizeof extension_name, guid, xmp_guid_bytes) == 0);
 }
 
-/* Joins the parts of an extension; NULL when they are not all there. */
+/* Join the parts of an extension. NULL: parts are missing. */
 static char *extension_join(struct packets *packets, const struct keep_chunk *first, const char *guid,
                             size_t *size)
 {
@@ -171,7 +171,7 @@ static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
 
 /* ---- PNG ---- */
 
-/* The offset of the text in a chunk, behind keyword and flags; 0 when it does not fit. */
+/* Offset of the text in a chunk, after keyword and flags; 0: invalid. */
 static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compressed)
 {
     const unsigned char *zero = memchr(chunk->data, 0, chunk->size);
@@ -192,7 +192,7 @@ static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compresse
     return offset > chunk->size ? 0 : offset;
 }
 
-/* The text of a PNG chunk, at most max bytes of it; NULL when it cannot be had. */
+/* Text of a PNG chunk, at most max bytes. NULL: unavailable. */
 static const unsigned char *png_text(struct arena *arena, const struct keep_chunk *chunk, size_t max,
                                      size_t *size)
 {
@@ -267,7 +267,7 @@ void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const un
     chunk->size = (size_t)(at - text);
 }
 
-/* The packet in a raw profile, which may stand behind the name that it has in a JPEG. */
+/* The packet in a raw profile, optionally after JPEG's name. */
 static const char *raw_packet(struct packets *packets, const struct keep_chunk *chunk, size_t *size)
 {
     const char *text = (const char *)raw_profile(packets->arena, chunk, size);
@@ -275,12 +275,6 @@ static const char *raw_packet(struct packets *packets, const struct keep_chunk *
         return text;
     *size -= sizeof segment_name;
     return text + sizeof segment_name;
-}
-
-static bool is_packet(const char *text, size_t size)
-{
-    static const char word[] = "RDF";
-    return text != NULL && memmem(text, size, word, sizeof word - 1) != NULL;
 }
 
 static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
@@ -296,12 +290,12 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
         return;
     size_t size = 0;
     const char *text = NULL;
-    /* A small chunk may unpack to much: so often, and no further. */
+    /* Limit the unpacking, because a small chunk may unpack to a large text. */
     if (packets->unpacked_count++ < unpacked_count_max &&
         arena_used_bytes(packets->arena) < unpacked_bytes_max)
         text = is_raw ? raw_packet(packets, chunk, &size)
                       : (const char *)png_text(packets->arena, chunk, codec_metadata_max_bytes, &size);
-    if (is_main || is_packet(text, size))
+    if (is_main || (text != NULL && memmem(text, size, "RDF", 3) != NULL))
         packet_add(packets, PACKET_MAIN, chunk, text, size);
 }
 
@@ -342,7 +336,7 @@ static void packets_find(struct packets *packets, struct codec_picture *picture)
 
 /* ---- writing back ---- */
 
-/* A new JPEG segment goes behind JFIF and EXIF, which readers want first; anything else at the front. */
+/* A new JPEG segment goes after JFIF and EXIF, which readers expect first; others go to the front. */
 static struct keep_chunk *insertion_point(const struct codec_picture *picture)
 {
     struct keep_chunk *point = NULL;
@@ -357,7 +351,7 @@ static struct keep_chunk *insertion_point(const struct codec_picture *picture)
     return point;
 }
 
-/* Puts the packet into the chunk, or into a new one when that is NULL. */
+/* Store the packet in the chunk, or in a new one for NULL. */
 static void main_put(struct codec_picture *picture, struct keep_chunk *chunk, const char *packet, size_t size)
 {
     const struct packet_place *place = &places[picture->header.format];
@@ -374,10 +368,10 @@ static void main_put(struct codec_picture *picture, struct keep_chunk *chunk, co
     chunk->size = whole;
 }
 
-/* White space between tags is for people to read: left out where there is no room for it. */
+/* Remove white space between tags, to save room. */
 static size_t packet_squeeze(char *packet, size_t size)
 {
-    /* Inside of comments and CDATA there are no tags. */
+    /* Comments and CDATA contain no tags. */
     if (memmem(packet, size, "<!", 2) != NULL)
         return size;
     size_t used = 0;
@@ -422,7 +416,7 @@ static void extension_remove(struct packets *packets, struct packet *packet)
     packet->is_guid_changed = true;
 }
 
-/* The digest of an extension is its name: parts and name are written again. */
+/* An extension is named by its digest: write its parts and name again. */
 static void extension_put(struct packets *packets, struct packet *packet, const char *text, size_t size)
 {
     struct codec_keep *keep = packets->picture->keep;
@@ -463,8 +457,7 @@ static bool has_main(const struct packets *packets)
     return false;
 }
 
-/* A packet inside the EXIF block that has to change moves to where XMP belongs; one that is there has a twin.
- */
+/* A packet in the EXIF block that changes moves to the standard place, unless there is a packet already. */
 static void field_take_out(struct packets *packets, struct packet *packet, const struct xmp_result *result)
 {
     struct exif exif;
@@ -483,7 +476,7 @@ static void field_take_out(struct packets *packets, struct packet *packet, const
 
 /* ---- the edits of all packets ---- */
 
-/* Reads all packets before any edit: the strongest value, and the extension that each one names. */
+/* Read all packets before any edit: the strongest value, and the extension that each names. */
 static const struct xmp_mining *packets_look(struct packets *packets, struct arena *scratch)
 {
     static const struct xmp_request look = {NULL, false, NULL, NULL};
@@ -513,7 +506,7 @@ static void result_account(struct codec_keep *keep, const struct xmp_result *res
     keep->provenance = arena_text(keep->arena, result->provenance);
 }
 
-/* Extensions and fields: values become stronger, nothing is added. */
+/* Extensions and fields: strengthen values, add nothing. */
 static void packet_edit_beside(struct packets *packets, struct packet *packet,
                                const struct xmp_mining *mining, struct arena *scratch)
 {
@@ -528,7 +521,7 @@ static void packet_edit_beside(struct packets *packets, struct packet *packet,
     else if (result.is_changed)
         field_take_out(packets, packet, &result);
     else if (packet->kind == PACKET_EXTENSION && !result.is_readable && mining != NULL) {
-        /* It cannot be read, and it may contradict the opt-out. */
+        /* Unreadable, so it may contradict the opt-out. */
         bool is_about_it = false;
         for (const struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
             is_about_it |= is_extension(chunk, packet->guid) &&
@@ -579,7 +572,7 @@ static enum iw_error packet_edit_main(struct context *context, struct packets *p
                : IW_OK;
 }
 
-/* Without the opt-out, entries are only removed, so that every packet becomes shorter. */
+/* Without the opt-out, entries are only removed, so every packet becomes shorter. */
 static enum iw_error packets_edit(struct context *context, struct codec_picture *picture, bool is_opt_out)
 {
     struct packets packets;
@@ -618,8 +611,10 @@ void packets_clean(struct codec_picture *picture)
     struct context context;
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
-    /* Packets become shorter only, so that nothing can fail but a repair that fills a segment: it stays as it
-     * was. */
+    /*
+     * Packets only become shorter, so the only failure is a repair that fills a segment. The packet
+     * then stays unchanged.
+     */
     if (packets_edit(&context, picture, false) != IW_OK)
         context_clear(&context);
     arena_free(arena);

@@ -48,7 +48,7 @@ static size_t table_bytes(const struct exif_table *table)
     return 2 + (size_t)table->entry_count * entry_bytes + 4;
 }
 
-/* Adds the directory at `at`; false when it does not lie in the block or is known. */
+/* Add the directory at `at`. False: outside the block, or already known. */
 static bool table_add(struct exif *exif, size_t at)
 {
     if (exif->table_count == exif_tables_max || at < head_bytes || exif->size < 2 || at > exif->size - 2)
@@ -62,14 +62,14 @@ static bool table_add(struct exif *exif, size_t at)
     return true;
 }
 
-/* Where the link to the next directory stands; 0 when there is no room for one. */
+/* Offset of the link to the next directory; 0: none. */
 static size_t link_at(const struct exif *exif, const struct exif_table *table)
 {
     size_t at = table->at + table_bytes(table) - 4;
     return at + 4 <= exif->size ? at : 0;
 }
 
-/* The entry of a tag in a directory; 0: there is none. */
+/* Entry of a tag in a directory; 0: none. */
 static size_t entry_find(const struct exif *exif, const struct exif_table *table, unsigned tag)
 {
     for (unsigned i = 0; i < table->entry_count; i++) {
@@ -80,7 +80,7 @@ static size_t entry_find(const struct exif *exif, const struct exif_table *table
     return 0;
 }
 
-/* Where the values of an entry stand, all of them within the block; 0: they do not. */
+/* Offset of an entry's values, all within the block; 0: outside. */
 static size_t values_at(const struct exif *exif, size_t entry, size_t *size)
 {
     uint64_t bytes = (uint64_t)type_bytes(number(exif, entry + 2, 2)) * number(exif, entry + 4, 4);
@@ -89,7 +89,7 @@ static size_t values_at(const struct exif *exif, size_t entry, size_t *size)
     return bytes == 0 || at < head_bytes || bytes > exif->size || at > exif->size - bytes ? 0 : at;
 }
 
-/* The n-th whole number of an entry's values; false when it has none. */
+/* The n-th integer of an entry. False: none. */
 static bool entry_number(const struct exif *exif, size_t entry, size_t n, uint32_t *value)
 {
     size_t size = 0;
@@ -103,7 +103,7 @@ static bool entry_number(const struct exif *exif, size_t entry, size_t n, uint32
     return true;
 }
 
-/* Directories that the entry points at. */
+/* Add the directories that the entry refers to. */
 static void tables_below(struct exif *exif, const struct exif_table *table, unsigned tag)
 {
     uint32_t at = 0;
@@ -135,7 +135,7 @@ bool exif_open(struct exif *exif, unsigned char *bytes, size_t size)
 
 /* ---- pictures ---- */
 
-/* True when no directory and not the head stands in the bytes. */
+/* True when the bytes overlap neither a directory nor the head. */
 static bool is_apart(const struct exif *exif, size_t at, size_t size)
 {
     for (unsigned i = 0; i < exif->table_count; i++)
@@ -155,8 +155,10 @@ static bool range_blank(const struct exif *exif, size_t at, size_t size)
     return true;
 }
 
-/* Zeroes the JPEG or the strips that a directory points at: as many bytes as the block has, for strips do not
- * overlap. */
+/*
+ * Zero the JPEG or the strips of a directory, at most the size of the block, because strips do
+ * not overlap.
+ */
 static bool pictures_blank(const struct exif *exif, const struct exif_table *table)
 {
     static const struct {
@@ -199,7 +201,7 @@ bool exif_thumbnail_find(const struct exif *exif, struct exif_thumbnail *thumbna
     return true;
 }
 
-/* Puts a number into an entry that holds one, in the entry's type. */
+/* Store a number in an entry, in the entry's type. */
 static void entry_put(const struct exif *exif, size_t entry, uint32_t value)
 {
     if (entry == 0 || number(exif, entry + 4, 4) != 1)
@@ -235,7 +237,7 @@ bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep)
     bool is_any = false;
     for (unsigned i = keep == NULL ? 1 : 2; i < exif->table_count; i++)
         is_any |= pictures_blank(exif, &exif->tables[i]);
-    /* Behind IFD1 there is no directory that EXIF knows of. */
+    /* EXIF defines no directory after IFD1. */
     if (keep != NULL && exif->chain_count > 2)
         number_put(exif, link_at(exif, &exif->tables[1]), 0);
     size_t from = keep == NULL ? exif->size : keep->at;
@@ -291,12 +293,12 @@ size_t jpeg_stream_bytes(const unsigned char *data, size_t size)
             break;
         at += 2 + length;
         segments++;
-        /* Entropy-coded bytes go on to the next marker that is no restart. */
+        /* Entropy-coded bytes end at the next marker that is not a restart. */
         while (marker == marker_sos && size - at >= 2 &&
                (data[at] != 0xFF || data[at + 1] == 0 || (data[at + 1] & 0xF8) == 0xD0))
             at++;
     }
-    /* One pair of lucky bytes is no stream. */
+    /* A single marker may be a coincidence. */
     if (segments < least_segments)
         return 0;
     return size - at >= 2 && data[at] == 0xFF && data[at + 1] == marker_eoi ? at + 2 : at;

@@ -1,7 +1,6 @@
 /*
- * The pictures inside an EXIF block: found, bounded and blanked in place, so that
- * no offset moves (TIFF 6.0; EXIF 2.32, section 4.5).  Bytes in, bytes out: knows
- * nothing of files, formats and pixels.
+ * Finds and blanks the pictures in an EXIF block in place, so no offset changes (TIFF 6.0; EXIF
+ * 2.32, section 4.5). Independent of files, formats and pixels.
  */
 #ifndef CODEC_EXIF_H
 #define CODEC_EXIF_H
@@ -12,7 +11,7 @@
 
 enum { exif_tables_max = 64 };
 
-/* A TIFF block that may be changed in place, its directories found once. */
+/* A TIFF block, modified in place, and its directories. */
 struct exif {
     unsigned char *bytes;
     size_t size;
@@ -25,46 +24,44 @@ struct exif {
     unsigned chain_count;
 };
 
-/* Where the JPEG thumbnail of IFD1 stands: room bytes at `at`, all inside the block. */
+/* Place of IFD1's JPEG thumbnail: room bytes at `at`, within the block. */
 struct exif_thumbnail {
     size_t at;
     size_t room;
 };
 
-/* Finds the directories; false when the bytes are no TIFF block. */
+/* Find the directories. False: not a TIFF block. */
 bool exif_open(struct exif *exif, unsigned char *bytes, size_t size);
 
-/* False when there is no JPEG thumbnail that can be replaced in place. */
+/* False: no JPEG thumbnail that can be replaced in place. */
 bool exif_thumbnail_find(const struct exif *exif, struct exif_thumbnail *thumbnail);
 
-/* Tells the length and the sides of the JPEG that was put in the thumbnail's room; the rest of it is zeroed.
- */
+/* Set length and size of the JPEG that was written to the thumbnail's room, and zero the rest of it. */
 void exif_thumbnail_set(const struct exif *exif, const struct exif_thumbnail *thumbnail, size_t size,
                         uint32_t width_px, uint32_t height_px);
 
-/* Takes all directories behind IFD0 out of the chain and zeroes their pictures; true when there was one. */
+/* Remove all directories after IFD0 from the chain and zero their pictures. True: there was one. */
 bool exif_chain_cut(struct exif *exif);
 
 /*
- * Zeroes the pictures that directories below IFD0 point at, and every JPEG stream
- * elsewhere in the block, as maker notes hold them.  keep: the thumbnail that
- * stays, NULL for none.  True when there was one.
+ * Zero the pictures of directories below IFD0 and every JPEG stream elsewhere in the block, as
+ * in maker notes. keep: a thumbnail that stays, or NULL. True: there was one.
  */
 bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep);
 
-/* The bytes of IFD0's field of the tag, as they stand in the block; NULL when there is none. */
+/* The bytes of IFD0's field of the tag, in the block. NULL: none. */
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size);
 
-/* Takes the field of the tag out of IFD0 and zeroes its value. */
+/* Remove the field of the tag from IFD0 and zero its value. */
 void exif_field_remove(struct exif *exif, unsigned tag);
 
 /*
- * The length of the JPEG stream that begins at data, its end marker included; 0 when
- * none begins there.  One that is cut has the length of its headers.
+ * Length of the JPEG stream at data with its end marker; 0: none. For a truncated stream, the
+ * length of its headers.
  */
 size_t jpeg_stream_bytes(const unsigned char *data, size_t size);
 
-/* Zeroes every JPEG stream within; true when there was one. */
+/* Zero every JPEG stream. True: there was one. */
 bool jpeg_streams_blank(unsigned char *data, size_t size);
 
 #endif

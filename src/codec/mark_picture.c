@@ -3,51 +3,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The strongest mark that the visibility gate allows: no picture under 40 dB, after the encode too. */
+/* The strongest mark within the visibility limit: every picture keeps 40 dB, also after encoding. */
 static const double psnr_strongest_db = 40.4;
 
 /*
- * A result of a higher quality has at most four times the bytes of one at the
- * file's own, or a small number of bytes: a lossless drawing takes about that.
+ * Limit on the size of a result of higher quality: four times that at the file's own quality,
+ * or a small size that covers lossless drawings.
  */
 enum { growth_most = 4, growth_free_bytes = 256 * 1024 };
 
-/* The tries in turn. */
+/* The attempts in order. */
 static const struct
 try {
     bool is_strongest;
-    unsigned finer; /* the level of codec_finer; 0: the file's own quality */
+    unsigned finer; /* level of codec_finer; 0: the file's quality */
 }
 tries[] = {{false, 0}, {true, 0}, {true, 1}, {true, 2}, {true, 3}};
 
 enum { tries_count = sizeof tries / sizeof tries[0] };
 
-/* What the tries leave to know for one another. */
+/* State shared by the attempts. */
 struct marking {
     struct context *context;
     const struct mark_order *order;
     struct codec_picture *picture;
     struct codec_bytes *bytes;
     struct watermark_report *report;
-    size_t own_bytes; /* of the result at the file's own quality */
+    size_t own_bytes; /* size of the result at the file's quality */
     bool reads;
-    bool is_over; /* there is no such higher quality */
+    bool is_over; /* no higher quality is available */
 };
 
 /* ---- reading back ---- */
 
 /*
- * Of a large JPEG the first quarter of the rows is decoded and read first: most
- * of the time goes into decoding.  It counts only if it correlates twice as well
- * as a reading needs (17: 2 dB a bit), so that the whole picture would read even
- * if its other three quarters were nothing but noise.
+ * For a large JPEG the first quarter of the rows is decoded and read first, because decoding
+ * takes most of the time. It counts only with twice the correlation that a reading needs (17: 2
+ * dB a bit). The whole picture then reads even if the other three quarters are noise.
  */
 enum { top_share = 4 };
 
 static const uint64_t top_from_px = 2000000;
 static const double top_correlation_least = 2 * 17.0;
 
-/* The rows at the top of the encoded picture. */
+/* The top rows of the encoded picture. */
 struct top {
     struct image image;
     bool is_full;
@@ -94,7 +93,7 @@ static enum iw_error top_read_back(struct marking *marking)
     return error;
 }
 
-/* Reads the encoded bytes in the place of the picture, so that there is one picture at a time. */
+/* Decode the encoded bytes into the picture, so that only one picture is in memory. */
 static enum iw_error whole_read_back(struct marking *marking)
 {
     const struct mark_order *order = marking->order;
@@ -122,7 +121,7 @@ static enum iw_error read_back(struct marking *marking)
     return error != IW_OK || marking->reads ? error : whole_read_back(marking);
 }
 
-/* ---- a try ---- */
+/* ---- one attempt ---- */
 
 static enum iw_error marked(struct marking *marking, const struct try *try)
 {
@@ -133,29 +132,20 @@ static enum iw_error marked(struct marking *marking, const struct try *try)
     if (error == IW_WATERMARK_NOT_EMBEDDABLE)
         return context_fail(
             marking->context, error,
-            "What can be seen of the image is too little for a watermark to be read back; an image "
-            "with more detail or less transparency would help.");
+            "The visible part of the image is too small for a readable watermark; use an image with more "
+            "detail or less transparency.");
     return error == IW_OK ? IW_OK : context_fail(marking->context, error, NULL);
-}
-
-static enum iw_error picture_again(struct marking *marking)
-{
-    const struct mark_order *order = marking->order;
-    codec_picture_free(marking->picture);
-    return codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
-}
-
-static bool is_grown(const struct marking *marking)
-{
-    size_t size = marking->bytes->size;
-    return size > growth_free_bytes && size > growth_most * marking->own_bytes;
 }
 
 static enum iw_error tried(struct marking *marking, const struct try *try)
 {
-    enum iw_error error = try == tries ? IW_OK : picture_again(marking);
-    if (error == IW_OK && try->finer > 0 &&
-        !codec_finer(marking->picture, try->finer, marking->order->limits)) {
+    const struct mark_order *order = marking->order;
+    enum iw_error error = IW_OK;
+    if (try != tries) {
+        codec_picture_free(marking->picture);
+        error = codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
+    }
+    if (error == IW_OK && try->finer > 0 && !codec_finer(marking->picture, try->finer, order->limits)) {
         marking->is_over = true;
         return IW_OK;
     }
@@ -167,7 +157,7 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         return error;
     if (try->finer == 0)
         marking->own_bytes = marking->bytes->size;
-    if (!is_grown(marking))
+    if (marking->bytes->size <= growth_free_bytes || marking->bytes->size <= growth_most * marking->own_bytes)
         error = read_back(marking);
     if (error != IW_OK || !marking->reads)
         codec_bytes_free(marking->bytes);
@@ -177,8 +167,8 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
 static enum iw_error unreadable(struct marking *marking)
 {
     const char *help = marking->picture->header.format == CODEC_PNG
-                           ? "a larger image or one with more detail would help."
-                           : "a larger image, one with more detail, or the same image as PNG would help.";
+                           ? "use a larger image or one with more detail."
+                           : "use a larger image, one with more detail, or the same image as PNG.";
     return context_fail(marking->context, IW_WATERMARK_NOT_EMBEDDABLE,
                         "The watermark cannot be read back from the encoded image; %s", help);
 }
@@ -199,10 +189,10 @@ enum iw_error mark_picture(struct context *context, const struct mark_order *ord
     if (!marking.reads)
         return unreadable(&marking);
     if (tries[try - 1].finer > 0)
-        context_note(
-            context, "ENCODED_FINER",
-            "The image was encoded at a higher quality than it came with, because the watermark could not be "
-            "read otherwise; the result has %zu bytes, at its own quality %zu.",
-            bytes->size, marking.own_bytes);
+        context_note(context, "ENCODED_FINER",
+                     "The image was encoded at a higher quality, because the watermark could not be read "
+                     "otherwise; the "
+                     "result has %zu bytes instead of %zu.",
+                     bytes->size, marking.own_bytes);
     return IW_OK;
 }

@@ -1,8 +1,6 @@
 /*
- * A picture's bytes through the watermark engine to encoded bytes that carry
- * the mark for certain: the encoded bytes are decoded and read before they
- * count.  Used by the image process and by imgwardctl.  Opens no file; knows no
- * orders and no jobs.
+ * Embeds the watermark in a picture and encodes it. The encoded bytes are decoded and read
+ * back, so the mark is verified. Used by the image process and imgwardctl. Opens no files.
  */
 #ifndef CODEC_MARK_PICTURE_H
 #define CODEC_MARK_PICTURE_H
@@ -12,22 +10,21 @@
 #include "codec/codec.h"
 
 struct mark_order {
-    const void *data; /* the picture as it came */
+    const void *data; /* the original file */
     size_t size;
-    const struct codec_limits *limits; /* those that it was decoded with */
+    const struct codec_limits *limits; /* limits of decoding */
     const uint8_t *key;                /* WATERMARK_KEY_BYTES */
     uint64_t number;
 };
 
 /*
- * Marks the decoded picture, encodes it and reads the number from the encoded
- * bytes.  When it does not read, tries again: first stronger, then at higher
- * qualities, which a note ENCODED_FINER on the result tells.  Each try begins
- * with order->data; picture is decoded from it at the start.
+ * Mark the decoded picture, encode it and read the number from the encoded bytes. When it does
+ * not read, try again: first stronger, then at higher qualities with a note ENCODED_FINER. Each
+ * attempt decodes order->data again; picture holds it at the start.
  *
- * On success picture is the result, as marked or as decoded from the bytes, and
- * the caller owns the bytes.  WATERMARK_NOT_EMBEDDABLE when no try reads; else the errors of the
- * codecs.  Never holds two pictures at once, only a quarter beside one.
+ * On success picture is the result, as marked or as decoded from the bytes, and the caller owns
+ * the bytes. WATERMARK_NOT_EMBEDDABLE: no attempt reads. Otherwise the codecs' errors. Memory:
+ * one picture and a quarter.
  */
 enum iw_error mark_picture(struct context *context, const struct mark_order *order,
                            struct codec_picture *picture, struct codec_bytes *bytes,

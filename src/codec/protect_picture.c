@@ -11,21 +11,24 @@
 
 enum { weights_bytes_max = 1 << 20, tries_max = 4 };
 
-/* Scales further apart than this tell the slope, which is believed within these bounds. */
+/* Two attempts with scales further apart than this give the slope, within these bounds. */
 static const double slope_apart_db = 0.15, slope_least = 0.4, slope_most = 3;
 
-/* Strips that the perturbation changes so much more or less than the whole picture say nothing of it. */
+/* Strips whose change differs by more than this from the whole picture's are not representative. */
 static const double unlike_sample_db = 2;
 
-/* A lossy result this near to the strength is not tried again; strips may be that far from the picture. */
+/*
+ * A lossy result within this distance of the strength is accepted; strips may be this far from
+ * the picture.
+ */
 static const double near_enough_db = 0.1, near_enough_sample_db = 0.05;
 
-/* protect_psnr says 99 for pictures that are the same, and a mean over rows says as much but for rounding. */
+/* protect_psnr returns 99 for equal pictures; a mean over rows differs from it only by rounding. */
 static const double unchanged_db = 98.99;
 
 /*
- * How far the scale may leave the one that is right before the encode: a coarse
- * JPEG swallows the perturbation, and driving it through would be seen.
+ * Limit on the scale relative to the one that is right before encoding. A coarse JPEG removes
+ * the perturbation, and overcoming that would be visible.
  */
 static const double scale_correction_max = 1.6;
 
@@ -66,7 +69,7 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
     if (error == IW_OK) {
         error = protect_new(protect, bytes, size, &why);
         if (error == IW_OK && !weights_digest_fits(bytes, size)) {
-            why = "its SHA-256 does not fit";
+            why = "its SHA-256 does not match";
             error = IW_WEIGHTS_INVALID;
             protect_free(*protect);
             *protect = NULL;
@@ -81,23 +84,18 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
 /* ---- the picture */
 
 /*
- * The search for the scale at which the encoded result has the strength.  The
- * error grows about as the square of the scale, until two tries show how it does.
+ * Search for the scale at which the encoded result has the strength. The error is about
+ * proportional to the square of the scale; two attempts give the exact slope.
  */
-struct search {
-    double first, aim_db; /* the scale that is right before the encode, and what it should come to */
-    double scale;         /* the last one tried on what is tried now; 0: none */
-    double missed_db;     /* by it; above 0: too weak */
-    double slope;         /* dB of the result for one dB of the scale */
+struct scale_search {
+    double first, aim_db; /* scale that is right before encoding, and its PSNR */
+    double scale;         /* of the last attempt; 0: none */
+    double missed_db;     /* of the last attempt; above 0: too weak */
+    double slope;         /* dB of the result per dB of the scale */
 };
 
-static double search_bounded(const struct search *search, double scale)
-{
-    return fmin(fmax(scale, search->first / scale_correction_max), search->first * scale_correction_max);
-}
-
-/* The scale to try after one that came to psnr_db; 0: it is near enough, or nothing can be mended. */
-static double search_next(struct search *search, double scale, double psnr_db, double near_db)
+/* Next scale after an attempt with psnr_db; 0: near enough, or no improvement possible. */
+static double search_next(struct scale_search *search, double scale, double psnr_db, double near_db)
 {
     double missed_db = psnr_db - search->aim_db;
     double apart_db = search->scale > 0 ? 20 * log10(search->scale / scale) : 0;
@@ -105,13 +103,14 @@ static double search_next(struct search *search, double scale, double psnr_db, d
         search->slope = fmin(fmax((missed_db - search->missed_db) / apart_db, slope_least), slope_most);
     search->scale = scale;
     search->missed_db = missed_db;
-    double next = search_bounded(search, scale * pow(10, missed_db / 20 / search->slope));
+    double next = scale * pow(10, missed_db / 20 / search->slope);
+    next = fmin(fmax(next, search->first / scale_correction_max), search->first * scale_correction_max);
     return fabs(missed_db) <= near_db || fabs(next / scale - 1) < 0.002 ? 0 : next;
 }
 
-/* Tries on strips of a big picture: the scale that came nearest there, to begin with. */
+/* Find the starting scale on strips of a large picture. */
 static enum iw_error search_on_sample(struct context *context, struct protect_plan *plan,
-                                      const struct codec_picture *picture, struct search *search,
+                                      const struct codec_picture *picture, struct scale_search *search,
                                       double *scale)
 {
     struct protect_sample sample;
@@ -136,7 +135,7 @@ static enum iw_error search_on_sample(struct context *context, struct protect_pl
     return error;
 }
 
-/* Renders at the scale, encodes, gives the picture back, and measures when the format is lossy. */
+/* Render at the scale, encode, restore the picture, and measure lossy formats. */
 static enum iw_error encode_at(struct context *context, struct protect_plan *plan,
                                struct codec_picture *picture, double scale, struct codec_bytes *bytes,
                                struct protect_report *report)
@@ -154,7 +153,7 @@ static enum iw_error encode_at(struct context *context, struct protect_plan *pla
     return error;
 }
 
-/* Encodes, and while a lossy result misses the strength, again with the scale corrected. */
+/* Encode; while a lossy result misses the strength, repeat with a corrected scale. */
 static enum iw_error encode_to_strength(struct context *context, struct protect_plan *plan,
                                         struct codec_picture *picture, struct codec_bytes *bytes,
                                         struct protect_report *report)
@@ -162,7 +161,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     bool is_limited = false;
     double scale = protect_plan_scale(plan, report->target_db, &is_limited);
     double aim_db = is_limited ? protect_plan_psnr(plan, scale) : report->target_db;
-    struct search search = {.first = scale, .aim_db = aim_db, .slope = 1};
+    struct scale_search search = {.first = scale, .aim_db = aim_db, .slope = 1};
     enum iw_error error = IW_OK;
     if (sample_is_worth(picture))
         error = search_on_sample(context, plan, picture, &search, &scale);
@@ -180,9 +179,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     return error;
 }
 
-/*
- * Notes that the result has less than the strength.
- */
+/* Note a result below the strength. */
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
 {
@@ -191,20 +188,21 @@ static void strength_note(struct context *context, const struct codec_picture *p
         return;
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
         context_note(context, "PROTECTION_REDUCED",
-                     "No pixel changed: the compression of this file undoes a change of strength \"%s\". "
+                     "No pixel changed: the compression of this file removes a change of strength \"%s\". "
                      "Export the image with less compression and upload it again.",
                      name);
     else if (report->psnr_db >= unchanged_db)
         context_note(context, "PROTECTION_REDUCED",
-                     "No pixel changed: the image holds nothing that would hide a change of strength \"%s\".",
+                     "No pixel changed: the image has no texture that masks a change of strength \"%s\".",
                      name);
     else
         context_note(context, "PROTECTION_REDUCED",
                      "The protection is weaker than strength \"%s\": the change is %.1f dB below the image, "
                      "where \"%s\" means %.0f dB. %s",
                      name, report->psnr_db, name, report->target_db,
-                     picture->header.is_lossy ? "More would be seen in it, or is undone by its compression."
-                                              : "More would be seen in it.");
+                     picture->header.is_lossy
+                         ? "A stronger change would be visible, or its compression would remove it."
+                         : "A stronger change would be visible.");
 }
 
 enum iw_error protect_picture(struct context *context, const struct protect *protect,

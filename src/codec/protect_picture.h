@@ -1,8 +1,7 @@
 /*
- * A decoded picture through the anti-AI engine to encoded bytes: the order of
- * steps is protect, mark the metadata, encode, and for lossy formats measure
- * what came out and correct the strength.  Used by the image process and by
- * imgwardctl.  Opens no file but the weights; knows no orders and no jobs.
+ * Protects a decoded picture and encodes it: perturbation, metadata opt-out, encoding. Lossy
+ * results are measured and the strength corrected. Used by the image process and imgwardctl.
+ * Opens no file except the weights.
  */
 #ifndef CODEC_PROTECT_PICTURE_H
 #define CODEC_PROTECT_PICTURE_H
@@ -12,18 +11,18 @@
 #include "codec/codec.h"
 
 /*
- * Reads the weights file, checks its SHA-256 and makes the engine ready.  To be
- * called before the process is sealed.  IO_FAILED, WEIGHTS_INVALID, NO_MEMORY.
- * On success the caller owns *protect and frees it with protect_free.
+ * Read the weights file, check its SHA-256 and create the engine. Call it before the process is
+ * sealed. On success the caller owns *protect and frees it with protect_free. IO_FAILED,
+ * WEIGHTS_INVALID, NO_MEMORY.
  */
 enum iw_error protect_open(struct context *context, const char *path, struct protect **protect) IW_MUST_USE;
 
 /*
- * Protects the picture at the strength and encodes it, with the metadata
- * opt-out.  The PSNR of the report is that of the decoded result against the
- * picture as given.  On success the picture is as given but for its metadata,
- * and the caller owns the bytes.  Needs, beside the picture, its size again
- * and, for lossy formats, once more for a moment.
+ * Protect the picture at the strength and encode it with the metadata opt-out. The report's
+ * PSNR compares the decoded result with the original.
+ *
+ * On success only the picture's metadata are changed, and the caller owns the bytes. Memory:
+ * the picture's size again, and for lossy formats temporarily a third time.
  */
 enum iw_error protect_picture(struct context *context, const struct protect *protect,
                               struct codec_picture *picture, enum protect_strength strength, uint64_t seed,

@@ -5,27 +5,26 @@
 #include <string.h>
 
 /*
- * Strips lie on the 16-row grid of chroma blocks, as the encoder sees them in the
- * picture.  Their outer rows take colour from strips that are not their
- * neighbours, so that they are not measured.
+ * Strips are aligned to the 16-row grid of chroma blocks, as in the encoded picture. Their
+ * outer rows are not measured, because chroma there comes from unrelated strips.
  */
 enum { strip_rows = 48, margin_rows = 8, first_row = 64, grid_rows = 16 };
 
 /*
- * How far apart strips begin at least, how many there are at least and about at
- * most, and how many pixels they have together: less than an encoder's memory for the whole.
+ * Minimum period of strips, their minimum and usual count, and a limit on their pixels, which
+ * keeps memory below an encoder's for the whole.
  */
 enum { period_least = 192, strips_least = 6, strips_usual = 12, pixels_most = 12 << 20 };
 
 /* ---- measuring */
 
-/* What rows of another picture differ by, summed up beside the picture. */
+/* Accumulates the error of another picture's rows. */
 struct measure {
     struct context *context;
     const struct image *image;
-    uint32_t strip_rows, margin_rows; /* of each so many rows, the outer ones are passed over */
+    uint32_t strip_rows, margin_rows; /* period of rows, whose outer rows are skipped */
     uint32_t rows;                    /* counted */
-    double error_sum;                 /* the mean square error of each, in parts of the full range */
+    double error_sum;                 /* mean square error of each, relative to full range */
 };
 
 static struct image image_at(const struct image *image, uint32_t row)
@@ -55,12 +54,12 @@ static enum iw_error measure_strip(void *user, uint32_t first_row_px, const stru
     if (strip->width_px != beside->width_px || strip->height_px > beside->height_px - first_row_px ||
         strip->channels != beside->channels || strip->depth_bits != beside->depth_bits)
         return context_fail(measure->context, IW_SERVER_INTERNAL_ERROR,
-                            "The encoded picture has another shape.");
+                            "The encoded picture has another size or format.");
     measure_rows(measure, first_row_px, strip);
     return IW_OK;
 }
 
-static double measure_psnr(const struct measure *measure)
+static double measure_psnr_db(const struct measure *measure)
 {
     return -10 * log10(measure->error_sum / measure->rows);
 }
@@ -77,7 +76,7 @@ enum iw_error bytes_measure(struct context *context, const struct codec_bytes *b
     struct measure measure = {context, image, image->height_px, 0, 0, 0};
     enum iw_error error = measure_bytes(&measure, bytes);
     if (error == IW_OK)
-        *psnr_db = measure_psnr(&measure);
+        *psnr_db = measure_psnr_db(&measure);
     return error;
 }
 
@@ -100,7 +99,7 @@ static unsigned strips_of(const struct codec_picture *picture)
 
 bool sample_is_worth(const struct codec_picture *picture)
 {
-    /* The inks of a CMYK picture lie where its rows do. */
+    /* The inks of a CMYK picture are stored by rows. */
     return picture->header.format == CODEC_JPEG && !picture->header.is_cmyk &&
            strips_of(picture) >= strips_least;
 }
@@ -138,7 +137,7 @@ void sample_free(struct protect_sample *sample)
     free(sample->plain);
 }
 
-/* The strips as they are rendered at the scale. */
+/* Render the strips at the scale. */
 static void sample_render(struct protect_plan *plan, struct protect_sample *sample, double scale)
 {
     struct image strip = sample->picture.image;
@@ -164,8 +163,8 @@ enum iw_error sample_measure(struct context *context, struct protect_plan *plan,
     if (error != IW_OK)
         return error;
     error = measure_bytes(&encoded, &bytes);
-    *rendered_db = measure_psnr(&rendered);
-    *encoded_db = measure_psnr(&encoded);
+    *rendered_db = measure_psnr_db(&rendered);
+    *encoded_db = measure_psnr_db(&encoded);
     codec_bytes_free(&bytes);
     return error;
 }

@@ -1,8 +1,7 @@
 /*
- * What an encoder makes of a picture.  And strips of a big picture, at most a
- * quarter of its rows, put together to a small one that strengths are tried on:
- * what the encoder costs there it costs everywhere, within about a tenth of a dB.
- * Knows no strengths and no engine but its plan.
+ * Measures an encoder's effect on a picture. Strengths are tried on a sample: strips of a large
+ * picture, at most a quarter of its rows, joined to a small picture. The encoder's loss on it
+ * matches the whole within about 0.1 dB.
  */
 #ifndef CODEC_PROTECT_SAMPLE_H
 #define CODEC_PROTECT_SAMPLE_H
@@ -12,32 +11,29 @@
 #include "codec/codec.h"
 
 struct protect_sample {
-    struct codec_picture picture; /* its metadata borrowed from the picture it was taken of */
-    void *plain;                  /* the strips' own pixels */
+    struct codec_picture picture; /* metadata borrowed from the source picture */
+    void *plain;                  /* original pixels of the strips */
     unsigned strips;
-    uint32_t period_rows; /* from one strip to the next */
+    uint32_t period_rows; /* distance between strips */
 };
 
 /*
- * For JPEG pictures of 1,072 rows and more: fewer strips would say too little of
- * the rest, and WebP's encoder decides on the picture as a whole.
+ * True for JPEG pictures of at least 1,072 rows. Fewer strips are not representative, and
+ * WebP's encoder decides on the whole picture.
  */
 bool sample_is_worth(const struct codec_picture *picture);
 
-/* Takes the strips.  The caller frees them with sample_free.  NO_MEMORY. */
+/* Take the strips. The caller frees them with sample_free. NO_MEMORY. */
 enum iw_error sample_take(struct context *context, const struct codec_picture *picture,
                           struct protect_sample *sample) IW_MUST_USE;
 void sample_free(struct protect_sample *sample);
 
-/*
- * The PSNR of the strips against themselves when they are rendered at the scale,
- * and when they are encoded then.  Errors are those of the codecs.
- */
+/* PSNR of the strips after rendering at the scale, and after encoding. Errors are those of the codecs. */
 enum iw_error sample_measure(struct context *context, struct protect_plan *plan,
                              struct protect_sample *sample, double scale, double *rendered_db,
                              double *encoded_db) IW_MUST_USE;
 
-/* The PSNR of encoded bytes against the picture, without a second whole picture in memory. */
+/* PSNR of encoded bytes against the picture, without a second whole picture in memory. */
 enum iw_error bytes_measure(struct context *context, const struct codec_bytes *bytes,
                             const struct image *image, double *psnr_db) IW_MUST_USE;
 

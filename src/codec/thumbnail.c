@@ -1,5 +1,6 @@
-/* Thumbnails: area-averaged, made sRGB by lcms2, turned upright, WebP. */
-#include <lcms2.h>
+/* Thumbnails: area average, conversion to sRGB, orientation, WebP. */
+#include "codec/codec_conversion.h"
+
 #include <webp/encode.h>
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 static const float thumbnail_quality = 80;
 
-/* RGBA, 8 bits; pixels are malloc'ed. */
+/* 8-bit RGBA; pixels are allocated with malloc. */
 struct thumbnail {
     uint32_t width_px;
     uint32_t height_px;
@@ -25,7 +26,7 @@ static unsigned sample_8(const struct image *image, const unsigned char *row, si
     return sample >> 8;
 }
 
-/* The mean of every step-th pixel and row of x0..x1, y0..y1, colours weighted by alpha. */
+/* Mean of every step-th pixel and row of x0..x1, y0..y1. Colours are weighted by alpha. */
 static void box_mean(const struct image *image, const uint32_t x[2], const uint32_t y[2], uint32_t step,
                      unsigned char rgba[4])
 {
@@ -48,7 +49,7 @@ static void box_mean(const struct image *image, const uint32_t x[2], const uint3
     rgba[3] = (unsigned char)((sum[3] + count / 2) / count);
 }
 
-/* Shrinks to the sides that the thumbnail has; false when there is no memory. */
+/* Reduce to the thumbnail's size. False: no memory. */
 static bool thumbnail_shrink_to(const struct image *image, uint32_t step, struct thumbnail *thumbnail)
 {
     thumbnail->pixels = malloc((size_t)thumbnail->width_px * thumbnail->height_px * 4);
@@ -79,39 +80,31 @@ static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct
     return thumbnail_shrink_to(image, 1, thumbnail);
 }
 
-/* Grey profiles take one channel, which the three equal ones of a grey thumbnail are. */
+/* A grey profile takes one channel; a grey thumbnail's channels are equal. */
 static void thumbnail_to_srgb(struct thumbnail *thumbnail, const unsigned char *icc, size_t size)
 {
-    cmsContext lcms = cmsCreateContext(NULL, NULL);
-    cmsHPROFILE from = cmsOpenProfileFromMemTHR(lcms, icc, (cmsUInt32Number)size);
-    cmsHPROFILE to = cmsCreate_sRGBProfileTHR(lcms);
-    cmsColorSpaceSignature space = from == NULL ? cmsSigXYZData : cmsGetColorSpace(from);
+    struct conversion conversion;
+    bool is_open = conversion_open(&conversion, icc, size);
+    cmsColorSpaceSignature space = is_open ? cmsGetColorSpace(conversion.from) : cmsSigXYZData;
     cmsUInt32Number layout = space == cmsSigRgbData ? TYPE_RGBA_8
                              : space == cmsSigGrayData
                                  ? (COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(3) | BYTES_SH(1))
                                  : 0;
-    cmsHTRANSFORM transform =
-        layout == 0 || to == NULL
-            ? NULL
-            : cmsCreateTransformTHR(lcms, from, layout, to, TYPE_RGBA_8, INTENT_PERCEPTUAL, cmsFLAGS_NOCACHE);
+    if (layout != 0)
+        conversion.transform = cmsCreateTransformTHR(conversion.lcms, conversion.from, layout, conversion.to,
+                                                     TYPE_RGBA_8, INTENT_PERCEPTUAL, cmsFLAGS_NOCACHE);
     size_t count = (size_t)thumbnail->width_px * thumbnail->height_px;
-    unsigned char *out = transform == NULL ? NULL : calloc(count, 4);
+    unsigned char *out = conversion.transform == NULL ? NULL : calloc(count, 4);
     if (out != NULL) {
-        cmsDoTransform(transform, thumbnail->pixels, out, (cmsUInt32Number)count);
+        cmsDoTransform(conversion.transform, thumbnail->pixels, out, (cmsUInt32Number)count);
         for (size_t i = 0; i < count; i++)
             memcpy(thumbnail->pixels + 4 * i, out + 4 * i, 3);
     }
     free(out);
-    if (transform != NULL)
-        cmsDeleteTransform(transform);
-    if (from != NULL)
-        cmsCloseProfile(from);
-    if (to != NULL)
-        cmsCloseProfile(to);
-    cmsDeleteContext(lcms);
+    conversion_close(&conversion);
 }
 
-/* What an EXIF orientation asks for: first swap the axes, then mirror. */
+/* EXIF orientations: swap the axes first, then mirror. */
 static const struct {
     bool is_swapped;
     bool is_mirrored_x;
@@ -146,7 +139,7 @@ struct thumbnail_sink {
     size_t capacity;
 };
 
-static int sink_take(const uint8_t *data, size_t size, const WebPPicture *webp)
+static int thumbnail_append(const uint8_t *data, size_t size, const WebPPicture *webp)
 {
     struct thumbnail_sink *sink = webp->custom_ptr;
     return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
@@ -161,7 +154,7 @@ static bool thumbnail_encode(const struct thumbnail *thumbnail, struct codec_byt
         return false;
     webp.width = (int)thumbnail->width_px;
     webp.height = (int)thumbnail->height_px;
-    webp.writer = sink_take;
+    webp.writer = thumbnail_append;
     webp.custom_ptr = &sink;
     bool is_done = WebPPictureImportRGBA(&webp, thumbnail->pixels, 4 * (int)thumbnail->width_px) &&
                    WebPEncode(&config, &webp);
@@ -173,7 +166,7 @@ unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width
 {
     struct thumbnail thumbnail = {width_px, height_px, NULL};
     size_t icc_bytes = 0;
-    /* So many of a box say enough at this size; all of them would take a tenth of an embedding's time. */
+    /* So many samples suffice at this size; all of them would take a tenth of an embedding's time. */
     enum { samples_a_side = 8 };
     uint32_t step = picture->image.width_px / width_px / samples_a_side;
     if (!thumbnail_shrink_to(&picture->image, step == 0 ? 1 : step, &thumbnail))

@@ -1,6 +1,6 @@
 /*
- * Edits an XMP packet at positions that Expat reports.  All other bytes stay.
- * Sources: XMP specification part 1 (ISO 16684-1), PLUS LDF 2.0.1 for plus:DataMining.
+ * Edits an XMP packet at positions that Expat reports. All other bytes stay. Sources: XMP
+ * specification part 1 (ISO 16684-1), PLUS LDF 2.0.1 for plus:DataMining.
  */
 #include "codec/xmp.h"
 
@@ -14,7 +14,7 @@
 #define RDF_NAMESPACE  "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #define PLUS_NAMESPACE "http://ns.useplus.org/ldf/xmp/1.0/"
 
-/* Between namespace and name in the names that Expat reports; no URI holds it. */
+/* Expat's separator between namespace and name; no URI contains it. */
 #define SEPARATOR '\n'
 static const char name_rdf[] = RDF_NAMESPACE "\nRDF";
 static const char name_description[] = RDF_NAMESPACE "\nDescription";
@@ -26,7 +26,7 @@ static const char name_preview[] = "http://ns.adobe.com/xap/1.0/g/img/\nimage"; 
 
 enum property_action { PROPERTY_MINING = 1, PROPERTY_EXTENSION, PROPERTY_REMOVED, PROPERTY_PROVENANCE };
 
-/* The first rule that fits holds; is_family: the name only begins so. */
+/* The first match applies. is_family: match a prefix. */
 static const struct property_rule {
     const char *name;
     bool is_family;
@@ -35,12 +35,12 @@ static const struct property_rule {
 } rules[] = {
     {PLUS_NAMESPACE "\nDataMining", false, PROPERTY_MINING, 0},
     {"http://ns.adobe.com/xmp/note/\nHasExtendedXMP", false, PROPERTY_EXTENSION, 0},
-    /* Ultra HDR 1.1 and Apple: how to apply a gain map, which is a second picture in the file. */
+    /* Ultra HDR 1.1 and Apple: parameters of a gain map, which is a second picture in the file. */
     {"http://ns.adobe.com/hdr-gain-map/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_GAIN_MAP},
     {"http://ns.apple.com/HDRGainMap/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_GAIN_MAP},
     {"http://ns.apple.com/pixeldatainfo/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
     {"http://ns.apple.com/depthData/1.0/\n", true, PROPERTY_REMOVED, KEEP_LEFT_DEPTH},
-    /* Android: the list of the files behind the main picture, and the offset of its film. */
+    /* Android: list of the files after the main picture, and the offset of its film. */
     {"http://ns.google.com/photos/1.0/container/\n", true, PROPERTY_REMOVED, KEEP_LEFT_FURTHER},
     {"http://ns.google.com/photos/1.0/camera/\nMotionPhoto", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
     {"http://ns.google.com/photos/1.0/camera/\nMicroVideo", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
@@ -50,11 +50,11 @@ static const struct property_rule {
     /* Pictures of the unchanged image inside the packet. */
     {"http://ns.google.com/photos/1.0/image/\n", true, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
     {"http://ns.adobe.com/xap/1.0/\nThumbnails", false, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
-    /* C2PA 2.1, section 11.5: where the manifest is. */
+    /* C2PA 2.1, section 11.5: location of the manifest. */
     {"http://purl.org/dc/terms/\nprovenance", false, PROPERTY_PROVENANCE, 0},
 };
 
-/* Item:Semantic of a Container item, and the kind of file that it names. */
+/* Item:Semantic of a Container item, and the kind of file. */
 static const struct {
     const char *semantic;
     unsigned left_out;
@@ -80,11 +80,11 @@ struct xmp_insertion {
 
 enum { text_kept_bytes = 1024 };
 
-/* The property that is open: a child of a description. */
+/* The open property: a child of a description. */
 struct xmp_property {
     const struct property_rule *rule;
     size_t begin;
-    unsigned depth; /* 0: none is open */
+    unsigned depth; /* 0: none */
     bool has_children;
     bool has_preview;
     size_t text_bytes;
@@ -103,12 +103,12 @@ struct xmp_scan {
     unsigned description_depth; /* of the top-level descriptions: that of rdf:RDF + 1; 0 outside */
     bool has_rdf;
     size_t rdf_begin;     /* of the first rdf:RDF: its start tag */
-    size_t rdf_end;       /* of the end tag; behind the element when it is written <rdf:RDF/> */
-    size_t end_tag_bytes; /* 0 then */
+    size_t rdf_end;       /* of the end tag; after the element if it is <rdf:RDF/> */
+    size_t end_tag_bytes; /* 0 in that case */
     bool is_rdf_ended;
     const char *about; /* rdf:about of the first description */
     struct xmp_property property;
-    size_t trailer; /* of the processing instruction that ends the packet; 0: there is none */
+    size_t trailer; /* of the instruction that ends the packet; 0: none */
     struct xmp_insertion *first;
     struct xmp_insertion **last;
 };
@@ -133,7 +133,7 @@ static size_t scan_here_bytes(const struct xmp_scan *scan)
 
 /* ---- the edit of one property ---- */
 
-/* A manifest's place; text about where a work comes from is no such thing and stays. */
+/* True for a manifest's location. Text about a work's origin is not one and stays. */
 static bool is_manifest_place(const char *text)
 {
     static const char *const schemes[] = {"self#", "http://", "https://"};
@@ -152,7 +152,7 @@ static const char *text_trim(struct arena *arena, const char *text)
     return arena_text_n(arena, text, length);
 }
 
-/* The new value of plus:DataMining; NULL: it stays. */
+/* New value of plus:DataMining; NULL: unchanged. */
 static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_simple)
 {
     const struct xmp_mining *least = scan->request->mining;
@@ -164,7 +164,7 @@ static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_s
     return xmp_mining_uri(xmp_mining_suffices(mining, least) ? mining : least);
 }
 
-/* NULL: the property stays; "": it is removed; else its new value, which needs no escape. */
+/* NULL: unchanged; "": removed; else the new value, which needs no escape. */
 static const char *value_new(struct xmp_scan *scan, const struct property_rule *rule, const char *text,
                              bool is_simple)
 {
@@ -191,7 +191,7 @@ static const char *value_new(struct xmp_scan *scan, const struct property_rule *
     }
 }
 
-/* Where the n-th attribute that is no namespace declaration stands in a tag, which is well-formed. */
+/* Place of the n-th attribute, namespace declarations excluded, in a well-formed tag. */
 struct attribute_place {
     size_t begin; /* of the space before it */
     size_t value_begin;
@@ -223,7 +223,7 @@ static struct attribute_place attribute_find(const char *tag, size_t size, int n
     return (struct attribute_place){0, 0, 0, false};
 }
 
-/* Properties that are written as attributes of their description. */
+/* Properties in attributes of their description. */
 static void description_begin(struct xmp_scan *scan, const XML_Char **attributes)
 {
     size_t here = scan_here(scan);
@@ -272,7 +272,7 @@ static void property_child(struct xmp_property *property, const XML_Char *name, 
         property->has_preview |= strcmp(attributes[i], name_preview) == 0;
 }
 
-/* The element that a changed value is written as, in the prefix that the packet has for it. */
+/* Element for a changed value, with the packet's prefix. */
 static const char *property_element(struct xmp_scan *scan, const struct property_rule *rule,
                                     const char *value)
 {
@@ -351,7 +351,7 @@ static void XMLCALL xmp_end(void *user, const XML_Char *name)
     scan->depth--;
 }
 
-/* The packet's end is one that the parser sees: its text may stand in a comment, too. */
+/* The parser finds the packet's end, because the same text may occur in a comment. */
 static void XMLCALL xmp_instruction(void *user, const XML_Char *target, const XML_Char *data)
 {
     struct xmp_scan *scan = user;
@@ -359,7 +359,7 @@ static void XMLCALL xmp_instruction(void *user, const XML_Char *target, const XM
         scan->trailer = scan_here(scan);
 }
 
-/* XMP has no document type; one would bring entities. */
+/* XMP has no document type, which could define entities. */
 static void XMLCALL xmp_document_type(void *user, const XML_Char *name, const XML_Char *system_id,
                                       const XML_Char *public_id, int has_subset)
 {
@@ -372,7 +372,7 @@ static void XMLCALL xmp_document_type(void *user, const XML_Char *name, const XM
     XML_StopParser(scan->parser, XML_FALSE);
 }
 
-/* The packet is UTF-8 here; a declaration that says otherwise would have it read as something else. */
+/* The packet is UTF-8 here; another declaration would make Expat convert it. */
 static void XMLCALL xmp_declaration(void *user, const XML_Char *version, const XML_Char *encoding,
                                     int standalone)
 {
@@ -383,7 +383,7 @@ static void XMLCALL xmp_declaration(void *user, const XML_Char *version, const X
         scan_replace(scan, scan_here(scan), scan_here(scan) + scan_here_bytes(scan), "");
 }
 
-/* True when the packet is well-formed with an rdf:RDF that can be edited. */
+/* True: the packet is well-formed with an rdf:RDF that can be edited. */
 static bool scan_parse(struct xmp_scan *scan)
 {
     scan->parser = XML_ParserCreateNS("UTF-8", SEPARATOR);
@@ -402,7 +402,7 @@ static bool scan_parse(struct xmp_scan *scan)
 
 /* ---- adding and applying ---- */
 
-/* The text with the characters escaped that an attribute must not hold. */
+/* Escape characters for an attribute. */
 static const char *attribute_escape(struct arena *arena, const char *text)
 {
     static const struct {
@@ -425,7 +425,7 @@ static const char *attribute_escape(struct arena *arena, const char *text)
     return out;
 }
 
-/* A description right before </rdf:RDF>, about the same thing as the first one. */
+/* Add a description before </rdf:RDF>, with the first one's rdf:about. */
 static void scan_add_description(struct xmp_scan *scan)
 {
     const char *about = attribute_escape(scan->arena, scan->about == NULL ? "" : scan->about);
@@ -449,7 +449,7 @@ static void scan_add_description(struct xmp_scan *scan)
     *rest = edit;
 }
 
-/* White space right before the packet's end is there to be used up. */
+/* White space before the packet's end is padding that edits may use. */
 static size_t padding_bytes(const char *packet, size_t end, size_t wanted)
 {
     size_t found = 0;
@@ -476,7 +476,7 @@ static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
     }
     memcpy(out + used, scan->packet + from, scan->size - from);
     used += scan->size - from;
-    /* All edits lie before the packet's end. */
+    /* All edits are before the packet's end. */
     size_t end = scan->trailer == 0 ? used : scan->trailer + used - scan->size;
     size_t padding = end < used && used > scan->size ? padding_bytes(out, end, used - scan->size) : 0;
     memmove(out + end - padding, out + end, used - end);
@@ -485,7 +485,7 @@ static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
     result->is_changed = true;
 }
 
-/* Scans text of size bytes, which a zero follows; true when it can be edited. */
+/* Scan text of size bytes with a closing zero. True: it can be edited. */
 static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
                           const struct xmp_request *request, struct xmp_result *result)
 {
@@ -498,7 +498,7 @@ static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
     scan.packet = text;
     scan.size = size;
     scan.last = &scan.first;
-    /* Strict readers want none here; the packet's own mark stands in its first instruction. */
+    /* Strict readers reject a byte order mark here. */
     if (request->mining != NULL && size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
         scan_replace(&scan, 0, 3, "");
     if (!scan_parse(&scan))
@@ -516,13 +516,12 @@ static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
 void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct xmp_request *request,
               struct xmp_result *result)
 {
-    /* A closing zero, so that text functions stop at the packet's end; some writers add more of them. */
+    /* Text functions need a closing zero; some writers add more of them. */
     const char *text = arena_text_n(arena, packet, size);
     size_t text_size = size;
     while (text_size > 0 && text[text_size - 1] == '\0')
         text_size--;
-    /* Expat detects UTF-16 by itself, and edits are UTF-8: text with zeros between its letters is converted.
-     */
+    /* Edits are UTF-8, so text in UTF-16, which Expat would detect, is converted. */
     bool is_wide = memchr(text, '\0', text_size) != NULL;
     if (is_wide || !xmp_scan_edit(arena, text, text_size, request, result)) {
         bool is_lossy = false;
@@ -531,7 +530,7 @@ void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct
             memset(result, 0, sizeof *result);
             return;
         }
-        /* A repair by itself is none of our business: a broken packet without an edit stays as it is. */
+        /* A broken packet without an edit stays unchanged. */
         if (result->is_changed && is_lossy)
             result->left_out |= KEEP_LEFT_XMP_PART;
     }

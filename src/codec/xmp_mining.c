@@ -1,6 +1,6 @@
 /*
- * The values of plus:DataMining and the order of their strength (PLUS License
- * Data Format, vocabulary DMI, as the IPTC Photo Metadata Standard 2023.1 lists it).
+ * The values of plus:DataMining and their order of strength. Source: PLUS License Data Format,
+ * vocabulary DMI, as listed by the IPTC Photo Metadata Standard 2023.1.
  */
 #include <string.h>
 #include <strings.h>
@@ -10,9 +10,9 @@
 #define VOCABULARY "http://ns.useplus.org/ldf/vocab/"
 
 /*
- * strength 0 permits AI/ML training in part or says nothing of it.  A value of
- * more strength forbids all that one of less strength forbids.  The SEE values
- * forbid data mining and name the place of the conditions.
+ * Strength 0 permits AI/ML training in part or does not mention it. A stronger value forbids
+ * everything that a weaker one forbids. The SEE values forbid data mining and refer to the
+ * conditions.
  */
 struct xmp_mining {
     const char *uri;
@@ -51,7 +51,7 @@ const char *xmp_mining_uri(const struct xmp_mining *mining)
     return mining->uri;
 }
 
-/* One word: the value, with or without the vocabulary before it, in any case of letters. */
+/* Match one word: the value, with or without the vocabulary's prefix, in upper or lower case. */
 static const struct xmp_mining *mining_word(const char *word, size_t length)
 {
     static const char prohibited[] = "PROHIBITED";
@@ -65,7 +65,7 @@ static const struct xmp_mining *mining_word(const char *word, size_t length)
         if (strlen(known) == name_length && strncasecmp(known, name, name_length) == 0)
             return minings[i].strength > 0 ? &minings[i] : xmp_mining_least;
     }
-    /* A word that a later vocabulary may have: the widest prohibition holds whatever it forbids. */
+    /* A word of a later vocabulary: assume the widest prohibition. */
     for (size_t i = 0; i + sizeof prohibited - 1 <= name_length; i++)
         if (strncasecmp(name + i, prohibited, sizeof prohibited - 1) == 0)
             return &minings[mining_widest];

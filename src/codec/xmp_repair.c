@@ -1,7 +1,7 @@
 /*
- * Makes well-formed XML of a broken XMP packet.  Readers such as exiftool read most
- * of a broken packet; an XML parser reads nothing.  The output is well-formed by
- * construction: every name, attribute and character is checked.
+ * Repairs a broken XMP packet to well-formed XML. Readers such as exiftool read most of a
+ * broken packet; an XML parser reads nothing. The output is well-formed by construction: every
+ * name, attribute and character is checked.
  */
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define RDF_NAMESPACE "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #define XML_NAMESPACE "http://www.w3.org/XML/1998/namespace"
 
-/* More than that is no packet of a writer that means well: it is not repaired. */
+/* Packets beyond these limits are hostile and are not repaired. */
 enum { depth_max = 200, attributes_max = 1000, scopes_max = 500 };
 
 struct span {
@@ -22,15 +22,15 @@ struct span {
 struct attribute {
     struct span name;
     struct span value;
-    const char *uri; /* of the name's prefix, NULL without one */
+    const char *uri; /* of the name's prefix; NULL: none */
 };
 
 struct element {
     struct span name;
     const char *uri;
-    bool is_added;      /* an rdf:RDF that the packet lacked */
+    bool is_added;      /* an added rdf:RDF */
     bool has_text;      /* more than white space */
-    bool has_container; /* an rdf:Alt, rdf:Bag or rdf:Seq ended in it */
+    bool has_container; /* contained a complete rdf:Alt, rdf:Bag or rdf:Seq */
     size_t scope_count; /* before its declarations */
 };
 
@@ -47,10 +47,10 @@ struct repair {
     char *out;
     size_t out_size;
     size_t out_max;
-    bool is_full; /* too much of something: no repair */
+    bool is_full; /* a limit was exceeded: no repair */
     bool is_lossy;
-    bool has_rdf;        /* one is open or was */
-    bool has_no_comment; /* none ends behind here */
+    bool has_rdf;        /* an rdf:RDF has been opened */
+    bool has_no_comment; /* no comment ends after this place */
     bool has_no_cdata;
     unsigned root_count;
     struct element open[depth_max];
@@ -61,7 +61,7 @@ struct repair {
     size_t attribute_count;
 };
 
-/* Prefixes that packets use without a declaration, and the namespaces that they are known by. */
+/* Common prefixes that packets use without a declaration, and their namespaces. */
 static const struct {
     const char *prefix;
     const char *uri;
@@ -100,11 +100,6 @@ static bool is_space(char c)
 static bool is_name_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_name(char c)
-{
-    return is_name_start(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
 }
 
 static bool span_is(struct span span, const char *text)
@@ -168,7 +163,7 @@ static bool is_character(uint32_t code)
            (code >= 0xE000 && code <= 0xFFFD) || (code >= 0x10000 && code <= 0x10FFFF);
 }
 
-/* A character of UTF-8 and its bytes; 0 bytes when it is none. */
+/* Decode a UTF-8 character. Returns its length, or 0: invalid. */
 static size_t utf8_take(const unsigned char *at, const unsigned char *end, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
@@ -198,7 +193,7 @@ static uint32_t latin(unsigned char byte)
     return byte >= 0x80 && byte < 0xA0 ? codes[byte - 0x80] : byte;
 }
 
-/* The bytes of a character, and whether the higher come first, by its first '<' or its byte order mark. */
+/* Detect the size of a unit and its byte order from the first '<' or the byte order mark. */
 static size_t unit_find(const unsigned char *data, size_t size, bool *is_big)
 {
     static const struct {
@@ -235,13 +230,12 @@ static uint32_t unit_take(const unsigned char *at, size_t unit, bool is_big)
     return code;
 }
 
-/* Everything as UTF-8 of characters that XML has; others are left out, and so are byte order marks in front.
- */
+/* Convert to UTF-8 with XML's characters only, without byte order marks in front. */
 static struct span utf8_all(struct arena *arena, const unsigned char *data, size_t size)
 {
     bool is_big = false;
     size_t unit = unit_find(data, size, &is_big);
-    /* A byte of windows-1252 becomes three, a unit of UTF-16 or UTF-32 no more than that. */
+    /* A byte of windows-1252 becomes at most three bytes, and so does a unit of UTF-16 or UTF-32. */
     char *out = arena_alloc(arena, 3 * (size / (unit == 4 ? 2 : unit)) + 4);
     size_t used = 0;
     const unsigned char *end = data + size;
@@ -270,7 +264,7 @@ static struct span utf8_all(struct arena *arena, const unsigned char *data, size
     return (struct span){out, used};
 }
 
-/* A reference that stands at '&': its bytes; 0 when it is none that XML knows without a document type. */
+/* Length of the reference at '&'; 0: not a predefined one. */
 static size_t reference_bytes(const char *at, const char *end)
 {
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"};
@@ -295,7 +289,7 @@ static size_t reference_bytes(const char *at, const char *end)
     return digit < end && *digit == ';' && digit > first && is_character(code) ? (size_t)(digit + 1 - at) : 0;
 }
 
-/* Writes text or an attribute's value: characters of the markup are escaped, references stay. */
+/* Write text or an attribute's value: escape markup, keep references. */
 static void put_escaped(struct repair *repair, struct span text)
 {
     const char *end = text.at + text.size;
@@ -320,7 +314,7 @@ static void put_escaped(struct repair *repair, struct span text)
 
 /* ---- namespaces ---- */
 
-/* A namespace as it is compared and written: without white space. */
+/* A namespace without white space, for comparing and writing. */
 static const char *uri_text(struct arena *arena, struct span value)
 {
     char *text = arena_text_n(arena, value.at, value.size);
@@ -348,7 +342,7 @@ static const char *scope_find(const struct repair *repair, struct span prefix)
     return NULL;
 }
 
-/* The namespace of a prefix; declared here, in the tag that is being written, when no tag around has. */
+/* Resolve a prefix. If it is not declared, declare it in the current tag. */
 static const char *prefix_resolve(struct repair *repair, struct span prefix)
 {
     if (span_is(prefix, "xml"))
@@ -395,7 +389,7 @@ static void element_close(struct repair *repair)
         repair->open[repair->open_count - 1].has_container = true;
 }
 
-/* A qualified name at `at`, of ASCII letters; its size is 0 when there is none. */
+/* Read a qualified name of ASCII letters at `at`; size 0: none. */
 static struct span name_take(const char *at, const char *end)
 {
     const char *from = at;
@@ -404,15 +398,15 @@ static struct span name_take(const char *at, const char *end)
         return (struct span){from, 0};
     for (at++; at < end; at++) {
         bool is_colon = *at == ':' && !has_colon && at + 1 < end && is_name_start(at[1]);
-        if (!is_colon && !is_name(*at))
+        bool is_digit = *at >= '0' && *at <= '9';
+        if (!is_colon && !is_digit && !is_name_start(*at) && *at != '-' && *at != '.')
             break;
         has_colon |= is_colon;
     }
     return (struct span){from, (size_t)(at - from)};
 }
 
-/* The value behind the sign; one whose quote is not closed ends with its tag, one without quotes at a space.
- */
+/* Read the value after the sign. An unclosed quote ends with its tag, an unquoted value at a space. */
 static struct span value_take(const char *sign, const char *end, const char **after)
 {
     bool is_quoted = sign < end && (*sign == '"' || *sign == '\'');
@@ -426,7 +420,7 @@ static struct span value_take(const char *sign, const char *end, const char **af
     return (struct span){value, (size_t)(*after - value)};
 }
 
-/* Reads the attributes up to the tag's end; false when the tag has none. */
+/* Read the attributes to the tag's end. False: the tag does not end. */
 static bool attributes_take(struct repair *repair, const char **at, bool *is_empty)
 {
     const char *end = repair->end;
@@ -463,8 +457,7 @@ static bool attributes_take(struct repair *repair, const char **at, bool *is_emp
     return *at < end && **at == '>';
 }
 
-/* xmlns and xmlns:prefix; those that XML does not allow are left out, and a prefix that lost one is unknown.
- */
+/* Write xmlns and xmlns:prefix. Invalid ones are dropped; their prefixes are then undeclared. */
 static void declarations_write(struct repair *repair)
 {
     size_t scope_first = repair->scope_count;
@@ -536,9 +529,9 @@ static struct element *element_open(struct repair *repair, struct span name)
 }
 
 /*
- * RDF's grammar tells which elements were left open (RDF/XML, section 7.2): a container
- * holds rdf:li alone, a description holds no description, and a property holds either
- * text or one node.
+ * Close elements that RDF's grammar shows to be unclosed (RDF/XML, section 7.2). A container
+ * holds only rdf:li, a description holds no description, and a property holds either text or
+ * one node.
  */
 static void missing_ends_write(struct repair *repair, struct span name)
 {
@@ -579,7 +572,7 @@ static void missing_rdf_write(struct repair *repair, struct span name)
     repair->has_rdf = true;
 }
 
-/* A start tag at '<'; false when it is none, and the '<' is text. */
+/* Read a start tag at '<'. False: the '<' is text. */
 static bool start_tag(struct repair *repair)
 {
     struct span name = name_take(repair->at + 1, repair->end);
@@ -589,7 +582,7 @@ static bool start_tag(struct repair *repair)
         (at < repair->end && !is_space(*at) && *at != '/' && *at != '>'))
         return false;
     if (!attributes_take(repair, &at, &is_empty)) {
-        /* The packet ends within the tag, or another tag begins: its attributes are lost. */
+        /* The packet ends in the tag, or another tag begins: drop its attributes. */
         repair->is_lossy = true;
         repair->at = at < repair->end && *at == '<' ? at : repair->end;
         return true;
@@ -629,7 +622,7 @@ static bool end_tag(struct repair *repair)
     return true;
 }
 
-/* ---- all that is no element ---- */
+/* ---- everything except elements ---- */
 
 static const char *text_find(const char *at, const char *end, const char *text)
 {
@@ -650,7 +643,7 @@ static void characters(struct repair *repair, struct span text)
     }
 }
 
-/* <? ... ?>: only the packet's own wrapper is kept. */
+/* <? ... ?>: keep only the packet's wrapper. */
 static bool instruction(struct repair *repair)
 {
     static const char begin[] = "<?xpacket";
@@ -666,7 +659,7 @@ static bool instruction(struct repair *repair)
     return true;
 }
 
-/* The text that ends a comment or CDATA; it is not looked for again when there is none. */
+/* Find the end of a comment or CDATA. A failed search is not repeated. */
 static const char *close_find(struct repair *repair, const char *at, const char *text, bool *is_missing)
 {
     const char *close = *is_missing ? NULL : text_find(at, repair->end, text);
@@ -674,7 +667,7 @@ static const char *close_find(struct repair *repair, const char *at, const char 
     return close;
 }
 
-/* A reference is none inside of CDATA. */
+/* CDATA contains no references. */
 static bool cdata(struct repair *repair, const char *text)
 {
     const char *close = close_find(repair, text, "]]>", &repair->has_no_cdata);
@@ -737,7 +730,7 @@ static bool markup(struct repair *repair)
     }
 }
 
-/* Text up to the next '<'; is_markup_text: the one that stands here is text as well. */
+/* Read text up to the next '<'. is_markup_text: the one here is text, too. */
 static void text_run(struct repair *repair, bool is_markup_text)
 {
     const char *from = repair->at;
@@ -771,7 +764,7 @@ const char *xmp_repair(struct arena *arena, const char *packet, size_t size, siz
     if (repair->is_full || !repair->has_rdf)
         return NULL;
     *is_lossy = repair->is_lossy;
-    /* Two roots need one around them; else the packet has no need of ours. */
+    /* Two roots need a common parent. */
     bool is_wrapped = repair->root_count > 1;
     if (is_wrapped)
         put_text(repair, wrapper_end);

@@ -1,4 +1,4 @@
-/* Small helpers on pictures that both engines use. */
+/* Accessors of pictures that both engines use. */
 #ifndef ENGINE_IMAGE_H
 #define ENGINE_IMAGE_H
 

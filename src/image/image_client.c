@@ -30,7 +30,7 @@ struct image_client_options image_client_options_of(const struct config *config)
     };
 }
 
-/* What the process is started with; built before the fork, so that nothing allocates after it. */
+/* Program and arguments of the process. Built before the fork, because nothing may allocate after it. */
 struct spawn_plan {
     const char *program;
     const char *arguments[arguments_max + 1];
@@ -71,10 +71,10 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
         plan->arguments[plan->argument_count++] = "--allow-unsealed";
 }
 
-/* The child: nothing but async-signal-safe calls.  Does not return. */
+/* Runs in the child with async-signal-safe calls only. Does not return. */
 static void spawn_child(const struct spawn_plan *plan, int socket)
 {
-    /* One thread, whatever a numeric library would like, and large pages for memory of a picture's size. */
+    /* Numeric libraries use one thread; buffers of a picture's size use huge pages. */
     const char *const environment[] = {
         "LC_ALL=C",           "OMP_NUM_THREADS=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
         "PATH=/usr/bin:/bin", fault_environment(), NULL,
@@ -85,7 +85,7 @@ static void spawn_child(const struct spawn_plan *plan, int socket)
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     int null = open("/dev/null", O_RDWR);
-    /* Out of the way first, so that neither lands on the other's place. */
+    /* Move the socket away first, so that neither dup2 overwrites the other's source. */
     int kept = fcntl(socket, F_DUPFD, image_socket + 1);
     if (null < 0 || kept < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
         dup2(kept, image_socket) < 0)
@@ -122,7 +122,7 @@ enum iw_error image_client_spawn(struct context *context, const struct image_cli
     return IW_OK;
 }
 
-/* The descriptors that are there, packed; how many. */
+/* Pack the open descriptors; return their count. */
 static size_t files_pack(const int files[image_file_count], int packed[image_file_count])
 {
     size_t count = 0;
@@ -158,32 +158,23 @@ enum iw_error image_client_send(struct context *context, const struct image_clie
     return context_fail(context, errno == EAGAIN ? IW_SERVICE_UNAVAILABLE : IW_PROCESSING_CRASHED, NULL);
 }
 
-/* A reason is one of our short words, which go into log, metric and database; anything else is none. */
-static bool reason_is_word(const char *reason)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-    return reason[strspn(reason, letters)] == '\0';
-}
-
-/* A code is an upper-case word such as PROTECTION_REDUCED; it goes to the client and into the database. */
-static bool code_is_word(const char *code)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    return code[strspn(code, letters)] == '\0';
-}
-
-/* Texts end within their room, numbers name what exists: the process may have been taken over by a picture.
+/*
+ * Terminate the texts, clear malformed words and validate the numbers. A picture may have
+ * compromised the process. A reason is a lower-case word for log, metric and database; a note's
+ * code is an upper-case word for client and database.
  */
 static bool answer_is_sound(struct image_answer *answer)
 {
+    static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     answer->reason[sizeof answer->reason - 1] = '\0';
     answer->sentence[sizeof answer->sentence - 1] = '\0';
     answer->cause[sizeof answer->cause - 1] = '\0';
     answer->note_code[sizeof answer->note_code - 1] = '\0';
     answer->note[sizeof answer->note - 1] = '\0';
-    if (!reason_is_word(answer->reason))
+    if (answer->reason[strspn(answer->reason, lower)] != '\0')
         answer->reason[0] = '\0';
-    if (!code_is_word(answer->note_code))
+    if (answer->note_code[strspn(answer->note_code, upper)] != '\0')
         answer->note_code[0] = '\0';
     return answer->version == image_protocol_version && answer->kind < image_kind_count &&
            answer->error < IW_ERROR_COUNT;

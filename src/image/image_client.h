@@ -1,10 +1,9 @@
 /*
- * The supervisor's end of an image process: start it, hand it work, take its
- * answers.  Never blocks but in image_client_spawn's fork; image_client_socket
- * is for the supervisor's poll().  Knows nothing of jobs and pictures.
+ * The worker's end of an image process: start it, send requests, receive answers. Independent
+ * of jobs and pictures.
  *
- * The supervisor keeps the time: it kills (image_client_kill) a process that
- * says nothing within its limit, and reaps it by waitpid on the pid.
+ * Only image_client_spawn blocks, in fork. The supervisor polls the socket, enforces the time
+ * limit with image_client_kill, and reaps the pid with waitpid.
  */
 #ifndef IMAGE_IMAGE_CLIENT_H
 #define IMAGE_IMAGE_CLIENT_H
@@ -17,12 +16,12 @@
 #include "base/config.h"
 #include "image/image_protocol.h"
 
-/* How to start one.  Paths are borrowed during the call alone. */
+/* Options of a process. Paths are borrowed during the call. */
 struct image_client_options {
-    const char *program;            /* NULL: imgward-image where it is installed */
+    const char *program;            /* NULL: the installed imgward-image */
     const char *weights_path;       /* NULL: no anti-AI work */
     const char *watermark_key_path; /* NULL: no watermark work */
-    uint64_t memory_bytes;          /* zeroes take the process's defaults */
+    uint64_t memory_bytes;          /* zeroes select the process's defaults */
     unsigned cpu_seconds;           /* per image */
     uint64_t pixels_max;
     uint32_t side_max_px;
@@ -30,8 +29,7 @@ struct image_client_options {
     bool is_unsealed_allowed;
 };
 
-/* As the configuration has it; without a watermark key where there is none to be read.  Its paths are
- * borrowed. */
+/* Options from the configuration, without a watermark key if its file is not readable. Paths are borrowed. */
 struct image_client_options image_client_options_of(const struct config *config);
 
 struct image_client {
@@ -39,38 +37,39 @@ struct image_client {
     int socket; /* -1: none; close-on-exec, non-blocking */
 };
 
-/* What image_client_receive found. */
+/* Result of image_client_receive. */
 enum image_client_event {
     IMAGE_CLIENT_NOTHING, /* poll again */
-    IMAGE_CLIENT_ANSWER,  /* one answer is there; there may be more */
-    IMAGE_CLIENT_ENDED    /* the process has ended or broke the protocol: kill, reap, forget */
+    IMAGE_CLIENT_ANSWER,  /* one answer; there may be more */
+    IMAGE_CLIENT_ENDED    /* the process ended or violated the protocol: kill and reap it */
 };
 
 /*
- * Starts a process: its READY answer comes through image_client_receive.  It
- * inherits standard error, an environment of our making, and nothing else; it
- * dies when the thread that called this does.  IO_FAILED.
+ * Start a process. Its READY answer arrives through image_client_receive. The process inherits
+ * standard error and a fixed environment, and nothing else. It dies with the thread that called
+ * this. IO_FAILED.
  */
 enum iw_error image_client_spawn(struct context *context, const struct image_client_options *options,
                                  struct image_client *client) IW_MUST_USE;
 
 /*
- * Sends a request with its descriptors, by enum image_file, -1 where there is
- * none; the caller may close them afterwards.  PROCESSING_CRASHED when the
- * process is gone; SERVICE_UNAVAILABLE when its socket is full, which happens
- * only to callers that do not wait for answers.
+ * Send a request with its descriptors, indexed by enum image_file, -1 for none. The caller may
+ * close them afterwards.
+ *
+ * PROCESSING_CRASHED: the process is gone. SERVICE_UNAVAILABLE: its socket is full, which
+ * happens only to callers that do not wait for answers.
  */
 enum iw_error image_client_send(struct context *context, const struct image_client *client,
                                 const struct image_request *request,
                                 const int files[image_file_count]) IW_MUST_USE;
 
-/* Takes one answer if one is there. */
+/* Receive one answer if there is one. */
 enum image_client_event image_client_receive(const struct image_client *client, struct image_answer *answer);
 
-/* Kills the process if there is one; the caller still reaps it. */
+/* Kill the process if there is one. The caller must reap it. */
 void image_client_kill(const struct image_client *client);
 
-/* Closes the socket, on which a living process ends by itself; pid is left to be reaped. */
+/* Close the socket; a living process then exits. The caller must reap the pid. */
 void image_client_close(struct image_client *client);
 
 #endif

@@ -17,15 +17,15 @@
 
 enum { thumbnail_side_px = 320, protect_side_min_px = 64, files_all = (1 << image_file_count) - 1 };
 
-/* A file mapped to be read. */
+/* A file mapped for reading. */
 struct mapped {
     const void *data;
     size_t size;
 };
 
-/* One request on its way. */
+/* State of one request. */
 struct image_work {
-    const struct image_process *process;
+    const struct image_config *config;
     const struct image_request *request;
     const int *files;
     struct image_answer *answer;
@@ -36,7 +36,7 @@ struct image_work {
     int64_t stage_start_us;
 };
 
-/* ---- pieces of work ---- */
+/* ---- steps ---- */
 
 static int64_t cpu_us(void)
 {
@@ -45,7 +45,7 @@ static int64_t cpu_us(void)
     return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
 }
 
-/* The CPU time since the last stage ended goes to this one. */
+/* Charge the CPU time since the last stage to this stage. */
 static void stage_end(struct image_work *work, enum image_stage stage)
 {
     int64_t now_us = cpu_us();
@@ -102,7 +102,7 @@ static void answer_header(struct image_answer *answer, const struct codec_header
     answer->height_px = header->height_px;
 }
 
-/* Engines know no context: what they refuse gets its default sentence. */
+/* Engines have no context; their errors get the default sentence. */
 static enum iw_error work_engine_end(struct image_work *work, enum iw_error error)
 {
     stage_end(work, IMAGE_STAGE_ENGINE);
@@ -124,7 +124,7 @@ static enum iw_error work_thumbnail(struct image_work *work, const struct codec_
     return error;
 }
 
-/* Writes the encoded result, which it frees. */
+/* Write the encoded result and free it. */
 static enum iw_error work_output(struct image_work *work, struct codec_bytes *bytes)
 {
     enum iw_error error = file_write(&work->context, work->files[IMAGE_OUTPUT], bytes);
@@ -148,14 +148,14 @@ static enum iw_error kind_probe(struct image_work *work)
     return error;
 }
 
-/* Engine and encoder in turns: the encoded result is measured and the strength corrected. */
+/* Engine and encoder alternate: the encoded result is measured and the strength corrected. */
 static enum iw_error protect_in(struct image_work *work, struct codec_picture *picture)
 {
     struct codec_bytes bytes;
     struct protect_report report;
     memset(&report, 0, sizeof report);
     enum iw_error error =
-        protect_picture(&work->context, work->process->protect, picture,
+        protect_picture(&work->context, work->config->protect, picture,
                         (enum protect_strength)work->request->strength, work->request->seed, &bytes, &report);
     stage_end(work, IMAGE_STAGE_ENGINE);
     if (error != IW_OK)
@@ -165,13 +165,13 @@ static enum iw_error protect_in(struct image_work *work, struct codec_picture *p
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
 
-/* The stages cannot be told apart here: marking, encoding and reading back take turns. */
+/* Marking, encoding and reading back alternate, so their time counts as one stage. */
 static enum iw_error embed_in(struct image_work *work, struct codec_picture *picture)
 {
     const struct mark_order order = {.data = work->input.data,
                                      .size = work->input.size,
                                      .limits = &work->limits,
-                                     .key = work->process->watermark_key,
+                                     .key = work->config->watermark_key,
                                      .number = work->request->watermark_number};
     struct codec_bytes bytes;
     struct watermark_report report;
@@ -185,7 +185,7 @@ static enum iw_error embed_in(struct image_work *work, struct codec_picture *pic
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
 
-/* Decodes the input, lets the engine at it. */
+/* Decode the input and run an engine on it. */
 static enum iw_error work_change(struct image_work *work,
                                  enum iw_error (*engine)(struct image_work *work,
                                                          struct codec_picture *picture))
@@ -206,7 +206,7 @@ static enum iw_error kind_anti_ai(struct image_work *work)
 {
     if (work->request->strength >= protect_strength_count)
         return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
-                            "The image process was asked for a strength that there is not.");
+                            "The image process received an unknown strength.");
     return work_change(work, protect_in);
 }
 
@@ -215,7 +215,7 @@ static enum iw_error kind_watermark_embed(struct image_work *work)
     return work_change(work, embed_in);
 }
 
-/* With the unmarked original at hand, which any format and size may hold. */
+/* Read with the original, which may have another format and size. */
 static enum iw_error extract_informed(struct image_work *work, const struct codec_picture *suspect)
 {
     struct codec_picture original;
@@ -226,21 +226,13 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
             arena_printf(work->context.arena, "The original: %s", work->context.sentence);
         return error;
     }
-    error = watermark_extract_informed(&suspect->image, &original.image, work->process->watermark_key,
+    error = watermark_extract_informed(&suspect->image, &original.image, work->config->watermark_key,
                                        &work->answer->watermark_number, NULL);
     codec_picture_free(&original);
     return work_engine_end(work, error);
 }
 
-static enum iw_error extract_from(struct image_work *work, const struct codec_picture *suspect)
-{
-    if (work->request->flags & IMAGE_HAS_ORIGINAL)
-        return extract_informed(work, suspect);
-    return work_engine_end(work, watermark_extract(&suspect->image, work->process->watermark_key,
-                                                   &work->answer->watermark_number, NULL));
-}
-
-/* The thumbnail comes first: the picture is there to be shown even when it carries no mark. */
+/* The thumbnail comes first, because clients need it even without a mark. */
 static enum iw_error kind_watermark_extract(struct image_work *work)
 {
     struct codec_picture picture;
@@ -249,25 +241,28 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
         return error;
     answer_header(work->answer, &picture.header);
     error = work_thumbnail(work, &picture);
-    if (error == IW_OK)
-        error = extract_from(work, &picture);
+    if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
+        error = extract_informed(work, &picture);
+    else if (error == IW_OK)
+        error = work_engine_end(work, watermark_extract(&picture.image, work->config->watermark_key,
+                                                        &work->answer->watermark_number, NULL));
     codec_picture_free(&picture);
     return error;
 }
 
 enum { file_input = 1 << IMAGE_INPUT, file_original = 1 << IMAGE_ORIGINAL, file_output = 1 << IMAGE_OUTPUT };
 
-/* What a kind cannot work without. */
+/* Resources that a kind requires. */
 enum need { NEEDS_NOTHING, NEEDS_WATERMARK_KEY, NEEDS_WEIGHTS };
 
-/* What there is to do; a kind without a function is not served. */
+/* The kinds of work. A kind without a function is not served. */
 static const struct image_kind_row {
     enum iw_error (*run)(struct image_work *work);
     unsigned files_needed;
     unsigned files_allowed;
     uint32_t side_min_px;
-    uint32_t engine_bytes_px;  /* what its engine holds, measured at 100 megapixels, */
-    uint32_t engine_bytes_row; /* and what bands of columns leave one another */
+    uint32_t engine_bytes_px;  /* memory of the engine per pixel, measured at 100 megapixels */
+    uint32_t engine_bytes_row; /* memory of the line buffers between bands of columns */
     enum need need;
 } kinds[image_kind_count] = {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
@@ -275,7 +270,7 @@ static const struct image_kind_row {
                        .files_needed = file_input | file_output,
                        .files_allowed = files_all & ~file_original,
                        .side_min_px = protect_side_min_px,
-                       .engine_bytes_px = 3, /* its masks are given back before an encoder needs memory */
+                       .engine_bytes_px = 3, /* the masks are released before an encoder needs memory */
                        .engine_bytes_row = 5 * 1024,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
@@ -293,7 +288,7 @@ static const struct image_kind_row {
 
 /* ---- a request ---- */
 
-/* The files that a request should carry, as bits; 0 when the request makes no sense. */
+/* Bit mask of the files that a request must carry; 0: invalid request. */
 static unsigned request_files(const struct image_request *request)
 {
     if (request->version != image_protocol_version || request->kind >= image_kind_count)
@@ -314,12 +309,12 @@ static enum iw_error work_check(struct image_work *work)
         there |= work->files[i] >= 0 ? 1U << i : 0;
     if (there == 0 || request_files(work->request) != there)
         return context_fail(&work->context, IW_SERVER_INTERNAL_ERROR,
-                            "The image process was asked for what it does not do.");
+                            "The image process received an invalid request.");
     enum need need = kinds[work->request->kind].need;
-    if (need == NEEDS_WATERMARK_KEY && !work->process->has_watermark_key)
+    if (need == NEEDS_WATERMARK_KEY && !work->config->has_watermark_key)
         return context_fail(&work->context, IW_CONFIG_INVALID,
                             "The image process was started without a watermark key.");
-    if (need == NEEDS_WEIGHTS && work->process->protect == NULL)
+    if (need == NEEDS_WEIGHTS && work->config->protect == NULL)
         return context_fail(&work->context, IW_CONFIG_INVALID,
                             "The image process was started without weights.");
     return IW_OK;
@@ -341,7 +336,7 @@ static enum iw_error work_run(struct image_work *work)
     return kinds[work->request->kind].run(work);
 }
 
-/* A text that is too long is cut before a code point, never inside one. */
+/* Copy a text; truncate it at a code point. */
 static void text_put(char *room, size_t size, const char *text)
 {
     size_t length = text == NULL ? 0 : strlen(text);
@@ -353,7 +348,10 @@ static void text_put(char *room, size_t size, const char *text)
     room[length] = '\0';
 }
 
-/* A failure tells why and how long it took, and nothing of a result; a mark not found is half a result. */
+/*
+ * A failure reports reason and times, but no result. An extraction without a mark keeps the
+ * picture's header and thumbnail.
+ */
 static void answer_failure(struct image_answer *answer, const struct context *context)
 {
     if (context->error != IW_WATERMARK_NOT_FOUND) {
@@ -367,17 +365,17 @@ static void answer_failure(struct image_answer *answer, const struct context *co
     text_put(answer->cause, sizeof answer->cause, context->cause);
 }
 
-void image_loop_serve(const struct image_process *process, const struct image_request *request,
+void image_loop_serve(const struct image_config *config, const struct image_request *request,
                       const int files[image_file_count], struct image_answer *answer)
 {
-    struct image_work work = {.process = process, .request = request, .files = files, .answer = answer};
+    struct image_work work = {.config = config, .request = request, .files = files, .answer = answer};
     struct arena *arena = arena_new(0);
     context_init(&work.context, arena, NULL);
     memset(answer, 0, sizeof *answer);
     answer->version = image_protocol_version;
     answer->kind = request->kind;
     answer->ticket = request->ticket;
-    work.limits = process->limits;
+    work.limits = config->limits;
     work.stage_start_us = cpu_us();
     if (work_run(&work) != IW_OK) {
         answer_failure(answer, &work.context);
@@ -401,7 +399,7 @@ static void files_close(int files[image_file_count])
     }
 }
 
-/* Descriptors come packed; the request says which they are.  Those too many are closed. */
+/* Assign the packed descriptors to the slots of the request. Surplus descriptors are closed. */
 static void files_unpack(const struct image_request *request, struct msghdr *message,
                          int files[image_file_count])
 {
@@ -422,7 +420,7 @@ static void files_unpack(const struct image_request *request, struct msghdr *mes
     }
 }
 
-/* False when the other end is gone or speaks otherwise. */
+/* Receive one request. False: the other end closed the socket or violated the protocol. */
 static bool request_take(int socket, struct image_request *request, int files[image_file_count])
 {
     union {
@@ -451,24 +449,24 @@ static bool answer_send(int socket, struct image_answer *answer)
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
 }
 
-void image_loop_run(const struct image_process *process, int socket, unsigned seal_missing, const char *cause)
+void image_loop_run(const struct image_config *config, int socket, unsigned seal_missing, const char *cause)
 {
     struct image_answer answer = {
         .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
     snprintf(answer.cause, sizeof answer.cause, "%s", cause);
     fault_point(FAULT_IMAGE_STARTED);
     bool is_open = answer_send(socket, &answer);
-    for (unsigned served = 1; is_open && served <= process->images_max; served++) {
+    for (unsigned served = 1; is_open && served <= config->images_max; served++) {
         struct image_request request;
         int files[image_file_count] = {-1, -1, -1, -1};
         is_open = request_take(socket, &request, files);
         if (!is_open)
             continue;
         fault_point(FAULT_IMAGE_TAKEN);
-        seal_cpu_seconds(process->cpu_seconds);
-        image_loop_serve(process, &request, files, &answer);
+        seal_cpu_seconds(config->cpu_seconds);
+        image_loop_serve(config, &request, files, &answer);
         files_close(files);
-        answer.is_last = served == process->images_max;
+        answer.is_last = served == config->images_max;
         fault_point(FAULT_IMAGE_WRITTEN);
         is_open = answer_send(socket, &answer);
         fault_point(FAULT_IMAGE_SAID);

@@ -1,7 +1,7 @@
 /*
- * The sealed end: takes requests from its socket, does what the table of kinds
- * says, answers.  Everything it needs by name (weights, key) is loaded before
- * it is sealed.  No database, no network, no file names.
+ * The request loop of the sealed image process. It receives requests from its socket, runs the
+ * kind of work that the table names, and sends answers. Weights and key are loaded before the
+ * seal. It uses no database, no network and no file names.
  */
 #ifndef IMAGE_IMAGE_LOOP_H
 #define IMAGE_IMAGE_LOOP_H
@@ -12,8 +12,8 @@
 #include "codec/codec.h"
 #include "image/image_protocol.h"
 
-struct image_process {
-    struct codec_limits limits; /* side_min_px comes from the kind */
+struct image_config {
+    struct codec_limits limits; /* side_min_px is set per kind */
     unsigned cpu_seconds;       /* per image; 0: no limit */
     unsigned images_max;
     uint8_t watermark_key[WATERMARK_KEY_BYTES];
@@ -21,15 +21,17 @@ struct image_process {
     struct protect *protect; /* NULL: no anti-AI work */
 };
 
-/* One request: its files are mapped or written, never closed here.  Fills the answer, the error in it. */
-void image_loop_serve(const struct image_process *process, const struct image_request *request,
+/*
+ * Serve one request. Its files are mapped or written, but not closed. The answer holds the
+ * result or the error.
+ */
+void image_loop_serve(const struct image_config *config, const struct image_request *request,
                       const int files[image_file_count], struct image_answer *answer);
 
 /*
- * Says READY, with the layers of the seal that are missing and why, and serves
- * until images_max are served or the other end closes.
+ * Send READY with the missing layers of the seal and their cause. Then serve until images_max
+ * pictures are done or the other end closes.
  */
-void image_loop_run(const struct image_process *process, int socket, unsigned seal_missing,
-                    const char *cause);
+void image_loop_run(const struct image_config *config, int socket, unsigned seal_missing, const char *cause);
 
 #endif

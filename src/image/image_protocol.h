@@ -1,16 +1,15 @@
 /*
- * What the supervisor and the sealed image process say to each other.
+ * Protocol between the worker and a sealed image process.
  *
- * One unix SOCK_SEQPACKET socket; a message is one struct below, in the
- * machine's own byte order, for both ends are of one build on one machine.  A
- * request carries its files as descriptors (SCM_RIGHTS) in the order of enum
- * image_file, those that its kind and flags call for and no others.  The
- * process first sends an answer of kind IMAGE_READY, then one answer for each
- * request, in order.  After an answer with is_last it exits with 0; when the
- * supervisor closes the socket it exits with 0 as well.
+ * One unix SOCK_SEQPACKET socket. A message is one struct below in native byte order, because
+ * both ends come from one build. A request carries its files as descriptors (SCM_RIGHTS) in the
+ * order of enum image_file. Only the files that its kind and flags require are sent.
  *
- * The process answers nothing that it was not asked; a socket that ends without
- * an answer means that it died, and its wait status says of what.
+ * The process sends an answer of kind IMAGE_READY first, then one answer per request, in order.
+ * It exits with 0 after an answer with is_last, and when the supervisor closes the socket.
+ *
+ * The process sends nothing else. A socket that closes without an answer means that the process
+ * died; its wait status gives the cause.
  */
 #ifndef IMAGE_IMAGE_PROTOCOL_H
 #define IMAGE_IMAGE_PROTOCOL_H
@@ -21,26 +20,27 @@ enum { image_protocol_version = 3, image_socket = 3 };
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
-    IMAGE_PROBE,     /* the header and whether the limits allow it; no pixels */
+    IMAGE_PROBE,     /* header and limits only; no pixels */
     IMAGE_ANTI_AI,
     IMAGE_WATERMARK_EMBED,
     IMAGE_WATERMARK_EXTRACT,
     image_kind_count
 };
 
-/* Descriptors of a request, in this order; kinds and flags say which are there. */
+/* Descriptors of a request, in this order; kind and flags select them. */
 enum image_file {
-    IMAGE_INPUT = 0, /* read only, a regular file; always */
-    IMAGE_ORIGINAL,  /* read only, a regular file; with IMAGE_HAS_ORIGINAL (extract alone) */
-    IMAGE_OUTPUT,    /* to write; for the anti-AI and embed kinds */
-    IMAGE_THUMBNAIL, /* to write; with IMAGE_WANTS_THUMBNAIL */
+    IMAGE_INPUT = 0, /* read only, a regular file; required */
+    IMAGE_ORIGINAL,  /* read only, a regular file; with IMAGE_HAS_ORIGINAL (extract only) */
+    IMAGE_OUTPUT,    /* writable; for the anti-AI and embed kinds */
+    IMAGE_THUMBNAIL, /* writable; with IMAGE_WANTS_THUMBNAIL */
     image_file_count
 };
 
 enum image_flag { IMAGE_HAS_ORIGINAL = 1, IMAGE_WANTS_THUMBNAIL = 2 };
 
-/* Stages that CPU time is told for.  Anti-AI and embed work encode within their engine stage, as often as
- * they need to.
+/*
+ * Stages with a separate CPU time. Anti-AI and embed work may encode several times within their
+ * engine stage.
  */
 enum image_stage {
     IMAGE_STAGE_DECODE = 0,
@@ -54,34 +54,33 @@ struct image_request {
     uint32_t version;
     uint32_t kind;             /* enum image_kind */
     uint32_t flags;            /* of enum image_flag */
-    uint32_t strength;         /* enum protect_strength; anti-AI alone */
-    uint64_t ticket;           /* the supervisor's, comes back in the answer */
-    uint64_t seed;             /* anti-AI alone */
-    uint64_t watermark_number; /* embed alone */
+    uint32_t strength;         /* enum protect_strength; anti-AI only */
+    uint64_t ticket;           /* set by the supervisor; copied to the answer */
+    uint64_t seed;             /* anti-AI only */
+    uint64_t watermark_number; /* embed only */
 };
 
 struct image_answer {
     uint32_t version;
     uint32_t kind;
     uint64_t ticket;
-    /* enum iw_error.  Unless it is IW_OK results are zero; WATERMARK_NOT_FOUND keeps shape and thumbnail. */
+    /* enum iw_error. Unless it is IW_OK, results are zero; WATERMARK_NOT_FOUND keeps header and thumbnail. */
     uint32_t error;
-    uint32_t is_last; /* 1: the process has served its share and exits */
-    uint32_t
-        seal_missing; /* READY alone: of enum seal_layer; SEAL_SECCOMP only where the operator allows that */
-    uint32_t format;  /* enum codec_format */
+    uint32_t is_last;      /* 1: the process reached images_max and exits */
+    uint32_t seal_missing; /* READY only: of enum seal_layer */
+    uint32_t format;       /* enum codec_format */
     uint32_t width_px;
     uint32_t height_px;
     uint64_t output_bytes;
     uint64_t thumbnail_bytes;
-    uint64_t watermark_number;            /* extract: the number read */
-    uint32_t psnr_hundredths;             /* dB * 100 of the result against the input; 0: not measured */
-    uint32_t stage_ms[image_stage_count]; /* CPU time; also told for failures */
-    char reason[32];                      /* short constant word, may be empty */
+    uint64_t watermark_number;            /* extract: the number */
+    uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0: not measured */
+    uint32_t stage_ms[image_stage_count]; /* CPU time, also of failures */
+    char reason[32];                      /* short constant word or empty */
     char sentence[384];                   /* for the client */
-    char cause[256];                      /* for the log alone, may be empty */
-    char note_code[40];                   /* of the first note on the result; empty when there is none */
-    char note[512];                       /* the sentences of all notes, for the client */
+    char cause[256];                      /* for the log only; may be empty */
+    char note_code[40];                   /* of the first note on the result, or empty */
+    char note[512];                       /* sentences of all notes, for the client */
 };
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * imgward-image: started by the worker, never by hand.  Loads what it needs,
- * seals itself, serves pictures on descriptor 3.  Exits 0 when its work is
- * done, 2 when it could not start.
+ * imgward-image, which the worker starts. Loads weights and key, seals itself and serves
+ * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +41,7 @@ static const struct image_options defaults = {
     .images_max = 100,
 };
 
-/* Every option takes a value but the last kind. */
+/* OPTION_SWITCH takes no value. */
 enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SWITCH };
 
 static const struct image_option {
@@ -79,7 +78,7 @@ static bool number_read(const struct image_option *option, const char *text, uin
     return errno == 0 && end != text && *end == '\0' && *number >= option->least && *number <= option->most;
 }
 
-/* Takes one option and its value; how many arguments that were, 0 when they are wrong. */
+/* Parse one option and its value. Returns the number of arguments used, or 0: invalid. */
 static int option_read(struct image_options *options, char **arguments)
 {
     const struct image_option *option = option_by_name(arguments[0]);
@@ -105,48 +104,48 @@ static enum iw_error options_read(struct context *context, struct image_options 
     while (*arguments != NULL) {
         int taken = option_read(options, arguments);
         if (taken == 0)
-            return context_fail(context, IW_CONFIG_INVALID, "%s is not an option or has no good value.",
-                                *arguments);
+            return context_fail(context, IW_CONFIG_INVALID,
+                                "%s is not an option, or its value is missing or out of range.", *arguments);
         arguments += taken;
     }
     return IW_OK;
 }
 
-static enum iw_error key_load(struct context *context, const char *path, struct image_process *process)
+static enum iw_error key_load(struct context *context, const char *path, struct image_config *config)
 {
     if (path == NULL)
         return IW_OK;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    /* One byte more than the key: a longer file is another file. */
+    /* One byte more than the key, to detect a longer file. */
     uint8_t bytes[WATERMARK_KEY_BYTES + 1];
     ssize_t got = file < 0 ? -1 : read(file, bytes, sizeof bytes);
     if (file >= 0)
         close(file);
     if (got != WATERMARK_KEY_BYTES)
-        return context_fail(context, IW_CONFIG_INVALID, "%s is not a watermark key of %d bytes.", path,
+        return context_fail(context, IW_CONFIG_INVALID, "%s must be a watermark key of %d bytes.", path,
                             WATERMARK_KEY_BYTES);
-    memcpy(process->watermark_key, bytes, WATERMARK_KEY_BYTES);
-    process->has_watermark_key = true;
+    memcpy(config->watermark_key, bytes, WATERMARK_KEY_BYTES);
+    config->has_watermark_key = true;
     return IW_OK;
 }
 
-static enum iw_error process_prepare(struct context *context, const struct image_options *options,
-                                     struct image_process *process)
+static enum iw_error config_prepare(struct context *context, const struct image_options *options,
+                                    struct image_config *config)
 {
-    memset(process, 0, sizeof *process);
-    process->limits.pixels_max = options->pixels_max;
-    process->limits.side_max_px = (uint32_t)options->side_max_px;
-    /* The codecs' estimate leaves a part for the engine, the file and the result. */
-    process->limits.memory_max_bytes = options->memory_bytes - options->memory_bytes / 8;
-    process->cpu_seconds = (unsigned)options->cpu_seconds;
-    process->images_max = (unsigned)options->images_max;
-    enum iw_error error = key_load(context, options->watermark_key_path, process);
+    memset(config, 0, sizeof *config);
+    config->limits.pixels_max = options->pixels_max;
+    config->limits.side_max_px = (uint32_t)options->side_max_px;
+    /* The codecs' estimate leaves an eighth for the engine, the file and the result. */
+    config->limits.memory_max_bytes = options->memory_bytes - options->memory_bytes / 8;
+    config->cpu_seconds = (unsigned)options->cpu_seconds;
+    config->images_max = (unsigned)options->images_max;
+    enum iw_error error = key_load(context, options->watermark_key_path, config);
     if (error == IW_OK && options->weights_path != NULL)
-        error = protect_open(context, options->weights_path, &process->protect);
+        error = protect_open(context, options->weights_path, &config->protect);
     return error;
 }
 
-/* Sealed, or unsealed where the machine refuses and the operator allows it; the worker tells. */
+/* Seal the process. Without seccomp it continues if the operator allows that; the worker reports it. */
 static enum iw_error process_seal(struct context *context, const struct image_options *options,
                                   unsigned *missing)
 {
@@ -162,25 +161,25 @@ int main(int count, char **arguments)
 {
     struct context context;
     struct image_options options;
-    struct image_process process;
+    struct image_config config;
     unsigned missing = 0;
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     enum iw_error error = options_read(&context, &options, arguments + (count > 0));
     if (error == IW_OK)
-        error = process_prepare(&context, &options, &process);
+        error = config_prepare(&context, &options, &config);
     if (error == IW_OK)
         error = process_seal(&context, &options, &missing);
     if (error != IW_OK) {
         log_failure(&context, "image_process_not_started");
         _exit(exit_not_started);
     }
-    /* What a sanitizer has to say is for us. */
+    /* A sanitizer's report must reach the log. */
 #ifndef __SANITIZE_ADDRESS__
     seal_mute();
 #endif
-    image_loop_run(&process, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
-    /* At once: exit handlers of libraries call what is not allowed here. */
+    image_loop_run(&config, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
+    /* Exit handlers of libraries make system calls that the seal forbids. */
     _exit(0);
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /*
- * Calls allowed whatever their arguments: none can reach anything that the process does not hold
- * already.  sysinfo is the C library's qsort asking how much memory there is.
+ * Allowed with any arguments: none reaches anything that the process does not hold already.
+ * sysinfo is used by the C library's qsort.
  */
 static const int calls_free[] = {
     SCMP_SYS(read),         SCMP_SYS(write),           SCMP_SYS(readv),        SCMP_SYS(writev),
@@ -26,7 +26,7 @@ static const int calls_free[] = {
     SCMP_SYS(gettid),       SCMP_SYS(sigaltstack),     SCMP_SYS(getrandom),    SCMP_SYS(sysinfo),
 };
 
-/* Calls allowed when one argument, masked, has one value. */
+/* Allowed when one argument, masked, has one value. */
 struct call_bound {
     int call;
     unsigned argument;
@@ -48,7 +48,7 @@ static void limits_set(const struct seal_limits *limits)
     limit_set(RLIMIT_NOFILE, descriptors_max);
     if (limits->file_bytes != 0)
         limit_set(RLIMIT_FSIZE, limits->file_bytes);
-        /* The shadow of a sanitizer is counted as memory and is larger than any limit. */
+        /* A sanitizer's shadow memory counts as memory and exceeds any limit. */
 #ifndef __SANITIZE_ADDRESS__
     if (limits->memory_bytes != 0)
         limit_set(RLIMIT_DATA, limits->memory_bytes);
@@ -74,24 +74,24 @@ static int rules_add(scmp_filter_ctx filter, int socket)
                                        bounds[i].value};
         failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, bounds[i].call, 1, &compare);
     }
-    /* seal_cpu_seconds: its own process, the CPU limit and no other. */
+    /* seal_cpu_seconds: the CPU limit of this process only. */
     struct scmp_arg_cmp own_cpu[] = {{0, SCMP_CMP_EQ, 0, 0}, {1, SCMP_CMP_EQ, RLIMIT_CPU, 0}};
     failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, own_cpu);
-    /* seal_mute: from standard input to standard error and no other way. */
+    /* seal_mute: from standard input to standard error only. */
     struct scmp_arg_cmp mute[] = {{0, SCMP_CMP_EQ, STDIN_FILENO, 0}, {1, SCMP_CMP_EQ, STDERR_FILENO, 0}};
     failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 2, mute);
     return failed;
 }
 
 /*
- * The rules of Landlock that we take away, as far as the kernel knows them
- * (Documentation/userspace-api/landlock.rst): its ABI says how much of the struct
- * it reads and which bits it takes.  Numbers, for older headers lack the later ones.
+ * Rights that Landlock removes, as far as the kernel supports them
+ * (Documentation/userspace-api/landlock.rst). Its ABI version gives the size of the struct and
+ * the valid bits. They are numbers because older headers lack the later names.
  */
 struct landlock_rules {
     uint64_t files;
     uint64_t ports; /* TCP bind and connect, from ABI 4 */
-    uint64_t scope; /* abstract unix sockets and signals outside, from ABI 6 */
+    uint64_t scope; /* abstract unix sockets and signals to others, from ABI 6 */
 };
 
 static bool landlock_restrict(void)
@@ -130,7 +130,7 @@ static enum iw_error seccomp_restrict(struct context *context, int socket)
     if (filter != NULL)
         seccomp_release(filter);
     if (failed != 0)
-        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The machine refuses seccomp (%d).", failed);
+        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The kernel refused seccomp (%d).", failed);
     return IW_OK;
 }
 
@@ -139,12 +139,11 @@ enum iw_error seal_process(struct context *context, const struct seal_limits *li
 {
     *missing = SEAL_SECCOMP | SEAL_LANDLOCK;
     prctl(PR_SET_DUMPABLE, 0);
-    /* The C library reads the time zone from a file when a date is first made, as lcms2 does for its
-     * profiles. */
+    /* The C library reads the time zone from a file at the first date, for example in lcms2's profiles. */
     tzset();
     limits_set(limits);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The machine refuses no-new-privileges: %s.",
+        return context_fail(context, IW_SERVICE_UNAVAILABLE, "The kernel refused no-new-privileges: %s.",
                             strerror(errno));
     if (landlock_restrict())
         *missing &= ~(unsigned)SEAL_LANDLOCK;
@@ -164,7 +163,7 @@ void seal_cpu_seconds(unsigned seconds)
     struct timespec used;
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    /* One more, for the kernel counts whole seconds. */
+    /* The kernel rounds CPU time down to whole seconds. */
     if (seconds != 0)
         limit.rlim_cur = (rlim_t)used.tv_sec + seconds + 1;
     setrlimit(RLIMIT_CPU, &limit);

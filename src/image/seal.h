@@ -1,11 +1,10 @@
 /*
- * Shuts a process in: no new descriptors but those passed to it, no files by
- * name, no sockets, no processes, no threads, no executable memory; bounded
- * memory, CPU time and file size.  What it holds when it is sealed it keeps.
- * Linux (seccomp, Landlock, rlimits, prctl).  A call that is not allowed kills it.
+ * Seals a process. It gets no new descriptors except those passed to it, no files by name, no
+ * sockets, processes, threads or executable memory. Memory, CPU time and file size are limited.
+ * Open descriptors remain usable. A forbidden call kills the process.
  *
- * seccomp is the wall.  Landlock stands behind it: it takes files by name, TCP
- * and signals away even where a container's own rules refuse us seccomp.
+ * Linux only (seccomp, Landlock, rlimits, prctl). seccomp is the main layer. Landlock removes
+ * files by name, TCP and signals even where a container's rules refuse seccomp.
  */
 #ifndef IMAGE_SEAL_H
 #define IMAGE_SEAL_H
@@ -16,32 +15,33 @@
 
 struct seal_limits {
     uint64_t memory_bytes; /* writable private memory; mapped files are not counted */
-    uint64_t file_bytes;   /* the largest file that can be written */
+    uint64_t file_bytes;   /* largest file that can be written */
     unsigned cpu_seconds;  /* until the next seal_cpu_seconds; 0: no limit */
 };
 
-/* What a machine may refuse. */
+/* Layers that the kernel may refuse. */
 enum seal_layer { SEAL_SECCOMP = 1, SEAL_LANDLOCK = 2 };
 
-/* Closes every descriptor from first on. */
+/* Close every descriptor from first on. */
 void seal_close_from(int first);
 
 /*
- * Seals the calling process, which has one thread and talks on one socket.
- * missing gathers the layers that the machine refused.  SERVICE_UNAVAILABLE when
- * seccomp is one of them: then all else is done all the same, so that a caller
- * who may go on unsealed can.
+ * Seal the calling process, which has one thread and one socket. missing receives the layers
+ * that the kernel refused.
+ *
+ * SERVICE_UNAVAILABLE: seccomp is missing. All other layers are active even then, so a caller
+ * may continue unsealed.
  */
 enum iw_error seal_process(struct context *context, const struct seal_limits *limits, int socket,
                            unsigned *missing) IW_MUST_USE;
 
 /*
- * Puts standard input in the place of standard error, so that a process that was
- * taken over can write nothing into its parent's log.  Works when sealed.
+ * Replace standard error by standard input, so that a compromised process cannot write to its
+ * parent's log. Works when sealed.
  */
 void seal_mute(void);
 
-/* Allows the process so many CPU seconds more from now, as often as it is called.  Works when sealed. */
+/* Allow the given CPU seconds from now. Can be repeated; works when sealed. */
 void seal_cpu_seconds(unsigned seconds);
 
 #endif

@@ -79,8 +79,8 @@ def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_
     clear = pictures.encode(pictures.Image.new("RGBA", (400, 400), (90, 120, 30, 0)), "PNG")
     order = embedded(client, [("clear.png", clear, ["x"])])
     assert order["status"] == "failed"
-    assert order["errors"] == ("clear.png: WATERMARK_NOT_EMBEDDABLE: What can be seen of the image is too little for a "
-                               "watermark to be read back; an image with more detail or less transparency would help."), order
+    assert order["errors"] == ("clear.png: WATERMARK_NOT_EMBEDDABLE: The visible part of the image is too small for a "
+                               "readable watermark; use an image with more detail or less transparency."), order
 
 
 def test_drawings_are_read_from_what_is_delivered_or_fail_with_a_code_of_their_own(client):

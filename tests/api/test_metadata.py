@@ -279,9 +279,9 @@ SAMSUNG = b"\0\0\x31\x0a\x10\0\0\0MotionPhoto_Data" + FILM + b"SEFHk\0\0\0\1\0\0
                                                        tail=made.small_jpeg()),
      r"MPF\d?:\w+|MPImage\d:\w+", ("further pictures",)),
     ("bytes behind a PNG", "png", lambda: made.png_with(made.xmp_part("png", made.packet(made.RIGHTS, made.DC)), tail=b"more"),
-     "", ("data behind the end",)),
+     "", ("data after the end",)),
     ("bytes behind a WebP", "webp", lambda: made.webp_with(made.xmp_part("webp", made.packet(made.RIGHTS, made.DC)), tail=b"more"),
-     "", ("data behind the end",)),
+     "", ("data after the end",)),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "")
 def test_entries_go_with_their_data(through, exiftool, order, kind, form, data, gone, words):
     source, target, notes = through(order, form, data())

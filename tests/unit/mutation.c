@@ -13,7 +13,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)((state >> 33) % bound);
 }
 
-/* Makes the checksums of a PNG right again, so that damage gets past them. */
+/* Recompute the checksums of a PNG, so that damage gets past them. */
 static void png_checksums(unsigned char *data, size_t size)
 {
     size_t at = 8;
@@ -32,7 +32,7 @@ static void png_checksums(unsigned char *data, size_t size)
 static void mutate_once(unsigned char *data, size_t *size)
 {
     static const unsigned char interesting[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xd8, 0xd9, 0xda, 0xc2};
-    /* Headers are where decisions are made: half of the damage goes there. */
+    /* Half of the damage goes to the headers, which control the decoders. */
     uint32_t reach = (uint32_t)*size;
     if (random_below(2) == 0 && reach > 200)
         reach = 200;
@@ -68,7 +68,7 @@ struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_form
         mutate_once(copy.data, &copy.size);
     if (format == CODEC_PNG && copy.size > 20 && random_below(8) != 0)
         png_checksums(copy.data, copy.size);
-    /* So that a sanitizer sees a read past the end. */
+    /* An exact copy, so that a sanitizer sees reads past the end. */
     unsigned char *exact = realloc(copy.data, copy.size);
     copy.data = exact != NULL ? exact : copy.data;
     return copy;

@@ -1,13 +1,13 @@
 /*
- * Damaged copies of pictures, the same for the same number: bits and bytes
- * changed, pieces moved, ends cut off, headers before all.
+ * Makes damaged copies of pictures, reproducible by number. Bits and bytes are changed, pieces
+ * moved and ends removed, mostly in headers.
  */
 #ifndef UNIT_MUTATION_H
 #define UNIT_MUTATION_H
 
 #include "codec/codec.h"
 
-/* A copy with one to six damages, in memory of its own size; freed by codec_bytes_free. */
+/* A copy with one to six damages in an exact allocation; freed by codec_bytes_free. */
 struct codec_bytes mutation_make(const struct codec_bytes *file, enum codec_format format, unsigned seed);
 
 #endif

@@ -55,12 +55,12 @@ unsigned char *made_icc(size_t *size)
     unsigned char *icc = malloc(bytes);
     made_check(icc != NULL && cmsSaveProfileToMem(profile, icc, &bytes), "the ICC profile");
     cmsCloseProfile(profile);
-    memset(icc + 24, 0, 12); /* the time of making: the same profile each time */
+    memset(icc + 24, 0, 12); /* clear the creation time, so the profile is constant */
     *size = bytes;
     return icc;
 }
 
-/* The colour of four inks in Lab, as the profile's table holds it. */
+/* Lab colour of four inks, for the profile's table. */
 static cmsInt32Number ink_sample(const cmsUInt16Number in[], cmsUInt16Number out[], void *to_lab)
 {
     cmsFloat32Number rgb[3];
@@ -167,7 +167,7 @@ static void jpeg_metadata(struct jpeg_compress_struct *out, const struct made_sp
     free(icc);
 }
 
-/* Every coefficient of a grey picture in two scans of its own: allowed by the standard, done by nobody. */
+/* Each coefficient of a grey picture in two separate scans: valid, but not seen in practice. */
 static void scans_many(struct jpeg_compress_struct *out)
 {
     static jpeg_scan_info scans[127];
@@ -323,7 +323,7 @@ static void png_colors(png_structp png, png_infop info, const struct made_spec *
                      color_type == PNG_COLOR_TYPE_PALETTE ? (spec->depth_bits == 1 ? 2 : 4) : 0, &key);
 }
 
-/* Row y of the file's own samples, at any depth. */
+/* Row y of the file's samples, at any depth. */
 static void png_row(const struct made_spec *spec, uint32_t y, unsigned char *row)
 {
     uint32_t bit = 0;

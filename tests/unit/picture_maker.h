@@ -1,6 +1,6 @@
 /*
- * Pictures for the tests, made in memory by the libraries themselves: every
- * format, shape and kind of metadata that the codecs must keep.
+ * Makes pictures for the tests in memory with the format libraries: every format, variant and
+ * kind of metadata that the codecs must keep.
  */
 #ifndef UNIT_PICTURE_MAKER_H
 #define UNIT_PICTURE_MAKER_H
@@ -21,17 +21,16 @@ struct made_spec {
 
     const char *xmp;        /* NULL: made_xmp; with has_metadata */
     bool is_xmp_compressed; /* PNG */
-    size_t text_bytes;      /* PNG: a text chunk of so many bytes more */
+    size_t text_bytes;      /* PNG: additional text chunk of this size */
     bool has_many_scans;    /* JPEG, grey: 127 scans */
 
-    int sampling;     /* JPEG: luma sampling factors as 11, 21, 22 */
-    int factors[4];   /* JPEG: the sampling factors of each component instead; 0: one each */
-    bool is_split;    /* JPEG: a scan for each component */
-    bool is_ycck;     /* JPEG of 4 channels, stored as YCCK */
-    bool is_unmarked; /* JPEG of 4 channels, without Adobe's marker: samples are inks, not what they leave out
-                       */
-    bool has_ink_icc; /* JPEG of 4 channels: a CMYK profile in place of the sRGB one; with has_metadata */
-    unsigned restart; /* JPEG: the restart interval */
+    int sampling;        /* JPEG: luma sampling factors as 11, 21, 22 */
+    int factors[4];      /* JPEG: sampling factors of each component; 0: one each */
+    bool is_split;       /* JPEG: a scan for each component */
+    bool is_ycck;        /* JPEG of 4 channels, stored as YCCK */
+    bool is_unmarked;    /* JPEG of 4 channels without Adobe's marker: samples are not inverted */
+    bool has_ink_icc;    /* JPEG of 4 channels: a CMYK profile instead of sRGB; with has_metadata */
+    unsigned restart;    /* JPEG: the restart interval */
     bool is_progressive; /* JPEG scans, PNG interlacing */
     bool is_arithmetic;  /* JPEG */
     bool is_rgb;         /* JPEG stored as RGB */
@@ -45,7 +44,7 @@ struct made_spec {
     bool is_lossless; /* WebP */
 };
 
-/* The metadata's texts, to be looked for in what the codecs write. */
+/* The texts of the metadata, to be found in the encoded files. */
 extern const char made_xmp[];
 extern const char made_exif[]; /* a TIFF block with orientation 6 */
 extern const size_t made_exif_bytes;
@@ -53,21 +52,21 @@ extern const char made_comment[];
 extern const char made_photoshop[];
 extern const size_t made_photoshop_bytes;
 extern const char made_extended_xmp[];
-extern const char made_private[]; /* an unknown chunk that is safe to copy */
-extern const char made_unsafe[];  /* an unknown chunk that is not */
-extern const char made_after[];   /* a PNG text behind the pixels */
+extern const char made_private[]; /* an unknown chunk, safe to copy */
+extern const char made_unsafe[];  /* an unknown chunk, not safe to copy */
+extern const char made_after[];   /* a PNG text after the pixels */
 extern const size_t made_after_bytes;
 
-/* An sRGB profile; malloc'ed. */
+/* An sRGB profile; the caller frees it. */
 unsigned char *made_icc(size_t *size);
 
-/* A CMYK profile of a press with much dot gain; malloc'ed. */
+/* A CMYK profile of a press with much dot gain; the caller frees it. */
 unsigned char *made_ink_icc(size_t *size);
 
-/* The file; ends the test program when a library refuses.  Freed by codec_bytes_free. */
+/* Make the file; free it with codec_bytes_free. Exits the test program if a library fails. */
 struct codec_bytes make_picture(const struct made_spec *spec);
 
-/* The sample that all made pictures are computed from, 0..255. */
+/* The sample, 0..255, from which all pictures are computed. */
 unsigned made_sample(uint32_t x, uint32_t y, uint32_t channel);
 
 #endif

@@ -1,4 +1,4 @@
-/* The codecs: every format and shape in and out, what is kept, what is refused. */
+/* The codecs: every format and variant, preserved metadata, refusals. */
 #include <stdio.h>
 #include <jpeglib.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static uint32_t channels_decoded(const struct made_spec *spec)
     return spec->channels + (spec->has_transparency ? 1 : 0);
 }
 
-/* The mean square difference of two pictures of one shape. */
+/* Mean square difference of two pictures of one size. */
 static double difference(const struct image *a, const struct image *b)
 {
     double sum = 0;
@@ -143,7 +143,7 @@ static void test_round_trip(void)
     }
 }
 
-/* Decodes, changes nothing but the opt-out when asked, encodes. */
+/* Decode, set the opt-out if wanted, encode. */
 static struct codec_bytes recode(const struct codec_bytes *file, bool is_opt_out)
 {
     struct codec_picture picture;
@@ -190,7 +190,7 @@ static void check_icc(const struct codec_bytes *before, const struct codec_bytes
     size_t size = 0;
     unsigned char *icc = spec->has_ink_icc ? made_ink_icc(&size) : made_icc(&size);
     if (spec->format == CODEC_PNG) {
-        /* Compressed by libpng: the chunk itself must be the same bytes. */
+        /* Compressed by libpng; the chunk must stay byte for byte. */
         unsigned char *chunk = memmem(before->data, before->size, "iCCP", 4);
         CU_ASSERT_PTR_NOT_NULL_FATAL(chunk);
         size_t chunk_bytes = (size_t)chunk[-2] << 8 | chunk[-1];
@@ -286,7 +286,7 @@ static void test_jpeg_tables_are_kept(void)
 
 static void test_webp_quality_is_near(void)
 {
-    /* A lossy file encoded again must be about as large as it was. */
+    /* A re-encoded lossy file must have about the original size. */
     for (int quality = 10; quality <= 95; quality += 17) {
         struct made_spec spec = {"WebP", CODEC_WEBP, 256, 192, 3, false, .quality = quality};
         fresh();
@@ -380,7 +380,7 @@ static void test_kinds_refused(void)
     CU_ASSERT_EQUAL(decode_error("", 0, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
 }
 
-/* A WebP that says it has alpha and is opaque all over keeps saying so, for its shape must stay. */
+/* An opaque WebP with an alpha flag keeps the flag and its channels. */
 static void test_webp_with_opaque_alpha(void)
 {
     enum { flags_at = 20, lossless_at = 12, flag_alpha = 0x10 };
@@ -408,7 +408,7 @@ static void test_webp_with_opaque_alpha(void)
     }
 }
 
-/* Small files that ask for much are refused before anything is given to them. */
+/* Small files that need much memory are refused before anything is allocated. */
 static void test_bombs(void)
 {
     static const struct made_spec scans = {
@@ -434,7 +434,7 @@ static void test_bombs(void)
     CU_ASSERT_EQUAL(decode_error(png, sizeof png, &limits), IW_IMAGE_TOO_LARGE);
 }
 
-/* A JPEG segment that is full says so; PNG texts have room, compressed or not. */
+/* A full JPEG segment is an error; PNG texts have room, compressed or not. */
 static void test_opt_out_room(void)
 {
     struct made_spec spec = {"JPEG", CODEC_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
@@ -464,7 +464,7 @@ static void test_opt_out_room(void)
     free(xmp);
 }
 
-/* From how many bytes on every pixel is there: metadata behind the pixels may be cut. */
+/* Number of bytes that contain all pixels; metadata after them may be truncated. */
 static size_t pixels_end(const struct codec_bytes *file, enum codec_format format)
 {
     if (format == CODEC_JPEG)
@@ -482,7 +482,7 @@ static size_t pixels_end(const struct codec_bytes *file, enum codec_format forma
         const unsigned char *chunk = file->data + at;
         at += 12 + ((size_t)chunk[0] << 24 | (size_t)chunk[1] << 16 | (size_t)chunk[2] << 8 | chunk[3]);
         if (memcmp(chunk + 4, "IDAT", 4) == 0)
-            end = at - 4; /* without the chunk's checksum, for the stream has one */
+            end = at - 4; /* without the chunk's checksum; the stream has one */
     }
     return end;
 }
@@ -509,7 +509,7 @@ static void test_truncation(void)
     }
 }
 
-/* Where the last scan of a JPEG begins: at its marker, which entropy-coded data cannot hold. */
+/* Offset of the last scan's marker, which entropy-coded data cannot contain. */
 static size_t last_scan(const struct codec_bytes *file)
 {
     size_t at = file->size - 2;
@@ -518,7 +518,9 @@ static size_t last_scan(const struct codec_bytes *file)
     return at;
 }
 
-/* A JPEG whose end marker is missing is whole when all its pixels are; one whose last scan is missing is not.
+/*
+ * A JPEG without its end marker is accepted if all pixels are there, and refused if its last
+ * scan is missing.
  */
 static void test_jpeg_without_its_end(void)
 {
@@ -573,7 +575,7 @@ static void test_limits(void)
     }
 }
 
-/* What bands of columns leave one another is bounded by the width: a tall picture is one band. */
+/* Line buffers between bands are bounded by the width: a tall picture has one band. */
 static void test_tall_limit(void)
 {
     static const struct made_spec tall = {"tall", CODEC_PNG, 8, 2000, 3, false, .depth_bits = 8};

@@ -1,8 +1,7 @@
 /*
- * Files as real people send them: damage beside the pixels, odd forms that other
- * programs read, and files that really lack pixels.  Each test makes a good file
- * and changes it; the pixels must come out as those of the good file, or the file be
- * refused with a sentence that says what to do.
+ * Files from practice: damage outside the pixels, unusual forms that other programs read, and
+ * files with missing pixels. Each test modifies a good file. Its pixels must be those of the
+ * good file, or it is refused with a sentence that names the remedy.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static void fresh(void)
 
 /* ---- files and their pieces ---- */
 
-/* Puts bytes in the place of others. */
+/* Replace bytes. */
 static void replace(struct codec_bytes *file, size_t at, size_t gone, const void *data, size_t size)
 {
     unsigned char *made = malloc(file->size - gone + size + 1);
@@ -63,7 +62,7 @@ static bool holds(const struct codec_bytes *file, const char *text)
     return memmem(file->data, file->size, text, strlen(text)) != NULL;
 }
 
-/* Where the chunk of a PNG begins: at its length. */
+/* Offset of a PNG chunk, at its length. */
 static size_t png_at(const struct codec_bytes *file, const char *name)
 {
     return find(file, name, 4) - 4;
@@ -110,7 +109,7 @@ static enum iw_error decode(const struct codec_bytes *file, const struct codec_l
                             struct codec_picture *picture)
 {
     fresh();
-    /* A copy of the exact size: a sanitizer sees reads past the end. */
+    /* An exact copy, so that a sanitizer sees reads past the end. */
     unsigned char *exact = malloc(file->size);
     memcpy(exact, file->data, file->size);
     enum iw_error error = codec_decode(&context, exact, file->size, limits, picture);
@@ -118,7 +117,7 @@ static enum iw_error decode(const struct codec_bytes *file, const struct codec_l
     return error;
 }
 
-/* The file decodes to the same pixels as the good one, and the encoded result decodes again. */
+/* The file decodes to the good one's pixels, and the encoded result decodes again. */
 static void check_same(const struct made_spec *spec, const struct codec_bytes *file)
 {
     struct codec_bytes good = make_picture(spec), again;
@@ -164,7 +163,7 @@ static struct codec_bytes recode(const struct codec_bytes *file)
 
 /* ---- JPEG ---- */
 
-/* Spectral selection of 0,0 where it has no meaning, as some phones write it. */
+/* Spectral selection of 0,0 where it is meaningless, as some phones write it. */
 static void test_jpeg_scan_of_zeros(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
@@ -175,21 +174,21 @@ static void test_jpeg_scan_of_zeros(void)
     codec_bytes_free(&file);
 }
 
-/* Form about which libjpeg warns, and from which no pixel is lost. */
+/* Forms that libjpeg warns about, without lost pixels. */
 static void test_jpeg_of_odd_form(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
-    replace(&file, file.size - 2, 0, "\x12\x34\0\0", 4); /* bytes behind the last scan */
-    file.data[find(&file, "JFIF", 5) + 5] = 3;           /* a version of JFIF that there is not */
+    replace(&file, file.size - 2, 0, "\x12\x34\0\0", 4); /* bytes after the last scan */
+    file.data[find(&file, "JFIF", 5) + 5] = 3;           /* an unknown version of JFIF */
     replace(&file, 2, 0,
             "\xff\xee\0\x0e"
             "Adobe\0\x64\0\0\0\0\x09",
-            16); /* and a transform */
+            16); /* and colour transform */
     check_same(&jpeg, &file);
     codec_bytes_free(&file);
 }
 
-/* A progressive picture whose AC coefficients come before the DC ones. */
+/* AC coefficients before the DC ones. */
 static void test_jpeg_scans_in_odd_order(void)
 {
     struct made_spec spec = progressive;
@@ -200,7 +199,7 @@ static void test_jpeg_scans_in_odd_order(void)
         if (file.data[at] == 0xff && (file.data[at + 1] == 0xc4 || file.data[at + 1] == 0xda) &&
             (count == 0 || file.data[at + 1] == 0xc4) && count < 16)
             scans[count++] = at;
-    /* Each scan comes with its Huffman table; the first two change places. */
+    /* Each scan has its Huffman table; exchange the first two. */
     CU_ASSERT_FATAL(count >= 3);
     size_t first = scans[1] - scans[0], second = scans[2] - scans[1];
     unsigned char *kept = malloc(first);
@@ -212,7 +211,7 @@ static void test_jpeg_scans_in_odd_order(void)
     codec_bytes_free(&file);
 }
 
-/* The standard forbids a quantiser of zero; everybody decodes its coefficients to zero. */
+/* The standard forbids quantisers of zero; all decoders return zeros for them. */
 static void test_jpeg_quantiser_of_zero(void)
 {
     struct codec_bytes file = make_picture(&jpeg), again;
@@ -223,7 +222,7 @@ static void test_jpeg_quantiser_of_zero(void)
     codec_bytes_free(&again);
 }
 
-/* The factors of an interleaved scan have a bound; a common divisor goes out. */
+/* Factors too large for an interleaved scan are divided by a common divisor. */
 static void test_jpeg_factors_reduced(void)
 {
     const struct made_spec spec = {"2x2 2x2 2x2", CODEC_JPEG,      97, 71, 3, false, .factors = {22, 22, 22},
@@ -236,7 +235,7 @@ static void test_jpeg_factors_reduced(void)
     codec_bytes_free(&again);
 }
 
-/* Scans of single components without an end marker: whole when each component had its scan. */
+/* Scans per component without an end marker: complete when each component had its scan. */
 static void test_jpeg_scans_without_end(void)
 {
     const struct made_spec spec = {"split",       CODEC_JPEG,      97, 71, 3, false, .sampling = 22,
@@ -251,7 +250,7 @@ static void test_jpeg_scans_without_end(void)
     codec_bytes_free(&file);
 }
 
-/* Pixels that are missing or in doubt. */
+/* Missing or doubtful pixels. */
 static void test_jpeg_lost_pixels(void)
 {
     const struct made_spec spec = {"restarts",     CODEC_JPEG,    97,          71, 3, false,
@@ -287,7 +286,7 @@ static void test_jpeg_kinds(void)
 
 /* ---- CMYK ---- */
 
-/* Without ink the paper is white, for plain and for inverted samples. */
+/* No ink is white, for plain and for inverted samples. */
 static void test_cmyk_ways(void)
 {
     for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
@@ -308,7 +307,7 @@ static void test_cmyk_ways(void)
     }
 }
 
-/* The rendition of the new inks has the change that the engine made. */
+/* The rendition of the new inks shows the engine's change. */
 static void check_carry(const struct cmyk_grid *grid)
 {
     enum { count = 20000 };
@@ -347,10 +346,10 @@ static void test_cmyk_carries(void)
     cmyk_to_rgb(plain, half, 1, by_plain);
     cmyk_to_rgb(press, half, 1, by_press);
     CU_ASSERT_EQUAL(by_plain[0], 127);
-    CU_ASSERT(by_press[0] < 110); /* the press prints darker */
+    CU_ASSERT(by_press[0] < 110); /* the press's profile is darker */
     free(plain);
     free(press);
-    /* A profile of another colour space and a broken one count as no profile. */
+    /* A profile of another colour space, or a broken one, is ignored. */
     other = made_icc(&size);
     plain = cmyk_grid_new(other, size);
     cmyk_to_rgb(plain, half, 1, by_press);
@@ -364,7 +363,7 @@ static void test_cmyk_carries(void)
     free(other);
 }
 
-/* The result is CMYK of the same kind, with its marker and its profile. */
+/* The result is CMYK of the same kind, with marker and profile. */
 static void test_cmyk_stays(void)
 {
     const struct made_spec spec = {
@@ -382,7 +381,7 @@ static void test_cmyk_stays(void)
 
 /* ---- PNG ---- */
 
-/* A damaged chunk beside the pixels costs itself, and the others stay. */
+/* A damaged chunk outside the pixels is dropped; all others stay. */
 static void test_png_damaged_text(void)
 {
     struct codec_bytes file = make_picture(&png), again;
@@ -413,7 +412,7 @@ static void test_png_transparency_that_does_not_fit(void)
         check_same(places[i].spec, &file);
         codec_bytes_free(&file);
     }
-    /* One that is damaged, too. */
+    /* So is a damaged one. */
     struct codec_bytes file = make_picture(&colored);
     size_t at = png_at(&file, "IDAT");
     png_insert(&file, at, "tRNS", alphas, 4);
@@ -422,7 +421,7 @@ static void test_png_transparency_that_does_not_fit(void)
     codec_bytes_free(&file);
 }
 
-/* A file that ends behind its pixels lacks nothing that is seen. */
+/* A file that ends after its pixels is complete. */
 static void test_png_without_end(void)
 {
     struct codec_bytes file = make_picture(&png);
@@ -440,7 +439,7 @@ static void test_png_without_end(void)
     codec_bytes_free(&file);
 }
 
-/* One right checksum of two is enough. */
+/* One right checksum of two is sufficient. */
 static void test_png_checksums(void)
 {
     struct codec_bytes file = make_picture(&png);
@@ -454,7 +453,7 @@ static void test_png_checksums(void)
     codec_bytes_free(&file);
 }
 
-/* Pixels in pieces with a text between them, and a smaller window announced than used. */
+/* Pixel chunks with a text between them, and a smaller window than used. */
 static void test_png_odd_stream(void)
 {
     struct codec_bytes file = make_picture(&png);
@@ -481,7 +480,7 @@ static void test_png_kinds(void)
     size_t at = png_at(&file, "IDAT");
     png_insert(&file, at, "NeWs", "x", 1);
     check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "NeWs");
-    file.data[at + 8] ^= 1; /* a damaged one is damage */
+    file.data[at + 8] ^= 1; /* damage in the stream is an error */
     check_same(&png, &file);
     codec_bytes_free(&file);
     file = make_picture(&colored);
@@ -490,7 +489,10 @@ static void test_png_kinds(void)
     codec_bytes_free(&file);
 }
 
-/* An animation is refused with its number of frames; reading takes the picture; one frame is a picture. */
+/*
+ * An animation is refused with its number of frames; read-only work decodes the picture. One
+ * frame is a still picture.
+ */
 static void test_png_animation(void)
 {
     static const char frame[26] = "\0\0\0\0\0\0\0\x61\0\0\0\x47";
@@ -508,7 +510,7 @@ static void test_png_animation(void)
     codec_bytes_free(&file);
 }
 
-/* A palette and few greys stay where the result fits; where it does not, a note says so. */
+/* A palette and few greys stay if the result fits; otherwise a note reports the change. */
 static void test_png_palette(void)
 {
     static const struct made_spec specs[] = {
@@ -575,18 +577,18 @@ static void put_size(struct codec_bytes *file, size_t at, size_t size)
         file->data[at + (size_t)i] = (unsigned char)(size >> (8 * i));
 }
 
-/* The picture's own header counts where the container contradicts it. */
+/* The picture's own header overrides the container. */
 static void test_webp_container(void)
 {
     static const struct made_spec *const specs[] = {&webp, &clear_webp, &exact_webp};
     for (size_t i = 0; i < 3; i++) {
         struct codec_bytes file = make_picture(specs[i]);
-        put_size(&file, 4, 4); /* the size of the file */
+        put_size(&file, 4, 4); /* file size */
         check_same(specs[i], &file);
         put_size(&file, 4, 0x7ffffffe);
         check_same(specs[i], &file);
         put_size(&file, 4, file.size - 8);
-        file.data[24] = file.data[25] = 0xff; /* the canvas */
+        file.data[24] = file.data[25] = 0xff; /* canvas */
         check_same(specs[i], &file);
         file.data[20] = 0x02; /* flags: an animation, no profile, no EXIF, no alpha plane */
         if (i == 0 || i == 1)
@@ -595,7 +597,7 @@ static void test_webp_container(void)
     }
 }
 
-/* Pieces without the byte that makes them even, of a wrong size, and cut. */
+/* Pieces without padding, with wrong sizes, and truncated. */
 static void test_webp_pieces(void)
 {
     struct codec_bytes file = make_picture(&webp), again;
@@ -612,7 +614,7 @@ static void test_webp_pieces(void)
     file = make_picture(&webp);
     replace(&file, exif + 8 + made_exif_bytes, made_exif_bytes & 1, "", 0);
     put_size(&file, exif + 4, made_exif_bytes);
-    replace(&file, exif + 8, 0, "Exif\0", 5); /* an odd size, not made even */
+    replace(&file, exif + 8, 0, "Exif\0", 5); /* an odd size without padding */
     put_size(&file, exif + 4, made_exif_bytes + 5);
     check_same(&webp, &file);
     again = recode(&file);
@@ -668,7 +670,7 @@ static void test_orientation_types(void)
     }
 }
 
-/* An error of an encoder is not the client's. */
+/* An encoder's error is a fault of the service. */
 static void test_encoder_errors_are_ours(void)
 {
     static const struct made_spec *const specs[] = {&jpeg, &png, &webp};

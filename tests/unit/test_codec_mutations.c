@@ -1,9 +1,7 @@
 /*
- * Thousands of damaged pictures through the codecs.  Whatever the bytes, the
- * answer is a picture that can be encoded again or one of the image errors;
- * under ASan and UBSan also without a fault.  Deterministic: the number of the
- * mutation seeds it.  `test_codec_mutations N [FIRST]` runs N of them (default
- * 4000, at most 60 s).
+ * Decodes thousands of damaged pictures. The result is a picture that encodes, or one of the
+ * image errors; under ASan and UBSan also without a fault. Deterministic: the mutation's number
+ * is its seed. `test_codec_mutations N [FIRST]` runs N of them (default 4000, at most 60 s).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +58,7 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
     return error == IW_OK ? IW_OK : IW_SERVER_INTERNAL_ERROR;
 }
 
-/* One damaged copy; counts what it came to. */
+/* Decode one damaged copy and count the outcome. */
 static bool run_one(struct context *context, const struct codec_bytes *file, enum codec_format format,
                     unsigned seed, unsigned counts[IW_ERROR_COUNT])
 {

@@ -1,8 +1,7 @@
 /*
- * Damaged pictures through the sealed process itself, by its protocol: one
- * picture after the other, protected and with a thumbnail.  Each is answered in
- * time or costs that process and nothing else.  `test_image_mutations N [FIRST]`
- * runs N of them (default 650, at most 40 s).
+ * Sends damaged pictures to the sealed process by its protocol, one after another, for
+ * protection and thumbnails. Each is answered in time, or costs only that process.
+ * `test_image_mutations N [FIRST]` runs N of them (default 650, at most 40 s).
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -41,13 +40,13 @@ enum {
     corpus_count = sizeof corpus / sizeof corpus[0],
     seconds_max = 40,
     cpu_seconds = 20,
-    answer_limit_ms = 120000 /* of the wall clock, on a machine that does other things too */
+    answer_limit_ms = 120000 /* wall clock, on a shared machine */
 };
 
-/* What came of all of them. */
+/* Counts of all outcomes. */
 struct tally {
     unsigned answers[IW_ERROR_COUNT];
-    unsigned unfair; /* an answer that is no verdict on a picture */
+    unsigned unfair; /* an answer that is not about the picture */
     unsigned deaths;
     unsigned hangs;
     uint32_t slowest_ms; /* CPU time of one picture */
@@ -56,7 +55,7 @@ struct tally {
 static struct context context;
 static struct image_client client;
 
-/* make check tells where the sources are. */
+/* make check sets the directory of the sources. */
 static const char *weights_path(void)
 {
     static char path[4096];
@@ -79,7 +78,7 @@ static void client_end(void)
     client.pid = 0;
 }
 
-/* Where seccomp is refused it runs unsealed: the decoders are the same. */
+/* Without seccomp it runs unsealed; the decoders are the same. */
 static void client_start(void)
 {
     struct image_answer answer;
@@ -122,7 +121,7 @@ static void answer_count(const struct image_answer *answer, unsigned seed, struc
         printf("mutation %u: %s: %s\n", seed, iw_error_code(error), answer->sentence);
 }
 
-/* One damaged picture; the process is replaced when it is lost. */
+/* Send one damaged picture; replace the process if it died. */
 static void run_one(const struct codec_bytes *file, enum codec_format format, unsigned seed,
                     struct tally *tally)
 {

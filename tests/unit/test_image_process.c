@@ -1,4 +1,4 @@
-/* The seal, and the image process behind it, by its own protocol. */
+/* The seal, and the image process by its protocol. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -147,7 +147,7 @@ static void try_message_from_elsewhere(void)
     recvmsg(0, &message, 0);
 }
 
-/* The same calls have other numbers for programs of 32 bits; none of them is a way round. */
+/* 32-bit programs have other call numbers; they do not bypass the seal. */
 static void try_32_bit_calls(void)
 {
 #ifdef __x86_64__
@@ -170,7 +170,7 @@ static void try_x32_calls(void)
 
 static const struct seal_limits test_limits = {(uint64_t)256 << 20, 1 << 20, 10};
 
-/* What a child that seals itself and then does this ends with; its wait status. */
+/* Wait status of a child that seals itself and runs the action. */
 static int sealed_status(void (*action)(void), const struct seal_limits *limits)
 {
     fflush(stdout);
@@ -211,7 +211,7 @@ static void test_seal_kills(void)
         {"a message from elsewhere", try_message_from_elsewhere},
         {"being traced", try_ptrace},
         {"another's memory", try_other_memory},
-        {"a namespace of its own", try_unshare},
+        {"a separate namespace", try_unshare},
         {"a file in memory", try_memory_file},
         {"writable and executable memory", try_writable_and_executable},
         {"calls through rings", try_rings},
@@ -237,8 +237,8 @@ static void call_any(void)
 }
 
 /*
- * Every number that a call may have, with arguments that make no sense: what is
- * not on this list kills.  Those with a bound of their own stand on it too.
+ * Every possible call number, with invalid arguments: numbers not on this list kill the
+ * process. Calls with argument rules are on the list.
  */
 static void test_seal_allows_no_other_call(void)
 {
@@ -272,8 +272,7 @@ static void test_seal_allows_no_other_call(void)
         SYS_getrandom,
         SYS_sysinfo,
 #ifdef __x86_64__
-        /* uretprobe and uprobe: filtered by no kernel, its own trampolines, good for nothing from elsewhere.
-         */
+        /* uretprobe and uprobe: not filtered by the kernel; useless outside its trampolines. */
         335,
         336,
 #endif
@@ -298,7 +297,7 @@ static void test_seal_allows_no_other_call(void)
     CU_ASSERT_EQUAL(killed, numbers - sizeof allowed / sizeof allowed[0]);
 }
 
-/* Where the kernel runs no such programs at all, another signal says so. */
+/* Without support for such programs, another signal reports that. */
 static void test_seal_knows_one_architecture(void)
 {
     static void (*const actions[])(void) = {try_32_bit_calls, try_x32_calls};
@@ -324,7 +323,7 @@ static void write_muted(void)
         _exit(8);
 }
 
-/* What a process writes to standard error after that reaches nobody. */
+/* Later output to standard error is discarded. */
 static void test_seal_mutes(void)
 {
     if (is_seal_refused)
@@ -352,7 +351,7 @@ static void pass_memory(void)
 
 static int size_file;
 
-/* More than the limit into a file that is held. */
+/* Write more than the limit to an open file. */
 static void pass_file_size(void)
 {
     static const char bytes[1 << 16];
@@ -412,7 +411,7 @@ static struct image_client_options options_usual(void)
     return options;
 }
 
-/* A nameless file holding the bytes. */
+/* An unnamed file with the bytes. */
 static int file_of(const void *data, size_t size)
 {
     int file = memfd_create("picture", MFD_CLOEXEC);
@@ -429,7 +428,7 @@ static struct codec_bytes bytes_of(int file)
     return bytes;
 }
 
-/* Waits up to wait_ms for an answer or the end. */
+/* Wait up to wait_ms for an answer or the end. */
 static enum image_client_event wait_for(const struct image_client *client, struct image_answer *answer,
                                         int wait_ms)
 {
@@ -529,7 +528,7 @@ static void test_embed_and_extract(void)
     codec_bytes_free(&thumbnail);
 }
 
-/* make check tells where the sources are. */
+/* make check sets the directory of the sources. */
 static const char *weights_path(void)
 {
     static char path[4096];
@@ -589,8 +588,8 @@ static void test_probe_and_refusals(void)
     CU_ASSERT(strlen(answer.sentence) > 0);
     CU_ASSERT_EQUAL(lseek(cut[IMAGE_OUTPUT], 0, SEEK_END), 0);
     request = request_of(IMAGE_ANTI_AI, 0);
-    CU_ASSERT_EQUAL(ask(&client, &request, cut).error, IW_CONFIG_INVALID); /* no weights were given */
-    /* Without its output the request makes no sense; the process says so and lives. */
+    CU_ASSERT_EQUAL(ask(&client, &request, cut).error, IW_CONFIG_INVALID); /* no weights */
+    /* Without its output file the request is invalid; the process reports that and continues. */
     CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_EQUAL(end(&client), 0);
     codec_bytes_free(&file);
@@ -622,7 +621,7 @@ static void test_serves_its_share(void)
     codec_bytes_free(&file);
 }
 
-/* A process that hangs says nothing; one that dies ends the socket. */
+/* A hanging process sends nothing; a dead one closes the socket. */
 static void test_hangs_and_deaths(void)
 {
     struct image_client_options options = options_usual();
@@ -644,7 +643,7 @@ static void test_hangs_and_deaths(void)
     codec_bytes_free(&file);
 }
 
-/* What comes of one message of so many bytes from a process that was taken over. */
+/* Result of one message of this size from a compromised process. */
 static enum image_client_event told(const struct image_answer *message, size_t size,
                                     struct image_answer *answer)
 {
@@ -684,7 +683,7 @@ static void test_answers_are_not_believed(void)
     CU_ASSERT_EQUAL(strlen(answer.sentence), sizeof answer.sentence - 1);
     CU_ASSERT_EQUAL(strlen(answer.cause), sizeof answer.cause - 1);
     CU_ASSERT_EQUAL(strlen(answer.note), sizeof answer.note - 1);
-    CU_ASSERT_STRING_EQUAL(answer.note_code, ""); /* a code is in upper case */
+    CU_ASSERT_STRING_EQUAL(answer.note_code, ""); /* codes are upper case */
     strcpy(message.note_code, "PROTECTION_REDUCED");
     CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ANSWER);
     CU_ASSERT_STRING_EQUAL(answer.note_code, "PROTECTION_REDUCED");
@@ -718,9 +717,9 @@ static void key_make(void)
     close(file);
 }
 
-/* ---- a plain container: no capabilities, no new privileges, somebody else's rules for calls ---- */
+/* ---- a plain container: no capabilities, no new privileges, the container's seccomp rules ---- */
 
-/* What the rules of a container refuse, with EPERM as Docker's do. */
+/* Calls that a container's rules refuse with EPERM, as Docker's do. */
 struct container {
     bool has_landlock;
     bool has_seccomp;
@@ -760,7 +759,7 @@ static void rules_load(const struct container *container)
     seccomp_release(rules);
 }
 
-/* What a child in such a container exits with. */
+/* Exit status of a child in such a container. */
 static int contained(const struct container *container, int (*action)(void))
 {
     fflush(stdout);
@@ -775,7 +774,7 @@ static int contained(const struct container *container, int (*action)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Marks a picture in a process of this container; 0, or a number that says how far it came. */
+/* Mark a picture in a process of this container. Returns 0, or the number of the failed step. */
 static int mark_in(bool is_unsealed_allowed, unsigned missing)
 {
     struct image_client_options options = options_usual();
@@ -819,7 +818,7 @@ static int mark_without_both(void)
     return mark_in(true, SEAL_SECCOMP | SEAL_LANDLOCK);
 }
 
-/* Not allowed to run unsealed: it does not start. */
+/* It does not start unsealed without permission. */
 static int refuse_to_start(void)
 {
     struct image_client_options options = options_usual();
@@ -834,7 +833,7 @@ static int refuse_to_start(void)
     return WEXITSTATUS(end(&client)) == 2 ? 0 : 3;
 }
 
-/* Landlock alone: files by name are out of reach, and so is TCP where the kernel knows that rule. */
+/* With Landlock only: files by name are blocked, and TCP if the kernel supports that rule. */
 static int reach_out(void)
 {
     struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(9)};
@@ -880,7 +879,7 @@ static void test_plain_container(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"what is sealed off kills", test_seal_kills},
+        {"forbidden calls kill the process", test_seal_kills},
         {"no other call is allowed", test_seal_allows_no_other_call},
         {"calls of other architectures end it", test_seal_knows_one_architecture},
         {"plain work goes on sealed", test_seal_leaves_work},

@@ -1,4 +1,4 @@
-/* What is delivered can be read: drawings through the encoders, and pictures that take no mark. */
+/* Every delivered picture reads: drawings in all formats, and pictures that cannot be marked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@ static const struct codec_limits limits = {.side_min_px = WATERMARK_SIDE_MIN_PX}
 
 enum { number = 0x5eed };
 
-/* The grounds of the drawings: what stands on them is dark. */
+/* Backgrounds of the drawings; the foreground is dark. */
 enum ground { GROUND_BARE, GROUND_SQUARES, GROUND_LINES, GROUND_AREAS };
 
 static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channel)
 {
     switch (ground) {
-    case GROUND_SQUARES: /* as in a QR code, on the middle of the page */
+    case GROUND_SQUARES: /* a QR code in the middle of the page */
         return x / 12 * 7919 % 31 * (y / 12) % 3 == 1 && x > 60 && x < 340 && y > 60 && y < 260 ? 0 : 255;
     case GROUND_LINES:
         return y % 20 < 9 && (x * x / 7 + y * 13) % 11 < 4 ? 20 : 255;
@@ -29,7 +29,7 @@ static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channe
     }
 }
 
-/* A file of the format with the drawing in it. */
+/* Make a file of the format with the drawing. */
 static struct codec_bytes drawing_make(struct context *context, const struct made_spec *spec,
                                        enum ground ground)
 {
@@ -46,7 +46,7 @@ static struct codec_bytes drawing_make(struct context *context, const struct mad
     return bytes;
 }
 
-/* Marks a file; what is delivered must read.  Its number of bytes, 0 when it was refused. */
+/* Mark a file and read the result. Returns its size, or 0: refused. */
 static size_t delivered(struct context *context, const struct codec_bytes *file)
 {
     struct mark_order order = {file->data, file->size, &limits, key, number};
@@ -86,7 +86,7 @@ static bool is_noted(const struct context *context, const char *code)
     return note != NULL;
 }
 
-static void what_is_delivered_reads(void)
+static void delivered_pictures_read(void)
 {
     unsigned finer = 0, refused = 0, count = 0;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
@@ -99,7 +99,7 @@ static void what_is_delivered_reads(void)
             if (size == 0) {
                 refused++;
                 CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
-                CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "would help"));
+                CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "more detail"));
             } else if (is_noted(&context, "ENCODED_FINER")) {
                 finer++;
                 CU_ASSERT(specs[i].format != CODEC_PNG && !specs[i].is_lossless);
@@ -112,7 +112,7 @@ static void what_is_delivered_reads(void)
     CU_ASSERT(refused <= count / 4);
 }
 
-/* Its first quarter of rows is read alone, or all of it. */
+/* Reading uses the first quarter of the rows, or all of them. */
 static void a_large_jpeg_reads(void)
 {
     static const struct made_spec spec = {"JPEG", CODEC_JPEG, 1800,           1200,
@@ -140,7 +140,7 @@ static void a_bare_page_is_refused_and_says_so(void)
     struct codec_bytes file = drawing_make(&context, &specs[0], GROUND_BARE);
     if (delivered(&context, &file) == 0) {
         CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
-        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "PNG would help"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "image as PNG"));
     }
     codec_bytes_free(&file);
     arena_free(context.arena);
@@ -149,7 +149,7 @@ static void a_bare_page_is_refused_and_says_so(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"what is delivered reads", what_is_delivered_reads},
+        {"delivered pictures read", delivered_pictures_read},
         {"a large JPEG reads", a_large_jpeg_reads},
         {"a bare page is refused and says so", a_bare_page_is_refused_and_says_so},
         CU_TEST_INFO_NULL,

@@ -1,4 +1,4 @@
-/* Pictures protected from decoder to encoder: the strength is that of what comes out of the file. */
+/* Protection from decoder to encoder: the decoded result has the strength. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static int suite_end(void)
     return 0;
 }
 
-/* Those of 1,072 rows and more are tried on strips first. */
+/* Pictures of at least 1,072 rows are tried on strips first. */
 static const struct {
     struct made_spec spec;
     bool is_sampled;
@@ -109,7 +109,7 @@ static void decode(const struct codec_bytes *file, struct codec_picture *picture
     CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file->data, file->size, &limits, picture), IW_OK);
 }
 
-/* Protects, looks at the result as a receiver does, and gives what was reported. */
+/* Protect, check the decoded result, and return the report. */
 static struct protect_report protect_and_look(struct codec_picture *picture, enum protect_strength strength)
 {
     struct codec_bytes bytes;
@@ -156,7 +156,7 @@ static struct context_note *note_by_code(const char *code)
     return note;
 }
 
-/* A result with less than the strength says so, and one without any change, too. */
+/* A result below the strength, or without any change, has a note. */
 static void test_notes(void)
 {
     static const struct {
@@ -183,8 +183,11 @@ static void test_notes(void)
     }
 }
 
-/* Only rows that the strips pass over have anything to perturb: the strips must not lead astray.  The file
- * comes to what the whole picture takes, which hides little and so may get less than the strength. */
+/*
+ * Only rows between the strips have texture, so the strips are not representative. The result
+ * must match a search on the whole picture, which hides little and may get less than the
+ * strength.
+ */
 static void test_unlike_sample(void)
 {
     struct codec_bytes file = make_picture(&pictures[0].spec);

@@ -17,11 +17,9 @@
 #include "texture_maker.h"
 #include "runner.h"
 
-#define PI 3.14159265358979323846
-
 /*
- * Under the sanitizers and valgrind (TEST_FEW) everything takes ten times as long: fewer of the same.
- * IMGWARD_TEST_FULL=1 asks for the whole thousand.
+ * Sanitizers and valgrind (TEST_FEW) are ten times slower, so counts are reduced.
+ * IMGWARD_TEST_FULL=1 runs all thousand.
  */
 #if defined __SANITIZE_ADDRESS__ || defined TEST_FEW
 enum { patterns_count = 300, words_count = 40, properties_count = 40, poses_count = 6, strangers_count = 6 };
@@ -76,7 +74,7 @@ static void permutations_hold_everything_once(void)
     CU_ASSERT(in_place < 10);
 }
 
-/* A key whose first rings of tones filled up once kept the draw from ending. */
+/* Regression: the tones of this key had no free points, and the draw did not terminate. */
 static void every_key_draws_a_pattern(void)
 {
     static struct lattice lattice;
@@ -91,27 +89,27 @@ static void every_key_draws_a_pattern(void)
             lattice_init(&lattice, key, (enum lattice_form)form);
             CU_ASSERT(lattice.luma.count > (form == LATTICE_OVERLAY ? 1000 : 200));
             CU_ASSERT(lattice.chroma.count > (form == LATTICE_OVERLAY ? 400 : 200));
-            for (unsigned tone = 0; tone < LATTICE_TONES; tone++)
-                CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= LATTICE_REACH);
+            for (unsigned tone = 0; tone < lattice_tones; tone++)
+                CU_ASSERT(lattice.tones[tone].kx >= 2 && lattice.tones[tone].kx <= lattice_reach);
         }
     }
 }
 
 /* ---------------------------------------------------------------- code */
 
-/* The share of words that are not read over a channel of Gaussian noise; any wrong word fails the test. */
+/* Share of words that are not decoded over a Gaussian channel. A wrong word fails the test. */
 static double words_lost(struct polar *polar, double decibel, int count, uint64_t seed)
 {
-    double deviation = sqrt(POLAR_LENGTH / (2.0 * POLAR_MESSAGE_BITS * pow(10, decibel / 10)));
+    double deviation = sqrt(polar_length / (2.0 * polar_message_bits * pow(10, decibel / 10)));
     int lost = 0;
 
     for (int i = 0; i < count; i++) {
         uint64_t number = random_number(&seed), seen = 0;
-        int8_t word[POLAR_LENGTH];
-        float ratios[POLAR_LENGTH];
+        int8_t word[polar_length];
+        float ratios[polar_length];
 
         polar_encode(polar, number, word);
-        for (unsigned j = 0; j < POLAR_LENGTH; j++)
+        for (unsigned j = 0; j < polar_length; j++)
             ratios[j] = (float)(2 * (word[j] + deviation * random_gauss(&seed)) / (deviation * deviation));
         if (!polar_decode(polar, ratios, &seen))
             lost++;
@@ -122,9 +120,8 @@ static double words_lost(struct polar *polar, double decibel, int count, uint64_
 }
 
 /*
- * Theory: at this rate (88 / 1024) no code works below an Eb/N0 of about
- * -1.4 dB, and for so short a word the normal approximation puts a loss of 1 %
- * near 1.3 dB.  A list of 32 stays within 1.7 dB of that.
+ * At this rate (88 / 1024) no code works below an Eb/N0 of about -1.4 dB. For so short a word
+ * the normal approximation gives 1 % loss near 1.3 dB. A list of 32 is within 1.7 dB of that.
  */
 static void code_reads_at_given_noise(void)
 {
@@ -141,7 +138,7 @@ static void code_reads_at_given_noise(void)
 static void code_words_differ_in_many_places(void)
 {
     struct polar *polar = polar_new();
-    int8_t first[POLAR_LENGTH], second[POLAR_LENGTH];
+    int8_t first[polar_length], second[polar_length];
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(polar);
     polar_encode(polar, 0, first);
@@ -149,7 +146,7 @@ static void code_words_differ_in_many_places(void)
         unsigned different = 0;
 
         polar_encode(polar, (uint64_t)1 << bit, second);
-        for (unsigned i = 0; i < POLAR_LENGTH; i++)
+        for (unsigned i = 0; i < polar_length; i++)
             different += first[i] != second[i];
         CU_ASSERT(different >= 64);
     }
@@ -164,7 +161,7 @@ static struct value transform_slow(const float *samples, int width, int height, 
 
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
-            double turn = -2 * PI * (fx * (x + 0.5 - width / 2.0) + fy * (y + 0.5 - height / 2.0));
+            double turn = -2 * M_PI * (fx * (x + 0.5 - width / 2.0) + fy * (y + 0.5 - height / 2.0));
 
             real += (double)samples[y * width + x] * cos(turn);
             imaginary += (double)samples[y * width + x] * sin(turn);
@@ -172,7 +169,7 @@ static struct value transform_slow(const float *samples, int width, int height, 
     return (struct value){(float)real, (float)imaginary};
 }
 
-/* Against the sum written out, at frequencies between the bins, for even and odd sides. */
+/* Compare with the direct sum, at frequencies between the bins, for even and odd sides. */
 static void spectrum_is_right_anywhere(void)
 {
     static const int sides[3][2] = {{40, 30}, {41, 37}, {64, 33}};
@@ -227,7 +224,7 @@ static void blur_is_the_mean_around(void)
         }
 }
 
-/* A second pass changes little: its input is quantised already. */
+/* A second pass changes little, because its input is quantised. */
 static void jpeg_is_simulated(void)
 {
     enum { width = 43, height = 29 };
@@ -255,7 +252,7 @@ static void jpeg_is_simulated(void)
         CU_ASSERT_EQUAL(flat[i], 128);
 }
 
-/* Reducing by a step that is no whole number keeps the mean and the place of things. */
+/* A reduction by a fractional step preserves mean and positions. */
 static void planes_are_reduced_by_area(void)
 {
     struct image image = image_make(300, 200, 1, 8);
@@ -279,7 +276,7 @@ static void planes_are_reduced_by_area(void)
 
 /* ---------------------------------------------------------------- mask */
 
-/* Left a flat half, right a busy one; the middle rows are transparent. */
+/* The left half is flat, the right half busy; the middle rows are transparent. */
 static void mask_follows_texture(void)
 {
     enum { width = 200, height = 90, flat = 20 * width + 60, busy = 20 * width + 150 };
@@ -301,11 +298,11 @@ static void mask_follows_texture(void)
         }
     workspace_init(&workspace);
     CU_ASSERT_FATAL(plane_read(&image, PLANE_LUMA, 1, &workspace, &plane));
-    CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, TEXTURE_LUMA_RADIUS, &workspace, &texture));
+    CU_ASSERT_FATAL(texture_measure(plane.luma, width, height, texture_luma_radius, &workspace, &texture));
     struct texture_mask mask = {&plane, texture.activity, 0.25f, false};
     texture_mask_row(&mask, 0, width * height, 0.1f, gentle, NULL);
     texture_mask_row(&mask, 0, width * height, 100, strong, blue); /* all caps reached */
-    CU_ASSERT(gentle[flat] > 0);                                   /* flat: a floor */
+    CU_ASSERT(gentle[flat] > 0);                                   /* flat: minimum */
     CU_ASSERT(gentle[busy] > 2 * gentle[flat]);                    /* busy: more */
     CU_ASSERT(strong[flat] < 1.5f);                                /* flat: a cap */
     CU_ASSERT(strong[busy] > 4 * strong[flat]);
@@ -322,7 +319,7 @@ static int tap(int place, int length)
     return place < 0 ? -1 - place : place >= length ? 2 * length - 1 - place : place;
 }
 
-/* The mean over a square of a plane that is mirrored at its edges. */
+/* Mean over a square of a plane that is mirrored at its edges. */
 static double square_mean(const double *plane, int width, int height, int x, int y, int radius)
 {
     double sum = 0;
@@ -333,7 +330,7 @@ static double square_mean(const double *plane, int width, int height, int x, int
     return sum / ((2 * radius + 1) * (2 * radius + 1));
 }
 
-/* Against the means written out, twice over squares, for luma and for Cb. */
+/* Compare with direct means, twice over squares, for luma and for Cb. */
 static void texture_is_detail_and_activity(void)
 {
     enum { width = 61, height = 50, count = width * height };
@@ -343,7 +340,7 @@ static void texture_is_detail_and_activity(void)
 
     for (int i = 0; i < count; i++)
         plane[i] = (float)(exact[i] = 256 * random_uniform(&seed) - (i % width < 30 ? 0 : 128));
-    for (int radius = TEXTURE_LUMA_RADIUS; radius <= TEXTURE_BLUE_RADIUS; radius += 3) {
+    for (int radius = texture_luma_radius; radius <= texture_blue_radius; radius += 3) {
         struct workspace workspace;
         struct texture texture;
 
@@ -367,7 +364,7 @@ static void texture_is_detail_and_activity(void)
     }
 }
 
-/* The spectrum of a folded plane against the sum over all its pixels. */
+/* Compare the spectrum of a folded plane with the sum over all its pixels. */
 static void folds_are_the_spectrum(void)
 {
     enum { width = 250, height = 215 };
@@ -384,28 +381,28 @@ static void folds_are_the_spectrum(void)
     for (int y = 0; y < height; y++)
         fold_row(&fold, y, plane + y * width, width);
     fold_basis_fill(&basis);
-    fold_field(&fold, &basis, LATTICE_REACH, &scratch, &field);
-    for (int kx = 0; kx <= LATTICE_REACH; kx += 11)
+    fold_field(&fold, &basis, lattice_reach, &scratch, &field);
+    for (int kx = 0; kx <= lattice_reach; kx += 11)
         for (int ky = -30; ky <= 30; ky += 6) {
-            double turn = PI * (kx * width + ky * height) / LATTICE_PERIOD;
-            struct value at = field.on[kx][ky + LATTICE_REACH];
-            struct value slow = transform_slow(plane, width, height, (double)kx / LATTICE_PERIOD,
-                                               (double)ky / LATTICE_PERIOD);
-            struct value half = transform_slow(plane, width, height, (kx + 0.5) / LATTICE_PERIOD,
-                                               (ky + 0.5) / LATTICE_PERIOD);
+            double turn = M_PI * (kx * width + ky * height) / lattice_period;
+            struct value at = field.on[kx][ky + lattice_reach];
+            struct value slow = transform_slow(plane, width, height, (double)kx / lattice_period,
+                                               (double)ky / lattice_period);
+            struct value half = transform_slow(plane, width, height, (kx + 0.5) / lattice_period,
+                                               (ky + 0.5) / lattice_period);
 
-            if (!soft_is_needed(kx, ky, LATTICE_REACH))
+            if (!soft_is_needed(kx, ky, lattice_reach))
                 continue;
             CU_ASSERT_DOUBLE_EQUAL((double)at.real,
                                    (double)slow.real * cos(turn) + (double)slow.imaginary * sin(turn), 0.05);
             CU_ASSERT_DOUBLE_EQUAL((double)at.imaginary,
                                    (double)slow.imaginary * cos(turn) - (double)slow.real * sin(turn), 0.05);
-            CU_ASSERT_DOUBLE_EQUAL(sqrt((double)field.between[kx][ky + LATTICE_REACH]),
+            CU_ASSERT_DOUBLE_EQUAL(sqrt((double)field.between[kx][ky + lattice_reach]),
                                    hypot((double)half.real, (double)half.imaginary), 0.05);
         }
 }
 
-/* What is given back is taken again; pieces larger than any block have one of their own. */
+/* Released memory is reused. Pieces larger than a block get a separate block. */
 static void workspace_is_a_stack(void)
 {
     struct workspace workspace;
@@ -447,8 +444,8 @@ static bool reads(const struct image *image, const uint8_t *key, uint64_t number
     return watermark_extract(image, key, &seen, NULL) == IW_OK && seen == number;
 }
 
-/* Any number, any key, any picture of any kind and size. */
-static void what_was_embedded_is_read(void)
+/* Any number, key, kind and size of picture. */
+static void embedded_numbers_are_read(void)
 {
     static const uint32_t shapes[4][2] = {{3, 8}, {3, 8}, {1, 8}, {4, 16}};
     const char *full = getenv("IMGWARD_TEST_FULL");
@@ -481,7 +478,7 @@ static void poses_are_found(void)
 
     for (int i = 0; i < poses_count; i++) {
         struct image image = texture_make(520, 480, 3, 8, random_number(&seed));
-        double angle = 2 * PI * random_uniform(&seed), scale = 0.6 + 1.0 * random_uniform(&seed);
+        double angle = 2 * M_PI * random_uniform(&seed), scale = 0.6 + 1.0 * random_uniform(&seed);
         double mirror = random_uniform(&seed) < 0.3 ? -1 : 1;
         const double matrix[4] = {mirror * scale * cos(angle), -scale * sin(angle),
                                   mirror * scale * sin(angle), scale * cos(angle)};
@@ -509,7 +506,7 @@ static void stretched_pictures_are_read(void)
         {1 / 1.4, 0, 0, 1},  /* far wider, */
         {1, 0, 0, 0.75},     /* far taller */
         {1, 0.1, 0, 1},      /* sheared along the rows, */
-        {1, 0, -0.1, 1},     /* and down the columns */
+        {1, 0, -0.1, 1},     /* and along the columns */
     };
     const double shift[2] = {3, -2};
     struct image image = texture_make(480, 420, 3, 8, 5);
@@ -524,7 +521,7 @@ static void stretched_pictures_are_read(void)
     free(image.pixels);
 }
 
-/* Without a mark, and under another key, there is nothing to read. */
+/* An unmarked picture, or another key, reads nothing. */
 static void strangers_read_nothing(void)
 {
     uint64_t seed = 41;
@@ -542,7 +539,7 @@ static void strangers_read_nothing(void)
     }
 }
 
-/* The second mark replaces the first, and costs no more than one mark. */
+/* The second mark replaces the first at the cost of one mark. */
 static void the_second_mark_is_read(void)
 {
     for (uint64_t seed = 51; seed < 57; seed++) {
@@ -573,7 +570,7 @@ static void every_shape_of_picture_is_read(void)
     }
 }
 
-/* What cannot be seen is neither changed nor read: garbage under full transparency does no harm. */
+/* Fully transparent pixels are neither changed nor read; garbage in them is harmless. */
 static void transparent_pixels_stay(void)
 {
     struct image image = texture_make(400, 360, 4, 8, 71);
@@ -627,7 +624,7 @@ static struct image drawing_make(uint32_t channels, uint32_t depth_bits)
     return image;
 }
 
-/* The mean of each square of four pixels, as a codec leaves of a flat area's detail. */
+/* Average each square of four pixels, as a codec does to fine detail. */
 static void detail_drop(struct image *image)
 {
     uint8_t *bytes = image->pixels;
@@ -645,7 +642,7 @@ static void detail_drop(struct image *image)
             }
 }
 
-static void drawings_are_read_in_color_alone(void)
+static void drawings_are_read_in_color_only(void)
 {
     struct image plain = drawing_make(3, 8), marked = image_copy(&plain);
 
@@ -668,7 +665,7 @@ static void drawings_are_read_in_color_alone(void)
     }
 }
 
-/* The newer mark reads also where nothing but colour is left: the underlay of the old one is gone. */
+/* The newer mark also reads from colour only: the old underlay is removed. */
 static void the_second_mark_of_a_drawing_is_read(void)
 {
     struct image image = drawing_make(3, 8);
@@ -681,7 +678,7 @@ static void the_second_mark_of_a_drawing_is_read(void)
     free(image.pixels);
 }
 
-/* Larger pictures have larger chips; halved, they still read. */
+/* Larger pictures have larger chips, and still read at half the size. */
 static void large_pictures_are_read(void)
 {
     static const double half[4] = {2, 0, 0, 2};
@@ -696,7 +693,7 @@ static void large_pictures_are_read(void)
     free(image.pixels);
 }
 
-static void what_cannot_be_marked_is_refused_unchanged(void)
+static void unmarkable_pictures_are_refused_unchanged(void)
 {
     struct image small = texture_make(255, 400, 3, 8, 91);
     struct image clear = image_make(300, 300, 4, 8);
@@ -725,7 +722,7 @@ static void the_same_input_gives_the_same_output(void)
     free(second.pixels);
 }
 
-/* A piece of a picture, cut out anywhere, is read without a search for its pose. */
+/* A crop from anywhere reads without a search for its pose. */
 static void pieces_are_read(void)
 {
     uint64_t seed = 101;
@@ -749,7 +746,7 @@ static void pieces_are_read(void)
     }
 }
 
-/* Noise that hides the mark from the blind reader does not hide it from one who has the original. */
+/* Noise that hides the mark from blind reading does not hide it from informed reading. */
 static void the_original_helps(void)
 {
     const double matrix[4] = {0.9848, 0.1736, -0.1736, 0.9848}, shift[2] = {15, -11};
@@ -772,13 +769,13 @@ static void the_original_helps(void)
     free(image.pixels);
 }
 
-/* The map between a picture and its turned, smaller copy, by their common points. */
+/* The map between a picture and its rotated, smaller copy, from common points. */
 static void pictures_are_laid_over_each_other(void)
 {
     const double matrix[4] = {1.2 * 0.9397, 1.2 * 0.3420, -1.2 * 0.3420, 1.2 * 0.9397}, shift[2] = {20, 30};
     struct image image = texture_make(480, 400, 1, 8, 99);
     struct image turned = image_warp(&image, matrix, shift, 220, 200);
-    struct registration map = {{0}, {0}};
+    struct affine_map map = {{0}, {0}};
     struct plane original, suspect;
     struct workspace workspace;
 
@@ -816,18 +813,18 @@ int main(void)
         CU_TEST_INFO_NULL,
     };
     static CU_TestInfo whole[] = {
-        {"what was embedded is read", what_was_embedded_is_read},
+        {"embedded numbers are read", embedded_numbers_are_read},
         {"poses are found", poses_are_found},
         {"pieces are read", pieces_are_read},
         {"stretched pictures are read", stretched_pictures_are_read},
         {"strangers read nothing", strangers_read_nothing},
         {"the second mark is read", the_second_mark_is_read},
-        {"drawings are read in colour alone", drawings_are_read_in_color_alone},
+        {"drawings are read in colour only", drawings_are_read_in_color_only},
         {"the second mark of a drawing is read", the_second_mark_of_a_drawing_is_read},
         {"every shape of picture is read", every_shape_of_picture_is_read},
         {"transparent pixels stay", transparent_pixels_stay},
         {"large pictures are read", large_pictures_are_read},
-        {"what cannot be marked is refused unchanged", what_cannot_be_marked_is_refused_unchanged},
+        {"unmarkable pictures are refused unchanged", unmarkable_pictures_are_refused_unchanged},
         {"the same input gives the same output", the_same_input_gives_the_same_output},
         {"the original helps", the_original_helps},
         CU_TEST_INFO_NULL,

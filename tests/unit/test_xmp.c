@@ -1,4 +1,4 @@
-/* The opt-out in XMP packets of all shapes. */
+/* The opt-out in all forms of XMP packets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 static struct arena *arena;
 
-/* Packets and what must become of them; NULL: a fresh packet. */
+/* Packets and their expected results; NULL: a fresh packet. */
 static const struct {
     const char *name;
     const char *packet;
@@ -87,7 +87,7 @@ static bool is_well_formed(const char *packet, size_t size)
     return status == XML_STATUS_OK;
 }
 
-/* The edit that the codecs make of one packet. */
+/* The codecs' edit of one packet. */
 static const char *packet_opt_out(const char *packet, size_t size, size_t *size_out)
 {
     const struct xmp_request look = {.mining = NULL};
@@ -102,7 +102,7 @@ static const char *packet_opt_out(const char *packet, size_t size, size_t *size_
     return result.packet;
 }
 
-/* In memory of exactly this size, so that a read past the end is seen. */
+/* An exact copy, so that a sanitizer sees reads past the end. */
 static const char *opt_out(const char *text, size_t size, size_t *size_out)
 {
     char *exact = malloc(size + 1);
@@ -176,7 +176,7 @@ static void test_zeros_at_the_end(void)
 #define GIMG      "xmlns:i=\"http://ns.adobe.com/xap/1.0/g/img/\""
 #define NOTE      "xmlns:n=\"http://ns.adobe.com/xmp/note/\""
 
-/* Entries that go with their data; the rest of the packet stays. */
+/* Entries that are removed with their data; the rest of the packet stays. */
 static const struct {
     const char *packet;
     const char *expected;
@@ -249,7 +249,7 @@ static void test_minings(void)
     }
 }
 
-/* Broken packets and a part that their repair must hold; is_lossy as it says. */
+/* Broken packets, a part of their repaired text, and is_lossy. */
 static const struct {
     const char *packet;
     const char *part;
@@ -291,7 +291,7 @@ static void test_repairs(void)
     }
 }
 
-/* Depth, attributes and prefixes without end are no packet; each is refused, none takes long. */
+/* Excessive depth, attributes and prefixes are refused quickly. */
 static void test_repairs_are_bounded(void)
 {
     static const char *const pieces[] = {"<a:b>", "<a:b ", " x=1", "<a xmlns:b=\"c\">", "&",

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PI 3.14159265358979323846
-
 static uint64_t random_next(uint64_t *seed)
 {
     uint64_t z = *seed += 0x9e3779b97f4a7c15u;
@@ -24,7 +22,7 @@ double random_gauss(uint64_t *seed)
 {
     double u = 1 - random_uniform(seed);
 
-    return sqrt(-2 * log(u)) * cos(2 * PI * random_uniform(seed));
+    return sqrt(-2 * log(u)) * cos(2 * M_PI * random_uniform(seed));
 }
 
 struct image image_make(uint32_t width_px, uint32_t height_px, uint32_t channels, uint32_t depth_bits)
@@ -76,7 +74,7 @@ struct wave {
     double fx, fy, phase, size, tint;
 };
 
-/* Adds up the waves along row y; turns a pointer from pixel to pixel instead of taking a cosine for each. */
+/* Add the waves along row y by rotating phasors, which is cheaper than a cosine per pixel. */
 static void waves_row(const struct wave *wave, uint32_t y, double *row, uint32_t width)
 {
     memset(row, 0, width * sizeof *row);
@@ -95,7 +93,7 @@ static void waves_row(const struct wave *wave, uint32_t y, double *row, uint32_t
     }
 }
 
-/* Noise nearly Gaussian, cheaper than random_gauss. */
+/* Approximately Gaussian noise, cheaper than random_gauss. */
 static double grain_next(uint64_t *seed)
 {
     uint64_t bits = random_next(seed);
@@ -117,10 +115,10 @@ struct image texture_make(uint32_t width_px, uint32_t height_px, uint32_t channe
 
     for (int i = 0; i < waves; i++) {
         double frequency = 0.01 * pow(60, random_uniform(&seed));
-        double angle = 2 * PI * random_uniform(&seed);
+        double angle = 2 * M_PI * random_uniform(&seed);
 
         wave[i] =
-            (struct wave){frequency * cos(angle), frequency * sin(angle), 2 * PI * random_uniform(&seed),
+            (struct wave){frequency * cos(angle), frequency * sin(angle), 2 * M_PI * random_uniform(&seed),
                           0.6 / sqrt(frequency + 0.005), random_uniform(&seed)};
     }
     for (uint32_t y = 0; y < height_px; y++) {

@@ -1,7 +1,7 @@
 /*
- * ENGINE_CLONES builds a function for plain x86-64 and for AVX2; the loader
- * picks one when the program starts.  No clone contracts or reorders floating
- * point, so that all give the same answer.  The sanitizers know no clones.
+ * ENGINE_CLONES compiles a function for plain x86-64 and for AVX2; the loader selects one at
+ * program start. No clone contracts or reorders floating point, so all give the same result.
+ * The sanitizers do not support clones.
  */
 #ifndef ENGINE_WATERMARK_CLONES_H
 #define ENGINE_WATERMARK_CLONES_H

@@ -5,77 +5,67 @@
 
 #include "engine/watermark/clones.h"
 
-#define PI     3.14159265358979323846
-#define PHASES (4 * LATTICE_PERIOD)
+enum { phases = 4 * lattice_period };
 
 void fold_basis_fill(struct fold_basis *basis)
 {
-    float waves[PHASES];
-    int is_odd;
-    int x;
-    int k;
+    float waves[phases];
 
-    for (k = 0; k < PHASES; k++)
-        waves[k] = (float)cos(2 * PI * k / PHASES);
+    for (int k = 0; k < phases; k++)
+        waves[k] = (float)cos(2 * M_PI * k / phases);
     memset(basis, 0, sizeof *basis);
-    for (is_odd = 0; is_odd < 2; is_odd++) {
-        for (x = 0; x < LATTICE_PERIOD; x++) {
-            for (k = 0; k <= LATTICE_REACH; k++) {
-                int phase = (2 * k + is_odd) * (2 * x + 1) % PHASES;
+    for (int is_odd = 0; is_odd < 2; is_odd++) {
+        for (int x = 0; x < lattice_period; x++) {
+            for (int k = 0; k <= lattice_reach; k++) {
+                int phase = (2 * k + is_odd) * (2 * x + 1) % phases;
 
                 basis->cosine[is_odd][x][k] = waves[phase];
-                basis->sine[is_odd][x][k] = waves[(phase + PHASES - LATTICE_PERIOD) % PHASES];
+                basis->sine[is_odd][x][k] = waves[(phase + phases - lattice_period) % phases];
             }
         }
     }
 }
 
 ENGINE_CLONES
-static void line_add(float *restrict to, const float *restrict from, int width)
+static void fold_line(float *restrict to, const float *restrict from, int width)
 {
-    int x;
-
-    for (x = 0; x < width; x++)
+    for (int x = 0; x < width; x++)
         to[x] += from[x];
 }
 
 void fold_row(struct fold *fold, int y, const float *row, int width)
 {
-    float *line = fold->cells + (size_t)(y % FOLD_SIDE) * FOLD_SIDE;
-    int left;
+    float *line = fold->cells + (size_t)(y % fold_side) * fold_side;
 
-    for (left = 0; left < width; left += FOLD_SIDE)
-        line_add(line, row + left, width - left < FOLD_SIDE ? width - left : FOLD_SIDE);
+    for (int left = 0; left < width; left += fold_side)
+        fold_line(line, row + left, width - left < fold_side ? width - left : fold_side);
 }
 
-/* The four periods as one: as the lattice's points see them, or as the half points do, alternating in sign.
+/*
+ * Combine the four periods into one. sign is 1 for the lattice's points; half points alternate
+ * in sign (-1).
  */
 static void period_take(const struct fold *fold, float sign, float *period)
 {
-    int x;
-    int y;
+    for (int y = 0; y < lattice_period; y++) {
+        const float *upper = fold->cells + (size_t)y * fold_side;
+        const float *lower = upper + (size_t)lattice_period * fold_side;
 
-    for (y = 0; y < LATTICE_PERIOD; y++) {
-        const float *upper = fold->cells + (size_t)y * FOLD_SIDE;
-        const float *lower = upper + (size_t)LATTICE_PERIOD * FOLD_SIDE;
-
-        for (x = 0; x < LATTICE_PERIOD; x++)
-            period[y * LATTICE_PERIOD + x] =
-                (upper[x] + lower[x + LATTICE_PERIOD]) + sign * (upper[x + LATTICE_PERIOD] + lower[x]);
+        for (int x = 0; x < lattice_period; x++)
+            period[y * lattice_period + x] =
+                (upper[x] + lower[x + lattice_period]) + sign * (upper[x + lattice_period] + lower[x]);
     }
 }
 
-/* One row's spectrum along x. */
+/* Transform one row along x. */
 ENGINE_CLONES
-static void row_transform(const float *row, const float cosine[][FOLD_LANES], const float sine[][FOLD_LANES],
-                          float real[FOLD_LANES], float imaginary[FOLD_LANES])
+static void row_transform(const float *row, const float cosine[][fold_lanes], const float sine[][fold_lanes],
+                          float real[fold_lanes], float imaginary[fold_lanes])
 {
-    float sums[2][FOLD_LANES] = {{0}};
-    int x;
-    int k;
+    float sums[2][fold_lanes] = {{0}};
 
-    for (x = 0; x < LATTICE_PERIOD; x++) {
-        for (k = 0; k < FOLD_LANES; k++) {
+    for (int x = 0; x < lattice_period; x++) {
+        for (int k = 0; k < fold_lanes; k++) {
             sums[0][k] += row[x] * cosine[x][k];
             sums[1][k] -= row[x] * sine[x][k];
         }
@@ -84,30 +74,28 @@ static void row_transform(const float *row, const float cosine[][FOLD_LANES], co
     memcpy(imaginary, sums[1], sizeof sums[1]);
 }
 
-/* The sums along y of a frequency there and of its mirror, for all frequencies along x. */
+/* Sums along y of a frequency ky and of its mirror, for all frequencies along x. */
 struct columns {
-    float real[2][FOLD_LANES]; /* of the frequency, of its mirror */
-    float imaginary[2][FOLD_LANES];
+    float real[2][fold_lanes]; /* index 0: the frequency, 1: its mirror */
+    float imaginary[2][fold_lanes];
 };
 
 ENGINE_CLONES
-static void columns_transform(const struct fold_scratch *scratch, const float cosine[][FOLD_LANES],
-                              const float sine[][FOLD_LANES], int ky, struct columns *columns)
+static void columns_transform(const struct fold_scratch *scratch, const float cosine[][fold_lanes],
+                              const float sine[][fold_lanes], int ky, struct columns *columns)
 {
-    float even[2][FOLD_LANES] = {{0}};
-    float odd[2][FOLD_LANES] = {{0}};
-    int y;
-    int k;
+    float even[2][fold_lanes] = {{0}};
+    float odd[2][fold_lanes] = {{0}};
 
-    for (y = 0; y < LATTICE_PERIOD; y++) {
-        for (k = 0; k < FOLD_LANES; k++) {
+    for (int y = 0; y < lattice_period; y++) {
+        for (int k = 0; k < fold_lanes; k++) {
             even[0][k] += scratch->real[y][k] * cosine[y][ky];
             even[1][k] += scratch->imaginary[y][k] * cosine[y][ky];
             odd[0][k] += scratch->real[y][k] * sine[y][ky];
             odd[1][k] += scratch->imaginary[y][k] * sine[y][ky];
         }
     }
-    for (k = 0; k < FOLD_LANES; k++) {
+    for (int k = 0; k < fold_lanes; k++) {
         columns->real[0][k] = even[0][k] + odd[1][k];
         columns->imaginary[0][k] = even[1][k] - odd[0][k];
         columns->real[1][k] = even[0][k] - odd[1][k];
@@ -115,14 +103,13 @@ static void columns_transform(const struct fold_scratch *scratch, const float co
     }
 }
 
-/* Puts what lies at ky into the field: values on the lattice's points, powers between them. */
+/* Store row ky in the field: values on the lattice's points, powers between them. */
 static void field_put(const struct columns *columns, int mirror, int ky, bool is_between, double radius,
                       struct soft_field *field)
 {
-    int row = ky + LATTICE_REACH;
-    int kx;
+    int row = ky + lattice_reach;
 
-    for (kx = 0; kx <= LATTICE_REACH; kx++) {
+    for (int kx = 0; kx <= lattice_reach; kx++) {
         float real = columns->real[mirror][kx];
         float imaginary = columns->imaginary[mirror][kx];
 
@@ -139,18 +126,16 @@ static void half_fill(const struct fold_basis *basis, bool is_between, double ra
                       struct fold_scratch *scratch, struct soft_field *field)
 {
     struct columns columns;
-    int y;
-    int ky;
 
-    for (y = 0; y < LATTICE_PERIOD; y++)
-        row_transform(scratch->period + (size_t)y * LATTICE_PERIOD, basis->cosine[is_between],
+    for (int y = 0; y < lattice_period; y++)
+        row_transform(scratch->period + (size_t)y * lattice_period, basis->cosine[is_between],
                       basis->sine[is_between], scratch->real[y], scratch->imaginary[y]);
-    for (ky = 0; ky <= LATTICE_REACH; ky++) {
-        int mirrored = is_between ? -ky - 1 : -ky; /* which place the frequency's mirror has */
+    for (int ky = 0; ky <= lattice_reach; ky++) {
+        int mirrored = is_between ? -ky - 1 : -ky; /* row of the mirrored frequency */
 
         columns_transform(scratch, basis->cosine[is_between], basis->sine[is_between], ky, &columns);
         field_put(&columns, 0, ky, is_between, radius, field);
-        if (mirrored != 0 && mirrored >= -LATTICE_REACH)
+        if (mirrored != 0 && mirrored >= -lattice_reach)
             field_put(&columns, 1, mirrored, is_between, radius, field);
     }
 }

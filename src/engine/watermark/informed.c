@@ -7,30 +7,29 @@
 #include "engine/watermark/search.h"
 #include "engine/watermark/texture.h"
 
-#define FIT_RADIUS   6    /* pixels around, over which contrast is fitted */
-#define FIT_NOISE    2.0f /* variance under which the original says nothing about contrast */
-#define SHRINK_LEAST 1.05 /* how much smaller the suspect is before the original is reduced too */
+/* No published source; `./dev bench watermark` measures informed reading. */
+enum { fit_radius_px = 6 };              /* half the side of the square over which contrast is fitted */
+static const float fit_noise = 2.0f;     /* added to the original's variance, squared grey levels */
+static const double shrink_least = 1.05; /* from this scale on, the original is reduced as well */
 
 struct overlay {
     struct reader *reader;
     const struct plane *suspect;
     struct plane original;
-    double step; /* picture pixels of the original a pixel of its plane */
-    struct registration registration;
+    double step; /* pixels of the original per pixel of its plane */
+    struct affine_map registration;
     float *inside;
 };
 
 static void product(const float *a, const float *b, float *to, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         to[i] = a[i] * b[i];
 }
 
 /*
- * residual = suspect - mean - gain * (warped - its mean), with the gain that fits
- * best around each pixel: so that brightness, contrast and curves do not matter.
+ * residual = suspect - mean - gain * (warped - its mean). The gain is the local least-squares
+ * fit, so changes of brightness, contrast and curves cancel.
  */
 static bool residual_take(const struct plane *plane, const float *suspect, const float *warped,
                           float *residual, struct workspace *workspace)
@@ -40,24 +39,23 @@ static bool residual_take(const struct plane *plane, const float *suspect, const
     float *means[2];
     float *products[2];
     float *scratch = workspace_take(workspace, count, sizeof *scratch);
-    size_t i;
 
-    for (i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         means[i] = workspace_take(workspace, count, sizeof(float));
         products[i] = workspace_take(workspace, count, sizeof(float));
     }
     if (workspace->failed)
         return false;
-    plane_blur(suspect, means[0], plane->width, plane->height, FIT_RADIUS, scratch);
-    plane_blur(warped, means[1], plane->width, plane->height, FIT_RADIUS, scratch);
+    plane_blur(suspect, means[0], plane->width, plane->height, fit_radius_px, scratch);
+    plane_blur(warped, means[1], plane->width, plane->height, fit_radius_px, scratch);
     product(suspect, warped, residual, count);
-    plane_blur(residual, products[0], plane->width, plane->height, FIT_RADIUS, scratch);
+    plane_blur(residual, products[0], plane->width, plane->height, fit_radius_px, scratch);
     product(warped, warped, residual, count);
-    plane_blur(residual, products[1], plane->width, plane->height, FIT_RADIUS, scratch);
-    for (i = 0; i < count; i++) {
+    plane_blur(residual, products[1], plane->width, plane->height, fit_radius_px, scratch);
+    for (size_t i = 0; i < count; i++) {
         float covariance = products[0][i] - means[0][i] * means[1][i];
         float variance = products[1][i] - means[1][i] * means[1][i];
-        float gain = covariance / (fmaxf(variance, 0) + FIT_NOISE);
+        float gain = covariance / (fmaxf(variance, 0) + fit_noise);
 
         residual[i] = suspect[i] - means[0][i] - gain * (warped[i] - means[1][i]);
     }
@@ -65,7 +63,7 @@ static bool residual_take(const struct plane *plane, const float *suspect, const
     return true;
 }
 
-/* One channel's residual, whitened; the workspace's, NULL when there is no memory. */
+/* Whiten one channel's residual. The result belongs to the workspace; NULL: no memory. */
 static float *channel_whiten(struct overlay *overlay, const float *suspect, const float *original, int blur)
 {
     struct workspace *workspace = overlay->reader->workspace;
@@ -94,27 +92,24 @@ static float *channel_whiten(struct overlay *overlay, const float *suspect, cons
     return result;
 }
 
-/* Reads the original at the scale of the suspect, and lays the one over the other. */
+/* Read the original at the suspect's scale and register the two. */
 static enum iw_error overlay_make(struct overlay *overlay, const struct image *original)
 {
     struct workspace *workspace = overlay->reader->workspace;
-    struct registration *map = &overlay->registration;
-    enum registration_answer answer;
-    double shrink;
-    int i;
+    struct affine_map *map = &overlay->registration;
 
     if (!plane_read(original, PLANE_LUMA, overlay->step, workspace, &overlay->original))
         return IW_NO_MEMORY;
-    answer = registration_find(overlay->suspect, &overlay->original, workspace, map);
+    enum registration_answer answer = registration_find(overlay->suspect, &overlay->original, workspace, map);
     if (answer != REGISTRATION_DONE)
         return answer == REGISTRATION_NONE ? IW_WATERMARK_NOT_FOUND : IW_NO_MEMORY;
-    shrink = sqrt(fabs(map->matrix[0] * map->matrix[3] - map->matrix[1] * map->matrix[2]));
-    if (shrink > SHRINK_LEAST && overlay->original.width / shrink > 32 &&
+    double shrink = sqrt(fabs(map->matrix[0] * map->matrix[3] - map->matrix[1] * map->matrix[2]));
+    if (shrink > shrink_least && overlay->original.width / shrink > 32 &&
         overlay->original.height / shrink > 32) {
         overlay->step *= shrink;
         if (!plane_read(original, PLANE_LUMA, overlay->step, workspace, &overlay->original))
             return IW_NO_MEMORY;
-        for (i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++)
             map->matrix[i] /= shrink;
         map->offset[0] /= shrink;
         map->offset[1] /= shrink;
@@ -123,17 +118,16 @@ static enum iw_error overlay_make(struct overlay *overlay, const struct image *o
     return IW_OK;
 }
 
-/* Where the pattern must lie, since it began with the original. */
+/* Derive the pose of the pattern; its origin is the original's corner. */
 static struct pose overlay_pose(const struct overlay *overlay, double chip_px)
 {
-    const struct registration *map = &overlay->registration;
+    const struct affine_map *map = &overlay->registration;
     double factor = overlay->step / chip_px;
     double x = overlay->suspect->width / 2.0;
     double y = overlay->suspect->height / 2.0;
     struct pose pose;
-    int i;
 
-    for (i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++)
         pose.matrix[i] = map->matrix[i] * factor;
     pose.offset[0] = (map->matrix[0] * x + map->matrix[1] * y + map->offset[0]) * factor;
     pose.offset[1] = (map->matrix[2] * x + map->matrix[3] * y + map->offset[1]) * factor;
@@ -150,11 +144,11 @@ static enum iw_error overlay_read(struct overlay *overlay, const struct pose *po
     struct spectrum blue;
     bool has_blue = suspect->blue != NULL && overlay->original.blue != NULL;
 
-    whitened.luma = channel_whiten(overlay, suspect->luma, overlay->original.luma, TEXTURE_LUMA_RADIUS);
+    whitened.luma = channel_whiten(overlay, suspect->luma, overlay->original.luma, texture_luma_radius);
     if (whitened.luma == NULL)
         return IW_NO_MEMORY;
     if (has_blue) {
-        whitened.blue = channel_whiten(overlay, suspect->blue, overlay->original.blue, TEXTURE_BLUE_RADIUS);
+        whitened.blue = channel_whiten(overlay, suspect->blue, overlay->original.blue, texture_blue_radius);
         if (whitened.blue == NULL ||
             !spectrum_make(whitened.blue, suspect->width, suspect->height, reader->workspace, &blue))
             return IW_NO_MEMORY;
@@ -175,18 +169,16 @@ enum iw_error informed_read(struct reader *reader, const struct plane *suspect, 
                             struct watermark_report *report)
 {
     struct overlay overlay = {.reader = reader, .suspect = suspect};
-    double chip_px = (double)reader_period_px(original->width_px, original->height_px) / LATTICE_PERIOD;
-    enum iw_error error;
-    struct pose pose;
+    double chip_px = (double)reader_period_px(original->width_px, original->height_px) / lattice_period;
 
     overlay.step = chip_px;
     overlay.inside =
         workspace_take(reader->workspace, (size_t)suspect->width * (size_t)suspect->height, sizeof(float));
     if (overlay.inside == NULL)
         return IW_NO_MEMORY;
-    error = overlay_make(&overlay, original);
+    enum iw_error error = overlay_make(&overlay, original);
     if (error != IW_OK)
         return error;
-    pose = overlay_pose(&overlay, chip_px);
+    struct pose pose = overlay_pose(&overlay, chip_px);
     return overlay_read(&overlay, &pose, report);
 }

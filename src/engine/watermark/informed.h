@@ -1,6 +1,6 @@
 /*
- * Reads a mark with the unmarked original at hand: what the suspect has beyond
- * the original is the mark and the damage, and no longer the picture.
+ * Reads a mark with the help of the unmarked original. The residual holds the mark and the
+ * damage, without the picture.
  */
 #ifndef ENGINE_WATERMARK_INFORMED_H
 #define ENGINE_WATERMARK_INFORMED_H
@@ -10,7 +10,7 @@
 
 #include "engine/watermark/reader.h"
 
-/* WATERMARK_NOT_FOUND when the pictures do not match or nothing is read. */
+/* WATERMARK_NOT_FOUND when the pictures do not match or no number is read. */
 enum iw_error informed_read(struct reader *reader, const struct plane *suspect, const struct image *original,
                             struct watermark_report *report) IW_MUST_USE;
 

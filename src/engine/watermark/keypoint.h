@@ -1,8 +1,7 @@
 /*
- * Points of a plane that can be found again in another picture of the same
- * thing, whatever its size and rotation, each with a description.  After D. G.
- * Lowe, "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 60(2),
- * 2004, made simpler: points are taken at every level of a pyramid.
+ * Finds keypoints with descriptions that match across scale and rotation. After D. G. Lowe,
+ * "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 60(2), 2004.
+ * Simplification: points are taken at every level of a pyramid.
  */
 #ifndef ENGINE_WATERMARK_KEYPOINT_H
 #define ENGINE_WATERMARK_KEYPOINT_H
@@ -11,20 +10,22 @@
 
 #include "engine/watermark/workspace.h"
 
-#define KEYPOINT_BYTES     128
-#define KEYPOINT_LEVEL_MAX 200 /* points a level, the strongest */
-#define KEYPOINTS_MAX      3000
-
-struct keypoint {
-    float x; /* pixels of the plane, the first pixel's middle at 0.5 */
-    float y;
-    float size;  /* pixels of the plane a pixel of the level */
-    float angle; /* radians */
-    float strength;
-    uint8_t description[KEYPOINT_BYTES];
+enum {
+    keypoint_bytes = 128,     /* 4 * 4 cells of 8 directions */
+    keypoint_level_max = 200, /* per level, the strongest */
+    keypoints_max = 3000
 };
 
-/* Finds at most KEYPOINTS_MAX points; how many, or -1 when there is no memory. */
+struct keypoint {
+    float x; /* pixels of the plane; the first pixel's centre is 0.5 */
+    float y;
+    float size;  /* pixels of the plane per pixel of the level */
+    float angle; /* radians */
+    float strength;
+    uint8_t description[keypoint_bytes];
+};
+
+/* Find at most keypoints_max points. Returns their count, or -1: no memory. */
 int keypoint_find(const float *plane, int width, int height, struct workspace *workspace,
                   struct keypoint *points);
 

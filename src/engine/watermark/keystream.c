@@ -19,19 +19,16 @@ static void quarter_round(uint32_t *x, unsigned a, unsigned b, unsigned c, unsig
     x[b] = rotated(x[b] ^ x[c], 7);
 }
 
-static void block_next(struct keystream *stream)
+static void chacha_block(struct keystream *stream)
 {
-    unsigned round;
-    unsigned i;
-
     memcpy(stream->block, stream->state, sizeof stream->block);
-    for (round = 0; round < 10; round++) {
-        for (i = 0; i < 4; i++)
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 4; i++)
             quarter_round(stream->block, i, 4 + i, 8 + i, 12 + i);
-        for (i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 4; i++)
             quarter_round(stream->block, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4);
     }
-    for (i = 0; i < 16; i++)
+    for (unsigned i = 0; i < 16; i++)
         stream->block[i] += stream->state[i];
     stream->state[12]++;
     stream->used = 0;
@@ -40,21 +37,20 @@ static void block_next(struct keystream *stream)
 void keystream_init(struct keystream *stream, const uint8_t key[32], uint32_t purpose)
 {
     static const uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-    unsigned i;
 
     memset(stream, 0, sizeof *stream);
     memcpy(stream->state, constants, sizeof constants);
-    for (i = 0; i < 8; i++)
+    for (unsigned i = 0; i < 8; i++)
         stream->state[4 + i] = (uint32_t)key[4 * i] | (uint32_t)key[4 * i + 1] << 8 |
                                (uint32_t)key[4 * i + 2] << 16 | (uint32_t)key[4 * i + 3] << 24;
     stream->state[13] = purpose;
-    block_next(stream);
+    chacha_block(stream);
 }
 
 uint32_t keystream_word(struct keystream *stream)
 {
     if (stream->used == 16)
-        block_next(stream);
+        chacha_block(stream);
     return stream->block[stream->used++];
 }
 
@@ -71,9 +67,7 @@ uint32_t keystream_below(struct keystream *stream, uint32_t bound)
 
 void keystream_permutation(struct keystream *stream, uint16_t *order, uint32_t count)
 {
-    uint32_t i;
-
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t j = keystream_below(stream, i + 1);
 
         order[i] = order[j];

@@ -1,6 +1,6 @@
 /*
- * A keyed stream of numbers: ChaCha20 (RFC 8439) run as a generator.  It turns
- * the secret key into the watermark's patterns; it draws no randomness itself.
+ * A keyed stream of numbers: ChaCha20 (RFC 8439) as a generator. It expands the secret key into
+ * the watermark's patterns and is deterministic.
  */
 #ifndef ENGINE_WATERMARK_KEYSTREAM_H
 #define ENGINE_WATERMARK_KEYSTREAM_H
@@ -10,10 +10,10 @@
 struct keystream {
     uint32_t state[16];
     uint32_t block[16];
-    unsigned used; /* words of the block that were given out */
+    unsigned used; /* words of the block that were returned */
 };
 
-/* purpose keeps streams of one key apart. */
+/* Different purposes give independent streams of one key. */
 void keystream_init(struct keystream *stream, const uint8_t key[32], uint32_t purpose);
 
 uint32_t keystream_word(struct keystream *stream);
@@ -21,7 +21,7 @@ uint32_t keystream_word(struct keystream *stream);
 /* Uniform in 0 .. bound - 1; bound is not 0. */
 uint32_t keystream_below(struct keystream *stream, uint32_t bound);
 
-/* Fills order with a random order of 0 .. count - 1. */
+/* Fill order with a uniform permutation of 0 .. count - 1. */
 void keystream_permutation(struct keystream *stream, uint16_t *order, uint32_t count);
 
 #endif

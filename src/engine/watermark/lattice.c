@@ -9,25 +9,23 @@
 
 #include "engine/watermark/keystream.h"
 
-#define PI 3.14159265358979323846
-
-/* One stream of the key for each thing that it draws. */
+/* The key has one stream for each of these. */
 enum purpose { PURPOSE_TONES = 1, PURPOSE_LUMA, PURPOSE_CHROMA, PURPOSE_NUMBER, PURPOSES };
 
-/* How the energy of a band lies over frequency, in cycles a chip. */
+/* Amplitude of a band over frequency, in cycles a chip. */
 struct band_shape {
-    double low;  /* nothing below */
+    double low;  /* zero below */
     double rise; /* full from here */
-    double fall; /* up to here */
-    double high; /* nothing above */
+    double fall; /* full up to here */
+    double high; /* zero above */
 };
 
-/* What the forms differ in. */
+/* Parameters that differ between the forms. No published source; `./dev bench watermark` measures them. */
 static const struct form {
     struct band_shape luma;
     struct band_shape chroma;
-    double tone_radius[2];     /* lattice units */
-    int tone_distance_squared; /* from one tone to the next, at least */
+    double tone_radius[2];     /* lattice units, of the first and the last tone */
+    int tone_distance_squared; /* minimum between two tones, lattice units squared */
 } forms[] = {
     [LATTICE_OVERLAY] = {{0.05, 0.085, 0.20, 0.30}, {0.02, 0.04, 0.10, 0.20}, {6.0, 24.0}, 8},
     [LATTICE_UNDERLAY] = {{0.022, 0.03, 0.10, 0.14}, {0.022, 0.03, 0.10, 0.14}, {3.5, 12.0}, 4},
@@ -53,11 +51,9 @@ static int radius_squared(int kx, int ky)
 
 static bool tone_fits(const struct lattice *lattice, unsigned count, int distance_squared, int kx, int ky)
 {
-    unsigned i;
-
     if (kx < 2 || abs(ky) < 2)
         return false;
-    for (i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++)
         if (radius_squared(kx - lattice->tones[i].kx, ky - lattice->tones[i].ky) < distance_squared)
             return false;
     return true;
@@ -69,8 +65,8 @@ static double uniform(struct keystream *stream)
 }
 
 /*
- * Tones lie evenly over the logarithm of the frequency, anywhere in angle.  Where
- * a tone's ring is full, it looks ever further away, so that every key ends.
+ * Tones are uniform over the logarithm of the frequency and over the angle. When no free point
+ * fits a tone, the range of radii widens, so every key terminates.
  */
 static void tones_draw(struct lattice *lattice, const struct form *form, const uint8_t key[32],
                        uint32_t purpose)
@@ -80,13 +76,13 @@ static void tones_draw(struct lattice *lattice, const struct form *form, const u
     unsigned i = 0;
 
     keystream_init(&stream, key, purpose);
-    while (i < LATTICE_TONES) {
+    while (i < lattice_tones) {
         double spread = 1 + tries / 16.0;
-        double way = (i + 0.5 + spread * (uniform(&stream) - 0.5)) / LATTICE_TONES;
+        double way = (i + 0.5 + spread * (uniform(&stream) - 0.5)) / lattice_tones;
         double radius =
             form->tone_radius[0] * pow(form->tone_radius[1] / form->tone_radius[0], fmin(fmax(way, 0), 1));
-        double angle = PI * (uniform(&stream) - 0.5);
-        double phase = 2 * PI * uniform(&stream);
+        double angle = M_PI * (uniform(&stream) - 0.5);
+        double phase = 2 * M_PI * uniform(&stream);
         int kx = (int)lround(radius * cos(angle));
         int ky = (int)lround(radius * sin(angle));
 
@@ -96,7 +92,7 @@ static void tones_draw(struct lattice *lattice, const struct form *form, const u
         tries = 0;
         lattice->tones[i].kx = (int16_t)kx;
         lattice->tones[i].ky = (int16_t)ky;
-        lattice->tones[i].amplitude = (float)sqrt(0.5 / LATTICE_TONES);
+        lattice->tones[i].amplitude = (float)sqrt(0.5 / lattice_tones);
         lattice->tones[i].cosine = (float)cos(phase);
         lattice->tones[i].sine = (float)sin(phase);
         i++;
@@ -105,9 +101,7 @@ static void tones_draw(struct lattice *lattice, const struct form *form, const u
 
 static bool is_tone(const struct lattice *lattice, int kx, int ky)
 {
-    unsigned i;
-
-    for (i = 0; i < LATTICE_TONES; i++)
+    for (unsigned i = 0; i < lattice_tones; i++)
         if (lattice->tones[i].kx == kx && lattice->tones[i].ky == ky)
             return true;
     return false;
@@ -124,22 +118,19 @@ static int point_compare(const void *left, const void *right)
     return a->kx != b->kx ? a->kx - b->kx : a->ky - b->ky;
 }
 
-/* The axes are left out: edges of pictures and of JPEG's blocks are there. */
+/* The axes are excluded, because edges of pictures and of JPEG's blocks are there. */
 static void points_list(const struct lattice *lattice, const struct band_shape *shape,
                         struct lattice_band *band)
 {
     double energy = 0;
-    unsigned i;
-    int kx;
-    int ky;
 
     band->count = 0;
-    for (kx = 1; kx <= LATTICE_REACH; kx++) {
-        for (ky = -LATTICE_REACH; ky <= LATTICE_REACH; ky++) {
-            double amplitude = shape_amplitude(shape, sqrt(radius_squared(kx, ky)) / LATTICE_PERIOD);
+    for (int kx = 1; kx <= lattice_reach; kx++) {
+        for (int ky = -lattice_reach; ky <= lattice_reach; ky++) {
+            double amplitude = shape_amplitude(shape, sqrt(radius_squared(kx, ky)) / lattice_period);
             struct lattice_point *point = &band->points[band->count];
 
-            if (ky == 0 || amplitude <= 0 || band->count == LATTICE_POINTS_MAX || is_tone(lattice, kx, ky))
+            if (ky == 0 || amplitude <= 0 || band->count == lattice_points_max || is_tone(lattice, kx, ky))
                 continue;
             point->kx = (int16_t)kx;
             point->ky = (int16_t)ky;
@@ -149,29 +140,28 @@ static void points_list(const struct lattice *lattice, const struct band_shape *
         }
     }
     qsort(band->points, band->count, sizeof *band->points, point_compare);
-    for (i = 0; i < band->count; i++) {
+    for (unsigned i = 0; i < band->count; i++) {
         band->points[i].amplitude = (float)(band->points[i].amplitude / sqrt(energy));
-        band->points[i].ring = (uint8_t)(i * LATTICE_RINGS / band->count);
+        band->points[i].ring = (uint8_t)(i * lattice_rings / band->count);
     }
 }
 
 /*
- * Every run of POLAR_LENGTH parts, in order of frequency, holds each coded bit
- * once: all bits get the same mixture of frequencies.
+ * Every run of polar_length parts, in order of frequency, holds each coded bit once. So all
+ * bits get the same mixture of frequencies.
  */
 static void bits_spread(struct lattice_band *band, const uint8_t key[32], uint32_t purpose)
 {
-    uint16_t order[POLAR_LENGTH];
+    uint16_t order[polar_length];
     struct keystream stream;
-    unsigned part;
 
     keystream_init(&stream, key, purpose);
-    for (part = 0; part < 2 * band->count; part++) {
+    for (unsigned part = 0; part < 2 * band->count; part++) {
         struct lattice_point *point = &band->points[part / 2];
 
-        if (part % POLAR_LENGTH == 0)
-            keystream_permutation(&stream, order, POLAR_LENGTH);
-        point->bit[part % 2] = order[part % POLAR_LENGTH];
+        if (part % polar_length == 0)
+            keystream_permutation(&stream, order, polar_length);
+        point->bit[part % 2] = order[part % polar_length];
         point->sign[part % 2] = keystream_word(&stream) & 1 ? -1 : 1;
     }
 }
@@ -187,18 +177,19 @@ void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_f
     points_list(lattice, &forms[form].chroma, &lattice->chroma);
     bits_spread(&lattice->luma, key, first + PURPOSE_LUMA);
     bits_spread(&lattice->chroma, key, first + PURPOSE_CHROMA);
-    keystream_init(&stream, key, PURPOSE_NUMBER); /* of both forms: what they say of a word adds up */
+    keystream_init(&stream, key,
+                   PURPOSE_NUMBER); /* the same for both forms, because their evidence is added */
     lattice->number_mask = (uint64_t)keystream_word(&stream) << 32;
     lattice->number_mask |= keystream_word(&stream);
 }
 
-/* Adds a coefficient and turns it by the half pixel between corner and middle. */
+/* Add a coefficient and rotate it for the half pixel between corner and centre. */
 static void coefficient_add(fftwf_complex *spectrum, int side_px, const int k[2], double real,
                             double imaginary)
 {
     int row = k[1] < 0 ? k[1] + side_px : k[1];
     float *to = spectrum[(size_t)row * (size_t)(side_px / 2 + 1) + (size_t)k[0]];
-    double turn = PI * (k[0] + k[1]) / side_px;
+    double turn = M_PI * (k[0] + k[1]) / side_px;
 
     to[0] += (float)(real * cos(turn) - imaginary * sin(turn));
     to[1] += (float)(real * sin(turn) + imaginary * cos(turn));
@@ -207,9 +198,7 @@ static void coefficient_add(fftwf_complex *spectrum, int side_px, const int k[2]
 static void content_add(const struct lattice *lattice, const struct lattice_content *content, int side_px,
                         fftwf_complex *spectrum)
 {
-    unsigned i;
-
-    for (i = 0; content->band_weight != 0 && i < content->band->count; i++) {
+    for (unsigned i = 0; content->band_weight != 0 && i < content->band->count; i++) {
         const struct lattice_point *point = &content->band->points[i];
         const int k[2] = {point->kx, point->ky};
         double amplitude = (double)(content->band_weight * point->amplitude) * sqrt(0.5);
@@ -217,7 +206,7 @@ static void content_add(const struct lattice *lattice, const struct lattice_cont
         coefficient_add(spectrum, side_px, k, amplitude * point->sign[0] * content->word[point->bit[0]],
                         amplitude * point->sign[1] * content->word[point->bit[1]]);
     }
-    for (i = 0; content->tone_weight != 0 && i < LATTICE_TONES; i++) {
+    for (unsigned i = 0; content->tone_weight != 0 && i < lattice_tones; i++) {
         const struct lattice_tone *tone = &lattice->tones[i];
         const int k[2] = {tone->kx, tone->ky};
         double amplitude = (double)(content->tone_weight * tone->amplitude);
@@ -234,12 +223,11 @@ float *lattice_tile(const struct lattice *lattice, const struct lattice_content 
     float *tile = workspace_take(workspace, (size_t)side_px * (size_t)side_px, sizeof *tile);
     size_t mark = workspace_mark(workspace);
     fftwf_complex *spectrum = workspace_take(workspace, (size_t)side_px * columns, sizeof *spectrum);
-    fftwf_plan plan;
 
     if (spectrum == NULL)
         return NULL;
     content_add(lattice, content, side_px, spectrum);
-    plan = fftwf_plan_dft_c2r_2d(side_px, side_px, spectrum, tile, FFTW_ESTIMATE);
+    fftwf_plan plan = fftwf_plan_dft_c2r_2d(side_px, side_px, spectrum, tile, FFTW_ESTIMATE);
     if (plan == NULL)
         return NULL;
     fftwf_execute(plan);

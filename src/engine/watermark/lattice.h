@@ -1,11 +1,10 @@
 /*
- * The pattern of the watermark, as the secret key draws it.
+ * The pattern of the watermark, derived from the secret key. Independent of any picture.
  *
- * The pattern repeats after LATTICE_PERIOD chips both ways, so that its
- * spectrum lives on the points k / LATTICE_PERIOD cycles a chip of a lattice.
- * Tones, of known phase, are for finding the pose; every other point of a band
- * carries two coded bits, in the sign of its real and of its imaginary part.
- * Knows no picture.
+ * The pattern repeats after lattice_period chips both ways, so its spectrum lies on the points
+ * k / lattice_period (cycles a chip) of a lattice. Tones of known phase serve to find the pose.
+ * Every other point of a band carries two coded bits, in the signs of its real and imaginary
+ * part.
  */
 #ifndef ENGINE_WATERMARK_LATTICE_H
 #define ENGINE_WATERMARK_LATTICE_H
@@ -15,25 +14,28 @@
 #include "engine/watermark/polar.h"
 #include "engine/watermark/workspace.h"
 
-#define LATTICE_PERIOD     101 /* chips; not a multiple of 8, where JPEG has its grid */
-#define LATTICE_REACH      34  /* the greatest coordinate of a point in use */
-#define LATTICE_TONES      24
-#define LATTICE_POINTS_MAX 2048
-#define LATTICE_RINGS      5
-
-struct lattice_point {
-    int16_t kx; /* 1 .. LATTICE_REACH: the other half plane mirrors it */
-    int16_t ky;
-    float amplitude;
-    uint16_t bit[2]; /* which coded bits the real and the imaginary part carry */
-    int8_t sign[2];  /* the keyed sign of each */
-    uint8_t ring;    /* 0 .. LATTICE_RINGS - 1, by frequency */
+/* No published source; `./dev bench watermark` measures the effect. */
+enum {
+    lattice_period = 101, /* chips; not a multiple of 8, the period of JPEG's grid */
+    lattice_reach = 34,   /* the greatest coordinate of a point in use */
+    lattice_tones = 24,
+    lattice_points_max = 2048,
+    lattice_rings = 5
 };
 
-/* The data points of luma or of chroma; the pattern has a variance of 1. */
+struct lattice_point {
+    int16_t kx; /* 1 .. lattice_reach; the other half plane is the conjugate */
+    int16_t ky;
+    float amplitude;
+    uint16_t bit[2]; /* coded bits in the real and in the imaginary part */
+    int8_t sign[2];  /* keyed, of each part */
+    uint8_t ring;    /* 0 .. lattice_rings - 1, by frequency */
+};
+
+/* The data points of luma or of chroma. The pattern's variance is 1. */
 struct lattice_band {
     unsigned count;
-    struct lattice_point points[LATTICE_POINTS_MAX];
+    struct lattice_point points[lattice_points_max];
 };
 
 struct lattice_tone {
@@ -47,20 +49,20 @@ struct lattice_tone {
 struct lattice {
     struct lattice_band luma;
     struct lattice_band chroma;
-    struct lattice_tone tones[LATTICE_TONES]; /* together of a variance of 1 */
-    uint64_t number_mask;                     /* added to the number, so that every number looks alike */
+    struct lattice_tone tones[lattice_tones]; /* total variance 1 */
+    uint64_t number_mask;                     /* XORed with the number, so that all numbers look alike */
 };
 
 /*
- * Two patterns of a key that know nothing of each other: the one of luma and Cb,
- * and the underlay, of Cb (as luma) and Cr (as chroma) at low frequencies.
+ * Two independent patterns of a key. The overlay uses luma and Cb. The underlay uses low
+ * frequencies of Cb (as luma) and Cr (as chroma).
  */
 enum lattice_form { LATTICE_OVERLAY, LATTICE_UNDERLAY };
 
-/* Draws the pattern of a key. */
+/* Derive the pattern of a key. */
 void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_form form);
 
-/* What a tile shows: a word in a band with a weight, tones with another. */
+/* Content of a tile: a word in a band, and tones, each with a weight. */
 struct lattice_content {
     const struct lattice_band *band;
     const int8_t *word;
@@ -69,8 +71,8 @@ struct lattice_content {
 };
 
 /*
- * One period of the pattern as side_px by side_px samples; a sample lies at the
- * middle of its pixel.  NULL when there is no memory.  The workspace's.
+ * Make one period of the pattern as side_px by side_px samples; a sample lies at the centre of
+ * its pixel. The tile belongs to the workspace. NULL: no memory.
  */
 float *lattice_tile(const struct lattice *lattice, const struct lattice_content *content, int side_px,
                     struct workspace *workspace);

@@ -1,7 +1,4 @@
-/*
- * Lays the pattern over a picture: tiles times mask, rounded and clipped to the
- * picture's own samples.
- */
+/* Adds the pattern to a picture: tiles times mask, rounded and clipped to the range of the samples. */
 #ifndef ENGINE_WATERMARK_MARKER_H
 #define ENGINE_WATERMARK_MARKER_H
 
@@ -10,37 +7,40 @@
 #include "engine/watermark/texture.h"
 #include "engine/watermark/underlay.h"
 
-/* Where the pixels of a row lie on a smaller mask. */
+/* Position of a row's pixels on a smaller mask. */
 struct marker_stretch {
-    float *line;     /* scratch: a row of the mask, and one pixel more at both ends */
-    int32_t *places; /* on that, for each pixel: the one before it, */
-    float *ways;     /* and how far it is on the way to the next */
+    float *line;     /* scratch: a row of the mask and one pixel more at both ends */
+    int32_t *places; /* per pixel: the mask pixel before it, index into line */
+    float *ways;     /* per pixel: fraction of the way to the next mask pixel */
 };
 
 struct marker {
     const struct image *image;
-    const struct texture_mask *texture; /* of the picture itself, at gain; */
+    const struct texture_mask *texture; /* of the picture at gain, when luma_mask is NULL */
     float gain;
-    const float *luma_mask; /* or the masks of a smaller plane, to be stretched: */
-    const float *blue_mask; /* standard deviations of the pattern, in grey levels of 255 */
+    const float *luma_mask; /* or masks of a smaller plane, which are interpolated; */
+    const float *blue_mask; /* standard deviations of the pattern, grey levels of 255 */
     struct marker_stretch stretch;
-    double step; /* picture pixels a mask pixel */
+    double step; /* picture pixels per mask pixel */
     int mask_width;
     int mask_height;
     int period_px; /* side of a tile */
     const float *luma_tile;
     const float *blue_tile;          /* NULL for a grey picture */
-    float *luma_row;                 /* scratch: width of the picture */
-    float *blue_row;                 /* twice that */
-    float *red_row;                  /* the width */
-    const struct underlay *underlay; /* or NULL */
-    int16_t *changes;                /* channels times that */
+    float *luma_row;                 /* scratch: the picture's width */
+    float *blue_row;                 /* scratch: twice the width */
+    float *red_row;                  /* scratch: the width */
+    const struct underlay *underlay; /* NULL: none */
+    int16_t *changes;                /* scratch: channels * width */
 };
 
-/* Makes a marker with smaller masks ready.  False when there is no memory.  The workspace's. */
+/* Prepare a marker with smaller masks. Memory belongs to the workspace. False: no memory. */
 bool marker_stretch_init(struct marker *marker, struct workspace *workspace);
 
-/* One marked row into to (which may be the picture's own); the sum of squared errors on the scale 0..255. */
+/*
+ * Write one marked row to `to`, which may be the picture's row. Returns the sum of squared
+ * errors, scale 0..255.
+ */
 double marker_row(const struct marker *marker, uint32_t y, void *to);
 
 #endif

@@ -4,51 +4,40 @@
 #include <string.h>
 
 #include "engine/watermark/clones.h"
+#include "engine/watermark/color.h"
 #include "engine/image.h"
 
-#define FILL_RADIUS 12
-
-/* Weights of ITU-R BT.601, as JPEG uses them. */
-#define LUMA_RED   0.299f
-#define LUMA_GREEN 0.587f
-#define LUMA_BLUE  0.114f
-#define CB_SCALE   0.564334f
-#define CR_SCALE   0.713267f
+/* No published source; transparent pixels are filled from this far around them. */
+enum { fill_radius_px = 12 };
 
 ENGINE_CLONES
 static void row_grey_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma)
 {
-    uint32_t x;
-
-    for (x = 0; x < width; x++)
+    for (uint32_t x = 0; x < width; x++)
         luma[x] = (float)from[x * channels];
 }
 
 ENGINE_CLONES
 static void row_grey_16(const uint16_t *from, unsigned channels, uint32_t width, float *luma)
 {
-    uint32_t x;
-
-    for (x = 0; x < width; x++)
+    for (uint32_t x = 0; x < width; x++)
         luma[x] = (float)from[x * channels] / 257.0f;
 }
 
 static inline void row_color(const uint8_t *restrict from, unsigned channels, uint32_t width,
                              float *restrict luma, float *restrict blue)
 {
-    uint32_t x;
-
-    for (x = 0; x < width; x++) {
+    for (uint32_t x = 0; x < width; x++) {
         const uint8_t *pixel = from + (size_t)x * channels;
         float last = (float)pixel[2];
-        float grey = LUMA_RED * (float)pixel[0] + LUMA_GREEN * (float)pixel[1] + LUMA_BLUE * last;
+        float grey = luma_red * (float)pixel[0] + luma_green * (float)pixel[1] + luma_blue * last;
 
         luma[x] = grey;
-        blue[x] = CB_SCALE * (last - grey);
+        blue[x] = cb_scale * (last - grey);
     }
 }
 
-/* The numbers of channels there are, written out for the loops to be unrolled. */
+/* The two channel counts are constants here, so that the loops unroll. */
 ENGINE_CLONES
 static void row_color_8(const uint8_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
 {
@@ -61,15 +50,13 @@ static void row_color_8(const uint8_t *from, unsigned channels, uint32_t width, 
 ENGINE_CLONES
 static void row_color_16(const uint16_t *from, unsigned channels, uint32_t width, float *luma, float *blue)
 {
-    uint32_t x;
-
-    for (x = 0; x < width; x++) {
+    for (uint32_t x = 0; x < width; x++) {
         const uint16_t *pixel = from + (size_t)x * channels;
         float last = (float)pixel[2] / 257.0f;
 
-        luma[x] = LUMA_RED * ((float)pixel[0] / 257.0f) + LUMA_GREEN * ((float)pixel[1] / 257.0f) +
-                  LUMA_BLUE * last;
-        blue[x] = CB_SCALE * (last - luma[x]);
+        luma[x] = luma_red * ((float)pixel[0] / 257.0f) + luma_green * ((float)pixel[1] / 257.0f) +
+                  luma_blue * last;
+        blue[x] = cb_scale * (last - luma[x]);
     }
 }
 
@@ -77,39 +64,35 @@ static void row_weight(const struct image *image, const void *row, float *weight
 {
     const uint8_t *bytes = row;
     const uint16_t *words = row;
-    uint32_t x;
 
-    for (x = 0; x < image->width_px; x++) {
+    for (uint32_t x = 0; x < image->width_px; x++) {
         size_t at = (size_t)(x + 1) * image->channels - 1;
 
         weight[x] = (image->depth_bits == 16 ? words[at] : bytes[at]) != 0 ? 1.0f : 0.0f;
     }
 }
 
-/* 128 + Cb and Cr of a row. */
+/* Write 128 + Cb and Cr of a row. */
 ENGINE_CLONES
 static void row_hue(const struct image *image, const void *row, float *luma, float *blue)
 {
     const uint8_t *bytes = row;
     const uint16_t *words = row;
     size_t channels = image->channels;
-    uint32_t x;
 
-    for (x = 0; x < image->width_px; x++) {
+    for (uint32_t x = 0; x < image->width_px; x++) {
         float rgb[3];
-        float grey;
-        unsigned i;
 
-        for (i = 0; i < 3; i++)
+        for (unsigned i = 0; i < 3; i++)
             rgb[i] = image->depth_bits == 16 ? (float)words[x * channels + i] / 257.0f
                                              : (float)bytes[x * channels + i];
-        grey = LUMA_RED * rgb[0] + LUMA_GREEN * rgb[1] + LUMA_BLUE * rgb[2];
-        luma[x] = 128.0f + CB_SCALE * (rgb[2] - grey);
-        blue[x] = CR_SCALE * (rgb[0] - grey);
+        float grey = luma_red * rgb[0] + luma_green * rgb[1] + luma_blue * rgb[2];
+        luma[x] = 128.0f + cb_scale * (rgb[2] - grey);
+        blue[x] = cr_scale * (rgb[0] - grey);
     }
 }
 
-/* One row of samples as luma, Cb and weight, or as color; blue and weight may be NULL. */
+/* Convert one row of samples. blue and weight may be NULL. */
 static void plane_row(const struct image *image, enum plane_kind kind, uint32_t y, float *luma, float *blue,
                       float *weight)
 {
@@ -129,20 +112,17 @@ static void plane_row(const struct image *image, enum plane_kind kind, uint32_t 
         row_weight(image, row, weight);
 }
 
-/* Sums over steps of a row, times area. */
+/* Sum over intervals of step samples, times area. */
 static void row_reduce(const float *from, int from_width, double step, float area, float *to, int to_width)
 {
-    int i;
-
-    for (i = 0; i < to_width; i++) {
+    for (int i = 0; i < to_width; i++) {
         double begin = i * step;
         double end = begin + step;
         int first = (int)begin;
         int last = (int)end;
         float sum = 0;
-        int x;
 
-        for (x = first + 1; x < last; x++)
+        for (int x = first + 1; x < last; x++)
             sum += from[x];
         sum += from[first] * (float)(first + 1 - begin);
         if (last < from_width)
@@ -154,41 +134,36 @@ static void row_reduce(const float *from, int from_width, double step, float are
 ENGINE_CLONES
 static void row_add(float *restrict to, const float *restrict from, float share, int width)
 {
-    int x;
-
-    for (x = 0; x < width; x++)
+    for (int x = 0; x < width; x++)
         to[x] += from[x] * share;
 }
 
-/* A reduction under way: rows of the picture are summed up, and then reduced along x at once. */
+/* State of a reduction: rows are summed first, then reduced along x. */
 struct reducer {
     const struct image *image;
     enum plane_kind kind;
     double step;
     struct plane *plane;
-    float *rows[3]; /* luma, Cb, weight as read */
-    float *sums[3]; /* of what belongs to the plane row under way */
-    int done;       /* plane rows */
+    float *rows[3]; /* luma, Cb, weight of the row that was read */
+    float *sums[3]; /* of the current plane row */
+    int done;       /* plane rows finished */
 };
 
 static void reducer_add(struct reducer *reducer, double share)
 {
-    unsigned i;
-
-    for (i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 3; i++)
         if (reducer->sums[i] != NULL)
             row_add(reducer->sums[i], reducer->rows[i], (float)share, (int)reducer->image->width_px);
 }
 
-/* Ends a plane row; what is summed up next begins at nothing. */
+/* Finish a plane row and clear the sums. */
 static void reducer_flush(struct reducer *reducer)
 {
     float *planes[3] = {reducer->plane->luma, reducer->plane->blue, reducer->plane->weight};
     size_t first = (size_t)reducer->done * (size_t)reducer->plane->width;
     float area = (float)(1 / (reducer->step * reducer->step));
-    unsigned i;
 
-    for (i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         if (reducer->sums[i] == NULL)
             continue;
         row_reduce(reducer->sums[i], (int)reducer->image->width_px, reducer->step, area, planes[i] + first,
@@ -198,18 +173,17 @@ static void reducer_flush(struct reducer *reducer)
     reducer->done++;
 }
 
-/* Adds one row of the picture to the plane rows that it touches. */
+/* Add one row of the picture to the plane rows that it overlaps. */
 static void reducer_row(struct reducer *reducer, uint32_t y)
 {
-    double left = (reducer->done + 1) * reducer->step - y; /* of this row and those after it */
-    unsigned i;
-    uint32_t x;
+    double left =
+        (reducer->done + 1) * reducer->step - y; /* rows that the plane row still needs, this one included */
 
     if (reducer->done >= reducer->plane->height)
         return;
     plane_row(reducer->image, reducer->kind, y, reducer->rows[0], reducer->rows[1], reducer->rows[2]);
-    for (i = 0; i < 2 && reducer->rows[2] != NULL; i++)
-        for (x = 0; reducer->sums[i] != NULL && x < reducer->image->width_px; x++)
+    for (unsigned i = 0; i < 2 && reducer->rows[2] != NULL; i++)
+        for (uint32_t x = 0; reducer->sums[i] != NULL && x < reducer->image->width_px; x++)
             reducer->rows[i][x] *= reducer->rows[2][x];
     reducer_add(reducer, left < 1 ? left : 1);
     if (left > 1)
@@ -219,12 +193,10 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
         reducer_add(reducer, 1 - left);
 }
 
-/* A picture that is not reduced and has no transparent pixels. */
+/* Convert a picture that is neither reduced nor transparent. */
 static void plane_copy(const struct image *image, enum plane_kind kind, struct plane *plane)
 {
-    uint32_t y;
-
-    for (y = 0; y < image->height_px; y++) {
+    for (uint32_t y = 0; y < image->height_px; y++) {
         size_t first = (size_t)y * (size_t)plane->width;
 
         plane_row(image, kind, y, plane->luma + first, plane->blue == NULL ? NULL : plane->blue + first,
@@ -232,21 +204,20 @@ static void plane_copy(const struct image *image, enum plane_kind kind, struct p
     }
 }
 
-/* Divides by the weight; where all is transparent, takes the mean of what is around. */
+/* Divide by the weight. Fully transparent pixels get the weighted mean of their neighbourhood. */
 static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred,
                          float *blurred, float *scratch)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
     double sum = 0;
     double weights = 0;
-    size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         sum += (double)values[i];
         weights += (double)plane->weight[i];
     }
-    plane_blur(values, blurred, plane->width, plane->height, FILL_RADIUS, scratch);
-    for (i = 0; i < count; i++) {
+    plane_blur(values, blurred, plane->width, plane->height, fill_radius_px, scratch);
+    for (size_t i = 0; i < count; i++) {
         if (plane->weight[i] > 0.01f)
             values[i] /= plane->weight[i];
         else if (weight_blurred[i] > 0.001f)
@@ -266,7 +237,7 @@ static bool plane_fill(struct plane *plane, struct workspace *workspace)
 
     if (workspace->failed)
         return false;
-    plane_blur(plane->weight, weights, plane->width, plane->height, FILL_RADIUS, scratch);
+    plane_blur(plane->weight, weights, plane->width, plane->height, fill_radius_px, scratch);
     channel_fill(plane->luma, plane, weights, blurred, scratch);
     if (plane->blue != NULL)
         channel_fill(plane->blue, plane, weights, blurred, scratch);
@@ -280,10 +251,8 @@ static bool plane_reduce(const struct image *image, enum plane_kind kind, double
     struct reducer reducer = {.image = image, .kind = kind, .step = step, .plane = plane};
     const float *planes[3] = {plane->luma, plane->blue, plane->weight};
     size_t mark = workspace_mark(workspace);
-    unsigned i;
-    uint32_t y;
 
-    for (i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         if (planes[i] == NULL)
             continue;
         reducer.rows[i] = workspace_take_unset(workspace, image->width_px, sizeof(float));
@@ -291,7 +260,7 @@ static bool plane_reduce(const struct image *image, enum plane_kind kind, double
     }
     if (workspace->failed)
         return false;
-    for (y = 0; y < image->height_px; y++)
+    for (uint32_t y = 0; y < image->height_px; y++)
         reducer_row(&reducer, y);
     if (reducer.done < plane->height)
         reducer_flush(&reducer);
@@ -303,11 +272,10 @@ bool plane_read(const struct image *image, enum plane_kind kind, double step, st
                 struct plane *plane)
 {
     bool is_copy = step <= 1 && !image_has_alpha(image);
-    size_t count;
 
     plane->width = (int)(image->width_px / step);
     plane->height = (int)(image->height_px / step);
-    count = (size_t)plane->width * (size_t)plane->height;
+    size_t count = (size_t)plane->width * (size_t)plane->height;
     plane->luma = workspace_take_unset(workspace, count, sizeof(float));
     plane->blue = image_has_color(image) ? workspace_take_unset(workspace, count, sizeof(float)) : NULL;
     plane->weight = image_has_alpha(image) ? workspace_take_unset(workspace, count, sizeof(float)) : NULL;
@@ -320,20 +288,19 @@ bool plane_read(const struct image *image, enum plane_kind kind, double step, st
     return plane->weight == NULL || plane_fill(plane, workspace);
 }
 
-static int least(int a, int b)
+static int lesser(int a, int b)
 {
     return a < b ? a : b;
 }
 
-/* The mean over what of a row lies within radius of x. */
+/* Mean of the row's samples within radius of x. */
 static float row_mean(const float *from, int x, int width, int radius)
 {
     int first = x > radius ? x - radius : 0;
-    int last = least(x + radius, width - 1);
+    int last = lesser(x + radius, width - 1);
     float sum = 0;
-    int i;
 
-    for (i = first; i <= last; i++)
+    for (int i = first; i <= last; i++)
         sum += from[i];
     return sum / (float)(last - first + 1);
 }
@@ -342,71 +309,61 @@ ENGINE_CLONES
 static void row_blur_inside(const float *from, float *to, int count, int taps)
 {
     float factor = 1 / (float)taps;
-    int x;
-    int i;
 
-    for (x = 0; x < count; x++)
+    for (int x = 0; x < count; x++)
         to[x] = from[x];
-    for (i = 1; i < taps; i++)
-        for (x = 0; x < count; x++)
+    for (int i = 1; i < taps; i++)
+        for (int x = 0; x < count; x++)
             to[x] += from[x + i];
-    for (x = 0; x < count; x++)
+    for (int x = 0; x < count; x++)
         to[x] *= factor;
 }
 
 static void row_blur(const float *from, float *to, int width, int radius)
 {
-    int x;
-
-    for (x = 0; x < least(radius, width); x++)
+    for (int x = 0; x < lesser(radius, width); x++)
         to[x] = row_mean(from, x, width, radius);
     if (width > 2 * radius)
         row_blur_inside(from, to + radius, width - 2 * radius, 2 * radius + 1);
-    for (x = width - radius > radius ? width - radius : radius; x < width; x++)
+    for (int x = width - radius > radius ? width - radius : radius; x < width; x++)
         to[x] = row_mean(from, x, width, radius);
 }
 
 ENGINE_CLONES
-static void sums_slide(double *sums, const float *enter, const float *leave, int width)
+static void columns_slide(double *sums, const float *enter, const float *leave, int width)
 {
-    int x;
-
-    for (x = 0; enter != NULL && x < width; x++)
+    for (int x = 0; enter != NULL && x < width; x++)
         sums[x] += (double)enter[x];
-    for (x = 0; leave != NULL && x < width; x++)
+    for (int x = 0; leave != NULL && x < width; x++)
         sums[x] -= (double)leave[x];
 }
 
 ENGINE_CLONES
 static void sums_divide(const double *sums, double factor, float *to, int width)
 {
-    int x;
-
-    for (x = 0; x < width; x++)
+    for (int x = 0; x < width; x++)
         to[x] = (float)(sums[x] * factor);
 }
 
-/* Down the columns, a strip of columns at a time. */
+/* Blur down the columns, a strip of columns at a time. */
 static void columns_blur(const float *from, float *to, int width, int height, int radius)
 {
     double sums[256];
-    int left;
-    int y;
 
-    for (left = 0; left < width; left += 256) {
-        int strip = least(256, width - left);
+    for (int left = 0; left < width; left += 256) {
+        int strip = lesser(256, width - left);
         const float *column = from + left;
-        int count = least(radius, height);
+        int count = lesser(radius, height);
 
         memset(sums, 0, sizeof sums);
-        for (y = 0; y < count; y++)
-            sums_slide(sums, column + (size_t)y * (size_t)width, NULL, strip);
-        for (y = 0; y < height; y++) {
+        for (int y = 0; y < count; y++)
+            columns_slide(sums, column + (size_t)y * (size_t)width, NULL, strip);
+        for (int y = 0; y < height; y++) {
             const float *enter = y + radius < height ? column + (size_t)(y + radius) * (size_t)width : NULL;
             const float *leave = y - radius > 0 ? column + (size_t)(y - radius - 1) * (size_t)width : NULL;
 
             count += (enter != NULL) - (leave != NULL);
-            sums_slide(sums, enter, leave, strip);
+            columns_slide(sums, enter, leave, strip);
             sums_divide(sums, 1.0 / count, to + (size_t)y * (size_t)width + left, strip);
         }
     }
@@ -414,9 +371,7 @@ static void columns_blur(const float *from, float *to, int width, int height, in
 
 void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch)
 {
-    int y;
-
-    for (y = 0; y < height; y++)
+    for (int y = 0; y < height; y++)
         row_blur(from + (size_t)y * (size_t)width, scratch + (size_t)y * (size_t)width, width, radius);
     columns_blur(scratch, to, width, height, radius);
 }

@@ -1,7 +1,6 @@
 /*
- * Pictures as planes of luma and of blueness (Cb), on the scale 0..255, reduced
- * by areas so that the later steps cost the same for every size of picture; and
- * the filters on planes.
+ * Pictures as planes of luma and Cb, scale 0..255, and filters on planes. Planes are
+ * area-reduced, so the later steps cost the same for every picture size.
  */
 #ifndef ENGINE_WATERMARK_PLANE_H
 #define ENGINE_WATERMARK_PLANE_H
@@ -15,21 +14,21 @@ struct plane {
     int height;
     float *luma;
     float *blue;   /* Cb around 0; NULL for a grey picture */
-    float *weight; /* which share of the pixel is not transparent; NULL when all are opaque */
+    float *weight; /* opaque share of the pixel; NULL: all are opaque */
 };
 
-/* What a plane shows: luma and Cb, or, of a colored picture, 128 + Cb in luma's place and Cr in Cb's. */
+/* PLANE_LUMA: luma and Cb. PLANE_COLOR, for colour pictures: 128 + Cb in luma's place, Cr in Cb's. */
 enum plane_kind { PLANE_LUMA, PLANE_COLOR };
 
 /*
- * Reads a picture, every plane pixel the mean over a square of step pixels
- * (step >= 1); transparent pixels are filled in from around them.  False when
- * there is no memory.  The planes are the workspace's.
+ * Read a picture. Every plane pixel is the mean over a square of step pixels (step >= 1).
+ * Transparent pixels are filled from their neighbourhood. The planes belong to the workspace.
+ * False: no memory.
  */
 bool plane_read(const struct image *image, enum plane_kind kind, double step, struct workspace *workspace,
                 struct plane *plane);
 
-/* A mean over squares of side 2 * radius + 1, shrunk at the edges. scratch: width * height. */
+/* Box blur over squares of side 2 * radius + 1, smaller at the edges. scratch: width * height values. */
 void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch);
 
 #endif

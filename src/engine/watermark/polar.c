@@ -4,50 +4,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAYERS       (POLAR_DEPTH + 1)
-#define TABLE_STEPS  1024
-#define TABLE_REACH  16.0f
-#define CHECK_FACTOR 0x864cfbu /* CRC-24 of RFC 4880 */
+enum {
+    layers = polar_depth + 1,
+    table_steps = 1024,
+    check_factor = 0x864cfb /* CRC-24 of RFC 4880 */
+};
+static const float table_reach = 16.0f;
 
-/* What a node of the tree decides. */
+/* Kinds of nodes of the decoding tree (Sarkis et al.). */
 enum node_kind {
-    NODE_FROZEN,   /* nothing: all its bits are 0 */
-    NODE_REPEATED, /* its last bit alone */
+    NODE_FROZEN,   /* all bits are 0 */
+    NODE_REPEATED, /* only the last bit is free */
     NODE_MIXED
 };
 
 struct path {
     double penalty;
     uint64_t message[2];        /* bit i of the message is bit i % 64 of message[i / 64] */
-    uint8_t ratio_slot[LAYERS]; /* whose ratios of a layer are this path's */
-    uint8_t left_slot[LAYERS];  /* whose left half of the decisions is this path's */
+    uint8_t ratio_slot[layers]; /* path whose ratios of a layer this path shares */
+    uint8_t left_slot[layers];  /* path whose left decisions of a layer this path shares */
 };
 
 struct polar {
-    bool is_message[POLAR_LENGTH];
-    uint8_t kind[2 * POLAR_LENGTH]; /* a heap: node 1 is the root */
-    float penalty_table[TABLE_STEPS + 2];
-    struct path paths[POLAR_LIST];
-    struct path heirs[POLAR_LIST];
+    bool is_message[polar_length];
+    uint8_t kind[2 * polar_length]; /* a binary heap; node 1 is the root */
+    float penalty_table[table_steps + 2];
+    struct path paths[polar_list];
+    struct path heirs[polar_list];
     unsigned path_count;
     unsigned message_next; /* message bits decided so far */
-    /* A layer of node length n keeps n values a slot. */
-    float *ratios[LAYERS];
-    int8_t *left[LAYERS];  /* decisions (+1, -1) of the left child of the layer's node */
-    int8_t *right[LAYERS]; /* and of the right child */
-    float ratio_store[POLAR_LIST * 2 * POLAR_LENGTH];
-    int8_t left_store[POLAR_LIST * POLAR_LENGTH];
-    int8_t right_store[POLAR_LIST * POLAR_LENGTH];
-    int8_t words[POLAR_LIST * POLAR_LENGTH]; /* the root's decisions */
+    /* A layer of node length n holds n values per slot. */
+    float *ratios[layers];
+    int8_t *left[layers];  /* decisions (+1, -1) of the left child of the layer's node */
+    int8_t *right[layers]; /* of the right child */
+    float ratio_store[polar_list * 2 * polar_length];
+    int8_t left_store[polar_list * polar_length];
+    int8_t right_store[polar_list * polar_length];
+    int8_t words[polar_list * polar_length]; /* the root's decisions */
 };
 
-/* The polarization weight of a bit: the sum of 2^(j/4) over its set digits j. */
+/* Polarization weight of a bit: the sum of 2^(j/4) over its set binary digits j (He et al.). */
 static double weight_of(unsigned index)
 {
     double weight = 0;
-    unsigned j;
 
-    for (j = 0; j < POLAR_DEPTH; j++)
+    for (unsigned j = 0; j < polar_depth; j++)
         if (index >> j & 1)
             weight += pow(2, j / 4.0);
     return weight;
@@ -56,16 +57,14 @@ static double weight_of(unsigned index)
 /* The bits with the greatest weights carry the message. */
 static void message_bits_choose(struct polar *polar)
 {
-    double weights[POLAR_LENGTH];
-    unsigned taken;
-    unsigned i;
+    double weights[polar_length];
 
-    for (i = 0; i < POLAR_LENGTH; i++)
+    for (unsigned i = 0; i < polar_length; i++)
         weights[i] = weight_of(i);
-    for (taken = 0; taken < POLAR_MESSAGE_BITS; taken++) {
+    for (unsigned taken = 0; taken < polar_message_bits; taken++) {
         unsigned best = 0;
 
-        for (i = 1; i < POLAR_LENGTH; i++)
+        for (unsigned i = 1; i < polar_length; i++)
             if (weights[i] >= weights[best])
                 best = i;
         polar->is_message[best] = true;
@@ -75,19 +74,23 @@ static void message_bits_choose(struct polar *polar)
 
 static void kinds_choose(struct polar *polar)
 {
-    unsigned node;
-
-    for (node = 2 * POLAR_LENGTH - 1; node >= 1; node--) {
-        /* Of a leaf there are no children to point at. */
-        const uint8_t *child = node >= POLAR_LENGTH ? NULL : polar->kind + 2 * node;
+    for (unsigned node = 2 * polar_length - 1; node >= 1; node--) {
+        /* A leaf has no children to point at. */
+        const uint8_t *child = node >= polar_length ? NULL : polar->kind + 2 * node;
 
         if (child == NULL)
-            polar->kind[node] = polar->is_message[node - POLAR_LENGTH] ? NODE_REPEATED : NODE_FROZEN;
+            polar->kind[node] = polar->is_message[node - polar_length] ? NODE_REPEATED : NODE_FROZEN;
         else if (child[0] == NODE_FROZEN && child[1] != NODE_MIXED)
             polar->kind[node] = child[1];
         else
             polar->kind[node] = NODE_MIXED;
     }
+}
+
+/* Number of bits below a node of the layer. */
+static unsigned node_length(unsigned layer)
+{
+    return (unsigned)polar_length >> layer;
 }
 
 struct polar *polar_new(void)
@@ -100,16 +103,16 @@ struct polar *polar_new(void)
         return NULL;
     message_bits_choose(polar);
     kinds_choose(polar);
-    for (i = 0; i < TABLE_STEPS + 2; i++)
-        polar->penalty_table[i] = (float)log1p(exp(-(double)i * (double)TABLE_REACH / TABLE_STEPS));
-    for (layer = 0, i = 0; layer < LAYERS; layer++) {
+    for (i = 0; i < table_steps + 2; i++)
+        polar->penalty_table[i] = (float)log1p(exp(-(double)i * (double)table_reach / table_steps));
+    for (layer = 0, i = 0; layer < layers; layer++) {
         polar->ratios[layer] = polar->ratio_store + i;
-        i += POLAR_LIST * (POLAR_LENGTH >> layer);
+        i += polar_list * node_length(layer);
     }
-    for (layer = 0, i = 0; layer < POLAR_DEPTH; layer++) {
+    for (layer = 0, i = 0; layer < polar_depth; layer++) {
         polar->left[layer] = polar->left_store + i;
         polar->right[layer] = polar->right_store + i;
-        i += POLAR_LIST * (POLAR_LENGTH >> (layer + 1));
+        i += polar_list * node_length(layer + 1);
     }
     return polar;
 }
@@ -122,55 +125,45 @@ void polar_free(struct polar *polar)
 static uint32_t check_of(uint64_t number)
 {
     uint32_t check = 0xb704ce;
-    int i;
 
-    for (i = (int)POLAR_NUMBER_BITS - 1; i >= 0; i--) {
+    for (int i = (int)polar_number_bits - 1; i >= 0; i--) {
         check ^= (uint32_t)(number >> i & 1) << 23;
-        check = check & 0x800000 ? (check << 1 ^ CHECK_FACTOR) & 0xffffff : check << 1;
+        check = check & 0x800000 ? (check << 1 ^ check_factor) & 0xffffff : check << 1;
     }
     return check;
 }
 
-void polar_encode(const struct polar *polar, uint64_t number, int8_t word[POLAR_LENGTH])
+void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_length])
 {
     const uint64_t message[2] = {number, check_of(number)};
     unsigned next = 0;
-    unsigned half;
-    unsigned i;
 
-    for (i = 0; i < POLAR_LENGTH; i++) {
+    for (unsigned i = 0; i < polar_length; i++) {
         word[i] = 1;
         if (polar->is_message[i]) {
             word[i] = message[next / 64] >> (next % 64) & 1 ? -1 : 1;
             next++;
         }
     }
-    for (half = 1; half < POLAR_LENGTH; half *= 2)
-        for (i = 0; i < POLAR_LENGTH; i++)
+    for (unsigned half = 1; half < polar_length; half *= 2)
+        for (unsigned i = 0; i < polar_length; i++)
             if ((i & half) == 0)
                 word[i] = (int8_t)(word[i] * word[i + half]);
 }
 
-/* log(1 + exp(-x)) for x >= 0. */
+/* log(1 + exp(-x)) for x >= 0, from the table. */
 static float tail(const struct polar *polar, float x)
 {
-    float place = x * (TABLE_STEPS / TABLE_REACH);
-    int step;
+    float place = x * (table_steps / table_reach);
 
-    if (place >= TABLE_STEPS)
+    if (place >= table_steps)
         return 0;
-    step = (int)place;
+    int step = (int)place;
     return polar->penalty_table[step] +
            (place - (float)step) * (polar->penalty_table[step + 1] - polar->penalty_table[step]);
 }
 
-/* The cost of deciding against a ratio. */
-static float penalty(const struct polar *polar, float ratio)
-{
-    return ratio >= 0 ? tail(polar, ratio) : tail(polar, -ratio) - ratio;
-}
-
-/* The ratio of the sum of two bits. */
+/* Log-likelihood ratio of the XOR of two bits. */
 static float boxplus(const struct polar *polar, float a, float b)
 {
     float least = fminf(fabsf(a), fabsf(b));
@@ -181,75 +174,66 @@ static float boxplus(const struct polar *polar, float a, float b)
 
 static float *ratios_of(struct polar *polar, const struct path *path, unsigned layer)
 {
-    return polar->ratios[layer] + (size_t)path->ratio_slot[layer] * (POLAR_LENGTH >> layer);
+    return polar->ratios[layer] + (size_t)path->ratio_slot[layer] * node_length(layer);
 }
 
 static void descend_left(struct polar *polar, unsigned layer)
 {
-    unsigned half = POLAR_LENGTH >> (layer + 1);
-    unsigned p;
-    unsigned i;
+    unsigned half = node_length(layer + 1);
 
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const float *from = ratios_of(polar, &polar->paths[p], layer);
-        float *to;
 
         polar->paths[p].ratio_slot[layer + 1] = (uint8_t)p;
-        to = ratios_of(polar, &polar->paths[p], layer + 1);
-        for (i = 0; i < half; i++)
+        float *to = ratios_of(polar, &polar->paths[p], layer + 1);
+        for (unsigned i = 0; i < half; i++)
             to[i] = boxplus(polar, from[i], from[i + half]);
     }
 }
 
 static void descend_right(struct polar *polar, unsigned layer)
 {
-    unsigned half = POLAR_LENGTH >> (layer + 1);
-    unsigned p;
-    unsigned i;
+    unsigned half = node_length(layer + 1);
 
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const float *from = ratios_of(polar, &polar->paths[p], layer);
         const int8_t *left = polar->left[layer] + (size_t)polar->paths[p].left_slot[layer] * half;
-        float *to;
 
         polar->paths[p].ratio_slot[layer + 1] = (uint8_t)p;
-        to = ratios_of(polar, &polar->paths[p], layer + 1);
-        for (i = 0; i < half; i++)
+        float *to = ratios_of(polar, &polar->paths[p], layer + 1);
+        for (unsigned i = 0; i < half; i++)
             to[i] = from[i + half] + (float)left[i] * from[i];
     }
 }
 
-/* Joins the children's decisions of every path into the place where the node's belong. */
+/* Combine the children's decisions of every path into the node's decisions. */
 static void ascend(struct polar *polar, unsigned layer, int8_t *result)
 {
-    unsigned half = POLAR_LENGTH >> (layer + 1);
-    unsigned p;
-    unsigned i;
+    unsigned half = node_length(layer + 1);
 
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const int8_t *left = polar->left[layer] + (size_t)polar->paths[p].left_slot[layer] * half;
         const int8_t *right = polar->right[layer] + (size_t)p * half;
         int8_t *to = result + (size_t)p * 2 * half;
 
-        for (i = 0; i < half; i++) {
+        for (unsigned i = 0; i < half; i++) {
             to[i] = (int8_t)(left[i] * right[i]);
             to[i + half] = right[i];
         }
     }
 }
 
+/* Frozen bits are 0: every path pays the cost of that decision. */
 static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
-    unsigned length = POLAR_LENGTH >> layer;
-    unsigned p;
-    unsigned i;
+    unsigned length = node_length(layer);
 
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const float *ratios = ratios_of(polar, &polar->paths[p], layer);
         float sum = 0;
 
-        for (i = 0; i < length; i++)
-            sum += penalty(polar, ratios[i]);
+        for (unsigned i = 0; i < length; i++)
+            sum += ratios[i] >= 0 ? tail(polar, ratios[i]) : tail(polar, -ratios[i]) - ratios[i];
         polar->paths[p].penalty += (double)sum;
     }
     memset(result, 1, (size_t)polar->path_count * length);
@@ -257,7 +241,7 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
 
 struct choice {
     double penalty;
-    unsigned from; /* path and bit: 2 * path + bit */
+    unsigned from; /* 2 * path + bit */
 };
 
 static int choice_compare(const void *left, const void *right)
@@ -270,21 +254,19 @@ static int choice_compare(const void *left, const void *right)
     return a->from < b->from ? -1 : 1;
 }
 
-/* One bit repeated over the node: every path forks, the best of all go on. */
+/* One bit is repeated over the node: every path forks, and the best polar_list paths survive. */
 static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
-    struct choice choices[2 * POLAR_LIST];
-    unsigned length = POLAR_LENGTH >> layer;
-    unsigned kept = 2 * polar->path_count < POLAR_LIST ? 2 * polar->path_count : POLAR_LIST;
-    unsigned p;
-    unsigned i;
+    struct choice choices[2 * polar_list];
+    unsigned length = node_length(layer);
+    unsigned kept = 2 * polar->path_count < polar_list ? 2 * polar->path_count : polar_list;
 
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const float *ratios = ratios_of(polar, &polar->paths[p], layer);
         float zero = 0;
         float one = 0;
 
-        for (i = 0; i < length; i++) {
+        for (unsigned i = 0; i < length; i++) {
             float least = tail(polar, fabsf(ratios[i]));
 
             zero += ratios[i] >= 0 ? least : least - ratios[i];
@@ -294,7 +276,7 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
         choices[2 * p + 1] = (struct choice){polar->paths[p].penalty + (double)one, 2 * p + 1};
     }
     qsort(choices, 2 * (size_t)polar->path_count, sizeof *choices, choice_compare);
-    for (p = 0; p < kept; p++) {
+    for (unsigned p = 0; p < kept; p++) {
         uint64_t bit = choices[p].from & 1;
 
         polar->heirs[p] = polar->paths[choices[p].from / 2];
@@ -307,11 +289,9 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
     polar->message_next++;
 }
 
-/* result takes the node's decisions, a slot a path. */
+/* Write the node's decisions to result, one slot per path. */
 static void node_decide(struct polar *polar, unsigned node, unsigned layer, int8_t *result)
 {
-    unsigned p;
-
     if (polar->kind[node] == NODE_FROZEN) {
         frozen_decide(polar, layer, result);
         return;
@@ -322,24 +302,23 @@ static void node_decide(struct polar *polar, unsigned node, unsigned layer, int8
     }
     descend_left(polar, layer);
     node_decide(polar, 2 * node, layer + 1, polar->left[layer]);
-    for (p = 0; p < polar->path_count; p++)
+    for (unsigned p = 0; p < polar->path_count; p++)
         polar->paths[p].left_slot[layer] = (uint8_t)p;
     descend_right(polar, layer);
     node_decide(polar, 2 * node + 1, layer + 1, polar->right[layer]);
     ascend(polar, layer, result);
 }
 
-bool polar_decode(struct polar *polar, const float ratios[POLAR_LENGTH], uint64_t *number)
+bool polar_decode(struct polar *polar, const float ratios[polar_length], uint64_t *number)
 {
     double best = INFINITY;
-    unsigned p;
 
     memset(polar->paths, 0, sizeof polar->paths);
     polar->path_count = 1;
     polar->message_next = 0;
-    memcpy(polar->ratios[0], ratios, POLAR_LENGTH * sizeof *ratios);
+    memcpy(polar->ratios[0], ratios, polar_length * sizeof *ratios);
     node_decide(polar, 1, 0, polar->words);
-    for (p = 0; p < polar->path_count; p++) {
+    for (unsigned p = 0; p < polar->path_count; p++) {
         const struct path *path = &polar->paths[p];
 
         if (path->penalty < best && path->message[1] == check_of(path->message[0])) {

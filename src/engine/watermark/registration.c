@@ -6,16 +6,21 @@
 #include "engine/watermark/clones.h"
 #include "engine/watermark/keypoint.h"
 
-#define DISTANCE_RATIO 0.82f /* the nearest description to the next that lies elsewhere */
-#define MATCHES_LEAST  6
-#define REFINE_ROUNDS  12
-#define REFINE_POINTS  60000 /* pixels looked at a round */
-#define UNKNOWNS       8     /* six of the map, gain and offset of the grey levels */
+/* No published source; `./dev bench watermark` measures the effect. */
+enum {
+    matches_least = 6,
+    refine_rounds = 12,
+    refine_points = 60000, /* sampled pixels per round */
+    unknowns = 8           /* six of the map, gain and offset of the grey levels */
+};
+
+/* The nearest description to the nearest one elsewhere: the ratio test of Lowe (keypoint.h). */
+static const float distance_ratio = 0.82f;
 
 struct match {
     float from[2];
     float to[2];
-    float size; /* of the map that this match alone suggests */
+    float size; /* scale of the map from this match */
     float angle;
 };
 
@@ -23,9 +28,8 @@ ENGINE_CLONES
 static int distance(const uint8_t *a, const uint8_t *b)
 {
     int sum = 0;
-    int i;
 
-    for (i = 0; i < KEYPOINT_BYTES; i++) {
+    for (int i = 0; i < keypoint_bytes; i++) {
         int difference = a[i] - b[i];
 
         sum += difference * difference;
@@ -33,15 +37,14 @@ static int distance(const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
-/* The nearest description, if nothing elsewhere is nearly as near. */
+/* Find the nearest description; NULL when another place is almost as near. */
 static const struct keypoint *nearest(const struct keypoint *point, const struct keypoint *points, int count)
 {
     const struct keypoint *best = NULL;
     int least = 1 << 30;
     int other = 1 << 30;
-    int i;
 
-    for (i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         int d = distance(point->description, points[i].description);
         bool is_elsewhere =
             best == NULL || fabsf(points[i].x - best->x) + fabsf(points[i].y - best->y) > 6 * best->size;
@@ -55,16 +58,15 @@ static const struct keypoint *nearest(const struct keypoint *point, const struct
             other = d;
         }
     }
-    return best != NULL && (float)least < DISTANCE_RATIO * DISTANCE_RATIO * (float)other ? best : NULL;
+    return best != NULL && (float)least < distance_ratio * distance_ratio * (float)other ? best : NULL;
 }
 
 static int matches_find(const struct keypoint *suspect, int suspect_count, const struct keypoint *original,
                         int original_count, struct match *matches)
 {
     int count = 0;
-    int i;
 
-    for (i = 0; i < suspect_count; i++) {
+    for (int i = 0; i < suspect_count; i++) {
         const struct keypoint *point = nearest(&suspect[i], original, original_count);
 
         if (point == NULL)
@@ -77,13 +79,13 @@ static int matches_find(const struct keypoint *suspect, int suspect_count, const
     return count;
 }
 
-static void map_apply(const struct registration *map, double x, double y, double to[2])
+static void map_apply(const struct affine_map *map, double x, double y, double to[2])
 {
     to[0] = map->matrix[0] * x + map->matrix[1] * y + map->offset[0];
     to[1] = map->matrix[2] * x + map->matrix[3] * y + map->offset[1];
 }
 
-static bool is_inlier(const struct registration *map, const struct match *match, double reach)
+static bool is_inlier(const struct affine_map *map, const struct match *match, double reach)
 {
     double to[2];
 
@@ -91,22 +93,21 @@ static bool is_inlier(const struct registration *map, const struct match *match,
     return hypot(to[0] - (double)match->to[0], to[1] - (double)match->to[1]) < reach;
 }
 
-static int inliers_count(const struct registration *map, const struct match *matches, int count, double reach)
+static int inliers_count(const struct affine_map *map, const struct match *matches, int count, double reach)
 {
     int inliers = 0;
-    int i;
 
-    for (i = 0; i < count; i++)
+    for (int i = 0; i < count; i++)
         inliers += is_inlier(map, &matches[i], reach);
     return inliers;
 }
 
-/* The map by rotation and scale that one match suggests. */
-static struct registration match_map(const struct match *match)
+/* Map of scale and rotation from one match. */
+static struct affine_map match_map(const struct match *match)
 {
     double cosine = (double)match->size * cos((double)match->angle);
     double sine = (double)match->size * sin((double)match->angle);
-    struct registration map = {{cosine, -sine, sine, cosine}, {0, 0}};
+    struct affine_map map = {{cosine, -sine, sine, cosine}, {0, 0}};
     double to[2];
 
     map_apply(&map, (double)match->from[0], (double)match->from[1], to);
@@ -115,22 +116,18 @@ static struct registration match_map(const struct match *match)
     return map;
 }
 
-/* Solves a symmetric system in place by elimination; false when it has no one solution. */
+/* Solve a symmetric system in place by Gauss-Jordan elimination with pivoting. False: singular. */
 static bool system_solve(double *matrix, double *right, int size)
 {
-    int i;
-    int j;
-    int k;
-
-    for (i = 0; i < size; i++) {
+    for (int i = 0; i < size; i++) {
         int pivot = i;
 
-        for (j = i + 1; j < size; j++)
+        for (int j = i + 1; j < size; j++)
             if (fabs(matrix[j * size + i]) > fabs(matrix[pivot * size + i]))
                 pivot = j;
         if (fabs(matrix[pivot * size + i]) < 1e-12)
             return false;
-        for (k = 0; k < size && pivot != i; k++) {
+        for (int k = 0; k < size && pivot != i; k++) {
             double swapped = matrix[i * size + k];
 
             matrix[i * size + k] = matrix[pivot * size + k];
@@ -142,36 +139,33 @@ static bool system_solve(double *matrix, double *right, int size)
             right[i] = right[pivot];
             right[pivot] = swapped;
         }
-        for (j = 0; j < size; j++) {
+        for (int j = 0; j < size; j++) {
             double factor = j == i ? 0 : matrix[j * size + i] / matrix[i * size + i];
 
-            for (k = 0; k < size && j != i; k++)
+            for (int k = 0; k < size && j != i; k++)
                 matrix[j * size + k] -= factor * matrix[i * size + k];
             right[j] -= factor * right[i];
         }
     }
-    for (i = 0; i < size; i++)
+    for (int i = 0; i < size; i++)
         right[i] /= matrix[i * size + i];
     return true;
 }
 
-/* The affine map of least squares over the inliers of a map. */
-static bool map_fit(struct registration *map, const struct match *matches, int count, double reach)
+/* Fit an affine map by least squares to the inliers of a map. */
+static bool map_fit(struct affine_map *map, const struct match *matches, int count, double reach)
 {
     double normal[9] = {0};
     double columns[2][3] = {{0}, {0}};
     double copy[9];
-    int i;
-    int j;
-    int k;
 
-    for (i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         const double row[3] = {(double)matches[i].from[0], (double)matches[i].from[1], 1};
 
         if (!is_inlier(map, &matches[i], reach))
             continue;
-        for (j = 0; j < 3; j++) {
-            for (k = 0; k < 3; k++)
+        for (int j = 0; j < 3; j++) {
+            for (int k = 0; k < 3; k++)
                 normal[j * 3 + k] += row[j] * row[k];
             columns[0][j] += row[j] * (double)matches[i].to[0];
             columns[1][j] += row[j] * (double)matches[i].to[1];
@@ -180,20 +174,19 @@ static bool map_fit(struct registration *map, const struct match *matches, int c
     memcpy(copy, normal, sizeof copy);
     if (!system_solve(normal, columns[0], 3) || !system_solve(copy, columns[1], 3))
         return false;
-    *map = (struct registration){{columns[0][0], columns[0][1], columns[1][0], columns[1][1]},
-                                 {columns[0][2], columns[1][2]}};
+    *map = (struct affine_map){{columns[0][0], columns[0][1], columns[1][0], columns[1][1]},
+                               {columns[0][2], columns[1][2]}};
     return true;
 }
 
-/* The map with most matches behind it; how many. */
-static int matches_agree(const struct match *matches, int count, double reach, struct registration *best)
+/* Find the map with the most inliers; returns their count. */
+static int matches_agree(const struct match *matches, int count, double reach, struct affine_map *best)
 {
-    struct registration fitted;
+    struct affine_map fitted;
     int most = 0;
-    int i;
 
-    for (i = 0; i < count; i++) {
-        struct registration map = match_map(&matches[i]);
+    for (int i = 0; i < count; i++) {
+        struct affine_map map = match_map(&matches[i]);
         int inliers = inliers_count(&map, matches, count, 2 * reach);
 
         if (inliers > most) {
@@ -201,7 +194,7 @@ static int matches_agree(const struct match *matches, int count, double reach, s
             *best = map;
         }
     }
-    for (i = 0; i < 4 && most >= MATCHES_LEAST; i++) {
+    for (int i = 0; i < 4 && most >= matches_least; i++) {
         fitted = *best;
         if (!map_fit(&fitted, matches, count, i < 2 ? 2 * reach : reach))
             break;
@@ -211,20 +204,16 @@ static int matches_agree(const struct match *matches, int count, double reach, s
     return most;
 }
 
-/* The plane as seen in a mirror. */
 static void plane_mirror(const float *values, int width, int height, float *mirrored)
 {
-    int x;
-    int y;
-
-    for (y = 0; y < height; y++)
-        for (x = 0; x < width; x++)
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
             mirrored[(size_t)y * (size_t)width + (size_t)x] =
                 values[(size_t)y * (size_t)width + (size_t)(width - 1 - x)];
 }
 
-/* From the mirrored suspect's map to that of the suspect itself. */
-static void map_mirror(struct registration *map, int width)
+/* Convert the mirrored suspect's map to the suspect's map. */
+static void map_mirror(struct affine_map *map, int width)
 {
     map->offset[0] += map->matrix[0] * width;
     map->offset[1] += map->matrix[2] * width;
@@ -243,19 +232,18 @@ struct finder {
     double reach;
 };
 
-/* Tries the suspect as it is, or mirrored; the number of matches that agree, -1 without memory. */
+/* Match the suspect as it is, or mirrored. Returns the number of inliers, or -1: no memory. */
 static int finder_try(struct finder *finder, bool is_mirrored, struct workspace *workspace,
-                      struct registration *registration)
+                      struct affine_map *registration)
 {
     const struct plane *suspect = finder->suspect;
     const float *values = suspect->luma;
-    int count;
 
     if (is_mirrored) {
         plane_mirror(values, suspect->width, suspect->height, finder->mirrored);
         values = finder->mirrored;
     }
-    count = keypoint_find(values, suspect->width, suspect->height, workspace, finder->suspect_points);
+    int count = keypoint_find(values, suspect->width, suspect->height, workspace, finder->suspect_points);
     if (count < 0)
         return -1;
     count = matches_find(finder->suspect_points, count, finder->original_points, finder->original_count,
@@ -267,17 +255,15 @@ static int finder_try(struct finder *finder, bool is_mirrored, struct workspace 
 }
 
 enum registration_answer registration_find(const struct plane *suspect, const struct plane *original,
-                                           struct workspace *workspace, struct registration *registration)
+                                           struct workspace *workspace, struct affine_map *registration)
 {
     struct finder finder = {.suspect = suspect, .original = original};
-    struct registration mirrored = *registration;
+    struct affine_map mirrored = *registration;
     size_t mark = workspace_mark(workspace);
-    int upright;
-    int turned;
 
-    finder.suspect_points = workspace_take(workspace, KEYPOINTS_MAX, sizeof(struct keypoint));
-    finder.original_points = workspace_take(workspace, KEYPOINTS_MAX, sizeof(struct keypoint));
-    finder.matches = workspace_take(workspace, KEYPOINTS_MAX, sizeof(struct match));
+    finder.suspect_points = workspace_take(workspace, keypoints_max, sizeof(struct keypoint));
+    finder.original_points = workspace_take(workspace, keypoints_max, sizeof(struct keypoint));
+    finder.matches = workspace_take(workspace, keypoints_max, sizeof(struct match));
     finder.mirrored =
         workspace_take(workspace, (size_t)suspect->width * (size_t)suspect->height, sizeof(float));
     finder.reach = 0.006 * hypot(original->width, original->height);
@@ -287,80 +273,71 @@ enum registration_answer registration_find(const struct plane *suspect, const st
         keypoint_find(original->luma, original->width, original->height, workspace, finder.original_points);
     if (finder.original_count < 0)
         return REGISTRATION_NO_MEMORY;
-    upright = finder_try(&finder, false, workspace, registration);
-    turned = upright < 0 ? -1 : finder_try(&finder, true, workspace, &mirrored);
+    int upright = finder_try(&finder, false, workspace, registration);
+    int turned = upright < 0 ? -1 : finder_try(&finder, true, workspace, &mirrored);
     if (upright < 0 || turned < 0)
         return REGISTRATION_NO_MEMORY;
     if (turned > upright)
         *registration = mirrored;
     workspace_rewind(workspace, mark);
-    return upright >= MATCHES_LEAST || turned >= MATCHES_LEAST ? REGISTRATION_DONE : REGISTRATION_NONE;
+    return upright >= matches_least || turned >= matches_least ? REGISTRATION_DONE : REGISTRATION_NONE;
 }
 
-/* A value between pixels, and how it changes along x and y; false outside. */
+/* Interpolate a value and its slopes along x and y. False outside. */
 static bool sample_slope(const struct plane *plane, const double place[2], double sample[3])
 {
     double x = place[0] - 0.5;
     double y = place[1] - 0.5;
     int left = (int)floor(x);
     int top = (int)floor(y);
-    const float *at;
-    double a;
-    double b;
 
     if (left < 0 || top < 0 || left + 1 >= plane->width || top + 1 >= plane->height)
         return false;
-    at = plane->luma + (size_t)top * (size_t)plane->width + (size_t)left;
+    const float *at = plane->luma + (size_t)top * (size_t)plane->width + (size_t)left;
     x -= left;
     y -= top;
-    a = (double)at[0] + x * (double)(at[1] - at[0]);
-    b = (double)at[plane->width] + x * (double)(at[plane->width + 1] - at[plane->width]);
+    double a = (double)at[0] + x * (double)(at[1] - at[0]);
+    double b = (double)at[plane->width] + x * (double)(at[plane->width + 1] - at[plane->width]);
     sample[0] = a + y * (b - a);
     sample[1] = (1 - y) * (double)(at[1] - at[0]) + y * (double)(at[plane->width + 1] - at[plane->width]);
     sample[2] = b - a;
     return true;
 }
 
-/* One step of Gauss and Newton; tones is the gain and the offset of the grey levels. */
-static bool refine_step(const struct plane *suspect, const struct plane *original, struct registration *map,
+/* One Gauss-Newton step; tones holds gain and offset of the grey levels. */
+static bool refine_step(const struct plane *suspect, const struct plane *original, struct affine_map *map,
                         double tones[2])
 {
-    double normal[UNKNOWNS * UNKNOWNS] = {0};
-    double right[UNKNOWNS] = {0};
-    int every = (int)sqrt((double)suspect->width * suspect->height / REFINE_POINTS) + 1;
-    int x;
-    int y;
-    int i;
-    int j;
+    double normal[unknowns * unknowns] = {0};
+    double right[unknowns] = {0};
+    int every = (int)sqrt((double)suspect->width * suspect->height / refine_points) + 1;
 
-    for (y = every / 2; y < suspect->height; y += every) {
-        for (x = every / 2; x < suspect->width; x += every) {
+    for (int y = every / 2; y < suspect->height; y += every) {
+        for (int x = every / 2; x < suspect->width; x += every) {
             double place[2];
             double sample[3];
-            double error;
-            double weight;
 
             map_apply(map, x + 0.5, y + 0.5, place);
             if (!sample_slope(original, place, sample))
                 continue;
-            error = (double)suspect->luma[(size_t)y * (size_t)suspect->width + (size_t)x] -
-                    tones[0] * sample[0] - tones[1];
-            weight = 1 / (1 + error * error / 400);
+            double error = (double)suspect->luma[(size_t)y * (size_t)suspect->width + (size_t)x] -
+                           tones[0] * sample[0] - tones[1];
+            double weight = 1 / (1 + error * error / 400);
             {
                 const double dx = tones[0] * sample[1];
                 const double dy = tones[0] * sample[2];
-                const double row[UNKNOWNS] = {
+                const double row[unknowns] = {
                     dx * (x + 0.5), dx * (y + 0.5), dx, dy * (x + 0.5), dy * (y + 0.5), dy, sample[0], 1};
 
-                for (i = 0; i < UNKNOWNS; i++) {
-                    for (j = 0; j < UNKNOWNS; j++)
-                        normal[i * UNKNOWNS + j] += weight * row[i] * row[j];
+                for (int i = 0; i < unknowns; i++) {
+                    for (int j = 0; j < unknowns; j++)
+                        normal[i * unknowns + j] += weight * row[i] * row[j];
                     right[i] += weight * row[i] * error;
                 }
             }
         }
     }
-    if (!system_solve(normal, right, UNKNOWNS))
+    if (!system_solve(normal, right, unknowns))
         return false;
     map->matrix[0] += right[0];
     map->matrix[1] += right[1];
@@ -374,23 +351,22 @@ static bool refine_step(const struct plane *suspect, const struct plane *origina
 }
 
 void registration_refine(const struct plane *suspect, const struct plane *original,
-                         struct registration *registration)
+                         struct affine_map *registration)
 {
-    struct registration refined = *registration;
+    struct affine_map refined = *registration;
     double tones[2] = {1, 0};
-    int round;
 
-    for (round = 0; round < REFINE_ROUNDS; round++)
+    for (int round = 0; round < refine_rounds; round++)
         if (!refine_step(suspect, original, &refined, tones))
             return;
-    for (round = 0; round < 4; round++)
+    for (int round = 0; round < 4; round++)
         if (!isfinite(refined.matrix[round]) ||
             fabs(refined.matrix[round] - registration->matrix[round]) > 0.1)
             return;
     *registration = refined;
 }
 
-/* Weights of four neighbours that pass through the samples (a cubic convolution). */
+/* Weights of four neighbours for cubic convolution, which interpolates the samples. */
 static void cubic_weights(double way, double weights[4])
 {
     weights[0] = ((-0.5 * way + 1) * way - 0.5) * way;
@@ -403,14 +379,12 @@ static double cubic_sample(const float *values, const struct plane *plane, int l
                            const double *across, const double *down)
 {
     double sum = 0;
-    int i;
-    int j;
 
-    for (j = 0; j < 4; j++) {
+    for (int j = 0; j < 4; j++) {
         const float *line = values + (size_t)(top + j) * (size_t)plane->width + (size_t)left;
         double part = 0;
 
-        for (i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++)
             part += across[i] * (double)line[i];
         sum += down[j] * part;
     }
@@ -418,24 +392,19 @@ static double cubic_sample(const float *values, const struct plane *plane, int l
 }
 
 void registration_warp(const float *values, const struct plane *original,
-                       const struct registration *registration, int width, int height, float *warped,
+                       const struct affine_map *registration, int width, int height, float *warped,
                        float *inside)
 {
-    int x;
-    int y;
-
-    for (y = 0; y < height; y++) {
-        for (x = 0; x < width; x++) {
+    for (int y = 0; y < height; y++) {
+        for (int x = 0; x < width; x++) {
             size_t to = (size_t)y * (size_t)width + (size_t)x;
             double place[2];
             double across[4];
             double down[4];
-            int left;
-            int top;
 
             map_apply(registration, x + 0.5, y + 0.5, place);
-            left = (int)floor(place[0] - 0.5) - 1;
-            top = (int)floor(place[1] - 0.5) - 1;
+            int left = (int)floor(place[0] - 0.5) - 1;
+            int top = (int)floor(place[1] - 0.5) - 1;
             inside[to] = left >= 0 && top >= 0 && left + 3 < original->width && top + 3 < original->height;
             warped[to] = 0;
             if (inside[to] <= 0)

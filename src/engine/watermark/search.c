@@ -6,33 +6,35 @@
 
 #include "engine/watermark/clones.h"
 
-#define PI             3.14159265358979323846
-#define ANGLES         1080  /* over half a turn: the other half mirrors it */
-#define RHO_STEP       0.004 /* of the logarithm of a frequency */
-#define FREQUENCY_LOW  0.0105
-#define FREQUENCY_HIGH 0.49
-#define SCALE_LOW      0.22 /* pattern pixels a plane pixel, inverse */
-#define SCALE_HIGH     4.8
-#define ASPECT_STEP    0.005
-#define ASPECT_COUNT   33 /* steps to each side */
-#define ASPECT_ANGLE   30 /* how many angle steps beside the axes a stretched picture may be turned */
-#define BENT_COUNT     80 /* steps to each side of more than that, and of shear, */
-#define SHEAR_COUNT    30
-#define BENT_ANGLE     8 /* of upright pictures that are hardly turned as well */
-#define POWER_CAP      10.0f
-#define BYTE_SCALE     25.0f
-#define NOISE_LEAST    1e-20f
-#define POWER_MOST     1e12 /* of a tone: the product over all stays a number */
-#define NOISE_SHARE    0.02 /* half the side of the square over which noise is averaged, cycles a pixel */
-#define CANDIDATES     384  /* of a league at most */
-#define UPRIGHT_ANGLE  1    /* angle steps that still count as upright */
-#define FIT_SIDE       64   /* of the FFT that finds the offset */
+/* No published source: steps and ranges of the search.  `./dev bench watermark` measures the result. */
+enum {
+    map_angles = 1080,    /* over half a turn; the other half is its mirror image */
+    aspect_count = 33,    /* aspect steps to each side */
+    aspect_angle = 30,    /* a stretched picture may be turned by so many angle steps from an axis */
+    bent_count = 80,      /* aspect steps to each side of bent poses */
+    shear_count = 30,     /* shear steps to each side of bent poses */
+    bent_angle = 8,       /* angle steps to each side of bent poses */
+    upright_angle = 1,    /* so many angle steps still count as upright */
+    candidates_max = 384, /* of a league */
+    fit_side = 64         /* of the FFT that finds the offset */
+};
+static const double rho_step = 0.004; /* of the logarithm of a frequency */
+static const double aspect_step = 0.005;
+static const double frequency_low = 0.0105; /* cycles a plane pixel */
+static const double frequency_high = 0.49;
+static const double scale_low = 0.22; /* frequency on the plane to frequency of the pattern */
+static const double scale_high = 4.8;
+static const float power_cap = 10.0f;    /* the map's greatest ratio of power to noise */
+static const float byte_scale = 25.0f;   /* the map's steps for a ratio of 1 */
+static const float noise_least = 1e-20f; /* prevents a division by zero */
+static const double power_most = 1e12;   /* of a tone; the product over all tones stays finite */
+static const double noise_share = 0.02;  /* half the side of the square that averages noise, cycles a pixel */
 
-/* A pose to be looked at: frequency = scale * rotation * stretch * mirror * lattice point. */
+/* A pose to test: frequency = scale * rotation * stretch * mirror * lattice point. */
 struct candidate {
     double scale;
     double angle;
-    double stretch; /* ratio of horizontal to vertical, as a logarithm */
+    double stretch; /* logarithm of the ratio of horizontal to vertical */
     double shear;
     bool is_mirrored;
     float score;
@@ -40,30 +42,29 @@ struct candidate {
 };
 
 /*
- * Poses compete within their league.  What happens to most pictures, a crop or a
- * change of size, leaves few poses to choose from, and a weak true one stands
- * out among few where it would drown among all.
+ * Poses compete within their league. Crops and changes of size are the most common, and they
+ * leave few poses to choose from. A weak true pose stands out among few, but not among all.
  */
 enum league { LEAGUE_UPRIGHT, LEAGUE_TURNED, LEAGUE_STRETCHED, LEAGUE_BENT, LEAGUES };
 
 struct league_bounds {
     unsigned candidates; /* kept by the map's scores */
-    unsigned confirmed;  /* of these, refined further and held against the phases */
+    unsigned confirmed;  /* of these, refined further and checked against the phases */
     unsigned decoded;
 };
 
 static const struct league_bounds league_bounds[LEAGUES] = {
     [LEAGUE_UPRIGHT] = {96, 64, 16},
     [LEAGUE_TURNED] = {256, 64, 20},
-    [LEAGUE_STRETCHED] = {CANDIDATES, 64, 20},
+    [LEAGUE_STRETCHED] = {candidates_max, 64, 20},
     [LEAGUE_BENT] = {128, 32, 8},
 };
 
-/* The best candidates of a league; a heap whose root is the least of them. */
-struct pool {
+/* The best candidates of a league: a heap whose root has the lowest score. */
+struct candidate_pool {
     unsigned most;
     unsigned count;
-    struct candidate heap[CANDIDATES];
+    struct candidate heap[candidates_max];
 };
 
 struct search {
@@ -76,7 +77,7 @@ struct search {
     int rho_count;
     int scale_count;
     uint16_t *scores; /* of one angle */
-    struct pool pools[LEAGUES];
+    struct candidate_pool pools[LEAGUES];
     fftwf_complex *fit;
     fftwf_plan fit_plan;
 };
@@ -84,46 +85,37 @@ struct search {
 ENGINE_CLONES
 static void powers_take(const fftwf_complex *grid, float *power, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         power[i] = grid[i][0] * grid[i][0] + grid[i][1] * grid[i][1];
 }
 
 ENGINE_CLONES
 static void powers_cap(float *power, const float *mean, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         power[i] = power[i] < 4 * mean[i] ? power[i] : 4 * mean[i];
 }
 
 ENGINE_CLONES
 static void powers_divide(float *restrict power, const float *restrict noise, size_t count)
 {
-    size_t i;
-
-    for (i = 0; i < count; i++)
-        power[i] /= noise[i] + NOISE_LEAST;
+    for (size_t i = 0; i < count; i++)
+        power[i] /= noise[i] + noise_least;
 }
 
-/* The noise is a mean of the power around, in which peaks count little. */
+/* Estimate the noise as the mean power of the neighbourhood, with peaks capped. */
 static bool noise_estimate(struct search *search, float *power)
 {
     const struct spectrum *luma = &search->luma;
     struct workspace *workspace = search->reader->workspace;
     int columns = luma->columns / 2 + 1;
     size_t count = (size_t)luma->rows * (size_t)columns;
-    int radius = (int)(NOISE_SHARE * fmin(luma->columns, luma->rows)) + 2;
-    float *capped;
-    float *scratch;
-    size_t mark;
+    int radius = (int)(noise_share * fmin(luma->columns, luma->rows)) + 2;
 
     search->noise = workspace_take(workspace, count, sizeof(float));
-    mark = workspace_mark(workspace);
-    capped = workspace_take(workspace, count, sizeof(float));
-    scratch = workspace_take(workspace, count, sizeof(float));
+    size_t mark = workspace_mark(workspace);
+    float *capped = workspace_take(workspace, count, sizeof(float));
+    float *scratch = workspace_take(workspace, count, sizeof(float));
     if (workspace->failed)
         return false;
     memcpy(capped, power, count * sizeof *power);
@@ -137,19 +129,17 @@ static bool noise_estimate(struct search *search, float *power)
 static float noise_at(const struct search *search, double fx, double fy)
 {
     const struct spectrum *luma = &search->luma;
-    int column;
-    int row;
 
     if (fx < 0) {
         fx = -fx;
         fy = -fy;
     }
-    column = (int)(fx * luma->columns + 0.5);
-    row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5) % luma->rows;
-    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + NOISE_LEAST;
+    int column = (int)(fx * luma->columns + 0.5);
+    int row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5) % luma->rows;
+    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + noise_least;
 }
 
-/* The ratio of power to noise at a frequency, between the four bins around it. */
+/* Interpolate the ratio of power to noise between the four bins around a frequency. */
 static float ratio_around(const struct search *search, const float *ratios, double fx, double fy)
 {
     const struct spectrum *luma = &search->luma;
@@ -161,79 +151,72 @@ static float ratio_around(const struct search *search, const float *ratios, doub
     const float *a = ratios + (size_t)row * (size_t)columns + column;
     const float *b = ratios + (size_t)below * (size_t)columns + column;
     int next = column + 1 < columns;
-    float upper;
-    float lower;
-    float wx;
-    float wy;
 
-    wx = (float)(fx * luma->columns - column);
-    wy = (float)(place - (int)place);
-    upper = a[0] + wx * (a[next] - a[0]);
-    lower = b[0] + wx * (b[next] - b[0]);
+    float wx = (float)(fx * luma->columns - column);
+    float wy = (float)(place - (int)place);
+    float upper = a[0] + wx * (a[next] - a[0]);
+    float lower = b[0] + wx * (b[next] - b[0]);
     return upper + wy * (lower - upper);
 }
 
-/* The map's value where nothing can be: its mean over noise. */
+/* Mean of the map over the places that have data. */
 static uint8_t polar_mean(const struct search *search)
 {
     double sum = 0;
     size_t count = 0;
-    size_t i;
 
-    for (i = 0; i < (size_t)ANGLES * (size_t)search->rho_count; i++) {
+    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++) {
         sum += search->polar_map[i];
         count += search->polar_map[i] > 0;
     }
     return (uint8_t)(count > 0 ? sum / (double)count : 0);
 }
 
-/* One angle of the map: the ratios along a ray. */
+/* Fill one angle of the map: the ratios along a ray. */
 static void ray_fill(const struct search *search, const float *ratios, int angle, const double *frequencies)
 {
-    double cosine = cos(PI * angle / ANGLES - PI / 2);
-    double sine = sin(PI * angle / ANGLES - PI / 2);
+    double cosine = cos(M_PI * angle / map_angles - M_PI / 2);
+    double sine = sin(M_PI * angle / map_angles - M_PI / 2);
     uint8_t *map = search->polar_map + (size_t)angle * (size_t)search->rho_count;
-    int rho;
 
-    for (rho = 0; rho < search->rho_count; rho++) {
+    for (int rho = 0; rho < search->rho_count; rho++) {
         double fx = frequencies[rho] * cosine;
         double fy = frequencies[rho] * sine;
         float ratio = 0;
 
-        if (fabs(fx) < FREQUENCY_HIGH && fabs(fy) < FREQUENCY_HIGH)
+        if (fabs(fx) < frequency_high && fabs(fy) < frequency_high)
             ratio = ratio_around(search, ratios, fx, fy);
-        map[rho] = (uint8_t)((ratio < POWER_CAP ? ratio : POWER_CAP) * BYTE_SCALE);
+        map[rho] = (uint8_t)((ratio < power_cap ? ratio : power_cap) * byte_scale);
     }
 }
 
-/* The spectrum over angle and the logarithm of frequency, a byte a place; power becomes its ratio to the
- * noise. */
+/*
+ * Resample the spectrum over angle and log frequency, one byte per place. power becomes its
+ * ratio to the noise.
+ */
 static bool polar_fill(struct search *search, float *power, size_t count)
 {
     struct workspace *workspace = search->reader->workspace;
     size_t mark = workspace_mark(workspace);
     double *frequencies = workspace_take_unset(workspace, (size_t)search->rho_count, sizeof *frequencies);
-    int angle;
-    int rho;
 
     if (frequencies == NULL)
         return false;
-    for (rho = 0; rho < search->rho_count; rho++)
-        frequencies[rho] = FREQUENCY_LOW * exp(rho * RHO_STEP);
+    for (int rho = 0; rho < search->rho_count; rho++)
+        frequencies[rho] = frequency_low * exp(rho * rho_step);
     powers_divide(power, search->noise, count);
-    for (angle = 0; angle < ANGLES; angle++)
+    for (int angle = 0; angle < map_angles; angle++)
         ray_fill(search, power, angle, frequencies);
     workspace_rewind(workspace, mark);
     return true;
 }
 
-/* Where nothing can be counts as noise does, so that scales compare. */
+/* Places without data get the mean, so that scores at different scales are comparable. */
 static void polar_even(struct search *search)
 {
     uint8_t mean = polar_mean(search);
-    size_t i;
 
-    for (i = 0; i < (size_t)ANGLES * (size_t)search->rho_count; i++)
+    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++)
         if (search->polar_map[i] == 0)
             search->polar_map[i] = mean;
 }
@@ -241,19 +224,16 @@ static void polar_even(struct search *search)
 ENGINE_CLONES
 static void scores_add(uint16_t *restrict scores, const uint8_t *restrict map, int count)
 {
-    int i;
-
-    for (i = 0; i < count; i++)
+    for (int i = 0; i < count; i++)
         scores[i] = (uint16_t)(scores[i] + map[i]);
 }
 
-static void pool_sift(struct pool *pool, unsigned at)
+static void pool_sift(struct candidate_pool *pool, unsigned at)
 {
     struct candidate *heap = pool->heap;
 
     for (;;) {
         unsigned child = 2 * at + 1;
-        struct candidate swapped;
 
         if (child >= pool->count)
             return;
@@ -261,20 +241,18 @@ static void pool_sift(struct pool *pool, unsigned at)
             child++;
         if (heap[at].score <= heap[child].score)
             return;
-        swapped = heap[at];
+        struct candidate swapped = heap[at];
         heap[at] = heap[child];
         heap[child] = swapped;
         at = child;
     }
 }
 
-static void pool_offer(struct pool *pool, const struct candidate *candidate)
+static void pool_offer(struct candidate_pool *pool, const struct candidate *candidate)
 {
-    unsigned i;
-
     if (pool->count < pool->most) {
         pool->heap[pool->count++] = *candidate;
-        for (i = pool->most / 2; pool->count == pool->most && i-- > 0;)
+        for (unsigned i = pool->most / 2; pool->count == pool->most && i-- > 0;)
             pool_sift(pool, i);
         return;
     }
@@ -284,11 +262,11 @@ static void pool_offer(struct pool *pool, const struct candidate *candidate)
     pool_sift(pool, 0);
 }
 
-/* Where the tones of an upright pattern lie on the map, for a stretch and a mirror. */
+/* Places of an upright pattern's tones on the map, for a stretch and a mirror. */
 struct template
 {
-    int angle[LATTICE_TONES];
-    int rho[LATTICE_TONES];
+    int angle[lattice_tones];
+    int rho[lattice_tones];
     struct candidate candidate;
     bool is_bent;
 };
@@ -296,16 +274,15 @@ struct template
 static void template_fill(struct template *template, const struct lattice *lattice, double stretch,
                           double shear, bool is_mirrored)
 {
-    unsigned i;
-
     template->candidate = (struct candidate){.stretch = stretch, .shear = shear, .is_mirrored = is_mirrored};
-    for (i = 0; i < LATTICE_TONES; i++) {
-        double y = lattice->tones[i].ky * exp(stretch / 2) / LATTICE_PERIOD;
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        double y = lattice->tones[i].ky * exp(stretch / 2) / lattice_period;
         double x =
-            lattice->tones[i].kx * exp(-stretch / 2) * (is_mirrored ? -1 : 1) / LATTICE_PERIOD + shear * y;
+            lattice->tones[i].kx * exp(-stretch / 2) * (is_mirrored ? -1 : 1) / lattice_period + shear * y;
 
-        template->angle[i] = (int)lround((atan2(y, x) + PI / 2 + 2 * PI) / PI * ANGLES) % ANGLES;
-        template->rho[i] = (int)lround(log(hypot(x, y) * SCALE_LOW / FREQUENCY_LOW) / RHO_STEP);
+        template->angle[i] =
+            (int)lround((atan2(y, x) + M_PI / 2 + 2 * M_PI) / M_PI * map_angles) % map_angles;
+        template->rho[i] = (int)lround(log(hypot(x, y) * scale_low / frequency_low) / rho_step);
     }
 }
 
@@ -315,32 +292,30 @@ static enum league league_of(const struct template *template, int angle)
         return LEAGUE_BENT;
     if (template->candidate.stretch < 0 || template->candidate.stretch > 0 || template->candidate.is_mirrored)
         return LEAGUE_STRETCHED;
-    return angle <= UPRIGHT_ANGLE || angle >= ANGLES - UPRIGHT_ANGLE ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
+    return angle <= upright_angle || angle >= map_angles - upright_angle ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
 }
 
 ENGINE_CLONES
 static unsigned scores_greatest(const uint16_t *restrict scores, int count)
 {
     uint16_t greatest = 0;
-    int i;
 
-    for (i = 0; i < count; i++)
+    for (int i = 0; i < count; i++)
         greatest = scores[i] > greatest ? scores[i] : greatest;
     return greatest;
 }
 
-/* Offers the peaks of the scores at one angle. */
+/* Offer the local maxima of the scores at one angle. */
 static void scores_offer(struct search *search, const struct template *template, int angle)
 {
     struct candidate candidate = template->candidate;
-    struct pool *pool = &search->pools[league_of(template, angle)];
-    int i;
+    struct candidate_pool *pool = &search->pools[league_of(template, angle)];
 
     if (pool->count == pool->most &&
         (float)scores_greatest(search->scores, search->scale_count) <= pool->heap[0].score)
         return;
-    candidate.angle = PI * angle / ANGLES;
-    for (i = 1; i + 1 < search->scale_count; i++) {
+    candidate.angle = M_PI * angle / map_angles;
+    for (int i = 1; i + 1 < search->scale_count; i++) {
         const uint16_t *at = search->scores + i;
 
         if (at[0] < at[-1] || at[0] < at[1])
@@ -348,19 +323,17 @@ static void scores_offer(struct search *search, const struct template *template,
         candidate.score = at[0];
         if (pool->count == pool->most && candidate.score <= pool->heap[0].score)
             continue;
-        candidate.scale = SCALE_LOW * exp(i * RHO_STEP);
+        candidate.scale = scale_low * exp(i * rho_step);
         pool_offer(pool, &candidate);
     }
 }
 
 static void angle_score(struct search *search, const struct template *template, int angle)
 {
-    unsigned i;
-
     memset(search->scores, 0, (size_t)search->scale_count * sizeof *search->scores);
-    for (i = 0; i < LATTICE_TONES; i++) {
-        const uint8_t *map =
-            search->polar_map + (size_t)((template->angle[i] + angle) % ANGLES) * (size_t)search->rho_count;
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        const uint8_t *map = search->polar_map +
+                             (size_t)((template->angle[i] + angle) % map_angles) * (size_t)search->rho_count;
         int first = template->rho[i] < 0 ? -template->rho[i] : 0;
         int count = search->rho_count - template->rho[i];
 
@@ -373,67 +346,60 @@ static void angle_score(struct search *search, const struct template *template, 
 
 static void angles_score(struct search *search, const struct template *template, int middle)
 {
-    int angle;
-
-    for (angle = middle - BENT_ANGLE; angle <= middle + BENT_ANGLE; angle++)
-        angle_score(search, template, (angle + ANGLES) % ANGLES);
+    for (int angle = middle - bent_angle; angle <= middle + bent_angle; angle++)
+        angle_score(search, template, (angle + map_angles) % map_angles);
 }
 
 /*
- * Pictures that are stretched by up to 1 : 1.49, or sheared by up to 0.15 along a
- * row or down a column, and else lie as they did.  A shear down the columns is one
- * along the rows that is turned as well.
+ * Rank upright pictures with a stretch of up to 1 : 1.49 or a shear of up to 0.15 along rows or
+ * columns. A shear along columns equals one along rows with a rotation.
  */
 static void bent_rank(struct search *search)
 {
     const struct lattice *lattice = search->reader->lattice;
     struct template template = {.is_bent = true};
-    int step;
 
-    for (step = ASPECT_COUNT + 1; step <= BENT_COUNT; step++) {
-        template_fill(&template, lattice, step * ASPECT_STEP, 0, false);
+    for (int step = aspect_count + 1; step <= bent_count; step++) {
+        template_fill(&template, lattice, step * aspect_step, 0, false);
         angles_score(search, &template, 0);
-        template_fill(&template, lattice, -step * ASPECT_STEP, 0, false);
+        template_fill(&template, lattice, -step * aspect_step, 0, false);
         angles_score(search, &template, 0);
     }
-    for (step = -SHEAR_COUNT; step <= SHEAR_COUNT; step++) {
-        double shear = step * ASPECT_STEP;
+    for (int step = -shear_count; step <= shear_count; step++) {
+        double shear = step * aspect_step;
 
         template_fill(&template, lattice, 0, shear, false);
         angles_score(search, &template, 0);
-        angles_score(search, &template, (int)lround(shear / PI * ANGLES));
+        angles_score(search, &template, (int)lround(shear / M_PI * map_angles));
     }
 }
 
-/* A stretched picture is looked for near the upright and lying poses alone. */
+/* A stretched picture is searched only near multiples of 90 degrees. */
 static void poses_rank(struct search *search)
 {
     struct template template = {.is_bent = false};
-    int mirror;
-    int step;
-    int angle;
 
-    for (mirror = 0; mirror < 2; mirror++) {
-        for (step = -ASPECT_COUNT; step <= ASPECT_COUNT; step++) {
-            template_fill(&template, search->reader->lattice, step * ASPECT_STEP, 0, mirror);
-            for (angle = 0; angle < ANGLES; angle++) {
-                int beside = angle % (ANGLES / 2);
+    for (int mirror = 0; mirror < 2; mirror++) {
+        for (int step = -aspect_count; step <= aspect_count; step++) {
+            template_fill(&template, search->reader->lattice, step * aspect_step, 0, mirror);
+            for (int angle = 0; angle < map_angles; angle++) {
+                int beside = angle % (map_angles / 2);
 
-                if (step == 0 || beside <= ASPECT_ANGLE || beside >= ANGLES / 2 - ASPECT_ANGLE)
+                if (step == 0 || beside <= aspect_angle || beside >= map_angles / 2 - aspect_angle)
                     angle_score(search, &template, angle);
             }
         }
     }
 }
 
-/* The pose's matrix: the transpose of the map from lattice points to frequencies. */
+/* Compute the pose's matrix: the transpose of the map from lattice points to frequencies. */
 static void candidate_pose(struct candidate *candidate)
 {
     double cosine = candidate->scale * cos(candidate->angle);
     double sine = candidate->scale * sin(candidate->angle);
     double x = exp(-candidate->stretch / 2) * (candidate->is_mirrored ? -1 : 1);
     double y = exp(candidate->stretch / 2);
-    double sheared[2] = {candidate->shear * y, y}; /* what the vertical unit becomes */
+    double sheared[2] = {candidate->shear * y, y}; /* image of the vertical unit vector */
 
     candidate->pose.matrix[0] = cosine * x;
     candidate->pose.matrix[1] = sine * x;
@@ -441,66 +407,63 @@ static void candidate_pose(struct candidate *candidate)
     candidate->pose.matrix[3] = sine * sheared[0] + cosine * sheared[1];
 }
 
-/* Where the pose moves a tone; false beyond the band. */
+/* Frequency of a tone in a pose. False beyond the band. */
 static bool tone_place(const struct search *search, const struct pose *pose, unsigned i, double frequency[2])
 {
     const struct lattice_tone *tone = &search->reader->lattice->tones[i];
 
-    frequency[0] = (pose->matrix[0] * tone->kx + pose->matrix[2] * tone->ky) / LATTICE_PERIOD;
-    frequency[1] = (pose->matrix[1] * tone->kx + pose->matrix[3] * tone->ky) / LATTICE_PERIOD;
-    return fabs(frequency[0]) < FREQUENCY_HIGH && fabs(frequency[1]) < FREQUENCY_HIGH;
+    frequency[0] = (pose->matrix[0] * tone->kx + pose->matrix[2] * tone->ky) / lattice_period;
+    frequency[1] = (pose->matrix[1] * tone->kx + pose->matrix[3] * tone->ky) / lattice_period;
+    return fabs(frequency[0]) < frequency_high && fabs(frequency[1]) < frequency_high;
 }
 
-/* The spectrum at a tone as the pose moves it, over the noise there; false beyond the band. */
+/* Spectrum at a tone in a pose, divided by the noise. False beyond the band. */
 static bool tone_at(const struct search *search, const struct pose *pose, unsigned i, struct value *value)
 {
     double frequency[2];
-    float factor;
 
     if (!tone_place(search, pose, i, frequency))
         return false;
     *value = spectrum_at(&search->luma, frequency[0], frequency[1]);
-    factor = 1 / sqrtf(noise_at(search, frequency[0], frequency[1]));
+    float factor = 1 / sqrtf(noise_at(search, frequency[0], frequency[1]));
     value->real *= factor;
     value->imaginary *= factor;
     return true;
 }
 
-/* The sum over the tones of log(1 + power) less what noise has of it; the logarithm is taken once, of the
- * product. */
+/*
+ * Sum over the tones of log(1 + power) minus its expectation for noise. One logarithm of the
+ * product is cheaper.
+ */
 static float pose_score(const struct search *search, struct candidate *candidate)
 {
     double product = 1;
     float expected = 0;
-    unsigned i;
 
     candidate_pose(candidate);
-    for (i = 0; i < LATTICE_TONES; i++) {
+    for (unsigned i = 0; i < lattice_tones; i++) {
         double frequency[2];
-        float power;
 
         if (!tone_place(search, &candidate->pose, i, frequency))
             continue;
-        power = spectrum_power_at(&search->luma, frequency[0], frequency[1]) /
-                noise_at(search, frequency[0], frequency[1]);
-        product *= 1 + fmin((double)power, POWER_MOST);
+        float power = spectrum_power_at(&search->luma, frequency[0], frequency[1]) /
+                      noise_at(search, frequency[0], frequency[1]);
+        product *= 1 + fmin((double)power, power_most);
         expected += 0.6f;
     }
     return (float)log(product) - expected;
 }
 
-/* Climbs along one parameter at a time, with steps that halve. */
+/* Coordinate ascent with steps that halve. */
 static void candidate_refine(const struct search *search, struct candidate *candidate, int rounds)
 {
-    double steps[4] = {RHO_STEP / 2, PI / ANGLES / 2, ASPECT_STEP / 2, ASPECT_STEP / 2};
-    int round;
-    unsigned i;
+    double steps[4] = {rho_step / 2, M_PI / map_angles / 2, aspect_step / 2, aspect_step / 2};
 
     candidate->score = pose_score(search, candidate);
-    for (round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds; round++) {
         bool is_better = false;
 
-        for (i = 0; i < 8; i++) {
+        for (unsigned i = 0; i < 8; i++) {
             struct candidate tried = *candidate;
             double step = (i & 1 ? -1 : 1) * steps[i / 2];
 
@@ -514,67 +477,60 @@ static void candidate_refine(const struct search *search, struct candidate *cand
                 is_better = true;
             }
         }
-        for (i = 0; i < 4 && !is_better; i++)
+        for (unsigned i = 0; i < 4 && !is_better; i++)
             steps[i] /= 2;
     }
 }
 
-/* The offset at which the tones' phases agree best, and how well they do. */
+/* Find the offset at which the tones' phases agree best, and its score. */
 static void candidate_fit(struct search *search, struct candidate *candidate)
 {
     float best = 0;
     int place = 0;
-    unsigned i;
-    int at;
 
-    memset(search->fit, 0, sizeof *search->fit * FIT_SIDE * FIT_SIDE);
-    for (i = 0; i < LATTICE_TONES; i++) {
+    memset(search->fit, 0, sizeof *search->fit * fit_side * fit_side);
+    for (unsigned i = 0; i < lattice_tones; i++) {
         const struct lattice_tone *tone = &search->reader->lattice->tones[i];
-        size_t bin = (size_t)((tone->ky + FIT_SIDE) % FIT_SIDE) * FIT_SIDE + (size_t)tone->kx;
+        size_t bin = (size_t)((tone->ky + fit_side) % fit_side) * fit_side + (size_t)tone->kx;
         struct value value;
-        float size;
 
         if (!tone_at(search, &candidate->pose, i, &value))
             continue;
-        size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
+        float size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
         size = size > 3 ? 3 / size : 1;
         search->fit[bin][0] = size * (value.real * tone->cosine + value.imaginary * tone->sine);
         search->fit[bin][1] = size * (value.imaginary * tone->cosine - value.real * tone->sine);
     }
     fftwf_execute(search->fit_plan);
-    for (at = 0; at < FIT_SIDE * FIT_SIDE; at++) {
+    for (int at = 0; at < fit_side * fit_side; at++) {
         if (search->fit[at][0] > best) {
             best = search->fit[at][0];
             place = at;
         }
     }
     candidate->score = best;
-    candidate->pose.offset[0] = (double)(place % FIT_SIDE) * LATTICE_PERIOD / FIT_SIDE;
-    candidate->pose.offset[1] = (double)(place / FIT_SIDE) * LATTICE_PERIOD / FIT_SIDE;
+    candidate->pose.offset[0] = (double)(place % fit_side) * lattice_period / fit_side;
+    candidate->pose.offset[1] = (double)(place / fit_side) * lattice_period / fit_side;
 }
 
-/* How well the tones agree with an offset. */
+/* Agreement of the tones with an offset. */
 static float offset_score(const struct search *search, const struct pose *pose)
 {
     float sum = 0;
-    unsigned i;
 
-    for (i = 0; i < LATTICE_TONES; i++) {
+    for (unsigned i = 0; i < lattice_tones; i++) {
         const struct lattice_tone *tone = &search->reader->lattice->tones[i];
-        double turn = 2 * PI * (tone->kx * pose->offset[0] + tone->ky * pose->offset[1]) / LATTICE_PERIOD;
+        double turn = 2 * M_PI * (tone->kx * pose->offset[0] + tone->ky * pose->offset[1]) / lattice_period;
         float cosine = (float)cos(turn);
         float sine = (float)sin(turn);
         struct value value;
-        float real;
-        float imaginary;
-        float size;
 
         if (!tone_at(search, pose, i, &value))
             continue;
-        size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
+        float size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
         size = size > 3 ? 3 / size : 1;
-        real = value.real * tone->cosine + value.imaginary * tone->sine;
-        imaginary = value.imaginary * tone->cosine - value.real * tone->sine;
+        float real = value.real * tone->cosine + value.imaginary * tone->sine;
+        float imaginary = value.imaginary * tone->cosine - value.real * tone->sine;
         sum += size * (real * cosine + imaginary * sine);
     }
     return sum;
@@ -582,20 +538,17 @@ static float offset_score(const struct search *search, const struct pose *pose)
 
 static void offset_refine(const struct search *search, struct pose *pose)
 {
-    double step = LATTICE_PERIOD / (2.0 * FIT_SIDE);
+    double step = lattice_period / (2.0 * fit_side);
     float best = offset_score(search, pose);
-    int round;
-    int i;
 
-    for (round = 0; round < 12; round++) {
+    for (int round = 0; round < 12; round++) {
         bool is_better = false;
 
-        for (i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++) {
             struct pose tried = *pose;
-            float score;
 
             tried.offset[i / 2] += i & 1 ? -step : step;
-            score = offset_score(search, &tried);
+            float score = offset_score(search, &tried);
             if (score > best) {
                 best = score;
                 *pose = tried;
@@ -615,76 +568,71 @@ static int candidate_compare(const void *left, const void *right)
     return a->score < b->score ? 1 : a->score > b->score ? -1 : 0;
 }
 
-/* A turn by half a circle has the same magnitudes; the phases tell which it is. */
+/* Rotation by 180 degrees leaves the magnitudes unchanged; the phases decide. */
 static void candidate_turn(struct search *search, struct candidate *candidate)
 {
     struct candidate turned = *candidate;
-    unsigned i;
 
     candidate_fit(search, candidate);
-    for (i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++)
         turned.pose.matrix[i] = -turned.pose.matrix[i];
-    turned.angle += PI;
+    turned.angle += M_PI;
     candidate_fit(search, &turned);
     if (turned.score > candidate->score)
         *candidate = turned;
 }
 
-/* Whether two refined candidates are the same pose. */
+/* True when two refined candidates are the same pose. */
 static bool is_same(const struct candidate *a, const struct candidate *b)
 {
     double difference = 0;
-    unsigned i;
 
-    for (i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++)
         difference += fabs(a->pose.matrix[i] - b->pose.matrix[i]);
     return difference < 0.0015 * a->scale;
 }
 
 static void report_fill(struct watermark_report *report, const struct candidate *candidate)
 {
-    report->rotation_degree = remainder(candidate->angle * 180 / PI, 360);
+    report->rotation_degree = remainder(candidate->angle * 180 / M_PI, 360);
     report->scale = 1 / candidate->scale;
     report->aspect = exp(candidate->stretch);
     report->is_mirrored = candidate->is_mirrored;
 }
 
-/* Refines the candidates of a league and leaves the best, each pose once, held against the phases. */
-static void pool_confirm(struct search *search, struct pool *pool, unsigned most)
+/* Refine a league's candidates, keep the best distinct poses, and rank them by the phases. */
+static void pool_confirm(struct search *search, struct candidate_pool *pool, unsigned most)
 {
     unsigned kept = 0;
-    unsigned i;
     unsigned j;
 
-    for (i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->count; i++)
         candidate_refine(search, &pool->heap[i], 4);
     qsort(pool->heap, pool->count, sizeof *pool->heap, candidate_compare);
-    for (i = 0; i < pool->count && kept < most; i++) {
+    for (unsigned i = 0; i < pool->count && kept < most; i++) {
         for (j = 0; j < kept && !is_same(&pool->heap[i], &pool->heap[j]); j++)
             continue;
         if (j == kept)
             pool->heap[kept++] = pool->heap[i];
     }
     pool->count = kept;
-    for (i = 0; i < kept; i++) {
+    for (unsigned i = 0; i < kept; i++) {
         candidate_refine(search, &pool->heap[i], 12);
         candidate_turn(search, &pool->heap[i]);
     }
     qsort(pool->heap, kept, sizeof *pool->heap, candidate_compare);
 }
 
-/* Decodes at the best poses of every league. */
+/* Decode at the best poses of every league. */
 static bool pools_read(struct search *search, struct watermark_report *report)
 {
     const struct spectrum *blue = search->has_blue ? &search->blue : NULL;
-    unsigned league;
-    unsigned i;
 
-    for (league = 0; league < LEAGUES; league++) {
-        struct pool *pool = &search->pools[league];
+    for (unsigned league = 0; league < LEAGUES; league++) {
+        struct candidate_pool *pool = &search->pools[league];
 
         pool_confirm(search, pool, league_bounds[league].confirmed);
-        for (i = 0; i < pool->count && i < league_bounds[league].decoded; i++) {
+        for (unsigned i = 0; i < pool->count && i < league_bounds[league].decoded; i++) {
             offset_refine(search, &pool->heap[i].pose);
             if (reader_read_posed(search->reader, &search->luma, blue, &pool->heap[i].pose)) {
                 report_fill(report, &pool->heap[i]);
@@ -698,8 +646,6 @@ static bool pools_read(struct search *search, struct watermark_report *report)
 static bool search_prepare(struct search *search, struct whitened *whitened, const struct plane *plane)
 {
     struct workspace *workspace = search->reader->workspace;
-    size_t count;
-    float *power;
 
     if (!spectrum_make(whitened->luma, plane->width, plane->height, workspace, &search->luma))
         return false;
@@ -707,13 +653,13 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     if (search->has_blue &&
         !spectrum_make(whitened->blue, plane->width, plane->height, workspace, &search->blue))
         return false;
-    count = (size_t)search->luma.rows * (size_t)(search->luma.columns / 2 + 1);
-    search->rho_count = (int)(log(0.7 / FREQUENCY_LOW) / RHO_STEP);
-    search->scale_count = (int)(log(SCALE_HIGH / SCALE_LOW) / RHO_STEP);
-    power = workspace_take(workspace, count, sizeof *power);
-    search->polar_map = workspace_take(workspace, (size_t)ANGLES * (size_t)search->rho_count, 1);
+    size_t count = (size_t)search->luma.rows * (size_t)(search->luma.columns / 2 + 1);
+    search->rho_count = (int)(log(0.7 / frequency_low) / rho_step);
+    search->scale_count = (int)(log(scale_high / scale_low) / rho_step);
+    float *power = workspace_take(workspace, count, sizeof *power);
+    search->polar_map = workspace_take(workspace, (size_t)map_angles * (size_t)search->rho_count, 1);
     search->scores = workspace_take(workspace, (size_t)search->scale_count, sizeof *search->scores);
-    search->fit = workspace_take(workspace, FIT_SIDE * FIT_SIDE, sizeof *search->fit);
+    search->fit = workspace_take(workspace, fit_side * fit_side, sizeof *search->fit);
     if (workspace->failed)
         return false;
     powers_take(search->luma.grid, power, count);
@@ -723,7 +669,7 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
         return false;
     polar_even(search);
     search->fit_plan =
-        fftwf_plan_dft_2d(FIT_SIDE, FIT_SIDE, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);
+        fftwf_plan_dft_2d(fit_side, fit_side, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);
     return search->fit_plan != NULL;
 }
 
@@ -731,19 +677,17 @@ enum iw_error search_read(struct reader *reader, struct whitened *whitened, cons
                           struct watermark_report *report)
 {
     struct search *search = workspace_take(reader->workspace, 1, sizeof *search);
-    unsigned league;
-    bool is_read;
 
     if (search == NULL)
         return IW_NO_MEMORY;
     search->reader = reader;
-    for (league = 0; league < LEAGUES; league++)
+    for (unsigned league = 0; league < LEAGUES; league++)
         search->pools[league].most = league_bounds[league].candidates;
     if (!search_prepare(search, whitened, plane))
         return IW_NO_MEMORY;
     poses_rank(search);
     bent_rank(search);
-    is_read = pools_read(search, report);
+    bool is_read = pools_read(search, report);
     fftwf_destroy_plan(search->fit_plan);
     return is_read ? IW_OK : IW_WATERMARK_NOT_FOUND;
 }

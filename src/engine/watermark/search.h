@@ -1,6 +1,4 @@
-/*
- * Finds the pose of a marked picture by the pattern's tones, and reads there.
- */
+/* Finds the pose of a marked picture by the pattern's tones, and reads the number there. */
 #ifndef ENGINE_WATERMARK_SEARCH_H
 #define ENGINE_WATERMARK_SEARCH_H
 
@@ -9,7 +7,7 @@
 
 #include "engine/watermark/reader.h"
 
-/* WATERMARK_NOT_FOUND when no pose reads.  Scales the whitened planes. */
+/* WATERMARK_NOT_FOUND when no pose reads. Modifies the whitened planes. */
 enum iw_error search_read(struct reader *reader, struct whitened *whitened, const struct plane *plane,
                           struct watermark_report *report) IW_MUST_USE;
 

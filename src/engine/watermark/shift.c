@@ -5,10 +5,12 @@
 
 #include "engine/watermark/clones.h"
 
-#define PI        3.14159265358979323846
-#define TRIES     32
-#define TONE_MOST 3.0f /* standard deviations of noise that one tone counts for */
-#define LANES     104  /* LATTICE_PERIOD, and room to fill vectors */
+/* No published source; `./dev bench watermark` measures the effect. */
+enum {
+    shifts_tried = 32,
+    score_lanes = 104 /* lattice_period, padded to whole vectors of 8 floats */
+};
+static const float tone_most = 3.0f; /* cap on one tone, in standard deviations of the noise */
 
 struct shift {
     int x;
@@ -19,31 +21,28 @@ struct shift {
 struct shifting {
     struct reader *reader;
     bool has_blue;
-    float cosine[LATTICE_PERIOD]; /* of turns by a period's parts */
-    float sine[LATTICE_PERIOD];
-    float scores[LATTICE_PERIOD][LANES]; /* for shifts down and across */
-    struct shift best[TRIES];            /* the greatest first */
+    float cosine[lattice_period]; /* at multiples of 1 / lattice_period of a turn */
+    float sine[lattice_period];
+    float scores[lattice_period][score_lanes]; /* by vertical and horizontal shift */
+    struct shift best[shifts_tried];           /* in descending order */
     unsigned count;
-    struct soft_field luma[READER_CLASSES]; /* as they were without a shift */
+    struct soft_field luma[reader_classes]; /* copies without a shift */
     struct soft_field blue;
 };
 
 static int turn_of(int steps)
 {
-    return (steps % LATTICE_PERIOD + LATTICE_PERIOD) % LATTICE_PERIOD;
+    return (steps % lattice_period + lattice_period) % lattice_period;
 }
 
-/* A tone as seen in all classes together, over the noise, turned back by the phase that it has. */
+/* A tone summed over all classes, divided by the noise, relative to its keyed phase. */
 static struct value tone_value(const struct reader *reader, const struct lattice_tone *tone)
 {
     struct value sum = {0, 0};
     float noise = 0;
-    float size;
-    float factor;
-    unsigned class;
 
-    for (class = 0; class < READER_CLASSES; class ++) {
-        struct value at = reader->luma[class].on[tone->kx][tone->ky + LATTICE_REACH];
+    for (unsigned class = 0; class < reader_classes; class ++) {
+        struct value at = reader->luma[class].on[tone->kx][tone->ky + lattice_reach];
 
         sum.real += at.real;
         sum.imaginary += at.imaginary;
@@ -51,31 +50,28 @@ static struct value tone_value(const struct reader *reader, const struct lattice
     }
     if (noise <= 0)
         return (struct value){0, 0};
-    size = sqrtf((sum.real * sum.real + sum.imaginary * sum.imaginary) / noise);
-    factor = (size > TONE_MOST ? TONE_MOST / size : 1) / sqrtf(noise);
+    float size = sqrtf((sum.real * sum.real + sum.imaginary * sum.imaginary) / noise);
+    float factor = (size > tone_most ? tone_most / size : 1) / sqrtf(noise);
     return (struct value){factor * (sum.real * tone->cosine + sum.imaginary * tone->sine),
                           factor * (sum.imaginary * tone->cosine - sum.real * tone->sine)};
 }
 
 ENGINE_CLONES
-static void line_add(float *restrict scores, const float *restrict real, const float *restrict imaginary,
-                     float cosine, float sine)
+static void score_line(float *restrict scores, const float *restrict real, const float *restrict imaginary,
+                       float cosine, float sine)
 {
-    int x;
-
-    for (x = 0; x < LANES; x++)
+    for (int x = 0; x < score_lanes; x++)
         scores[x] += real[x] * cosine + imaginary[x] * sine;
 }
 
-/* Adds how well one tone agrees with every shift. */
+/* Add the agreement of one tone with every shift. */
 static void tone_add(struct shifting *shifting, const struct lattice_tone *tone)
 {
     struct value value = tone_value(shifting->reader, tone);
-    float real[LANES] = {0};
-    float imaginary[LANES] = {0};
-    int i;
+    float real[score_lanes] = {0};
+    float imaginary[score_lanes] = {0};
 
-    for (i = 0; i < LATTICE_PERIOD; i++) {
+    for (int i = 0; i < lattice_period; i++) {
         int turn = turn_of(tone->kx * i);
         float cosine = shifting->cosine[turn];
         float sine = shifting->sine[turn];
@@ -83,46 +79,38 @@ static void tone_add(struct shifting *shifting, const struct lattice_tone *tone)
         real[i] = value.real * cosine + value.imaginary * sine;
         imaginary[i] = value.imaginary * cosine - value.real * sine;
     }
-    for (i = 0; i < LATTICE_PERIOD; i++) {
+    for (int i = 0; i < lattice_period; i++) {
         int turn = turn_of(tone->ky * i);
 
-        line_add(shifting->scores[i], real, imaginary, shifting->cosine[turn], shifting->sine[turn]);
+        score_line(shifting->scores[i], real, imaginary, shifting->cosine[turn], shifting->sine[turn]);
     }
 }
 
 static void scores_fill(struct shifting *shifting)
 {
-    unsigned tone;
-    int i;
-
-    for (i = 0; i < LATTICE_PERIOD; i++) {
-        shifting->cosine[i] = (float)cos(2 * PI * i / LATTICE_PERIOD);
-        shifting->sine[i] = (float)sin(2 * PI * i / LATTICE_PERIOD);
+    for (int i = 0; i < lattice_period; i++) {
+        shifting->cosine[i] = (float)cos(2 * M_PI * i / lattice_period);
+        shifting->sine[i] = (float)sin(2 * M_PI * i / lattice_period);
     }
-    for (tone = 0; tone < LATTICE_TONES; tone++)
+    for (unsigned tone = 0; tone < lattice_tones; tone++)
         tone_add(shifting, &shifting->reader->lattice->tones[tone]);
 }
 
 static bool is_peak(const struct shifting *shifting, int x, int y)
 {
-    int i;
-    int j;
-
-    for (j = -1; j <= 1; j++)
-        for (i = -1; i <= 1; i++)
+    for (int j = -1; j <= 1; j++)
+        for (int i = -1; i <= 1; i++)
             if (shifting->scores[turn_of(y + j)][turn_of(x + i)] > shifting->scores[y][x])
                 return false;
     return true;
 }
 
-/* Keeps the best in order. */
+/* Keep the best, in order. */
 static void shift_offer(struct shifting *shifting, const struct shift *shift)
 {
-    unsigned at;
-
-    if (shifting->count == TRIES && shift->score <= shifting->best[TRIES - 1].score)
+    if (shifting->count == shifts_tried && shift->score <= shifting->best[shifts_tried - 1].score)
         return;
-    at = shifting->count < TRIES ? shifting->count++ : TRIES - 1;
+    unsigned at = shifting->count < shifts_tried ? shifting->count++ : shifts_tried - 1;
     for (; at > 0 && shifting->best[at - 1].score < shift->score; at--)
         shifting->best[at] = shifting->best[at - 1];
     shifting->best[at] = *shift;
@@ -130,11 +118,8 @@ static void shift_offer(struct shifting *shifting, const struct shift *shift)
 
 static void shifts_rank(struct shifting *shifting)
 {
-    int x;
-    int y;
-
-    for (y = 0; y < LATTICE_PERIOD; y++) {
-        for (x = 0; x < LATTICE_PERIOD; x++) {
+    for (int y = 0; y < lattice_period; y++) {
+        for (int x = 0; x < lattice_period; x++) {
             struct shift shift = {x, y, shifting->scores[y][x]};
 
             if (shift.score > 0 && (x != 0 || y != 0) && is_peak(shifting, x, y))
@@ -143,21 +128,18 @@ static void shifts_rank(struct shifting *shifting)
     }
 }
 
-/* A field as it is without the shift; what lies between the points is power and knows no shift. */
+/* Undo a shift in a field. The values between the points are powers, which a shift does not change. */
 static void field_shift(const struct shifting *shifting, const struct shift *shift,
                         const struct soft_field *from, struct soft_field *to)
 {
-    int kx;
-    int ky;
-
-    for (kx = 0; kx <= LATTICE_REACH; kx++) {
-        for (ky = -LATTICE_REACH; ky <= LATTICE_REACH; ky++) {
-            struct value at = from->on[kx][ky + LATTICE_REACH];
+    for (int kx = 0; kx <= lattice_reach; kx++) {
+        for (int ky = -lattice_reach; ky <= lattice_reach; ky++) {
+            struct value at = from->on[kx][ky + lattice_reach];
             int turn = turn_of(kx * shift->x + ky * shift->y);
             float cosine = shifting->cosine[turn];
             float sine = shifting->sine[turn];
 
-            to->on[kx][ky + LATTICE_REACH] = (struct value){at.real * cosine + at.imaginary * sine,
+            to->on[kx][ky + lattice_reach] = (struct value){at.real * cosine + at.imaginary * sine,
                                                             at.imaginary * cosine - at.real * sine};
         }
     }
@@ -166,13 +148,12 @@ static void field_shift(const struct shifting *shifting, const struct shift *shi
 static bool shift_try(struct shifting *shifting, const struct shift *shift)
 {
     struct reader *reader = shifting->reader;
-    unsigned class;
 
-    for (class = 0; class < READER_CLASSES; class ++)
+    for (unsigned class = 0; class < reader_classes; class ++)
         field_shift(shifting, shift, &shifting->luma[class], &reader->luma[class]);
     if (shifting->has_blue)
         field_shift(shifting, shift, &shifting->blue, reader->blue);
-    return reader_decode(reader, READER_CLASSES, shifting->has_blue);
+    return reader_decode(reader, reader_classes, shifting->has_blue);
 }
 
 bool shift_read(struct reader *reader, bool has_blue)
@@ -180,7 +161,6 @@ bool shift_read(struct reader *reader, bool has_blue)
     size_t mark = workspace_mark(reader->workspace);
     struct shifting *shifting = workspace_take(reader->workspace, 1, sizeof *shifting);
     bool is_read = false;
-    unsigned i;
 
     if (shifting == NULL)
         return false;
@@ -190,7 +170,7 @@ bool shift_read(struct reader *reader, bool has_blue)
     memcpy(&shifting->blue, reader->blue, sizeof shifting->blue);
     scores_fill(shifting);
     shifts_rank(shifting);
-    for (i = 0; i < shifting->count && !is_read; i++)
+    for (unsigned i = 0; i < shifting->count && !is_read; i++)
         is_read = shift_try(shifting, &shifting->best[i]);
     workspace_rewind(reader->workspace, mark);
     return is_read;

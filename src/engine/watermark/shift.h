@@ -1,6 +1,6 @@
 /*
- * Reads a picture that was cropped, and neither turned nor resized: the pattern
- * lies as it did but for a shift by whole chips, which the tones' phases tell.
+ * Reads a cropped picture that is neither rotated nor resized. The pattern is shifted by whole
+ * chips; the tones' phases reveal the shift.
  */
 #ifndef ENGINE_WATERMARK_SHIFT_H
 #define ENGINE_WATERMARK_SHIFT_H
@@ -10,8 +10,8 @@
 #include "engine/watermark/reader.h"
 
 /*
- * Goes on from reader_read_untouched, whose fields the reader still holds; tries
- * the likeliest shifts.  False when none reads or there is no memory.
+ * Continue after reader_read_untouched, whose fields the reader still holds, with the most
+ * likely shifts. False when none reads or there is no memory.
  */
 bool shift_read(struct reader *reader, bool has_blue);
 

@@ -3,18 +3,22 @@
 #include <math.h>
 #include <string.h>
 
-#define NOISE_RADIUS 3
-#define SHRINK       300.0 /* how many points' worth of the band's mean goes into a ring's estimate */
-#define CLIP         3.0f  /* standard deviations of the noise at most from one part */
-#define PARTS_MAX    (4 * LATTICE_POINTS_MAX)
-/*
- * A picture without the mark knows nothing of the keyed signs, so the chance
- * that a given word correlates above t is at most exp(-t^2 / 2) (Hoeffding);
- * over all 2^64 words, t = 11.8 leaves 1e-11 a try.
- */
-#define CORRELATION_LEAST 11.8
+/* No published source; `./dev bench watermark` measures the effect. */
+enum {
+    noise_radius = 3, /* lattice steps */
+    parts_max = 4 * lattice_points_max
+};
+static const double ring_prior_points = 300.0; /* weight of the band's mean in an estimate, in points */
+static const float part_most = 3.0f;           /* cap on one part, in standard deviations of the noise */
 
-/* One carrier of a coded bit as received: its log-likelihood ratio, and which bit. */
+/*
+ * An unmarked picture is independent of the keyed signs. So the chance that a given word
+ * correlates above t is at most exp(-t^2 / 2) (Hoeffding). Over all 2^64 words, t = 11.8 leaves
+ * 1e-11 per attempt.
+ */
+static const double correlation_least = 11.8;
+
+/* One received carrier of a coded bit. */
 struct part {
     float ratio;
     uint16_t bit;
@@ -22,10 +26,10 @@ struct part {
 
 struct soft_reader {
     unsigned count;
-    struct part parts[PARTS_MAX];
-    float noise[LATTICE_POINTS_MAX];
-    struct value scaled[LATTICE_POINTS_MAX];
-    float ratios[POLAR_LENGTH];
+    struct part parts[parts_max];
+    float noise[lattice_points_max];
+    struct value scaled[lattice_points_max];
+    float ratios[polar_length];
 };
 
 struct soft_reader *soft_new(struct workspace *workspace)
@@ -42,15 +46,13 @@ float soft_noise_around(const struct soft_field *field, int kx, int ky)
 {
     float sum = 0;
     int count = 0;
-    int x;
-    int y;
 
-    for (x = kx - NOISE_RADIUS; x < kx + NOISE_RADIUS; x++) {
-        for (y = ky - NOISE_RADIUS; y < ky + NOISE_RADIUS; y++) {
+    for (int x = kx - noise_radius; x < kx + noise_radius; x++) {
+        for (int y = ky - noise_radius; y < ky + noise_radius; y++) {
             int column = x < 0 ? -x - 1 : x;
-            int row = (x < 0 ? -y - 1 : y) + LATTICE_REACH;
+            int row = (x < 0 ? -y - 1 : y) + lattice_reach;
 
-            if (column > LATTICE_REACH || row < 0 || row >= SOFT_SIDE || field->between[column][row] <= 0)
+            if (column > lattice_reach || row < 0 || row >= soft_side || field->between[column][row] <= 0)
                 continue;
             sum += field->between[column][row];
             count++;
@@ -59,58 +61,55 @@ float soft_noise_around(const struct soft_field *field, int kx, int ky)
     return count > 0 ? sum / (float)count : 0;
 }
 
-struct rings {
-    double excess[LATTICE_RINGS]; /* power over the noise, as a share of the noise */
+struct ring_excess {
+    double ring[lattice_rings]; /* power above the noise, as a share of the noise */
 };
 
-/* Divides the band's points by their noise and measures how much more than noise there is. */
-static struct rings band_scale(struct soft_reader *reader, const struct lattice_band *band,
-                               const struct soft_field *field)
+/* Normalise the band's points by their noise and measure the excess power. */
+static struct ring_excess band_scale(struct soft_reader *reader, const struct lattice_band *band,
+                                     const struct soft_field *field)
 {
-    double power[LATTICE_RINGS] = {0};
-    double count[LATTICE_RINGS] = {0};
+    double power[lattice_rings] = {0};
+    double count[lattice_rings] = {0};
     double total = 0;
-    struct rings rings;
-    unsigned i;
+    struct ring_excess excess;
 
-    for (i = 0; i < band->count; i++) {
+    for (unsigned i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
-        struct value at = field->on[point->kx][point->ky + LATTICE_REACH];
+        struct value at = field->on[point->kx][point->ky + lattice_reach];
         float noise = soft_noise_around(field, point->kx, point->ky);
         float factor = noise > 0 ? 1 / sqrtf(noise) : 0;
-        double ratio;
 
         reader->scaled[i] = (struct value){at.real * factor, at.imaginary * factor};
-        ratio = (double)(reader->scaled[i].real * reader->scaled[i].real +
-                         reader->scaled[i].imaginary * reader->scaled[i].imaginary);
+        double ratio = (double)(reader->scaled[i].real * reader->scaled[i].real +
+                                reader->scaled[i].imaginary * reader->scaled[i].imaginary);
         power[point->ring] += fmin(ratio, 12);
         count[point->ring] += factor > 0;
         total += factor > 0 ? fmin(ratio, 12) - 1 : 0;
     }
     total = fmax(total / band->count, 0.01);
-    for (i = 0; i < LATTICE_RINGS; i++)
-        rings.excess[i] = fmax((power[i] - count[i] + SHRINK * total) / (count[i] + SHRINK), 0.002);
-    return rings;
+    for (unsigned i = 0; i < lattice_rings; i++)
+        excess.ring[i] =
+            fmax((power[i] - count[i] + ring_prior_points * total) / (count[i] + ring_prior_points), 0.002);
+    return excess;
 }
 
 static float clipped(float value)
 {
-    return value > CLIP ? CLIP : value < -CLIP ? -CLIP : value;
+    return value > part_most ? part_most : value < -part_most ? -part_most : value;
 }
 
 /*
- * With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x.
- * What the classes of texture say of one part adds up in one place: it hangs on
- * one keyed sign, and the bound on false answers counts signs.
+ * With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x. All classes
+ * of texture of one part are added in one place. They share one keyed sign, and the bound on
+ * false positives counts signs.
  */
-static void band_add(struct soft_reader *reader, const struct lattice_band *band, const struct rings *rings,
-                     unsigned first)
+static void band_add(struct soft_reader *reader, const struct lattice_band *band,
+                     const struct ring_excess *excess, unsigned first)
 {
-    unsigned i;
-
-    for (i = 0; i < band->count; i++) {
+    for (unsigned i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
-        float factor = (float)(2 * sqrt(2 * rings->excess[point->ring]));
+        float factor = (float)(2 * sqrt(2 * excess->ring[point->ring]));
         struct part *part = &reader->parts[first + 2 * i];
 
         part[0].ratio += factor * (float)point->sign[0] * clipped(reader->scaled[i].real);
@@ -121,14 +120,13 @@ static void band_add(struct soft_reader *reader, const struct lattice_band *band
     reader->count = first + 2 * band->count;
 }
 
-/* The correlation of a word with the parts, in standard deviations of chance. */
-static double correlation_of(const struct soft_reader *reader, const int8_t word[POLAR_LENGTH])
+/* Correlation of a word with the parts, in standard deviations of an unmarked picture. */
+static double correlation_of(const struct soft_reader *reader, const int8_t word[polar_length])
 {
     double sum = 0;
     double squares = 0;
-    unsigned i;
 
-    for (i = 0; i < reader->count; i++) {
+    for (unsigned i = 0; i < reader->count; i++) {
         const struct part *part = &reader->parts[i];
 
         sum += (double)(part->ratio * (float)word[part->bit]);
@@ -140,22 +138,21 @@ static double correlation_of(const struct soft_reader *reader, const int8_t word
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation)
 {
-    int8_t word[POLAR_LENGTH];
+    int8_t word[polar_length];
     unsigned first = 0;
     uint64_t masked;
-    unsigned i;
 
     memset(reader->parts, 0, sizeof reader->parts);
     reader->count = 0;
-    for (i = 0; i < count; i++) {
-        struct rings rings = band_scale(reader, sources[i].band, sources[i].field);
+    for (unsigned i = 0; i < count; i++) {
+        struct ring_excess excess = band_scale(reader, sources[i].band, sources[i].field);
 
         if (!sources[i].is_same)
             first = reader->count;
-        band_add(reader, sources[i].band, &rings, first);
+        band_add(reader, sources[i].band, &excess, first);
     }
     memset(reader->ratios, 0, sizeof reader->ratios);
-    for (i = 0; i < reader->count; i++)
+    for (unsigned i = 0; i < reader->count; i++)
         reader->ratios[reader->parts[i].bit] += reader->parts[i].ratio;
     *correlation = 0;
     if (!polar_decode(polar, reader->ratios, &masked))
@@ -163,12 +160,12 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     polar_encode(polar, masked, word);
     *correlation = correlation_of(reader, word);
     *number = masked ^ number_mask;
-    return *correlation >= CORRELATION_LEAST;
+    return *correlation >= correlation_least;
 }
 
-double soft_quality_db(struct soft_reader *reader, const int8_t word[POLAR_LENGTH])
+double soft_quality_db(struct soft_reader *reader, const int8_t word[polar_length])
 {
     double t = fmax(correlation_of(reader, word), 0.1);
 
-    return 10 * log10(t * t / 2 / POLAR_MESSAGE_BITS);
+    return 10 * log10(t * t / 2 / polar_message_bits);
 }

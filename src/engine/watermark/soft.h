@@ -1,7 +1,6 @@
 /*
- * From the spectrum of a suspect on the lattice to the number: the noise is
- * read between the lattice's points, the signal's strength from how much more
- * there is on them, and the coded bits are weighed by both.
+ * Soft decoding: from a spectrum on the lattice to the number. The noise is measured between
+ * the lattice's points, the signal by the excess on them. Both weigh the coded bits.
  */
 #ifndef ENGINE_WATERMARK_SOFT_H
 #define ENGINE_WATERMARK_SOFT_H
@@ -13,40 +12,39 @@
 #include "engine/watermark/polar.h"
 #include "engine/watermark/spectrum.h"
 
-#define SOFT_SIDE (2 * LATTICE_REACH + 2)
+enum { soft_side = 2 * lattice_reach + 2 };
 
-/* A spectrum on the lattice and between its points, phases relative to the pattern's origin. */
+/* A spectrum on the lattice and between its points, with phases relative to the pattern's origin. */
 struct soft_field {
-    struct value on[LATTICE_REACH + 1][SOFT_SIDE]; /* at (kx, ky - LATTICE_REACH) */
-    float between[LATTICE_REACH + 1][SOFT_SIDE];   /* power half a step further both ways */
+    struct value on[lattice_reach + 1][soft_side]; /* at (kx, ky - lattice_reach) */
+    float between[lattice_reach + 1][soft_side];   /* power half a step further in both directions */
 };
 
 struct soft_reader;
 
 struct soft_reader *soft_new(struct workspace *workspace);
 
-/* Whether the point, or the half point after it, is of use to a band that ends at radius. */
+/* True when a band of this radius needs the point or the half point after it. */
 bool soft_is_needed(int kx, int ky, double radius);
 
-/* The noise at a point of the lattice: the mean power of the half points around it. */
+/* Noise at a lattice point: the mean power of the half points around it. */
 float soft_noise_around(const struct soft_field *field, int kx, int ky);
 
-/* A field with the band that it is of. */
+/* A field and its band. */
 struct soft_source {
     const struct lattice_band *band;
     const struct soft_field *field;
-    bool is_same; /* another part of the picture: what it says adds to the source before, which has the same
-                     band */
+    bool is_same; /* same parts as the source before, from other pixels */
 };
 
 /*
- * Decodes what so many sources say together.  True when the check passes and the
- * correlation of the word with the picture is beyond chance.
+ * Decode the sources together. True when the CRC passes and the correlation of the word exceeds
+ * the threshold.
  */
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation);
 
-/* Measured energy to noise, in dB a bit of 88, when the word is known: for tests and for the embedder. */
-double soft_quality_db(struct soft_reader *reader, const int8_t word[POLAR_LENGTH]);
+/* Energy per bit to noise in dB, over 88 bits, of a known word. For tests and the embedder. */
+double soft_quality_db(struct soft_reader *reader, const int8_t word[polar_length]);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * How much a picture hides at each place, and the whitening that goes with it:
- * the embedder scales the pattern by the same measure of texture by which the
- * reader weighs what it sees.
+ * The masking model and the whitening. The embedder scales the pattern by local texture; the
+ * reader weighs samples by the same measure.
  */
 #ifndef ENGINE_WATERMARK_TEXTURE_H
 #define ENGINE_WATERMARK_TEXTURE_H
@@ -11,20 +10,22 @@
 #include "engine/watermark/plane.h"
 #include "engine/watermark/workspace.h"
 
-#define TEXTURE_LUMA_RADIUS 2 /* of the local mean of luma */
-#define TEXTURE_BLUE_RADIUS 5 /* and of Cb */
+/* No published source; `./dev bench watermark` measures the effect. */
+enum {
+    texture_luma_radius = 2, /* of the local mean of luma, pixels */
+    texture_blue_radius = 5  /* of the local mean of Cb */
+};
 
 /*
- * Takes row y of a plane as texture: detail is the plane less its local mean;
- * activity the local mean of |detail|, lenient to lone edges.  Both rows are
- * lent for the call; detail may be changed.
+ * Receives row y. detail is the plane minus its local mean. activity is a local mean of
+ * |detail| that a single edge raises little. Both rows are valid during the call; detail may be
+ * modified.
  */
 typedef void texture_sink(void *closure, int y, float *detail, const float *activity);
 
 /*
- * Hands every row of a plane, in order, to the sink.  radius is that of luma or
- * of Cb.  Beyond its edges the plane counts as mirrored.  False when there is
- * no memory.
+ * Pass every row of a plane to the sink, in order. radius is that of luma or of Cb. The plane
+ * is mirrored beyond its edges. False: no memory.
  */
 bool texture_rows(const float *plane, int width, int height, int radius, struct workspace *workspace,
                   texture_sink *sink, void *closure);
@@ -35,31 +36,30 @@ struct texture {
     float *activity;
 };
 
-/* The workspace's.  False when there is no memory. */
+/* Memory belongs to the workspace. False: no memory. */
 bool texture_measure(const float *plane, int width, int height, int radius, struct workspace *workspace,
                      struct texture *texture);
 
-/* What the strength of the pattern hangs on. */
+/* Inputs of the pattern's strength. */
 struct texture_mask {
     const struct plane *plane;
     const float *activity; /* of the plane's luma */
     float blue_share;      /* amplitude of Cb to that of luma */
-    bool has_underlay;     /* flat places, which the underlay marks, get no more than white ones */
+    bool has_underlay;     /* caps flat places, which the underlay marks, as if they were white */
 };
 
-/* The standard deviation of the pattern along part of a row, at a gain; blue may be NULL. */
+/* Standard deviation of the pattern along part of a row, at a gain. blue may be NULL. */
 void texture_mask_row(const struct texture_mask *mask, size_t first, size_t count, float gain, float *luma,
                       float *blue);
 
-/* Detail weighed by what was likely put there over what the host does there; in place.  weight may be NULL.
- */
+/* Weigh detail in place: expected pattern over the host's texture. weight may be NULL. */
 void texture_whiten_row(float *detail, const float *activity, const float *luma, const float *weight,
                         int width, bool is_blue);
 
 /*
- * The same where the host was taken away: the mark follows the texture of the
- * host, the noise is the damage, and where the suspect has lost the host's
- * texture it has lost the mark too; in place in damage's detail.
+ * The same after the host was subtracted, in place in damage's detail. The mark follows the
+ * host's texture, and the noise is the damage. Places that lost the host's texture have lost
+ * the mark too.
  */
 void texture_whiten_residual(struct texture *damage, const struct texture *host,
                              const struct texture *suspect, const struct plane *plane, const float *inside);

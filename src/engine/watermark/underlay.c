@@ -4,45 +4,46 @@
 #include <string.h>
 
 #include "engine/watermark/clones.h"
+#include "engine/watermark/color.h"
 #include "engine/image.h"
 
-#define FLAT_ACTIVITY  0.1f /* of luma: a drawing's areas, even after JPEG; a sky without a cloud has more */
-#define FLAT_SHARE     0.2  /* of the picture, from which on it is a drawing */
-#define BLUE_AMPLITUDE 2.0f /* standard deviations of Cb and Cr at a gain of 1: */
-#define RED_AMPLITUDE  1.5f /* butteraugli sees Cb sooner */
-#define TONE_SHARE     0.25 /* of the energy of Cb */
-#define ERROR_AIM      2.97 /* 43.4 dB: with the overlay, butteraugli has a 3-norm of about 1.3 */
-#define REMARK_ERROR                                                                                         \
-    1.75 /* taking an old word away costs as much again as the new one, but not the tones                    \
-          */
-#define GAIN_MOST   1.1
-#define MEASURED_PX 100000 /* pixels that are enough to measure the distortion */
+enum { measured_px = 100000 }; /* enough pixels to measure the distortion */
 
-/* What steps of Cb and Cr do to red, green and blue, at constant luma. */
-#define GREEN_OF_CB (-0.344136f)
-#define BLUE_OF_CB  1.772f
-#define RED_OF_CR   1.402f
-#define GREEN_OF_CR (-0.714136f)
+/* The figures below have no published source; `./dev bench watermark --drawings N` measures the effect. */
+
+/* A drawing's flat areas have less activity than this, even after JPEG; a sky without a cloud has more. */
+static const float flat_activity = 0.1f;
+static const double flat_share = 0.2; /* of the picture; from here on it counts as a drawing */
+
+/* Standard deviations at a gain of 1, balanced by butteraugli. */
+static const float blue_amplitude = 2.0f;
+static const float red_amplitude = 1.5f;
+static const double tone_share = 0.25; /* of the energy of Cb */
+
+/* 43.4 dB.  With the overlay, butteraugli's 3-norm is about 1.3. */
+static const double error_aim = 2.97;
+/* Removing an old word costs as much energy as the new word; the tones stay. */
+static const double remark_error = 1.75;
+static const double gain_most = 1.1;
 
 bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
     size_t seen = 0;
     size_t flat = 0;
-    size_t i;
 
     if (!image_has_color(image))
         return false;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         bool is_seen = plane->weight == NULL || plane->weight[i] > 0;
 
         seen += is_seen;
-        flat += is_seen && activity[i] < FLAT_ACTIVITY;
+        flat += is_seen && activity[i] < flat_activity;
     }
-    return (double)flat > FLAT_SHARE * (double)seen;
+    return (double)flat > flat_share * (double)seen;
 }
 
-/* The side of a period, in pixels: no multiple of 8, where JPEG has its grid. */
+/* Side of a period in pixels; not a multiple of 8, the period of JPEG's grid. */
 static int period_of(uint32_t width_px, uint32_t height_px)
 {
     int side = 2 * reader_period_px(width_px, height_px);
@@ -53,25 +54,24 @@ static int period_of(uint32_t width_px, uint32_t height_px)
 bool underlay_open(struct reader *reader, const struct image *image, uint32_t height_px,
                    const uint8_t key[32], struct plane *plane)
 {
-    double step = (double)period_of(image->width_px, height_px) / LATTICE_PERIOD;
+    double step = (double)period_of(image->width_px, height_px) / lattice_period;
 
     return reader_init(reader, key, LATTICE_UNDERLAY, reader->workspace) &&
            plane_read(image, PLANE_COLOR, step, reader->workspace, plane);
 }
 
-/* The word of the number; over an old mark its difference to that one's, as the tones are there then. */
-static bool word_make(struct reader *reader, const struct plane *plane, uint64_t number,
-                      int8_t word[POLAR_LENGTH])
+/* Encode the number. Over an old mark, return the difference to the old word; the tones exist already. */
+static bool underlay_word(struct reader *reader, const struct plane *plane, uint64_t number,
+                          int8_t word[polar_length])
 {
     bool is_marked = reader_read_untouched(reader, plane, NULL);
-    int8_t old[POLAR_LENGTH];
-    unsigned i;
+    int8_t old[polar_length];
 
     polar_encode(reader->polar, number ^ reader->lattice->number_mask, word);
     if (!is_marked)
         return false;
     polar_encode(reader->polar, reader->number ^ reader->lattice->number_mask, old);
-    for (i = 0; i < POLAR_LENGTH; i++)
+    for (unsigned i = 0; i < polar_length; i++)
         word[i] = (int8_t)(word[i] - old[i]);
     return true;
 }
@@ -85,11 +85,9 @@ static bool is_transparent(const struct image *image, const void *row, uint32_t 
 }
 
 ENGINE_CLONES
-static void line_add(float *restrict to, const float *restrict tile, float amplitude, size_t count)
+static void tile_line(float *restrict to, const float *restrict tile, float amplitude, size_t count)
 {
-    size_t x;
-
-    for (x = 0; x < count; x++)
+    for (size_t x = 0; x < count; x++)
         to[x] += amplitude * tile[x];
 }
 
@@ -99,18 +97,16 @@ void underlay_add(const struct underlay *underlay, uint32_t y, float *blue, floa
     size_t width = underlay->image->width_px;
     const float *blues = underlay->blue_tile + y % side * side;
     const float *reds = underlay->red_tile + y % side * side;
-    size_t left;
 
-    for (left = 0; left < width; left += side) {
+    for (size_t left = 0; left < width; left += side) {
         size_t count = width - left < side ? width - left : side;
 
-        line_add(blue + left, blues, BLUE_AMPLITUDE * underlay->gain, count);
-        line_add(red + left, reds, RED_AMPLITUDE * underlay->gain, count);
+        tile_line(blue + left, blues, blue_amplitude * underlay->gain, count);
+        tile_line(red + left, reds, red_amplitude * underlay->gain, count);
     }
 }
 
-/* What a change leaves of itself in one sample when black and white have clipped it: the squared error on
- * 0..255. */
+/* Squared error of one sample after clipping, scale 0..255. */
 static double sample_error(const struct image *image, const void *row, size_t at, float change)
 {
     int old = image->depth_bits == 16 ? ((const uint16_t *)row)[at] / 257 : ((const uint8_t *)row)[at];
@@ -125,53 +121,50 @@ static double row_error(const struct underlay *underlay, uint32_t y, float *blue
     const struct image *image = underlay->image;
     const void *row = image_row(image, y);
     double sum = 0;
-    uint32_t x;
 
     memset(blue, 0, image->width_px * sizeof *blue);
     memset(red, 0, image->width_px * sizeof *red);
     underlay_add(underlay, y, blue, red);
-    for (x = 0; x < image->width_px; x++) {
+    for (uint32_t x = 0; x < image->width_px; x++) {
         size_t at = (size_t)x * image->channels;
 
         if (is_transparent(image, row, x))
             continue;
-        sum += sample_error(image, row, at, RED_OF_CR * red[x]);
-        sum += sample_error(image, row, at + 1, GREEN_OF_CB * blue[x] + GREEN_OF_CR * red[x]);
-        sum += sample_error(image, row, at + 2, BLUE_OF_CB * blue[x]);
+        sum += sample_error(image, row, at, red_of_cr * red[x]);
+        sum += sample_error(image, row, at + 1, green_of_cb * blue[x] + green_of_cr * red[x]);
+        sum += sample_error(image, row, at + 2, blue_of_cb * blue[x]);
     }
     return sum;
 }
 
 /*
- * Black and white clip half of the pattern, so that more of it is as visible as
- * less of it is on other colours: the error that is left counts.
+ * Black and white clip half of the pattern, so it may be stronger there at the same visibility.
+ * The gain is set by the error after clipping.
  */
 static bool gain_choose(struct underlay *underlay, struct workspace *workspace)
 {
     const struct image *image = underlay->image;
     uint64_t pixels = (uint64_t)image->width_px * image->height_px;
-    uint32_t every = (uint32_t)(pixels / MEASURED_PX) + 1;
+    uint32_t every = (uint32_t)(pixels / measured_px) + 1;
     float *blue = workspace_take_unset(workspace, image->width_px, sizeof *blue);
     float *red = workspace_take_unset(workspace, image->width_px, sizeof *red);
-    double aim = ERROR_AIM;
-    unsigned round;
+    double aim = error_aim;
 
     if (workspace->failed)
         return false;
     if (underlay->is_marked)
-        aim *= REMARK_ERROR;
+        aim *= remark_error;
     underlay->gain = 1;
-    for (round = 0; round < 2; round++) {
+    for (unsigned round = 0; round < 2; round++) {
         double sum = 0;
         double samples = 0;
-        uint32_t y;
 
-        for (y = every / 2; y < image->height_px; y += every) {
+        for (uint32_t y = every / 2; y < image->height_px; y += every) {
             sum += row_error(underlay, y, blue, red);
             samples += 3.0 * image->width_px;
         }
         if (sum > 0)
-            underlay->gain = (float)fmin((double)underlay->gain * sqrt(aim * samples / sum), GAIN_MOST);
+            underlay->gain = (float)fmin((double)underlay->gain * sqrt(aim * samples / sum), gain_most);
     }
     return true;
 }
@@ -182,17 +175,17 @@ bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t
     const struct image *image = underlay->image;
     struct reader *reader = &underlay->reader;
     struct lattice_content content = {0};
-    int8_t word[POLAR_LENGTH];
+    int8_t word[polar_length];
 
     reader->workspace = workspace;
     if (!underlay_open(reader, image, image->height_px, key, &underlay->plane))
         return false;
-    underlay->is_marked = word_make(reader, &underlay->plane, number, word);
+    underlay->is_marked = underlay_word(reader, &underlay->plane, number, word);
     underlay->period_px = period_of(image->width_px, image->height_px);
     content = (struct lattice_content){.band = &reader->lattice->luma,
                                        .word = word,
-                                       .band_weight = (float)sqrt(1 - TONE_SHARE),
-                                       .tone_weight = underlay->is_marked ? 0 : (float)sqrt(TONE_SHARE)};
+                                       .band_weight = (float)sqrt(1 - tone_share),
+                                       .tone_weight = underlay->is_marked ? 0 : (float)sqrt(tone_share)};
     underlay->blue_tile = lattice_tile(reader->lattice, &content, underlay->period_px, workspace);
     content = (struct lattice_content){.band = &reader->lattice->chroma, .word = word, .band_weight = 1};
     underlay->red_tile = lattice_tile(reader->lattice, &content, underlay->period_px, workspace);

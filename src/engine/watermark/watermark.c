@@ -14,23 +14,32 @@
 #include "engine/watermark/texture.h"
 #include "engine/watermark/underlay.h"
 
-#define PSNR_DB             42.2
-#define PSNR_LEAST_DB       40.4
-#define REMARK_DB           1.8 /* taking an old mark away costs as much again, and is no loss of quality */
-#define PSNR_STEP_DB        0.6
-#define UNDERLAY_DB         2.0 /* that much weaker is what goes over an underlay: together they are as visible */
-#define COARSENESS_50       1.0f /* of JPEG's steps, at quality 50 and 80 */
-#define COARSENESS_80       0.4f
-#define BLUE_SHARE          0.25   /* the amplitude of Cb to that of luma */
-#define TONE_SHARE          0.25   /* of luma's energy */
-#define BLUE_ENERGY         3.2584 /* of red, green and blue together for one of Cb */
-#define GAIN_MOST           1.6 /* where more texture than this is needed for the distortion aimed at, less will do */
-#define SUSPECT_SIDE_MIN_PX 48         /* nothing smaller can be read */
-#define ROUNDING_ERROR      (1 / 12.0) /* the mean square of what rounding to whole levels does */
-#define SAMPLED_PX          100000u    /* pixels that are enough to measure the distortion */
-#define PREDICTED_PX        10000      /* and to predict it */
+enum {
+    suspect_side_min_px = 48, /* smaller pictures are not read */
+    measured_px = 100000,     /* enough pixels to measure the distortion */
+    predicted_px = 10000      /* enough pixels to predict it */
+};
 
-/* Some pixels of the plane. */
+/* Strength. No published source; `./dev bench watermark` prints the PSNR and the robustness. */
+static const double default_psnr_db = 42.2;
+static const double default_psnr_least_db = 40.4;
+static const double psnr_step_db = 0.6;
+static const double remark_db = 1.8;   /* removing an old mark costs as much energy as adding a new one */
+static const double underlay_db = 2.0; /* the overlay is weaker by this over an underlay */
+static const double gain_most = 1.6;
+
+static const double blue_share = 0.25; /* amplitude of Cb to that of luma */
+static const double tone_share = 0.25; /* of luma's energy */
+
+/* Sum of squares of one step of Cb in green and blue (color.h): 0.344136^2 + 1.772^2. */
+static const double blue_energy = 3.2584;
+static const double rounding_error = 1 / 12.0; /* mean square error of rounding to whole levels */
+
+/* Of JPEG's quantisation steps, in units of those of quality 50: quality 50 and 80. */
+static const float coarseness_50 = 1.0f;
+static const float coarseness_80 = 0.4f;
+
+/* A sample of the plane's pixels. */
 struct samples {
     struct plane plane;
     struct texture_mask texture;
@@ -38,11 +47,11 @@ struct samples {
     float *mask; /* scratch, twice count */
 };
 
-/* An embedding under way. */
+/* State of one embedding. */
 struct embedding {
     struct image *image;
     uint64_t number;
-    bool is_marked; /* the picture bears old_number already */
+    bool is_marked; /* the picture has the mark old_number */
     uint64_t old_number;
     struct workspace *workspace;
     struct reader reader;
@@ -51,10 +60,10 @@ struct embedding {
     float *activity;
     struct samples samples;
     float gain;
-    float *luma_mask; /* at the gain in hand, where the picture is larger than the plane */
+    float *luma_mask; /* at the current gain, for pictures larger than the plane */
     float *blue_mask;
     int period_px;
-    const float *luma_tile; /* of LATTICE_PERIOD, for looking ahead */
+    const float *luma_tile; /* of lattice_period, for predictions */
     const float *blue_tile;
     struct marker marker;
     void *row;
@@ -69,32 +78,31 @@ static size_t plane_count(const struct plane *plane)
 }
 
 /*
- * The word to be laid on.  Over a mark of the same key it is the difference to
- * the old word: that takes the old mark away, and the tones are there already.
+ * Make the word to add. Over a mark of the same key, it is the difference to the old word,
+ * which removes the old mark. The tones exist already.
  */
-static void word_make(const struct embedding *embedding, int8_t word[POLAR_LENGTH])
+static void overlay_word(const struct embedding *embedding, int8_t word[polar_length])
 {
     uint64_t mask = embedding->reader.lattice->number_mask;
-    int8_t old[POLAR_LENGTH];
-    unsigned i;
+    int8_t old[polar_length];
 
     polar_encode(embedding->reader.polar, embedding->number ^ mask, word);
     if (!embedding->is_marked)
         return;
     polar_encode(embedding->reader.polar, embedding->old_number ^ mask, old);
-    for (i = 0; i < POLAR_LENGTH; i++)
+    for (unsigned i = 0; i < polar_length; i++)
         word[i] = (int8_t)(word[i] - old[i]);
 }
 
 static bool tiles_make(struct embedding *embedding, int side_px, const float **luma, const float **blue)
 {
     const struct lattice *lattice = embedding->reader.lattice;
-    int8_t word[POLAR_LENGTH];
+    int8_t word[polar_length];
     struct lattice_content content = {.band = &lattice->luma, .word = word};
 
-    word_make(embedding, word);
-    content.band_weight = (float)sqrt(1 - TONE_SHARE);
-    content.tone_weight = embedding->is_marked ? 0 : (float)sqrt(TONE_SHARE);
+    overlay_word(embedding, word);
+    content.band_weight = (float)sqrt(1 - tone_share);
+    content.tone_weight = embedding->is_marked ? 0 : (float)sqrt(tone_share);
     *luma = lattice_tile(lattice, &content, side_px, embedding->workspace);
     *blue = NULL;
     if (embedding->plane.blue != NULL) {
@@ -104,25 +112,23 @@ static bool tiles_make(struct embedding *embedding, int side_px, const float **l
     return !embedding->workspace->failed;
 }
 
-/* Pixels from all over the picture, for predicting what a gain does. */
+/* Take evenly spread pixels for predicting the effect of a gain. */
 static bool samples_take(struct embedding *embedding)
 {
     struct workspace *workspace = embedding->workspace;
     const struct plane *plane = &embedding->plane;
     struct samples *samples = &embedding->samples;
-    size_t every = plane_count(plane) / PREDICTED_PX + 1;
+    size_t every = plane_count(plane) / predicted_px + 1;
     size_t most = plane_count(plane) / every + 1;
     float *rows[4];
-    size_t from;
-    unsigned i;
 
-    for (i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++)
         rows[i] = workspace_take_unset(workspace, most, sizeof(float));
     samples->mask = workspace_take_unset(workspace, 2 * most, sizeof(float));
     if (workspace->failed)
         return false;
     samples->count = 0;
-    for (from = 0; from < plane_count(plane); from += every) {
+    for (size_t from = 0; from < plane_count(plane); from += every) {
         rows[0][samples->count] = plane->luma[from];
         rows[1][samples->count] = embedding->activity[from];
         rows[2][samples->count] = plane->weight == NULL ? 1 : plane->weight[from];
@@ -130,47 +136,39 @@ static bool samples_take(struct embedding *embedding)
     }
     samples->plane = (struct plane){.luma = rows[0], .weight = plane->weight == NULL ? NULL : rows[2]};
     samples->texture =
-        (struct texture_mask){&samples->plane, rows[1], BLUE_SHARE, embedding->texture.has_underlay};
+        (struct texture_mask){&samples->plane, rows[1], blue_share, embedding->texture.has_underlay};
     return true;
 }
 
 static double energy_of(const float *mask, size_t count)
 {
     double sum = 0;
-    size_t i;
 
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         sum += (double)(mask[i] * mask[i]);
     return sum / (double)count;
 }
 
-/* The distortion that a gain gives, as the samples' masks predict it, per sample of the picture. */
+/* Distortion of a gain per sample of the picture, predicted from the samples' masks. */
 static double error_predicted(const struct embedding *embedding, double gain)
 {
     const struct samples *samples = &embedding->samples;
     float *blue = embedding->plane.blue == NULL ? NULL : samples->mask + samples->count;
-    double error;
 
     texture_mask_row(&samples->texture, 0, samples->count, (float)gain, samples->mask, blue);
-    error = energy_of(samples->mask, samples->count);
+    double error = energy_of(samples->mask, samples->count);
     if (blue != NULL)
-        error += BLUE_ENERGY / 3 * energy_of(blue, samples->count);
+        error += blue_energy / 3 * energy_of(blue, samples->count);
     return error;
 }
 
-static double error_of_psnr(double psnr_db)
-{
-    return 255.0 * 255.0 * pow(10, -psnr_db / 10);
-}
-
-/* The gain whose predicted error is the one wanted, by bisection; the caps may keep it lower. */
+/* Find the gain of a predicted error by bisection; the caps may keep the error lower. */
 static double gain_find(const struct embedding *embedding, double error)
 {
     double low = 0.01;
-    double high = GAIN_MOST;
-    int i;
+    double high = gain_most;
 
-    for (i = 0; i < 14; i++) {
+    for (int i = 0; i < 14; i++) {
         double middle = sqrt(low * high);
 
         if (error_predicted(embedding, middle) < error)
@@ -181,25 +179,24 @@ static double gain_find(const struct embedding *embedding, double error)
     return low;
 }
 
-/* Measures on evenly spread rows what rounding and clipping leave of the error. */
+/* Measure the error after rounding and clipping on evenly spread rows. */
 static double error_measure(struct embedding *embedding)
 {
     const struct image *image = embedding->image;
     uint64_t pixels = (uint64_t)image->width_px * image->height_px;
-    uint32_t every = (uint32_t)(pixels / SAMPLED_PX) + 1;
+    uint32_t every = (uint32_t)(pixels / measured_px) + 1;
     unsigned samples = image_has_color(image) ? 3 : 1;
     double sum = 0;
     uint64_t rows = 0;
-    uint32_t y;
 
-    for (y = every / 2; y < image->height_px; y += every) {
+    for (uint32_t y = every / 2; y < image->height_px; y += every) {
         sum += marker_row(&embedding->marker, y, embedding->row);
         rows++;
     }
     return sum / ((double)rows * image->width_px * samples);
 }
 
-/* Takes a gain on, and stretches nothing where the picture is its own plane. */
+/* Set the gain. Only pictures larger than the plane need explicit masks. */
 static void gain_take(struct embedding *embedding, double gain)
 {
     embedding->gain = (float)gain;
@@ -209,15 +206,14 @@ static void gain_take(struct embedding *embedding, double gain)
                          embedding->luma_mask, embedding->blue_mask);
 }
 
-/* Sets the gain so that the rounded result has the error wanted, or less. */
+/* Set the gain so that the rounded result has at most the wanted error. */
 static void gain_set(struct embedding *embedding, double psnr_db)
 {
-    double wanted = error_of_psnr(psnr_db);
-    double predicted = fmax(wanted - ROUNDING_ERROR, wanted / 2);
+    double wanted = 255.0 * 255.0 * pow(10, -psnr_db / 10);
+    double predicted = fmax(wanted - rounding_error, wanted / 2);
     double measured = 0;
-    int i;
 
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         gain_take(embedding, gain_find(embedding, predicted));
         measured = error_measure(embedding);
         if (measured <= 0 || (measured <= wanted && (measured > 0.985 * wanted || i == 1)))
@@ -227,41 +223,38 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
 }
 
-/* As the samples of the marked picture will be: within black and white. */
+/* Clip as the samples of the marked picture will be. */
 ENGINE_CLONES
 static void line_mark(const float *restrict from, const float *restrict mask, const float *restrict tile,
                       float most, int width, float *restrict to)
 {
     float least = most - 255;
-    int x;
 
-    for (x = 0; x < width; x++) {
+    for (int x = 0; x < width; x++) {
         float value = from[x] + mask[x] * tile[x];
 
         to[x] = value < least ? least : value > most ? most : value;
     }
 }
 
-/* One row of a channel with its part of the pattern; most is the channel's greatest value. */
+/* Mark one row of a channel; most is the channel's greatest value. */
 static void row_mark(const float *from, const float *mask, const float *tile, int y, float most, int width,
                      float *to)
 {
-    const float *line = tile + (size_t)(y % LATTICE_PERIOD) * LATTICE_PERIOD;
-    int left;
+    const float *line = tile + (size_t)(y % lattice_period) * lattice_period;
 
-    for (left = 0; left < width; left += LATTICE_PERIOD)
+    for (int left = 0; left < width; left += lattice_period)
         line_mark(from + left, mask + left, line, most,
-                  width - left < LATTICE_PERIOD ? width - left : LATTICE_PERIOD, to + left);
+                  width - left < lattice_period ? width - left : lattice_period, to + left);
 }
 
-/* The plane as it will be when marked. */
+/* Predict the marked plane. */
 static void plane_mark(const struct embedding *embedding, float *masks, struct plane *marked)
 {
     const struct plane *plane = &embedding->plane;
     float *blue_mask = plane->blue == NULL ? NULL : masks + plane->width;
-    int y;
 
-    for (y = 0; y < plane->height; y++) {
+    for (int y = 0; y < plane->height; y++) {
         size_t first = (size_t)y * (size_t)plane->width;
 
         texture_mask_row(&embedding->texture, first, (size_t)plane->width, embedding->gain, masks, blue_mask);
@@ -273,7 +266,7 @@ static void plane_mark(const struct embedding *embedding, float *masks, struct p
     }
 }
 
-/* Whether the number is read from the marked plane, after JPEG of a coarseness or, for 0, as it is. */
+/* True when the marked plane reads back after a simulated JPEG; coarseness 0: without JPEG. */
 static bool reads_back(struct embedding *embedding, float coarseness)
 {
     struct workspace *workspace = embedding->workspace;
@@ -282,7 +275,6 @@ static bool reads_back(struct embedding *embedding, float coarseness)
     size_t mark = workspace_mark(workspace);
     float *masks = workspace_take_unset(workspace, 2 * (size_t)marked.width, sizeof(float));
     float *half = NULL;
-    bool reads;
 
     marked.luma = workspace_take_unset(workspace, count, sizeof(float));
     if (marked.blue != NULL) {
@@ -298,44 +290,41 @@ static bool reads_back(struct embedding *embedding, float coarseness)
         if (marked.blue != NULL)
             jpegsim_chroma(marked.blue, marked.width, marked.height, coarseness, half);
     }
-    reads = reader_read_untouched(&embedding->reader, &marked, NULL) &&
-            embedding->reader.number == embedding->number;
+    bool reads = reader_read_untouched(&embedding->reader, &marked, NULL) &&
+                 embedding->reader.number == embedding->number;
     if (!workspace->failed)
         workspace_rewind(workspace, mark);
     return reads;
 }
 
-/* Takes the first strength from psnr_db down to psnr_least_db at which the mark outlives JPEG. */
+/* Find the first strength from psnr_db down to psnr_least_db at which the mark survives JPEG. */
 static bool strength_raise(struct embedding *embedding, double psnr_db, double psnr_least_db,
                            float coarseness)
 {
-    double aim;
-
-    for (aim = psnr_db; aim >= psnr_least_db; aim -= PSNR_STEP_DB) {
+    for (double aim = psnr_db; aim >= psnr_least_db; aim -= psnr_step_db) {
         gain_set(embedding, aim);
         if (reads_back(embedding, coarseness))
             return true;
-        if (embedding->psnr_db > aim + 2 * PSNR_STEP_DB)
-            break; /* the caps hold, more gain changes nothing */
+        if (embedding->psnr_db > aim + 2 * psnr_step_db)
+            break; /* the caps limit the gain already */
     }
     return false;
 }
 
 /*
- * The strength at which the mark outlives JPEG 50.  Where that is out of reach,
- * what it would cost is not spent: a step at most, for JPEG 80.  That the mark
- * reads at all is a must.
+ * Find the strength at which the mark survives JPEG 50. If none does, allow one step more for
+ * JPEG 80. The mark must at least read without JPEG.
  */
 static bool strength_choose(struct embedding *embedding, double psnr_db, double psnr_least_db)
 {
-    if (strength_raise(embedding, psnr_db, psnr_least_db, COARSENESS_50) ||
-        strength_raise(embedding, psnr_db, psnr_db - PSNR_STEP_DB, COARSENESS_80) || reads_back(embedding, 0))
+    if (strength_raise(embedding, psnr_db, psnr_least_db, coarseness_50) ||
+        strength_raise(embedding, psnr_db, psnr_db - psnr_step_db, coarseness_80) || reads_back(embedding, 0))
         return true;
     gain_set(embedding, psnr_least_db);
     return reads_back(embedding, 0);
 }
 
-/* Looks whether the picture bears a mark of this key, where a new one would lie too. */
+/* Read an existing mark of this key at the place of the new one. */
 static bool old_mark_read(struct embedding *embedding)
 {
     embedding->activity =
@@ -347,7 +336,7 @@ static bool old_mark_read(struct embedding *embedding)
     return !embedding->workspace->failed;
 }
 
-/* An underlay for what is flat, and over an old one: a marked drawing is not flat any more. */
+/* Use an underlay for flat pictures, and over an old one: a marked drawing is not flat any more. */
 static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
 {
     struct underlay *underlay = &embedding->underlay;
@@ -360,16 +349,16 @@ static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
         embedding->has_underlay = embedding->has_underlay || underlay->is_marked;
     }
     embedding->texture =
-        (struct texture_mask){&embedding->plane, embedding->activity, BLUE_SHARE, embedding->has_underlay};
+        (struct texture_mask){&embedding->plane, embedding->activity, blue_share, embedding->has_underlay};
     return true;
 }
 
-/* A picture larger than its plane is marked by masks that are stretched. */
+/* Pictures larger than their plane are marked by interpolated masks. */
 static void masks_take(struct embedding *embedding)
 {
     size_t count = plane_count(&embedding->plane);
 
-    if (embedding->period_px == LATTICE_PERIOD)
+    if (embedding->period_px == lattice_period)
         return;
     embedding->luma_mask = workspace_take_unset(embedding->workspace, count, sizeof(float));
     if (embedding->plane.blue != NULL)
@@ -382,14 +371,13 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
     struct image *image = embedding->image;
     struct marker *marker = &embedding->marker;
     size_t width = image->width_px;
-    double step;
 
     embedding->period_px = reader_period_px(image->width_px, image->height_px);
-    step = embedding->period_px == LATTICE_PERIOD ? 1 : (double)embedding->period_px / LATTICE_PERIOD;
+    double step = embedding->period_px == lattice_period ? 1 : (double)embedding->period_px / lattice_period;
     if (!reader_init(&embedding->reader, key, LATTICE_OVERLAY, workspace) ||
         !plane_read(image, PLANE_LUMA, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
         !underlay_take(embedding, key) || !samples_take(embedding) ||
-        !tiles_make(embedding, LATTICE_PERIOD, &embedding->luma_tile, &embedding->blue_tile))
+        !tiles_make(embedding, lattice_period, &embedding->luma_tile, &embedding->blue_tile))
         return false;
     masks_take(embedding);
     embedding->row = workspace_take_unset(workspace, width, image_pixel_bytes(image));
@@ -408,23 +396,22 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
                         .blue_row = workspace_take_unset(workspace, 2 * width, sizeof(float)),
                         .red_row = workspace_take_unset(workspace, width, sizeof(float)),
                         .changes = workspace_take_unset(workspace, width * image->channels, sizeof(int16_t))};
-    if (embedding->period_px == LATTICE_PERIOD)
+    if (embedding->period_px == lattice_period)
         return !workspace->failed;
     return marker_stretch_init(marker, workspace) &&
            tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
 }
 
-/* Marks the picture and measures what that did to it. */
+/* Mark the picture and measure the error. */
 static void picture_mark(struct embedding *embedding)
 {
     const struct image *image = embedding->image;
     double samples = (double)image->width_px * image->height_px * (image_has_color(image) ? 3 : 1);
     double sum = 0;
-    uint32_t y;
 
     if (embedding->has_underlay)
         embedding->marker.underlay = &embedding->underlay;
-    for (y = 0; y < image->height_px; y++)
+    for (uint32_t y = 0; y < image->height_px; y++)
         sum += marker_row(&embedding->marker, y, image_row(image, y));
     embedding->psnr_db = sum > 0 ? 10 * log10(255.0 * 255.0 * samples / sum) : 99;
 }
@@ -432,19 +419,17 @@ static void picture_mark(struct embedding *embedding)
 static enum iw_error embedding_run(struct embedding *embedding, const uint8_t key[32], double psnr_db,
                                    double psnr_least_db)
 {
-    bool reads;
-
     if (!embedding_prepare(embedding, key))
         return IW_NO_MEMORY;
     if (embedding->has_underlay) {
-        psnr_db += UNDERLAY_DB;
+        psnr_db += underlay_db;
         psnr_least_db = psnr_db;
     }
     if (embedding->is_marked) {
-        psnr_db -= REMARK_DB;
-        psnr_least_db -= REMARK_DB;
+        psnr_db -= remark_db;
+        psnr_least_db -= remark_db;
     }
-    reads = strength_choose(embedding, psnr_db, psnr_least_db);
+    bool reads = strength_choose(embedding, psnr_db, psnr_least_db);
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
     if (!reads)
@@ -458,15 +443,14 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
 {
     struct workspace workspace;
     struct embedding embedding = {.image = image, .number = number, .workspace = &workspace};
-    double psnr_db = options != NULL && options->psnr_db > 0 ? options->psnr_db : PSNR_DB;
+    double psnr_db = options != NULL && options->psnr_db > 0 ? options->psnr_db : default_psnr_db;
     double psnr_least_db =
-        options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : PSNR_LEAST_DB;
-    enum iw_error error;
+        options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : default_psnr_least_db;
 
     if (image->width_px < WATERMARK_SIDE_MIN_PX || image->height_px < WATERMARK_SIDE_MIN_PX)
         return IW_IMAGE_TOO_SMALL;
     workspace_init(&workspace);
-    error = embedding_run(&embedding, key, psnr_db, psnr_least_db);
+    enum iw_error error = embedding_run(&embedding, key, psnr_db, psnr_least_db);
     if (report != NULL)
         *report = (struct watermark_report){.psnr_db = embedding.psnr_db,
                                             .correlation = embedding.reader.correlation,
@@ -477,12 +461,12 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
     return error;
 }
 
-/* What a reading works on: the suspect, or the first rows of one of height_px rows, as planes. */
+/* Prepare the reader and the plane of the suspect, or of the first rows of a picture of height_px rows. */
 static enum iw_error extract_prepare(struct reader *reader, const struct image *image, uint32_t height_px,
                                      const uint8_t key[32], struct plane *plane)
 {
     int period_px = reader_period_px(image->width_px, height_px);
-    double step = period_px == LATTICE_PERIOD ? 1 : (double)period_px / LATTICE_PERIOD;
+    double step = period_px == lattice_period ? 1 : (double)period_px / lattice_period;
 
     if (!reader_init(reader, key, LATTICE_OVERLAY, reader->workspace) ||
         !plane_read(image, PLANE_LUMA, step, reader->workspace, plane))
@@ -490,7 +474,7 @@ static enum iw_error extract_prepare(struct reader *reader, const struct image *
     return IW_OK;
 }
 
-/* A reading of both patterns.  A grey picture has no underlay. */
+/* State of reading both patterns. A grey picture has no underlay. */
 struct reading {
     struct reader reader; /* of the overlay */
     struct plane plane;
@@ -519,7 +503,7 @@ static enum iw_error reading_prepare(struct reading *reading, const struct image
     return error;
 }
 
-/* As it lies, without and with a shift. */
+/* Read without a pose: overlay, underlay, then both together. */
 static bool reading_untouched(struct reading *reading)
 {
     bool reads = reader_read_untouched(&reading->reader, &reading->plane, NULL);
@@ -557,11 +541,10 @@ static enum iw_error posed_read(struct reading *reading, struct reader *reader, 
     struct workspace *workspace = reader->workspace;
     size_t mark = workspace_mark(workspace);
     struct whitened whitened;
-    enum iw_error error;
 
     if (workspace->failed || !reader_whiten(reader, plane, &whitened))
         return IW_NO_MEMORY;
-    error = search_read(reader, &whitened, plane, report);
+    enum iw_error error = search_read(reader, &whitened, plane, report);
     reading_take(reading, reader);
     workspace_rewind(workspace, mark);
     return error;
@@ -570,7 +553,6 @@ static enum iw_error posed_read(struct reading *reading, struct reader *reader, 
 static enum iw_error extract_blind(struct reading *reading, struct watermark_report *report)
 {
     struct workspace *workspace = reading->reader.workspace;
-    enum iw_error error;
 
     if (reading_untouched(reading) || (!workspace->failed && reading_shifted(reading))) {
         report->is_untouched = true;
@@ -578,13 +560,13 @@ static enum iw_error extract_blind(struct reading *reading, struct watermark_rep
         report->aspect = 1;
         return IW_OK;
     }
-    error = posed_read(reading, &reading->reader, &reading->plane, report);
+    enum iw_error error = posed_read(reading, &reading->reader, &reading->plane, report);
     if (error == IW_WATERMARK_NOT_FOUND && reading->has_color)
         error = posed_read(reading, &reading->under, &reading->color, report);
     return error;
 }
 
-/* Blind first; then, where there is an original, with its help. */
+/* Read blind; if that fails and there is an original, read with its help. */
 static enum iw_error extract_run(struct reading *reading, const struct image *image,
                                  const struct image *original, const uint8_t key[32],
                                  struct watermark_report *report)
@@ -626,15 +608,14 @@ static enum iw_error extract(const struct image *image, const struct image *orig
     struct watermark_report unasked;
     struct workspace workspace;
     struct reading reading = {0};
-    enum iw_error error;
 
     if (report == NULL)
         report = &unasked;
     memset(report, 0, sizeof *report);
-    if (image->width_px < SUSPECT_SIDE_MIN_PX || image->height_px < SUSPECT_SIDE_MIN_PX)
+    if (image->width_px < suspect_side_min_px || image->height_px < suspect_side_min_px)
         return IW_WATERMARK_NOT_FOUND;
     reading_begin(&reading, &workspace);
-    error = extract_run(&reading, image, original, key, report);
+    enum iw_error error = extract_run(&reading, image, original, key, report);
     if (error == IW_OK)
         *number = reading.number;
     reading_end(&reading, report);
@@ -647,11 +628,10 @@ enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
 {
     struct workspace workspace;
     struct reading reading = {0};
-    enum iw_error error;
 
     memset(report, 0, sizeof *report);
     reading_begin(&reading, &workspace);
-    error = reading_prepare(&reading, image, height_px, key);
+    enum iw_error error = reading_prepare(&reading, image, height_px, key);
     if (error == IW_OK && !(reading_untouched(&reading) && reading.number == number &&
                             reading.correlation >= correlation_least))
         error = workspace.failed ? IW_NO_MEMORY : IW_WATERMARK_NOT_FOUND;

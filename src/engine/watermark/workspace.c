@@ -4,18 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT_BYTES 64u
+enum { alignment_bytes = 64 }; /* of a cache line; more than AVX2 needs */
 
 /*
- * Blocks are large, so that a call takes its memory at once and the next call
- * of the process finds it where this one left it: fresh pages cost as much as
- * the work on them.  Where overruns are looked for (valgrind: build with
- * ENGINE_PIECES_ALONE), every piece stands alone.
+ * Blocks are large, and the next call of the process reuses them. Page faults on new memory
+ * cost as much as the work on it. Builds that look for overruns (valgrind:
+ * ENGINE_PIECES_ALONE) allocate every piece separately.
  */
 #if defined __SANITIZE_ADDRESS__ || defined ENGINE_PIECES_ALONE
-#define BLOCK_LEAST_BYTES 0u
+enum { block_least_bytes = 0 };
 #else
-#define BLOCK_LEAST_BYTES ((size_t)16 << 20)
+enum { block_least_bytes = 16 << 20 };
 #endif
 
 void workspace_init(struct workspace *workspace)
@@ -23,19 +22,19 @@ void workspace_init(struct workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* Goes on to the next block, which is made or made anew where what is there is too small for size. */
-static bool block_next(struct workspace *workspace, size_t size)
+/* Use the next block; allocate it, or replace it when it is too small. */
+static bool workspace_grow(struct workspace *workspace, size_t size)
 {
     size_t begin = workspace_mark(workspace);
     unsigned next = workspace->is_begun ? workspace->current + 1 : 0;
     struct workspace_block *block = &workspace->blocks[next];
 
-    if (next == WORKSPACE_BLOCKS)
+    if (next == workspace_blocks)
         return false;
     if (block->size < size) {
         free(block->memory);
-        *block = (struct workspace_block){.size = size > BLOCK_LEAST_BYTES ? size : BLOCK_LEAST_BYTES};
-        block->memory = aligned_alloc(ALIGNMENT_BYTES, block->size);
+        *block = (struct workspace_block){.size = size > block_least_bytes ? size : block_least_bytes};
+        block->memory = aligned_alloc(alignment_bytes, block->size);
         if (block->memory == NULL) {
             block->size = 0;
             return false;
@@ -51,21 +50,19 @@ static bool block_next(struct workspace *workspace, size_t size)
 void *workspace_take_unset(struct workspace *workspace, size_t count, size_t bytes)
 {
     struct workspace_block *block = &workspace->blocks[workspace->current];
-    size_t size;
-    void *memory;
 
     if (workspace->failed || (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
         workspace->failed = true;
         return NULL;
     }
-    size = (count * bytes + ALIGNMENT_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    size_t size = (count * bytes + alignment_bytes) / alignment_bytes * alignment_bytes;
     if (block->size - block->used < size || !workspace->is_begun) {
-        workspace->failed = !block_next(workspace, size);
+        workspace->failed = !workspace_grow(workspace, size);
         if (workspace->failed)
             return NULL;
         block = &workspace->blocks[workspace->current];
     }
-    memory = block->memory + block->used;
+    void *memory = block->memory + block->used;
     block->used += size;
     return memory;
 }
@@ -95,9 +92,7 @@ void workspace_rewind(struct workspace *workspace, size_t mark)
 
 void workspace_fini(struct workspace *workspace)
 {
-    unsigned i;
-
-    for (i = 0; i < WORKSPACE_BLOCKS; i++)
+    for (unsigned i = 0; i < workspace_blocks; i++)
         free(workspace->blocks[i].memory);
     workspace_init(workspace);
 }

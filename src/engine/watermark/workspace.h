@@ -1,7 +1,7 @@
 /*
- * The memory of one call of the watermark engine: cut piece by piece from a few
- * large blocks, given back at once.  A piece that cannot be had is NULL and sets
- * the failed flag, so that a run of takings is checked once.
+ * Memory of one call of the watermark engine: pieces of a few large blocks, released together.
+ * A failed allocation returns NULL and sets the failed flag, so a series of allocations needs
+ * one check.
  */
 #ifndef ENGINE_WATERMARK_WORKSPACE_H
 #define ENGINE_WATERMARK_WORKSPACE_H
@@ -9,35 +9,35 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WORKSPACE_BLOCKS 96
+enum { workspace_blocks = 96 };
 
 struct workspace_block {
     unsigned char *memory;
     size_t size;
     size_t used;
-    size_t begin; /* what the blocks before it hold */
+    size_t begin; /* bytes in the blocks before it */
 };
 
 struct workspace {
-    struct workspace_block blocks[WORKSPACE_BLOCKS]; /* from current on they are spare */
+    struct workspace_block blocks[workspace_blocks]; /* blocks after current are spare */
     unsigned current;
-    bool is_begun; /* there is a block */
+    bool is_begun; /* at least one block exists */
     bool failed;
 };
 
 void workspace_init(struct workspace *workspace);
 
-/* Zeroed memory aligned for FFTW and SIMD; NULL after any failure.  The workspace's. */
+/* Return zeroed memory, aligned for FFTW and SIMD. NULL after any failure. It belongs to the workspace. */
 void *workspace_take(struct workspace *workspace, size_t count, size_t bytes);
 
-/* The same with anything in it, for what is written before it is read. */
+/* The same, uninitialised. */
 void *workspace_take_unset(struct workspace *workspace, size_t count, size_t bytes);
 
-/* A mark to which workspace_rewind gives back what was taken since. */
+/* workspace_rewind releases all pieces that were taken after the mark. */
 size_t workspace_mark(const struct workspace *workspace);
 void workspace_rewind(struct workspace *workspace, size_t mark);
 
-/* Gives everything back. */
+/* Release all memory. */
 void workspace_fini(struct workspace *workspace);
 
 #endif
