@@ -123,7 +123,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
 
 /* ---- the file's row ---- */
 
-/* The argument of record_work. */
+/* The argument of upload_record_work. */
 struct upload_record {
     struct domain *domain;
     const struct filekey *key;
@@ -152,7 +152,7 @@ static enum iw_error complete_order_start(const struct store *store, struct uplo
 }
 
 /* Locks the order, checks that it is still pending, and updates the file's row. */
-static enum iw_error record_work(const struct store *store, void *user)
+static enum iw_error upload_record_work(const struct store *store, void *user)
 {
     struct upload_record *record = user;
     enum iw_error error = place_find(record->domain, store, record->key, true, &record->place);
@@ -185,7 +185,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                              .size_bytes = outcome->facts.size_bytes,
                                              .sha256 = outcome->facts.sha256}};
     fault_point(FAULT_UPLOAD_STORED);
-    enum iw_error error = db_transaction(&domain->store, record_work, &record);
+    enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
     fault_point(FAULT_UPLOAD_RECORDED);
     /* After a lost connection the commit may have succeeded: then the bytes must stay. */
     bool is_refused =
