@@ -128,9 +128,9 @@ enum iw_error results_forget(const struct store *store, int64_t order_id, int64_
 }
 
 /* The columns: status, expiry, deletion, name, format, store key. */
-static enum iw_error download_row_find(const struct store *store, const char *sql,
-                                       const struct db_value *parameters, unsigned count,
-                                       struct download_row *row)
+static enum iw_error download_read(const struct store *store, const char *sql,
+                                   const struct db_value *parameters, unsigned count,
+                                   struct download_row *row)
 {
     struct db_rows rows;
     enum iw_error error = db_run(store, sql, parameters, count, &rows);
@@ -152,22 +152,21 @@ enum iw_error results_find(const struct store *store, int64_t order_id, int64_t 
                            struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
-    return download_row_find(
-        store,
-        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
-        "r.store_key FROM results r JOIN orders o ON o.id = r.order_id "
-        "WHERE r.id = ? AND r.order_id = ?",
-        parameters, 2, row);
+    return download_read(store,
+                         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
+                         "r.store_key FROM results r JOIN orders o ON o.id = r.order_id "
+                         "WHERE r.id = ? AND r.order_id = ?",
+                         parameters, 2, row);
 }
 
 enum iw_error results_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error =
-        download_row_find(store,
-                          "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
-                          "FROM orders WHERE id = ?",
-                          parameters, 1, row);
+        download_read(store,
+                      "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
+                      "FROM orders WHERE id = ?",
+                      parameters, 1, row);
     row->format = FORMAT_ZIP;
     return error;
 }
@@ -175,8 +174,8 @@ enum iw_error results_find_archive(const struct store *store, int64_t order_id, 
 enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    return download_row_find(store,
-                             "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, 'webp', "
-                             "thumbnail_store_key FROM orders WHERE id = ?",
-                             parameters, 1, row);
+    return download_read(store,
+                         "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, 'webp', "
+                         "thumbnail_store_key FROM orders WHERE id = ?",
+                         parameters, 1, row);
 }
