@@ -4,16 +4,17 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
-#include "model/account.h"
+#include "domain/order_confirm.h"
 #include "http/response.h"
+#include "model/account.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};
 static const struct creation_source url = {"imageUrl", true};
 
-static void strength_read(const struct field_place *body, struct order_request *wanted)
+static void strength_read(const struct field_scope *body, struct order_request *requested)
 {
-    struct field_place options;
-    wanted->strength = ORDER_STRENGTH_STANDARD;
+    struct field_scope options;
+    requested->strength = ORDER_STRENGTH_STANDARD;
     if (!field_object(body, "options", false, &options))
         return;
     const struct json *word = json_member(options.object, "strength");
@@ -21,20 +22,20 @@ static void strength_read(const struct field_place *body, struct order_request *
         return;
     bool is_text = json_is(word, JSON_KIND_STRING);
     bool is_word = is_text && strlen(word->string) == word->length;
-    if (!is_word || !order_strength_read(word->string, &wanted->strength))
+    if (!is_word || !order_strength_read(word->string, &requested->strength))
         field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high", is_text ? "\"" : "",
                   is_text ? word->string : json_kind_name(word->kind), is_text ? "\"" : "");
 }
 
-/* Without zero copy the targets are of no use, but still must be an array if they are there. */
-static void mode_read(const struct field_place *body, const struct config *config,
-                      struct order_request *wanted)
+/* Without zero copy outputTargets is ignored, but must be an array if it is present. */
+static void mode_read(const struct field_scope *body, const struct config *config,
+                      struct order_request *requested)
 {
-    struct field_place mode;
-    wanted->is_zero_copy =
+    struct field_scope mode;
+    requested->is_zero_copy =
         field_object(body, "mode", false, &mode) && field_boolean(&mode, "zeroCopy", false);
-    if (wanted->is_zero_copy)
-        targets_read(body, config, wanted);
+    if (requested->is_zero_copy)
+        targets_read(body, config, requested);
     else
         field_array(body, "outputTargets", false, 0, order_files_max);
 }
@@ -43,16 +44,16 @@ static enum iw_error anti_ai_create(struct request *request, const struct creati
                                     struct order_view *view)
 {
     const struct json *json;
-    struct order_request wanted = {.type = ORDER_ANTI_AI};
+    struct order_request requested = {.type = ORDER_ANTI_AI};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
-    struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wanted);
-    creation_files_read(request, &body, source, NULL, &wanted);
-    mode_read(&body, request->config, &wanted);
-    strength_read(&body, &wanted);
-    return creation_make(request, &wanted, view);
+    struct field_scope body = {request->context, json, ""};
+    creation_common_read(&body, &requested);
+    creation_files_read(request, &body, source, NULL, &requested);
+    mode_read(&body, request->config, &requested);
+    strength_read(&body, &requested);
+    return creation_make(request, &requested, view);
 }
 
 static enum iw_error create(struct request *request)
@@ -91,9 +92,9 @@ static enum iw_error confirm(struct request *request)
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
-    struct field_place body = {request->context, json, ""};
-    struct order_request unused = {.key = NULL};
-    creation_key_read(&body, &unused);
+    struct field_scope body = {request->context, json, ""};
+    struct order_request key_only = {.key = NULL}; /* the key is required but has no effect */
+    creation_key_read(&body, &key_only);
     int64_t id = field_order_id(&body, "orderId");
     error = context_validated(request->context);
     if (error == IW_OK)

@@ -2,66 +2,62 @@
 
 #include <string.h>
 
-#include "api/views.h"
+#include "api/view.h"
 #include "api/targets.h"
 #include "base/text.h"
-#include "http/limit.h"
 #include "http/response.h"
 #include "model/account.h"
 #include "model/format.h"
 
-void creation_key_read(const struct field_place *body, struct order_request *wanted)
+void creation_key_read(const struct field_scope *body, struct order_request *requested)
 {
     const struct json *key = field_string(body, "idempotencyKey", true, 1, order_key_code_points_max);
-    wanted->key = key != NULL ? key->string : NULL;
-    wanted->key_length = key != NULL ? key->length : 0;
+    requested->key = key != NULL ? key->string : NULL;
+    requested->key_length = key != NULL ? key->length : 0;
 }
 
-void creation_common_read(const struct field_place *body, struct order_request *wanted)
+void creation_common_read(const struct field_scope *body, struct order_request *requested)
 {
-    creation_key_read(body, wanted);
+    creation_key_read(body, requested);
     const struct json *name = field_string(body, "orderName", false, 1, order_name_code_points_max);
-    wanted->name = name != NULL ? name->string : NULL;
-    json_digest(body->context->arena, body->object, wanted->body_digest);
+    requested->name = name != NULL ? name->string : NULL;
+    json_digest(body->context->arena, body->object, requested->body_digest);
 }
 
-void creation_files_read(struct request *request, const struct field_place *body,
+void creation_files_read(struct request *request, const struct field_scope *body,
                          const struct creation_source *source,
-                         void (*item)(const struct field_place *place, struct order_request_file *file),
-                         struct order_request *wanted)
+                         void (*item)(const struct field_scope *scope, struct order_request_file *file),
+                         struct order_request *requested)
 {
     struct arena *arena = body->context->arena;
     const struct json *files = field_array(body, "files", true, 1, order_files_max);
     if (files == NULL)
         return;
-    wanted->files = arena_array(arena, files->length, sizeof *wanted->files);
-    for (const struct json *entry = files->first; entry != NULL; entry = entry->next) {
-        unsigned index = wanted->file_count++;
-        struct order_request_file *file = &wanted->files[index];
-        struct field_place place = {body->context, entry, arena_printf(arena, "files[%u].", index)};
-        if (!json_is(entry, JSON_KIND_OBJECT)) {
+    requested->files = arena_array(arena, files->length, sizeof *requested->files);
+    for (const struct json *json = files->first; json != NULL; json = json->next) {
+        unsigned index = requested->file_count++;
+        struct order_request_file *file = &requested->files[index];
+        struct field_scope scope = {body->context, json, arena_printf(arena, "files[%u].", index)};
+        if (!json_is(json, JSON_KIND_OBJECT)) {
             field_bad(body, arena_printf(arena, "files[%u]", index), "is %s; it must be an object",
-                      json_kind_name(entry->kind));
+                      json_kind_name(json->kind));
             continue;
         }
-        file->name = field_file_name(&place, "fileName");
-        file->source_url = targets_url(&place, source->name, source->is_required, request->config);
+        file->name = field_file_name(&scope, "fileName");
+        file->source_url = targets_url(&scope, source->name, source->is_required, request->config);
         if (item != NULL)
-            item(&place, file);
+            item(&scope, file);
     }
 }
 
-enum iw_error creation_make(struct request *request, struct order_request *wanted, struct order_view *view)
+enum iw_error creation_make(struct request *request, struct order_request *requested, struct order_view *view)
 {
     if (request->context->detail_count > 0)
-        order_targets_check(request->context, wanted);
+        order_targets_check(request->context, requested);
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;
-    struct ratelimit_lock lock = order_lock(request->arena, request->account->id, wanted);
-    error = limit_admit(request, &lock);
-    if (error == IW_OK)
-        error = order_create(request->domain, request->account->id, wanted, &lock, view);
+    error = order_create(request->domain, &request->admission, requested, view);
     if (error != IW_OK)
         return error;
     if (view->is_replay) {

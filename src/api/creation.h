@@ -1,47 +1,47 @@
 /*
- * What all creations have in common: how a wanted is read from a body, how it
- * becomes an order, and how the new order is shown.
+ * The common parts of all creations: reading the request body, creating the
+ * order and rendering the new order.
  */
 #ifndef API_CREATION_H
 #define API_CREATION_H
 
 #include "api/field.h"
-#include "domain/order.h"
+#include "domain/order_create.h"
 #include "http/request.h"
 
-/* idempotencyKey; what is wrong is a detail. */
-void creation_key_read(const struct field_place *body, struct order_request *wanted);
+/* Reads idempotencyKey; adds a detail when it is invalid. */
+void creation_key_read(const struct field_scope *body, struct order_request *requested);
 
-/* idempotencyKey, orderName, and the digest of the whole body. */
-void creation_common_read(const struct field_place *body, struct order_request *wanted);
+/* Reads idempotencyKey and orderName, and computes the digest of the whole body. */
+void creation_common_read(const struct field_scope *body, struct order_request *requested);
 
-/* Where a file's URL stands, if it may have one. */
+/* The field of a file's source URL. */
 struct creation_source {
     const char *name;
     bool is_required;
 };
 
 /*
- * files[]: fileName and source of each; item, if it is not NULL, reads what else
- * the file of a type has.
+ * Reads files[]: fileName and source URL of each.  item, unless NULL, reads the
+ * other fields of a file.
  */
-void creation_files_read(struct request *request, const struct field_place *body,
+void creation_files_read(struct request *request, const struct field_scope *body,
                          const struct creation_source *source,
-                         void (*item)(const struct field_place *place, struct order_request_file *file),
-                         struct order_request *wanted);
+                         void (*item)(const struct field_scope *scope, struct order_request_file *file),
+                         struct order_request *requested);
 
-/* Validates what was read, asks the limiter together with the lock, creates, and sets status and headers. */
-enum iw_error creation_make(struct request *request, struct order_request *wanted,
+/* Validates the request, creates the order (order_create admits it) and sets status and headers. */
+enum iw_error creation_make(struct request *request, struct order_request *requested,
                             struct order_view *view) IW_MUST_USE;
 
-/* "orderName", "orderId", "status": how every answer to a creation begins; data is left open. */
+/* Begins the response: orderName, orderId and status.  The object under "data" stays open. */
 struct render *creation_begin(struct request *request, const struct order_view *view);
 
-/* fileName and either its URL (under that name) or the fields of its upload. */
+/* Renders fileName, and originalFileUrl or the fields of the upload. */
 void creation_file_render(struct render *render, const struct domain *domain, const struct order *order,
                           const struct order_file *file);
 
-/* "fileFormat" and "fileType" of a file name. */
+/* Renders fileFormat, by the extension, and fileType. */
 void creation_format_render(struct render *render, const char *file_name);
 
 #endif

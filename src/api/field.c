@@ -7,92 +7,92 @@
 
 enum { file_name_bytes_max = 255 };
 
-void field_bad(const struct field_place *place, const char *name, const char *format, ...)
+void field_bad(const struct field_scope *scope, const char *name, const char *format, ...)
 {
-    struct arena *arena = place->context->arena;
+    struct arena *arena = scope->context->arena;
     va_list arguments;
     va_start(arguments, format);
     const char *message = arena_vprintf(arena, format, arguments);
     va_end(arguments);
-    context_detail(place->context, arena_printf(arena, "%s%s", place->prefix, name), "%s", message);
+    context_detail(scope->context, arena_printf(arena, "%s%s", scope->prefix, name), "%s", message);
 }
 
-/* The member if it is there and of the kind; a detail when it is of another, or required and absent. */
-static const struct json *member_of(const struct field_place *place, const char *name, bool is_required,
-                                    enum json_kind kind, const char *wanted)
+/* The member, or NULL.  Adds a detail when it has another kind, or is required and absent. */
+static const struct json *member_of(const struct field_scope *scope, const char *name, bool is_required,
+                                    enum json_kind kind, const char *expected)
 {
-    const struct json *member = json_member(place->object, name);
+    const struct json *member = json_member(scope->object, name);
     if (json_is(member, kind))
         return member;
     if (!json_is_absent(member))
-        field_bad(place, name, "is %s; it must be %s", json_kind_name(member->kind), wanted);
+        field_bad(scope, name, "is %s; it must be %s", json_kind_name(member->kind), expected);
     else if (is_required)
-        field_bad(place, name, "is required");
+        field_bad(scope, name, "is required");
     return NULL;
 }
 
-bool field_object(const struct field_place *place, const char *name, bool is_required,
-                  struct field_place *inner)
+bool field_object(const struct field_scope *scope, const char *name, bool is_required,
+                  struct field_scope *inner)
 {
-    const struct json *member = json_member(place->object, name);
+    const struct json *member = json_member(scope->object, name);
     if (is_required || !json_is_object(member))
-        member = member_of(place, name, is_required, JSON_KIND_OBJECT, "an object");
-    *inner = (struct field_place){place->context, member,
-                                  arena_printf(place->context->arena, "%s%s.", place->prefix, name)};
+        member = member_of(scope, name, is_required, JSON_KIND_OBJECT, "an object");
+    *inner = (struct field_scope){scope->context, member,
+                                  arena_printf(scope->context->arena, "%s%s.", scope->prefix, name)};
     return member != NULL;
 }
 
-const struct json *field_string(const struct field_place *place, const char *name, bool is_required,
+const struct json *field_string(const struct field_scope *scope, const char *name, bool is_required,
                                 size_t least, size_t most)
 {
-    const struct json *member = member_of(place, name, is_required, JSON_KIND_STRING, "a string");
+    const struct json *member = member_of(scope, name, is_required, JSON_KIND_STRING, "a string");
     if (member == NULL)
         return NULL;
     size_t length = text_code_points(member->string, member->length);
     if (text_has_control(member->string, member->length))
-        field_bad(place, name, "has control characters, such as line breaks or tabs; leave them out");
+        field_bad(scope, name, "has control characters, such as line breaks or tabs; leave them out");
     else if (length < least || length > most)
-        field_bad(place, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
+        field_bad(scope, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
     else
         return member;
     return NULL;
 }
 
-bool field_boolean(const struct field_place *place, const char *name, bool fallback)
+bool field_boolean(const struct field_scope *scope, const char *name, bool fallback)
 {
-    const struct json *member = json_member(place->object, name);
+    const struct json *member = json_member(scope->object, name);
     if (json_is(member, JSON_KIND_TRUE) || json_is(member, JSON_KIND_FALSE))
         return member->kind == JSON_KIND_TRUE;
     if (!json_is_absent(member))
-        field_bad(place, name, "is %s; it must be true or false, without quotation marks",
+        field_bad(scope, name, "is %s; it must be true or false, without quotation marks",
                   json_kind_name(member->kind));
     return fallback;
 }
 
-const struct json *field_array(const struct field_place *place, const char *name, bool is_required,
+const struct json *field_array(const struct field_scope *scope, const char *name, bool is_required,
                                size_t least, size_t most)
 {
-    const struct json *member = member_of(place, name, is_required, JSON_KIND_ARRAY, "an array");
+    const struct json *member = member_of(scope, name, is_required, JSON_KIND_ARRAY, "an array");
     if (member == NULL || (member->length >= least && member->length <= most))
         return member;
-    field_bad(place, name, "has %zu items; %zu to %zu are allowed", member->length, least, most);
+    field_bad(scope, name, "has %zu items; %zu to %zu are allowed", member->length, least, most);
     return NULL;
 }
 
-int64_t field_order_id(const struct field_place *place, const char *name)
+int64_t field_order_id(const struct field_scope *scope, const char *name)
 {
     int64_t id = 0;
-    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "an orderId, as a string");
+    const struct json *member = member_of(scope, name, true, JSON_KIND_STRING, "an orderId, as a string");
     if (member == NULL)
         return 0;
     if (member->length == 0)
-        field_bad(place, name, "is empty; it must be the orderId of the creation");
+        field_bad(scope, name, "is empty; it must be the orderId of the creation");
     if (strlen(member->string) == member->length && text_integer(member->string, 1, INT64_MAX, &id))
         return id;
     return 0;
 }
 
-/* What is wrong with a file name, or NULL. */
+/* The fault of a file name, or NULL. */
 static const char *file_name_fault(struct arena *arena, const struct json *name)
 {
     const char *dot = strrchr(name->string, '.');
@@ -106,17 +106,17 @@ static const char *file_name_fault(struct arena *arena, const struct json *name)
         return "has no extension; it must end in .jpg, .jpeg, .png or .webp";
     if (!format_is_picture(format_by_extension(dot)))
         return arena_printf(arena, "ends in %.20s; it must end in .jpg, .jpeg, .png or .webp", dot);
-    return dot == name->string ? "has nothing before the extension; a name must stand there" : NULL;
+    return dot == name->string ? "has no name before the extension" : NULL;
 }
 
-const char *field_file_name(const struct field_place *place, const char *name)
+const char *field_file_name(const struct field_scope *scope, const char *name)
 {
-    const struct json *member = member_of(place, name, true, JSON_KIND_STRING, "a string");
+    const struct json *member = member_of(scope, name, true, JSON_KIND_STRING, "a string");
     if (member == NULL)
         return NULL;
-    const char *fault = file_name_fault(place->context->arena, member);
+    const char *fault = file_name_fault(scope->context->arena, member);
     if (fault == NULL)
         return member->string;
-    field_bad(place, name, "%s", fault);
+    field_bad(scope, name, "%s", fault);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /*
- * Reading the fields of a JSON body: each function takes one member, checks it,
- * and adds a detail under the field's full name when it is bad, so that one pass
- * over a body names everything that is wrong with it.  null counts as absent.
+ * Readers for the fields of a JSON body.  Each function reads and checks one
+ * member.  An invalid member adds a detail under the field's full name, so that
+ * one response lists every fault of the body.  null counts as absent.
  */
 #ifndef API_FIELD_H
 #define API_FIELD_H
@@ -13,46 +13,43 @@
 
 #include "base/json.h"
 
-/* Where fields are: the object, and what its fields' names begin with ("files[3]."). */
-struct field_place {
+/* An object whose fields are read, and the prefix of their names ("files[3]."). */
+struct field_scope {
     struct context *context;
     const struct json *object;
     const char *prefix;
 };
 
 /*
- * The place of a member object; false when it is absent, or is no object (a
- * detail then).  An empty array counts as an object without members (PHP), but
- * not where one is required, which has members.
+ * Opens a member object as inner.  False when it is absent or not an object; the
+ * latter adds a detail.  An empty array counts as an empty object (PHP encodes it
+ * so), unless the object is required.
  */
-bool field_object(const struct field_place *place, const char *name, bool is_required,
-                  struct field_place *inner);
+bool field_object(const struct field_scope *scope, const char *name, bool is_required,
+                  struct field_scope *inner);
 
-/* Adds a detail for the field name of place. */
-void field_bad(const struct field_place *place, const char *name, const char *format, ...)
+/* Adds a detail for the field name. */
+void field_bad(const struct field_scope *scope, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/*
- * A string of least..most code points without control characters; NULL when it
- * is absent or bad.
- */
-const struct json *field_string(const struct field_place *place, const char *name, bool is_required,
+/* A string of least to most code points without control characters; NULL when absent or invalid. */
+const struct json *field_string(const struct field_scope *scope, const char *name, bool is_required,
                                 size_t least, size_t most);
 
-/* A boolean; fallback when it is absent or bad. */
-bool field_boolean(const struct field_place *place, const char *name, bool fallback);
+/* A boolean; fallback when absent or invalid. */
+bool field_boolean(const struct field_scope *scope, const char *name, bool fallback);
 
-/* An array of least..most items; NULL when it is absent or bad. */
-const struct json *field_array(const struct field_place *place, const char *name, bool is_required,
+/* An array of least to most items; NULL when absent or invalid. */
+const struct json *field_array(const struct field_scope *scope, const char *name, bool is_required,
                                size_t least, size_t most);
 
 /*
- * An order id, as the decimal string we gave; 0, which no order has, when it is
- * another word, and also when it is absent, empty or not a string (a detail then).
+ * An order id as a decimal string.  0, which no order has, for any other text.
+ * 0 and a detail when it is absent, empty or not a string.
  */
-int64_t field_order_id(const struct field_place *place, const char *name);
+int64_t field_order_id(const struct field_scope *scope, const char *name);
 
-/* A file name as the contract allows them; NULL when it is absent or bad. */
-const char *field_file_name(const struct field_place *place, const char *name);
+/* A file name that the contract allows; NULL when absent or invalid. */
+const char *field_file_name(const struct field_scope *scope, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * /files: uploads and downloads by presigned URL.
  *
- * nginx asks /internal/upload-check before it reads the body of an upload, and
- * passes the body on when it has all of it; a download is checked here and
- * delivered by nginx (nginx/locations.conf).
+ * nginx calls /internal/upload-check before it reads the body of an upload, and
+ * forwards the body once it is complete.  A download is checked here and sent by
+ * nginx (nginx/locations.conf).
  */
 #include "api/tables.h"
 
@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/download.h"
 #include "domain/upload.h"
 #include "http/failure.h"
 #include "http/response.h"
@@ -20,7 +21,7 @@
 
 enum { check_refused_status = 403, md5_bytes = 16, preflight_age_s = 600, retry_default_s = 2 };
 
-/* What a presigned URL is for stands in its path. */
+/* The path of a presigned URL states its purpose. */
 static bool is_upload_key(const char *key)
 {
     return strncmp(key, "in/", 3) == 0;
@@ -46,7 +47,7 @@ static bool origin_is_listed(const char *origins, const char *origin)
     return false;
 }
 
-/* Adds what lets a listed origin read the answer, a refusal too; true when the origin is one. */
+/* Adds the CORS headers for a listed origin, to error responses as well.  True when the origin is listed. */
 static bool origin_allow(struct request *request)
 {
     const char *origins = request->config->store_cors_origins;
@@ -76,7 +77,7 @@ static enum iw_error files_preflight(struct request *request)
     return IW_OK;
 }
 
-/* ---- What a client tells of its body ---- */
+/* ---- Headers about the body ---- */
 
 struct announced {
     uint8_t sha256[sha256_bytes];
@@ -86,15 +87,7 @@ struct announced {
     int64_t size_bytes; /* -1: not announced */
 };
 
-/* Reads ":BASE64:" of 32 bytes, what follows a comma or parameters aside. */
-static bool digest_item_read(struct arena *arena, const char *item, uint8_t digest[sha256_bytes])
-{
-    size_t length = item[0] == ':' ? strcspn(item + 1, ":") : 0;
-    return length > 0 && item[1 + length] == ':' &&
-           crypto_base64_read(arena_text_n(arena, item + 1, length), digest, sha256_bytes) == sha256_bytes;
-}
-
-/* The member sha-256 of a Content-Digest (RFC 9530, 2); other algorithms are passed over. */
+/* Reads the member sha-256=:BASE64: of a Content-Digest (RFC 9530, 2); skips other algorithms. */
 static bool content_digest_read(struct arena *arena, const char *header, struct announced *announced)
 {
     static const char name[] = "sha-256=";
@@ -102,14 +95,18 @@ static bool content_digest_read(struct arena *arena, const char *header, struct 
         at += strspn(at, " \t");
         if (strncasecmp(at, name, sizeof name - 1) != 0)
             continue;
-        announced->has_sha256 = digest_item_read(arena, at + sizeof name - 1, announced->sha256);
+        const char *value = at + sizeof name - 1;
+        size_t length = value[0] == ':' ? strcspn(value + 1, ":") : 0;
+        announced->has_sha256 = length > 0 && value[1 + length] == ':' &&
+                                crypto_base64_read(arena_text_n(arena, value + 1, length), announced->sha256,
+                                                   sha256_bytes) == sha256_bytes;
         if (!announced->has_sha256)
             return false;
     }
     return true;
 }
 
-/* Content-Range would be a part of a file (RFC 9110, 14.5: must be refused where it is not understood). */
+/* Refuses Content-Range: partial uploads are not supported (RFC 9110, 14.5). */
 static enum iw_error announced_read(struct request *request, struct announced *announced)
 {
     struct context *context = request->context;
@@ -133,8 +130,6 @@ static enum iw_error announced_read(struct request *request, struct announced *a
     return context_validated(context);
 }
 
-/* ---- Methods ---- */
-
 static enum iw_error method_check(struct request *request, const char *key)
 {
     bool is_upload = is_upload_key(key);
@@ -149,26 +144,27 @@ static enum iw_error method_check(struct request *request, const char *key)
                         request->method_name);
 }
 
-/* ---- Uploads ---- */
-
-/* The body comes when the check has been: what counts for the expiry is the time of that. */
-static int64_t request_began_ms(const struct request *request)
-{
-    int64_t checked_ms;
-    const char *text = request_parameter(request, "IMGWARD_CHECKED_MS");
-    if (text != NULL && text_integer(text, 1, clock_now_ms(), &checked_ms))
-        return checked_ms;
-    return clock_now_ms();
-}
-
+/*
+ * Checks the request's method and the signature for method.  A body arrives after its check, so the expiry is
+ * compared with the time of the check.
+ */
 static enum iw_error url_check(struct request *request, enum presign_method method, const char *key,
                                struct presign_grant *grant)
 {
-    const struct presign_request url = {method, key, request->query, request_began_ms(request)};
+    int64_t now_ms = clock_now_ms(), checked_ms;
+    const char *text = request_parameter(request, "IMGWARD_CHECKED_MS");
+    if (text == NULL || !text_integer(text, 1, now_ms, &checked_ms))
+        checked_ms = now_ms;
+    enum iw_error error = method_check(request, key);
+    if (error != IW_OK)
+        return error;
+    const struct presign_request url = {method, key, request->query, checked_ms};
     return presign_verify(request->domain->presign, request->context, &url, grant);
 }
 
-/* The path of the upload that the check is about: the check's own address is IMGWARD_ROUTE. */
+/* ---- Uploads ---- */
+
+/* The path of the checked upload; the path of the check is in IMGWARD_ROUTE. */
 static const char *checked_key(const struct request *request)
 {
     static const char prefix[] = "/files/";
@@ -185,15 +181,13 @@ static enum iw_error check_run(struct request *request)
     struct presign_grant grant;
     struct announced announced;
     const char *key = checked_key(request);
-    enum iw_error error = method_check(request, key);
-    if (error == IW_OK)
-        error = url_check(request, PRESIGN_PUT, key, &grant);
+    enum iw_error error = url_check(request, PRESIGN_PUT, key, &grant);
     if (error == IW_OK)
         error = announced_read(request, &announced);
     return error != IW_OK ? error : upload_check(request->domain, &grant, announced.size_bytes);
 }
 
-/* nginx lets the check pass on nothing but 403: the answer to the client travels in headers. */
+/* nginx forwards only the status 403 of a check, so the error response is put into headers. */
 static void refusal_pack(struct request *request)
 {
     struct response *response = &request->response;
@@ -250,9 +244,7 @@ static enum iw_error files_upload(struct request *request)
     struct upload_outcome outcome;
     origin_allow(request);
     const char *key = request_capture(request, "key");
-    enum iw_error error = method_check(request, key);
-    if (error == IW_OK)
-        error = url_check(request, PRESIGN_PUT, key, &grant);
+    enum iw_error error = url_check(request, PRESIGN_PUT, key, &grant);
     if (error == IW_OK)
         error = announced_read(request, &announced);
     if (error != IW_OK)
@@ -270,7 +262,7 @@ static enum iw_error files_upload(struct request *request)
 
 /* ---- Downloads ---- */
 
-/* attachment, with the name in ASCII for old clients and in UTF-8 for the others (RFC 6266, RFC 8187). */
+/* attachment, with the name in ASCII for old clients and in UTF-8 for others (RFC 6266, RFC 8187). */
 static const char *disposition_make(struct arena *arena, const char *name)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~";
@@ -297,9 +289,7 @@ static enum iw_error files_download(struct request *request)
     struct download download;
     origin_allow(request);
     const char *key = request_capture(request, "key");
-    enum iw_error error = method_check(request, key);
-    if (error == IW_OK)
-        error = url_check(request, PRESIGN_GET, key, &grant);
+    enum iw_error error = url_check(request, PRESIGN_GET, key, &grant);
     if (error == IW_OK)
         error = download_find(request->domain, &grant.key, &download);
     if (error != IW_OK)

@@ -1,16 +1,20 @@
-/* Looking at orders: detail, list, download, refresh (contract 6). */
+/* Reading orders: detail, list, download, fresh upload URLs (contract 6). */
 #include <string.h>
 
 #include "api/page.h"
-#include "api/views.h"
+#include "api/view.h"
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
 #include "model/account.h"
-#include "domain/order.h"
+#include "domain/order_confirm.h"
+#include "domain/order_count.h"
+#include "domain/order_download.h"
+#include "domain/order_query.h"
+#include "domain/order_url.h"
 #include "http/response.h"
 
-/* The id in the path.  A text that is no id names no order. */
+/* The id in the path.  ORDER_NOT_FOUND when it is not a number. */
 static enum iw_error path_id(struct request *request, int64_t *id)
 {
     if (text_integer(request_capture(request, "orderId"), 1, INT64_MAX, id))
@@ -22,17 +26,8 @@ static enum iw_error path_id(struct request *request, int64_t *id)
 struct texts {
     struct order_text *items;
     size_t count;
-    size_t next; /* the first one that is not rendered with its file yet */
+    size_t next; /* the first that is not rendered with its file yet */
 };
-
-/* The texts of the next file. */
-static void file_texts_render(struct render *render, struct texts *texts, int64_t file_id)
-{
-    render_array_begin(render, "watermarks");
-    for (; texts->next < texts->count && texts->items[texts->next].file_id == file_id; texts->next++)
-        render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
-    render_array_end(render);
-}
 
 static void files_render(struct render *render, const struct order_view *view, struct texts *texts)
 {
@@ -45,7 +40,10 @@ static void files_render(struct render *render, const struct order_view *view, s
         view_file_id(render, &view->order, file->id);
         render_string(render, "fileName", file->name);
         render_string(render, "status", file_status_name(file->status));
-        file_texts_render(render, texts, file->id);
+        render_array_begin(render, "watermarks");
+        for (; texts->next < texts->count && texts->items[texts->next].file_id == file->id; texts->next++)
+            render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
+        render_array_end(render);
         view_reason(render, "error", failure.code, failure.sentence);
         view_reason(render, "note", file->note_code, file->note_sentence);
         render_object_end(render);
@@ -53,7 +51,7 @@ static void files_render(struct render *render, const struct order_view *view, s
     render_array_end(render);
 }
 
-/* Each text once, where it comes first. */
+/* Each text once, in the order of first occurrence. */
 static void texts_render(struct render *render, struct arena *arena, const struct texts *texts)
 {
     size_t seen_count = 0;
@@ -71,7 +69,7 @@ static void texts_render(struct render *render, struct arena *arena, const struc
     render_array_end(render);
 }
 
-static enum iw_error detail(struct request *request)
+static enum iw_error show_detail(struct request *request)
 {
     int64_t id;
     struct order_view view;
@@ -94,7 +92,7 @@ static enum iw_error detail(struct request *request)
     return IW_OK;
 }
 
-static enum iw_error refresh(struct request *request)
+static enum iw_error refresh_urls(struct request *request)
 {
     int64_t id;
     struct order_view view;
@@ -139,7 +137,7 @@ static void results_render(struct render *render, const struct request *request,
     render_array_end(render);
 }
 
-static enum iw_error download(struct request *request)
+static enum iw_error show_download(struct request *request)
 {
     int64_t id;
     struct order_download found;
@@ -148,29 +146,24 @@ static enum iw_error download(struct request *request)
         error = order_download(request->domain, request->account->id, id, &found);
     if (error != IW_OK)
         return error;
-    bool is_archive = found.result_count > 1;
-    const struct order_result *first = &found.results[0];
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_string(render, "downloadUrl",
-                  is_archive ? order_archive_url(request->domain, request->arena, id)
-                             : order_result_url(request->domain, request->arena, id, first->id));
+    render_string(render, "downloadUrl", found.url);
     render_integer(render, "expiresIn", request->config->store_download_url_s);
-    render_string(render, "fileName",
-                  is_archive ? order_archive_name(request->arena, found.order.name) : first->name);
-    render_string(render, "contentType", format_media_type(is_archive ? FORMAT_ZIP : first->format));
+    render_string(render, "fileName", found.name);
+    render_string(render, "contentType", format_media_type(found.format));
     results_render(render, request, &found);
     render_object_end(render);
     return IW_OK;
 }
 
-/* What a list is asked for. */
+/* The query of a list. */
 struct list_query {
     struct order_filter filter;
     struct page page;
 };
 
-/* A word of a set, or "all", which narrows nothing. */
+/* Reads a word of a set.  "all" leaves *value as it is, and so does an invalid word, which adds a detail. */
 static void word_read(struct request *request, const char *name, const char *(*word_of)(unsigned),
                       unsigned count, int *value)
 {
@@ -224,25 +217,14 @@ static void item_render(struct render *render, const struct domain *domain, stru
     render_object_end(render);
 }
 
-/* The orders of a page; behind the end nothing is asked of the database. */
-static enum iw_error page_fetch(struct request *request, const struct list_query *query, int64_t total,
-                                struct order **orders, size_t *count)
-{
-    int64_t offset = page_offset(&query->page);
-    *count = 0;
-    if (offset >= total)
-        return IW_OK;
-    return order_page(request->domain, &query->filter, query->page.limit, offset, orders, count);
-}
-
 static enum iw_error list_page(struct request *request, const struct list_query *query)
 {
-    int64_t total;
+    int64_t total, offset = page_offset(&query->page);
     struct order *orders;
-    size_t count;
+    size_t count = 0;
     enum iw_error error = order_count(request->domain, &query->filter, &total);
-    if (error == IW_OK)
-        error = page_fetch(request, query, total, &orders, &count);
+    if (error == IW_OK && offset < total)
+        error = order_page(request->domain, &query->filter, query->page.limit, offset, &orders, &count);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "orders");
@@ -263,26 +245,23 @@ static bool stream_take(void *user, const struct order *order)
     return stream_pass(stream);
 }
 
-static enum iw_error list_all(struct request *request, const struct list_query *query)
-{
-    struct stream stream;
-    stream_init(&stream, request, &query->page, "orders");
-    return stream_end(&stream, order_stream(request->domain, &query->filter, stream_take, &stream));
-}
-
-static enum iw_error list(struct request *request)
+static enum iw_error show_list(struct request *request)
 {
     struct list_query query;
     enum iw_error error = list_query_read(request, &query);
     if (error != IW_OK)
         return error;
-    return query.page.limit == page_limit_all ? list_all(request, &query) : list_page(request, &query);
+    if (query.page.limit != page_limit_all)
+        return list_page(request, &query);
+    struct stream stream;
+    stream_init(&stream, request, &query.page, "orders");
+    return stream_end(&stream, order_stream(request->domain, &query.filter, stream_take, &stream));
 }
 
 const struct route api_orders[] = {
-    {METHOD_GET, "/api/v2/orders", list, 0},
-    {METHOD_GET, "/api/v2/orders/{orderId}", detail, 0},
-    {METHOD_GET, "/api/v2/orders/{orderId}/download", download, 0},
-    {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh, 0},
+    {METHOD_GET, "/api/v2/orders", show_list, 0},
+    {METHOD_GET, "/api/v2/orders/{orderId}", show_detail, 0},
+    {METHOD_GET, "/api/v2/orders/{orderId}/download", show_download, 0},
+    {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh_urls, 0},
     {.pattern = NULL},
 };

@@ -5,10 +5,10 @@
 #include "base/text.h"
 #include "http/response.h"
 
-enum { limit_default = 10, limit_most = 100, keyword_code_points_max = 255 };
+enum { limit_default = 10, limit_max = 100, keyword_code_points_max = 255 };
 
-/* Pages behind the end are empty, however far behind; more than this no offset could count. */
-static const int64_t number_most = INT64_MAX / limit_most;
+/* A page after the end is empty, not an error.  Larger numbers would overflow the offset. */
+static const int64_t number_max = INT64_MAX / limit_max;
 
 static void number_read(struct request *request, const char *name, int64_t most, const char *or_else,
                         int64_t *number)
@@ -23,12 +23,12 @@ void page_read(struct request *request, struct page *page)
 {
     *page = (struct page){.number = 1, .limit = limit_default};
     request_query_read(request);
-    number_read(request, "page", number_most, "", &page->number);
+    number_read(request, "page", number_max, "", &page->number);
     const char *limit = request_query(request, "limit");
     if (limit != NULL && strcmp(limit, "-1") == 0)
         page->limit = page_limit_all;
     else
-        number_read(request, "limit", limit_most, ", or -1 for all", &page->limit);
+        number_read(request, "limit", limit_max, ", or -1 for all", &page->limit);
     const char *keyword = request_query(request, "keyword");
     size_t length = keyword != NULL ? text_code_points(keyword, strlen(keyword)) : 0;
     if (length > keyword_code_points_max)

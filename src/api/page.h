@@ -1,5 +1,4 @@
-/* Lists: the parameters page, limit and keyword, and the answer {"data": {NAME: [...], "pageInfo": {...}}}.
- */
+/* Lists: the parameters page, limit and keyword; the response {"data": {NAME: [...], "pageInfo": {...}}}. */
 #ifndef API_PAGE_H
 #define API_PAGE_H
 
@@ -13,16 +12,16 @@ struct page {
     const char *keyword; /* NULL: none */
 };
 
-/* Reads the query; what is bad becomes a detail.  Call context_validated when all parameters are read. */
+/* Reads the query; invalid parameters add details.  Call context_validated after all are read. */
 void page_read(struct request *request, struct page *page);
 
-/* How many items come before the page; INT64_MAX behind the only page of page_limit_all. */
+/* The number of items before the page; INT64_MAX after the only page of page_limit_all. */
 int64_t page_offset(const struct page *page);
 
-/* Begins {"data": {NAME: [: the caller renders the items, then calls page_end. */
+/* Begins {"data": {NAME: [.  The caller renders the items, then calls page_end. */
 struct render *page_begin(struct request *request, const char *name);
 
-/* Ends the array, and data with its "pageInfo": totalItems, totalPages, currentPage, itemsPerPage. */
+/* Ends the array, renders pageInfo and ends data. */
 void page_end(struct render *render, const struct page *page, int64_t total);
 
 #endif

@@ -1,4 +1,4 @@
-/* Every table of routes of the program, one line a file of this room. */
+/* All tables of routes; each file of this room has one. */
 #include "api/tables.h"
 
 const struct route *const api_routes[] = {

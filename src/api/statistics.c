@@ -5,14 +5,6 @@
 #include "domain/statistics.h"
 #include "http/response.h"
 
-static int64_t largest_of(const struct statistics_day *days)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < statistics_days; i++)
-        largest = days[i].count > largest ? days[i].count : largest;
-    return largest;
-}
-
 static void scale_render(struct render *render, struct statistics_scale scale)
 {
     render_array_begin(render, "domain");
@@ -25,7 +17,7 @@ static void scale_render(struct render *render, struct statistics_scale scale)
     render_array_end(render);
 }
 
-static enum iw_error recent(struct request *request)
+static enum iw_error show_recent(struct request *request)
 {
     struct statistics_day days[statistics_days];
     int64_t last_ms = clock_now_ms();
@@ -38,6 +30,7 @@ static enum iw_error recent(struct request *request)
         error = statistics_recent(request->domain, request->account->id, last_ms, days);
     if (error != IW_OK)
         return error;
+    int64_t largest = 0;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     render_array_begin(render, "dailyStats");
@@ -45,15 +38,16 @@ static enum iw_error recent(struct request *request)
         render_object_begin(render, NULL);
         render_string(render, "usageDate", days[i].date);
         render_integer(render, "usageCount", days[i].count);
+        largest = days[i].count > largest ? days[i].count : largest;
         render_object_end(render);
     }
     render_array_end(render);
-    scale_render(render, statistics_scale_for(largest_of(days)));
+    scale_render(render, statistics_scale_for(largest));
     render_object_end(render);
     return IW_OK;
 }
 
 const struct route api_statistics[] = {
-    {METHOD_GET, "/api/v2/orders/stats/recent", recent, 0},
+    {METHOD_GET, "/api/v2/orders/stats/recent", show_recent, 0},
     {.pattern = NULL},
 };

@@ -1,7 +1,7 @@
 /*
- * A list of everything (limit=-1), passed on piece by piece: memory stays flat
- * whatever the number.  The database gives one item after the other to a
- * function of the list's own, which asks here before and after rendering it.
+ * A list of all items (limit=-1), streamed in pieces, so that memory does not
+ * grow with their number.  The database passes each item to a function of the
+ * list, which calls stream_item before rendering it and stream_pass after.
  */
 #ifndef API_STREAM_H
 #define API_STREAM_H
@@ -11,9 +11,9 @@
 struct stream {
     struct request *request;
     const struct page *page;
-    const char *name;      /* of the array; constant */
+    const char *name;      /* of the array; static */
     struct render *render; /* NULL before the first item */
-    struct arena *scratch; /* of one item */
+    struct arena *scratch; /* for one item; reset by stream_pass */
     int64_t count;
     enum iw_error error;
 };
@@ -21,14 +21,13 @@ struct stream {
 /* stream_end must follow. */
 void stream_init(struct stream *stream, struct request *request, const struct page *page, const char *name);
 
-/* Counts an item and says in is_shown whether it is to be rendered: behind the only page none is.  False:
- * stop. */
+/* Counts an item.  is_shown: render it (false after the only page).  False: stop. */
 bool stream_item(struct stream *stream, bool *is_shown);
 
-/* Passes on what was rendered, when it is enough.  False: stop. */
+/* Sends the rendered items once they fill a piece.  False: stop. */
 bool stream_pass(struct stream *stream);
 
-/* Ends the list with its pageInfo, or with the error that the reading ended with. */
+/* Ends the list with pageInfo.  error is that of the query, and is returned. */
 enum iw_error stream_end(struct stream *stream, enum iw_error error) IW_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* The tables of routes, one a file of this room; routes.c lists them. */
+/* The tables of routes, one per file; routes.c lists them. */
 #ifndef API_TABLES_H
 #define API_TABLES_H
 

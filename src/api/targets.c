@@ -8,22 +8,21 @@
 
 enum { target_key_code_points_max = 1024 };
 
-const char *targets_url(const struct field_place *place, const char *name, bool is_required,
+const char *targets_url(const struct field_scope *scope, const char *name, bool is_required,
                         const struct config *config)
 {
-    const struct json *url = field_string(place, name, is_required, 1, outgoing_url_bytes_max);
+    const struct json *url = field_string(scope, name, is_required, 1, outgoing_url_bytes_max);
     if (url == NULL)
         return NULL;
     const char *fault = outgoing_url_fault(config, url->string);
     if (fault == NULL)
         return url->string;
-    field_bad(place, name, "%s", fault);
+    field_bad(scope, name, "%s", fault);
     return NULL;
 }
 
-/* That it lies in the future is looked at when it is known that the order is not there already; 0: no time.
- */
-static int64_t expiry_read(const struct field_place *target)
+/* 0: absent or invalid.  A time in the past is not checked here: a replay may repeat it. */
+static int64_t expiry_read(const struct field_scope *target)
 {
     int64_t expires_ms = 0;
     const struct json *time = field_string(target, "presignedUrlExpiresAt", true, 1, 40);
@@ -36,9 +35,8 @@ static int64_t expiry_read(const struct field_place *target)
     return 0;
 }
 
-/* An empty array counts as an empty object: PHP writes one for the other.  NULL when there is nothing to
- * read. */
-static const struct json *headers_object(const struct field_place *target)
+/* NULL without headers.  An empty array counts as an empty object: PHP encodes it so. */
+static const struct json *headers_object(const struct field_scope *target)
 {
     const struct json *headers = json_member(target->object, "headers");
     bool is_empty_array = json_is(headers, JSON_KIND_ARRAY) && headers->length == 0;
@@ -55,15 +53,6 @@ static const struct json *headers_object(const struct field_place *target)
     return NULL;
 }
 
-/* Whether a header before this one has the same name, which counts in any case of its letters. */
-static bool header_is_twin(const struct json *headers, const struct json *header)
-{
-    for (const struct json *at = headers->first; at != header; at = at->next)
-        if (text_equal_nocase(at->name, header->name))
-            return true;
-    return false;
-}
-
 static const char *header_fault(const struct json *headers, const struct json *header)
 {
     bool is_string = json_is(header, JSON_KIND_STRING);
@@ -71,13 +60,14 @@ static const char *header_fault(const struct json *headers, const struct json *h
         outgoing_header_fault(header->name, is_string ? header->string : "-", is_string ? header->length : 1);
     if (fault == NULL && !is_string)
         fault = "must be a string";
-    if (fault == NULL && header_is_twin(headers, header))
-        fault = "is there twice: names of headers are the same in upper and lower case";
+    for (const struct json *at = headers->first; fault == NULL && at != header; at = at->next)
+        if (text_equal_nocase(at->name, header->name))
+            fault = "appears twice; header names do not distinguish upper and lower case";
     return fault;
 }
 
-/* The headers as the JSON object that is kept with the file; NULL when there are none, or bad ones. */
-static const char *headers_read(const struct field_place *target)
+/* The headers as JSON text for the file's row; NULL without headers. */
+static const char *headers_read(const struct field_scope *target)
 {
     struct arena *arena = target->context->arena;
     const struct json *headers = headers_object(target);
@@ -92,7 +82,8 @@ static const char *headers_read(const struct field_place *target)
     for (const struct json *header = headers->first; header != NULL; header = header->next) {
         const char *fault = header_fault(headers, header);
         if (!outgoing_header_name_is_token(header->name))
-            field_bad(target, "headers", "has a name that is none of HTTP, or longer than %d bytes",
+            field_bad(target, "headers",
+                      "has a name that is not an HTTP header name, or is longer than %d bytes",
                       outgoing_header_name_bytes_max);
         else if (fault != NULL)
             field_bad(target, arena_printf(arena, "headers.%s", header->name), "%s", fault);
@@ -108,11 +99,11 @@ static const char *headers_read(const struct field_place *target)
     return text.data;
 }
 
-static void target_read(const struct field_place *body, const struct config *config, const struct json *item,
+static void target_read(const struct field_scope *body, const struct config *config, const struct json *item,
                         unsigned index, struct order_request_file *file)
 {
     struct arena *arena = body->context->arena;
-    struct field_place target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
+    struct field_scope target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
         field_bad(body, arena_printf(arena, "outputTargets[%u]", index), "is %s; it must be an object",
                   json_kind_name(item->kind));
@@ -125,17 +116,18 @@ static void target_read(const struct field_place *body, const struct config *con
     file->target_headers = headers_read(&target);
 }
 
-void targets_read(const struct field_place *body, const struct config *config, struct order_request *wanted)
+void targets_read(const struct field_scope *body, const struct config *config,
+                  struct order_request *requested)
 {
     unsigned index = 0;
     struct order_request_file unpaired;
     const struct json *targets = field_array(body, "outputTargets", true, 1, order_files_max);
     if (targets == NULL)
         return;
-    if (wanted->file_count > 0 && targets->length != wanted->file_count)
+    if (requested->file_count > 0 && targets->length != requested->file_count)
         field_bad(body, "outputTargets", "has %zu items for %u files; each file needs one", targets->length,
-                  wanted->file_count);
+                  requested->file_count);
     for (const struct json *item = targets->first; item != NULL; item = item->next, index++)
         target_read(body, config, item, index,
-                    index < wanted->file_count ? &wanted->files[index] : &unpaired);
+                    index < requested->file_count ? &requested->files[index] : &unpaired);
 }

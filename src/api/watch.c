@@ -1,7 +1,7 @@
 /*
- * GET /healthz, /readyz, /metrics: for the machine that the pool runs on, and
- * nobody else.  nginx keeps others out; this file does so again, for a site
- * whose nginx is set up otherwise.
+ * GET /healthz, /readyz, /metrics: only for clients on the pool's machine.  nginx
+ * refuses other clients; this file refuses them again, in case of another nginx
+ * configuration.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { store_read_ms = 5 * 60 * 1000 };
 
-/* Strangers learn nothing, not even that there is something here. */
+/* 404 for other clients: they do not learn that the path exists. */
 static enum iw_error local_check(struct request *request)
 {
     const char *address = request_parameter(request, "REMOTE_ADDR");
@@ -29,8 +29,8 @@ static struct text *plain_begin(struct request *request)
     return &request->response.body;
 }
 
-/* A process of the pool took the request: that is all there is to say. */
-static enum iw_error healthz(struct request *request)
+/* Healthy means only that a process of the pool serves requests. */
+static enum iw_error show_health(struct request *request)
 {
     enum iw_error error = local_check(request);
     if (error == IW_OK)
@@ -38,8 +38,8 @@ static enum iw_error healthz(struct request *request)
     return error;
 }
 
-/* Without Redis the service goes on; without database or store it does not. */
-static enum iw_error readyz(struct request *request)
+/* Database and store are required.  The service works without Redis. */
+static enum iw_error show_readiness(struct request *request)
 {
     enum iw_error error = local_check(request);
     if (error != IW_OK)
@@ -47,7 +47,7 @@ static enum iw_error readyz(struct request *request)
     struct health health = health_check(request->domain);
     text_printf(plain_begin(request), "database %s\nstore %s\nredis %s\n",
                 health.has_database ? "ok" : "away", health.has_store ? "ok" : "away",
-                health.has_redis ? "ok" : "away, going on without limits");
+                health.has_redis ? "ok" : "away; requests are not limited");
     response_status(request, health.has_database && health.has_store ? 200 : 503);
     return IW_OK;
 }
@@ -86,8 +86,8 @@ static void jobs_print(struct text *text, const struct jobs_count *counts, unsig
                         job_kind_name(counts[i].kind), counts[i].oldest_s);
 }
 
-/* Of a worker's samples those of one metric. */
-static void samples_pick(struct text *text, const char *samples, const char *name)
+/* Prints the lines of one metric among a worker's samples. */
+static void samples_print(struct text *text, const char *samples, const char *name)
 {
     size_t length = strlen(name);
     for (const char *line = samples; line != NULL && *line != '\0';) {
@@ -115,11 +115,11 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
             continue;
         metrics_print_head((enum metric)metric, text);
         for (unsigned i = 0; i < count; i++)
-            samples_pick(text, workers[i].metrics, metrics_name((enum metric)metric));
+            samples_print(text, workers[i].metrics, metrics_name((enum metric)metric));
     }
 }
 
-/* Dear for big tables, so one process reads it now and then, for all. */
+/* Expensive for large tables: every few minutes one process reads it for all. */
 static void store_refresh(struct request *request)
 {
     struct query_count *gauges;
@@ -131,7 +131,7 @@ static void store_refresh(struct request *request)
         metrics_set(request->metrics, METRIC_STORE_BYTES, i, (uint64_t)gauges[i].count);
 }
 
-/* What is read from the database; what could not be read is left out. */
+/* Prints the numbers of the database, without those that could not be read. */
 static void numbers_print(struct text *text, const struct health_numbers *numbers)
 {
     jobs_print(text, numbers->jobs, numbers->job_count);
@@ -151,16 +151,7 @@ static void numbers_print(struct text *text, const struct health_numbers *number
         workers_print(text, numbers->workers, numbers->worker_count);
 }
 
-static void pool_print(const struct request *request, struct text *text)
-{
-    for (unsigned metric = 0; metric < METRIC_COUNT; metric++)
-        if (metrics_scope((enum metric)metric) == METRIC_SCOPE_POOL) {
-            metrics_print_head((enum metric)metric, text);
-            metrics_print(request->metrics, (enum metric)metric, "", text);
-        }
-}
-
-static enum iw_error metrics(struct request *request)
+static enum iw_error show_metrics(struct request *request)
 {
     struct health_numbers numbers;
     enum iw_error error = local_check(request);
@@ -168,7 +159,11 @@ static enum iw_error metrics(struct request *request)
         return error;
     struct text *text = plain_begin(request);
     store_refresh(request);
-    pool_print(request, text);
+    for (unsigned metric = 0; metric < METRIC_COUNT; metric++)
+        if (metrics_scope((enum metric)metric) == METRIC_SCOPE_POOL) {
+            metrics_print_head((enum metric)metric, text);
+            metrics_print(request->metrics, (enum metric)metric, "", text);
+        }
     struct health health = health_check(request->domain);
     if (health.has_database && health_numbers(request->domain, &numbers))
         numbers_print(text, &numbers);
@@ -184,8 +179,8 @@ static enum iw_error metrics(struct request *request)
 }
 
 const struct route api_watch[] = {
-    {METHOD_GET, "/healthz", healthz, ROUTE_OPEN},
-    {METHOD_GET, "/readyz", readyz, ROUTE_OPEN},
-    {METHOD_GET, "/metrics", metrics, ROUTE_OPEN},
+    {METHOD_GET, "/healthz", show_health, ROUTE_OPEN},
+    {METHOD_GET, "/readyz", show_readiness, ROUTE_OPEN},
+    {METHOD_GET, "/metrics", show_metrics, ROUTE_OPEN},
     {.pattern = NULL},
 };

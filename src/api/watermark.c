@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/creation.h"
-#include "api/views.h"
+#include "api/view.h"
 #include "api/tables.h"
 #include "http/response.h"
 
@@ -10,55 +10,55 @@ static const struct creation_source upload_or_url = {"originalFileUrl", false};
 
 /* ---- embedding ---- */
 
-static void text_read(const struct field_place *file, const struct json *item, unsigned index,
+static void text_read(const struct field_scope *file, const struct json *item, unsigned index,
                       struct order_request_text *text)
 {
     struct arena *arena = file->context->arena;
-    struct field_place place = {file->context, item,
+    struct field_scope scope = {file->context, item,
                                 arena_printf(arena, "%swatermarks[%u].", file->prefix, index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
         field_bad(file, arena_printf(arena, "watermarks[%u]", index), "is %s; it must be an object",
                   json_kind_name(item->kind));
         return;
     }
-    const struct json *member = field_string(&place, "text", true, 1, order_text_code_points_max);
+    const struct json *member = field_string(&scope, "text", true, 1, order_text_code_points_max);
     if (member != NULL)
         *text = (struct order_request_text){member->string, member->length};
 }
 
-static void texts_read(const struct field_place *place, bool is_required,
+static void texts_read(const struct field_scope *scope, bool is_required,
                        const struct order_request_text **texts, unsigned *count)
 {
-    const struct json *watermarks = field_array(place, "watermarks", is_required, 1, order_texts_max);
+    const struct json *watermarks = field_array(scope, "watermarks", is_required, 1, order_texts_max);
     if (watermarks == NULL)
         return;
-    struct order_request_text *found = arena_array(place->context->arena, watermarks->length, sizeof *found);
+    struct order_request_text *found = arena_array(scope->context->arena, watermarks->length, sizeof *found);
     for (const struct json *item = watermarks->first; item != NULL; item = item->next) {
-        text_read(place, item, *count, &found[*count]);
+        text_read(scope, item, *count, &found[*count]);
         (*count)++;
     }
     *texts = found;
 }
 
-static void file_texts_read(const struct field_place *place, struct order_request_file *file)
+static void file_texts_read(const struct field_scope *scope, struct order_request_file *file)
 {
-    texts_read(place, false, &file->texts, &file->text_count);
+    texts_read(scope, false, &file->texts, &file->text_count);
 }
 
-/* Texts beside the files are for every file that brings none of its own; a file without any is an error. */
-static void texts_spread(const struct field_place *body, struct order_request *wanted)
+/* The order's watermarks apply to every file without watermarks; a file without any adds a detail. */
+static void common_texts_read(const struct field_scope *body, struct order_request *requested)
 {
     const struct json *files = json_member(body->object, "files");
-    const struct json *entry = json_is(files, JSON_KIND_ARRAY) ? files->first : NULL;
+    const struct json *file = json_is(files, JSON_KIND_ARRAY) ? files->first : NULL;
     bool has_common = !json_is_absent(json_member(body->object, "watermarks"));
     const struct order_request_text *texts = NULL;
     unsigned count = 0;
     texts_read(body, false, &texts, &count);
-    for (unsigned i = 0; i < wanted->file_count && entry != NULL; i++, entry = entry->next) {
-        if (!json_is(entry, JSON_KIND_OBJECT) || !json_is_absent(json_member(entry, "watermarks")))
+    for (unsigned i = 0; i < requested->file_count && file != NULL; i++, file = file->next) {
+        if (!json_is(file, JSON_KIND_OBJECT) || !json_is_absent(json_member(file, "watermarks")))
             continue;
-        wanted->files[i].texts = texts;
-        wanted->files[i].text_count = count;
+        requested->files[i].texts = texts;
+        requested->files[i].text_count = count;
         if (!has_common)
             field_bad(body, arena_printf(body->context->arena, "files[%u].watermarks", i), "is required");
     }
@@ -68,15 +68,15 @@ static enum iw_error embed(struct request *request)
 {
     const struct json *json;
     struct order_view view;
-    struct order_request wanted = {.type = ORDER_WATERMARK_EMBED};
+    struct order_request requested = {.type = ORDER_WATERMARK_EMBED};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
-    struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wanted);
-    creation_files_read(request, &body, &upload_or_url, file_texts_read, &wanted);
-    texts_spread(&body, &wanted);
-    error = creation_make(request, &wanted, &view);
+    struct field_scope body = {request->context, json, ""};
+    creation_common_read(&body, &requested);
+    creation_files_read(request, &body, &upload_or_url, file_texts_read, &requested);
+    common_texts_read(&body, &requested);
+    error = creation_make(request, &requested, &view);
     if (error != IW_OK)
         return error;
     struct render *render = creation_begin(request, &view);
@@ -95,60 +95,55 @@ static enum iw_error embed(struct request *request)
 
 /* ---- extraction ---- */
 
-/* includeOriginal may stand in file or beside it (the specification leaves its place open). */
-static bool inclusion_read(const struct field_place *body, const struct field_place *file)
+/* includeOriginal may be in file or next to it: the specification does not state which. */
+static bool inclusion_read(const struct field_scope *body, const struct field_scope *file)
 {
     static const char name[] = "includeOriginal";
     unsigned details = body->context->detail_count;
-    bool is_beside = field_boolean(body, name, false), is_inside = field_boolean(file, name, false);
+    bool is_in_body = field_boolean(body, name, false), is_in_file = field_boolean(file, name, false);
     bool is_twice =
         !json_is_absent(json_member(body->object, name)) && !json_is_absent(json_member(file->object, name));
-    if (is_twice && is_beside != is_inside && body->context->detail_count == details)
+    if (is_twice && is_in_body != is_in_file && body->context->detail_count == details)
         field_bad(body, name, "is %s, but file.includeOriginal is %s; send one of them",
-                  is_beside ? "true" : "false", is_inside ? "true" : "false");
-    return is_beside || is_inside;
+                  is_in_body ? "true" : "false", is_in_file ? "true" : "false");
+    return is_in_body || is_in_file;
 }
 
-/* originalFile.fileName, from the same two places; NULL when it is absent or bad. */
-static const char *original_read(const struct field_place *body, const struct field_place *file)
+/* originalFile.fileName, in file or next to it; NULL when absent or invalid. */
+static const char *original_read(const struct field_scope *body, const struct field_scope *file)
 {
-    struct field_place beside, inside;
-    bool is_beside = field_object(body, "originalFile", false, &beside);
-    bool is_inside = field_object(file, "originalFile", false, &inside);
-    const char *name = is_beside ? field_file_name(&beside, "fileName") : NULL;
-    const char *other = is_inside ? field_file_name(&inside, "fileName") : NULL;
+    struct field_scope in_body, in_file;
+    bool is_in_body = field_object(body, "originalFile", false, &in_body);
+    bool is_in_file = field_object(file, "originalFile", false, &in_file);
+    const char *name = is_in_body ? field_file_name(&in_body, "fileName") : NULL;
+    const char *other = is_in_file ? field_file_name(&in_file, "fileName") : NULL;
     if (name != NULL && other != NULL && strcmp(name, other) != 0)
-        field_bad(&beside, "fileName", "is not what file.originalFile.fileName is; send one of them");
+        field_bad(&in_body, "fileName", "differs from file.originalFile.fileName; send one of them");
     return name != NULL ? name : other;
 }
 
-/* Where originalFile stands; NULL: nowhere. */
-static const struct field_place *original_place(const struct field_place *body,
-                                                const struct field_place *file)
+/* Reads file.fileName, includeOriginal and originalFile.fileName. */
+static void extract_read(const struct field_scope *body, struct order_request *requested)
 {
-    if (!json_is_absent(json_member(file->object, "originalFile")))
-        return file;
-    return json_is_absent(json_member(body->object, "originalFile")) ? NULL : body;
-}
-
-/* file.fileName, includeOriginal, originalFile.fileName. */
-static void extract_read(const struct field_place *body, struct order_request *wanted)
-{
-    struct field_place file;
-    wanted->files = arena_array(body->context->arena, 1, sizeof *wanted->files);
-    wanted->file_count = 1;
+    struct field_scope file;
+    requested->files = arena_array(body->context->arena, 1, sizeof *requested->files);
+    requested->file_count = 1;
     if (field_object(body, "file", true, &file))
-        wanted->files[0].name = field_file_name(&file, "fileName");
+        requested->files[0].name = field_file_name(&file, "fileName");
     unsigned details = body->context->detail_count;
     bool is_included = inclusion_read(body, &file);
-    wanted->original_name = original_read(body, &file);
+    requested->original_name = original_read(body, &file);
     bool is_clear = body->context->detail_count == details;
-    const struct field_place *place = original_place(body, &file);
-    if (is_clear && is_included && place == NULL)
+    const struct field_scope *parent = NULL; /* of originalFile */
+    if (!json_is_absent(json_member(body->object, "originalFile")))
+        parent = body;
+    if (!json_is_absent(json_member(file.object, "originalFile")))
+        parent = &file;
+    if (is_clear && is_included && parent == NULL)
         field_bad(&file, "originalFile", "is required with includeOriginal");
-    if (is_clear && !is_included && place != NULL)
+    if (is_clear && !is_included && parent != NULL)
         field_bad(
-            place, "originalFile",
+            parent, "originalFile",
             "is given, but includeOriginal is not true; send includeOriginal true or leave originalFile out");
 }
 
@@ -164,14 +159,14 @@ static enum iw_error extract(struct request *request)
 {
     const struct json *json;
     struct order_view view;
-    struct order_request wanted = {.type = ORDER_WATERMARK_EXTRACT};
+    struct order_request requested = {.type = ORDER_WATERMARK_EXTRACT};
     enum iw_error error = request_json(request, &json);
     if (error != IW_OK)
         return error;
-    struct field_place body = {request->context, json, ""};
-    creation_common_read(&body, &wanted);
-    extract_read(&body, &wanted);
-    error = creation_make(request, &wanted, &view);
+    struct field_scope body = {request->context, json, ""};
+    creation_common_read(&body, &requested);
+    extract_read(&body, &requested);
+    error = creation_make(request, &requested, &view);
     if (error != IW_OK)
         return error;
     struct render *render = creation_begin(request, &view);

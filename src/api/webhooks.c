@@ -1,17 +1,18 @@
-/* Webhooks: receivers, their secrets and their events (contract 7). */
+/* Webhooks, their secrets and their events (contract 7). */
 #include <string.h>
 
 #include "api/field.h"
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "model/account.h"
 #include "domain/webhook.h"
+#include "domain/webhook_event.h"
 #include "http/response.h"
+#include "model/account.h"
 
 #define BASE "/api/v2/orders/webhooks"
 
-/* The ids in the path.  A text that is no id names nothing. */
+/* The webhook's id in the path.  WEBHOOK_NOT_FOUND when it is not a number. */
 static enum iw_error path_id(struct request *request, int64_t *id)
 {
     if (text_integer(request_capture(request, "webhookId"), 1, INT64_MAX, id))
@@ -52,36 +53,30 @@ static void event_render(struct render *render, const struct webhook_event *even
     render_time(render, "deliveredAt", event->delivered_ms);
 }
 
-/* true, false, or -1 when it is absent or bad. */
-static int flag_read(const struct field_place *place, const char *name)
+static void text_read(const struct field_scope *scope, const char *name, const char **text, size_t *length)
 {
-    return json_is_absent(json_member(place->object, name)) ? -1 : field_boolean(place, name, false);
-}
-
-static void text_read(const struct field_place *place, const char *name, const char **text, size_t *length)
-{
-    const struct json *member = json_member(place->object, name);
+    const struct json *member = json_member(scope->object, name);
     if (json_is(member, JSON_KIND_STRING)) {
         *text = member->string;
         *length = member->length;
     } else if (!json_is_absent(member)) {
-        field_bad(place, name, "is %s; it must be a string", json_kind_name(member->kind));
+        field_bad(scope, name, "is %s; it must be a string", json_kind_name(member->kind));
     }
 }
 
-/* All fields are looked at, so that one answer names everything that is wrong. */
+/* Checks all fields, so that one response lists every fault. */
 static enum iw_error fields_read(struct request *request, bool is_new, struct webhook_fields *fields)
 {
-    struct field_place place = {.context = request->context, .prefix = ""};
+    struct field_scope scope = {.context = request->context, .prefix = ""};
     *fields = (struct webhook_fields){.is_active = -1};
-    enum iw_error error = request_json(request, &place.object);
+    enum iw_error error = request_json(request, &scope.object);
     if (error != IW_OK)
         return error;
-    text_read(&place, "name", &fields->name, &fields->name_length);
-    text_read(&place, "url", &fields->url, &fields->url_length);
-    if (!is_new)
-        fields->is_active = flag_read(&place, "isActive");
-    bool is_url_absent = json_is_absent(json_member(place.object, "url"));
+    text_read(&scope, "name", &fields->name, &fields->name_length);
+    text_read(&scope, "url", &fields->url, &fields->url_length);
+    if (!is_new && !json_is_absent(json_member(scope.object, "isActive")))
+        fields->is_active = field_boolean(&scope, "isActive", false);
+    bool is_url_absent = json_is_absent(json_member(scope.object, "url"));
     webhook_fields_check(request->context, request->config, fields, is_new && is_url_absent);
     return context_validated(request->context);
 }
@@ -110,24 +105,21 @@ static enum iw_error create(struct request *request)
 static enum iw_error list(struct request *request)
 {
     struct page page;
-    struct webhook *webhooks;
-    size_t count;
-    int64_t total;
+    struct webhook_rows rows;
     page_read(request, &page);
+    const struct webhooks_page range = {page.limit, page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error =
-            webhook_list(request->domain, request->account->id, page.keyword,
-                         &(struct webhooks_page){page.limit, page_offset(&page)}, &webhooks, &count, &total);
+        error = webhook_list(request->domain, request->account->id, page.keyword, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "webhooks");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < rows.count; i++) {
         render_object_begin(render, NULL);
-        webhook_render(render, &webhooks[i]);
+        webhook_render(render, &rows.items[i]);
         render_object_end(render);
     }
-    page_end(render, &page, total);
+    page_end(render, &page, rows.total);
     return IW_OK;
 }
 
@@ -144,7 +136,7 @@ static enum iw_error detail(struct request *request)
     render_object_begin(render, "data");
     webhook_render(render, &webhook);
     render_time(render, "previousSecretExpiresAt",
-                webhook_overlap_end_ms(&webhook)); /* null when one secret signs */
+                webhook_overlap_end_ms(&webhook)); /* null when only one secret signs */
     render_object_end(render);
     return IW_OK;
 }
@@ -243,31 +235,21 @@ static bool event_take(void *user, const struct webhook_event *event)
     return stream_pass(stream);
 }
 
-static enum iw_error events_all(struct request *request, int64_t id, const struct page *page)
-{
-    struct stream stream;
-    stream_init(&stream, request, page, "events");
-    return stream_end(&stream, webhook_events_stream(request->domain, request->account->id, id, page->keyword,
-                                                     event_take, &stream));
-}
-
 static enum iw_error events_page(struct request *request, int64_t id, const struct page *page)
 {
-    int64_t total;
-    struct webhook_event *found;
-    size_t count;
+    struct webhook_event_rows rows;
+    const struct webhooks_page range = {page->limit, page_offset(page)};
     enum iw_error error =
-        webhook_events(request->domain, request->account->id, id, page->keyword,
-                       &(struct webhooks_page){page->limit, page_offset(page)}, &found, &count, &total);
+        webhook_events(request->domain, request->account->id, id, page->keyword, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "events");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < rows.count; i++) {
         render_object_begin(render, NULL);
-        event_render(render, &found[i]);
+        event_render(render, &rows.items[i]);
         render_object_end(render);
     }
-    page_end(render, page, total);
+    page_end(render, page, rows.total);
     return IW_OK;
 }
 
@@ -282,7 +264,12 @@ static enum iw_error events(struct request *request)
     error = context_validated(request->context);
     if (error != IW_OK)
         return error;
-    return (page.limit == page_limit_all ? events_all : events_page)(request, id, &page);
+    if (page.limit != page_limit_all)
+        return events_page(request, id, &page);
+    struct stream stream;
+    stream_init(&stream, request, &page, "events");
+    return stream_end(&stream, webhook_events_stream(request->domain, request->account->id, id, page.keyword,
+                                                     event_take, &stream));
 }
 
 static enum iw_error retry(struct request *request)

@@ -8,7 +8,7 @@
 #include "base/crypto.h"
 #include "base/render.h"
 #include "ctl/ctl_store.h"
-#include "domain/retention.h"
+#include "domain/reclaim.h"
 #include "service/storage.h"
 #include "store/files.h"
 #include "store/orders.h"
@@ -196,7 +196,7 @@ static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain
     domain_context_set(&step, &context);
     do {
         arena_reset(context.arena);
-        error = retention_orphans(&step, storage, &part, orphans_keys, &count);
+        error = reclaim_outputs(&step, storage, &part, orphans_keys, &count);
         *files += count;
     } while (error == IW_OK && part != 0);
     if (error != IW_OK)
@@ -216,7 +216,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
-        error = retention_reclaim(&domain, storage, &orders);
+        error = reclaim_inputs(&domain, storage, &orders);
     if (error == IW_OK)
         error = orphans_delete(ctl, &domain, storage, &files);
     if (error == IW_OK)

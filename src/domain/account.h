@@ -8,9 +8,9 @@
 #include "model/account.h"
 
 /*
- * The account behind a key by the key's SHA-256, and notes the key's use, once a
- * minute at most.  AUTH_TOKEN_INVALID for an unknown key, and for a revoked one with the time; whether it
- * has expired or its account is suspended, the caller says himself.
+ * Finds an account by the SHA-256 of a key, and records the key's use at most
+ * once a minute.  AUTH_TOKEN_INVALID for an unknown or revoked key.  The caller
+ * checks whether the key has expired and whether the account is suspended.
  */
 enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[32],
                                    struct account *account) IW_MUST_USE;

@@ -1,7 +1,7 @@
 /*
- * What the domain works through: the handles that a process keeps open, and the
- * context of the piece of work at hand.  Rules and state machines only; no SQL,
- * no HTTP, no JSON text in this room.
+ * The handles of a process and the context of its current work, for every call
+ * into the domain.  This room has the rules; it must not know SQL, HTTP or JSON
+ * text.
  */
 #ifndef DOMAIN_DOMAIN_H
 #define DOMAIN_DOMAIN_H
@@ -17,13 +17,13 @@ struct storage;
 struct secret_box;
 
 struct domain {
-    struct context *context; /* of the request, job or command under way */
+    struct context *context; /* of the current request, job or command */
     const struct config *config;
-    struct store store; /* its context is the one above */
+    struct store store; /* has the same context */
     struct redis *redis;
-    struct storage *storage;             /* NULL until it is first needed; the process closes it */
-    struct presign *presign;             /* NULL where nothing is signed */
-    const struct secret_box *secret_box; /* NULL where no secret is made or used */
+    struct storage *storage;             /* NULL until first used; the process closes it */
+    struct presign *presign;             /* NULL in programs that sign no URLs */
+    const struct secret_box *secret_box; /* NULL in programs without webhook secrets */
 };
 
 /* Sets the context that errors go to. */
@@ -31,5 +31,8 @@ static inline void domain_context_set(struct domain *domain, struct context *con
 {
     domain->context = domain->store.context = context;
 }
+
+/* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
+enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;
 
 #endif

@@ -10,8 +10,8 @@
 
 enum { worker_silent_s = 30 };
 
-/* What is away is told and forgotten. */
-static bool is_done(struct domain *domain, enum iw_error error)
+/* Clears the context: an unavailable dependency is not an error here. */
+static bool is_ok(struct domain *domain, enum iw_error error)
 {
     context_clear(domain->context);
     return error == IW_OK;
@@ -20,7 +20,7 @@ static bool is_done(struct domain *domain, enum iw_error error)
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
-    health.has_database = is_done(domain, provision_ping(&domain->store));
+    health.has_database = is_ok(domain, provision_ping(&domain->store));
     health.has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
     context_clear(domain->context);
     health.has_store = storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
@@ -33,24 +33,24 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     int64_t oldest_s;
     bool is_paused;
     *numbers = (struct health_numbers){.delivery_oldest_s = -1, .paused = -1};
-    if (!is_done(domain, jobs_counts(store, &numbers->jobs, &numbers->job_count)))
+    if (!is_ok(domain, jobs_counts(store, &numbers->jobs, &numbers->job_count)))
         return false;
-    if (!is_done(domain, orders_status_counts(store, &numbers->orders, &numbers->order_count)))
+    if (!is_ok(domain, orders_status_counts(store, &numbers->orders, &numbers->order_count)))
         numbers->orders = NULL;
-    if (!is_done(domain, deliveries_status_counts(store, &numbers->deliveries, &numbers->delivery_count)))
+    if (!is_ok(domain, deliveries_status_counts(store, &numbers->deliveries, &numbers->delivery_count)))
         numbers->deliveries = NULL;
-    if (is_done(domain, deliveries_oldest(store, clock_now_ms(), &oldest_s)))
+    if (is_ok(domain, deliveries_oldest(store, clock_now_ms(), &oldest_s)))
         numbers->delivery_oldest_s = oldest_s;
-    if (is_done(domain, workers_paused(store, &is_paused)))
+    if (is_ok(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
-    if (!is_done(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
+    if (!is_ok(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
     return true;
 }
 
 bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count)
 {
-    return is_done(domain, files_store_bytes(&domain->store, gauges, count));
+    return is_ok(domain, files_store_bytes(&domain->store, gauges, count));
 }
 
 bool health_worker_is_up(const struct worker_row *worker)

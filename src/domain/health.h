@@ -1,9 +1,8 @@
 /*
- * How the service is, for those who watch it: whether what it needs is there, and
- * the numbers that the database alone knows.
+ * Health of the service for monitoring: whether its dependencies are available,
+ * and the numbers that are only in the database.
  *
- * What is away is part of the answer and no failure.  Knows nothing of how it is
- * shown (src/api/watch.c).
+ * An unavailable dependency is a result, not an error.  src/api/watch.c renders it.
  */
 #ifndef DOMAIN_HEALTH_H
 #define DOMAIN_HEALTH_H
@@ -12,11 +11,11 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "store/query.h"
 #include "store/jobs.h"
+#include "store/query.h"
 #include "store/workers.h"
 
-/* Whether what a request needs is there.  Without Redis the service goes on. */
+/* The dependencies of a request.  The service works without Redis. */
 struct health {
     bool has_database;
     bool has_redis;
@@ -27,7 +26,7 @@ struct health {
 
 struct health health_check(struct domain *domain);
 
-/* Rows of one kind; NULL where they could not be read.  The arrays are the context's arena's. */
+/* Rows by kind; NULL when they could not be read.  The context's arena owns the arrays. */
 struct health_numbers {
     struct jobs_count *jobs;
     unsigned job_count;
@@ -37,17 +36,18 @@ struct health_numbers {
     unsigned delivery_count;
     struct worker_row *workers;
     unsigned worker_count;
-    int64_t delivery_oldest_s; /* -1: not known */
-    int paused;                /* 1 yes, 0 no, -1: not known */
+    int64_t delivery_oldest_s; /* -1: unknown */
+    int paused;                /* 1 yes, 0 no, -1 unknown */
 };
 
-/* False, with nothing read, when the database is away. */
+/* False, without any number, when the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
-/* Bytes that rows name, by kind (files_store_bytes): dear for big tables.  False when they cannot be read. */
+/* Bytes of the stored files by kind (files_store_bytes); expensive for large tables.  False when unavailable.
+ */
 bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count);
 
-/* True when a worker has given a sign of life lately. */
+/* True when the worker's last heartbeat is recent. */
 bool health_worker_is_up(const struct worker_row *worker);
 
 #endif

@@ -10,7 +10,7 @@ static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 
 enum { word_length = sizeof word - 1, digit_count = 43, base = 62 };
 
-/* Divides the big-endian integer by 62 in place and answers the remainder. */
+/* Divides the big-endian integer by 62 in place and returns the remainder. */
 static unsigned integer_divide(uint8_t bytes[32])
 {
     unsigned rest = 0;
@@ -51,8 +51,7 @@ bool key_is_well_formed(const char *text, size_t length)
     return true;
 }
 
-/* True for what a program or a person puts around a key: quotation marks, also typographic ones, and
- * brackets. */
+/* True when a text begins with a quotation mark, plain or typographic, or a bracket. */
 static bool is_enclosed(const char *text)
 {
     static const char *const marks[] = {"\"", "'", "`", "<", "{", "[", "\u2018", "\u201c", "\u00ab"};

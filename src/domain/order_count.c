@@ -1,70 +1,65 @@
 /*
- * Counting a large account's orders without counting them all each time.
+ * Cached counts for the lists of large accounts.
  *
- * Orders are never deleted, never change their type and channel, and their ids grow with time.  So how many
- * there are up to an id of a while ago does not change, and this process remembers it: up to a minute ago for
- * minutes, carried on by what came since; and where so many orders come that a minute of them is a lot, up to
- * some seconds ago for some seconds.  Only what is younger is counted for every list.
+ * Orders are never deleted, never change type or channel, and their ids grow with
+ * time.  So the number of orders up to an older id is constant, and each process
+ * caches it as a mark.  The first mark lies a minute back and is valid for
+ * minutes.  Accounts with many new orders get further marks, some seconds back
+ * and valid for some seconds.  Each list counts only the orders after the last
+ * mark.
  *
- * What can be wrong with it: an order that was committed later than after_ms of a line, counted from the
- * making of its id, may be missing for as long as that line is kept, from one second to some minutes.
+ * Limit of accuracy: an order whose commit takes longer than after_ms of a mark
+ * is missing while that mark is valid, from one second to ten minutes.
  *
- * A status changes, so orders of one status are all counted, and where they are very many, the sum is
- * remembered for as long as makes counting a small part of the work.  Small accounts are always counted
- * whole.
+ * A status changes, so a filter by status counts all its orders.  A large count
+ * is cached for a time in proportion to its cost.  Small accounts are always
+ * counted completely.
  */
-#include "domain/order.h"
+#include "domain/order_count.h"
 
 #include "base/clock.h"
 
 enum {
     slots = 64,
-    lines_max = 4,
-    large = 1000,
-    /* Young orders that are worth a line closer by. */
-    many = 500,
-    /* Of one status: from how many on they are remembered, and how many of them make a millisecond. */
-    huge = 20000,
-    counted_in_a_ms = 100
+    marks_max = 4,
+    marked_min = 1000, /* orders of a filter that gets marks */
+    recent_max = 500,  /* orders after the last mark; above, another mark is added */
+    status_cached_min = 20000,
+    counted_per_ms = 100 /* a count of N orders by status is cached for N / counted_per_ms ms */
 };
 
 /*
- * How far back a line is drawn, and for how long it is good.  Nearly every creation takes less than a second
- * from making its id to its commit, and none more than a minute, clock differences included.
+ * The age of each mark and its lifetime.  A creation takes nearly always less than a second from its id to
+ * its commit, and never more than a minute, clock differences included.
  */
 static const struct {
     int64_t after_ms;
     int64_t kept_ms;
-} drawn[lines_max] = {{60000, 600000}, {15000, 15000}, {4000, 4000}, {1000, 1000}};
+} mark_times[marks_max] = {{60000, 600000}, {15000, 15000}, {4000, 4000}, {1000, 1000}};
 
-/* How many orders there are up to an id. */
-struct line {
+/* The number of orders up to an id. */
+struct count_mark {
     int64_t id;
     int64_t count;
-    int64_t until_ms; /* monotonic; 0: not known */
+    int64_t until_ms; /* monotonic; 0: unset */
 };
 
-/* What is known of a filter that narrows to things that never change. */
-struct tally {
-    struct order_filter filter; /* without keyword */
-    struct line lines[lines_max];
-    unsigned depth; /* so many lines are worth their counting */
+/* The marks of a filter without status and keyword. */
+struct count_marks {
+    struct order_filter filter;
+    struct count_mark marks[marks_max];
+    unsigned depth; /* marks in use */
 };
 
-/* What is known of a filter by status. */
-struct sum {
+/* The cached count of a filter by status. */
+struct count_by_status {
     struct order_filter filter;
     int64_t count;
-    int64_t until_ms;
+    int64_t until_ms; /* monotonic */
 };
 
-static struct tally tallies[slots];
-static struct sum sums[slots];
-
-static bool is_lasting(const struct order_filter *filter)
-{
-    return filter->status < 0 && filter->keyword == NULL;
-}
+static struct count_marks marks_cache[slots];
+static struct count_by_status status_cache[slots];
 
 static unsigned slot_of(const struct order_filter *filter)
 {
@@ -79,17 +74,17 @@ static bool is_same(const struct order_filter *one, const struct order_filter *o
            one->channel == other->channel && one->status == other->status;
 }
 
-/* Where a line would be drawn now. */
-static int64_t line_id(unsigned level)
+/* The id of a mark that is set now. */
+static int64_t mark_id(unsigned level)
 {
-    return order_id_make(clock_now_ms() - drawn[level].after_ms, 0);
+    return order_id_make(clock_now_ms() - mark_times[level].after_ms, 0);
 }
 
-/* A line is good for its time, and while it lies as far back as it was drawn: a clock may be set back. */
-static bool is_good(const struct tally *tally, unsigned level)
+/* A mark is valid for its lifetime, but not when the clock was set back before its id. */
+static bool mark_is_valid(const struct count_marks *marks, unsigned level)
 {
-    const struct line *line = &tally->lines[level];
-    return line->until_ms > clock_monotonic_ms() && line->id <= line_id(level);
+    const struct count_mark *mark = &marks->marks[level];
+    return mark->until_ms > clock_monotonic_ms() && mark->id <= mark_id(level);
 }
 
 static enum iw_error count_between(struct domain *domain, const struct order_filter *filter, int64_t above,
@@ -101,107 +96,95 @@ static enum iw_error count_between(struct domain *domain, const struct order_fil
     return orders_count(&domain->store, &part, count);
 }
 
-/* Draws a line by counting from one further back. */
-static enum iw_error line_draw(struct domain *domain, struct tally *tally, unsigned level, struct line from)
+/* Sets a mark by counting from an older one. */
+static enum iw_error mark_set(struct domain *domain, struct count_marks *marks, unsigned level,
+                              struct count_mark from)
 {
-    int64_t id = line_id(level), count;
-    if (id < from.id) /* a clock that was set back this very moment */
+    int64_t id = mark_id(level), count;
+    if (id < from.id) /* the clock was set back since */
         id = from.id;
-    enum iw_error error = count_between(domain, &tally->filter, from.id, id, &count);
+    enum iw_error error = count_between(domain, &marks->filter, from.id, id, &count);
     if (error == IW_OK)
-        tally->lines[level] =
-            (struct line){id, from.count + count, clock_monotonic_ms() + drawn[level].kept_ms};
+        marks->marks[level] =
+            (struct count_mark){id, from.count + count, clock_monotonic_ms() + mark_times[level].kept_ms};
     return error;
 }
 
-/* The first line, counted whole; the others are no good without it. */
-static enum iw_error tally_begin(struct domain *domain, const struct order_filter *filter,
-                                 struct tally *tally)
+/* Counts the first mark completely; the others depend on it. */
+static enum iw_error marks_begin(struct domain *domain, const struct order_filter *filter,
+                                 struct count_marks *marks)
 {
-    *tally = (struct tally){.filter = *filter, .depth = 1};
-    return line_draw(domain, tally, 0, (struct line){0});
+    *marks = (struct count_marks){.filter = *filter, .depth = 1};
+    return mark_set(domain, marks, 0, (struct count_mark){0});
 }
 
-/* Carries the first line on; it is not counted whole the later for it. */
-static enum iw_error tally_carry_on(struct domain *domain, struct tally *tally)
-{
-    int64_t until_ms = tally->lines[0].until_ms;
-    enum iw_error error = line_draw(domain, tally, 0, tally->lines[0]);
-    tally->lines[0].until_ms = until_ms;
-    return error;
-}
-
-/* Draws the lines that are wanted and are no good any more. */
-static enum iw_error lines_draw(struct domain *domain, struct tally *tally)
+/* Renews the invalid marks.  The first one advances with the second, but is counted completely in time. */
+static enum iw_error marks_renew(struct domain *domain, struct count_marks *marks)
 {
     enum iw_error error = IW_OK;
-    for (unsigned level = 1; error == IW_OK && level < tally->depth; level++) {
-        if (is_good(tally, level))
+    for (unsigned level = 1; error == IW_OK && level < marks->depth; level++) {
+        if (mark_is_valid(marks, level))
             continue;
-        if (level == 1)
-            error = tally_carry_on(domain, tally);
+        if (level == 1) {
+            int64_t until_ms = marks->marks[0].until_ms;
+            error = mark_set(domain, marks, 0, marks->marks[0]);
+            marks->marks[0].until_ms = until_ms;
+        }
         if (error == IW_OK)
-            error = line_draw(domain, tally, level, tally->lines[level - 1]);
+            error = mark_set(domain, marks, level, marks->marks[level - 1]);
     }
     return error;
 }
 
-/* One line more or less for the next time. */
-static void depth_choose(struct tally *tally, int64_t young)
+static enum iw_error marks_count(struct domain *domain, struct count_marks *marks, int64_t *count)
 {
-    const struct line *last = &tally->lines[tally->depth - 1];
-    if (young >= many && tally->depth < lines_max)
-        tally->depth++;
-    else if (tally->depth > 1 && last->count - last[-1].count + young < many / 2)
-        tally->depth--;
-}
-
-static enum iw_error tally_count(struct domain *domain, struct tally *tally, int64_t *count)
-{
-    int64_t young;
-    enum iw_error error = lines_draw(domain, tally);
+    int64_t recent;
+    enum iw_error error = marks_renew(domain, marks);
     if (error != IW_OK)
         return error;
-    const struct line *last = &tally->lines[tally->depth - 1];
-    error = count_between(domain, &tally->filter, last->id, 0, &young);
+    const struct count_mark *last = &marks->marks[marks->depth - 1];
+    error = count_between(domain, &marks->filter, last->id, 0, &recent);
     if (error != IW_OK)
         return error;
-    *count = last->count + young;
-    depth_choose(tally, young);
+    *count = last->count + recent;
+    /* One mark more or less for the next time. */
+    if (recent >= recent_max && marks->depth < marks_max)
+        marks->depth++;
+    else if (marks->depth > 1 && last->count - last[-1].count + recent < recent_max / 2)
+        marks->depth--;
     return IW_OK;
 }
 
-static enum iw_error lasting_count(struct domain *domain, const struct order_filter *filter, int64_t *count)
+static enum iw_error count_by_marks(struct domain *domain, const struct order_filter *filter, int64_t *count)
 {
-    struct tally *tally = &tallies[slot_of(filter)];
-    bool is_known = is_same(&tally->filter, filter);
+    struct count_marks *marks = &marks_cache[slot_of(filter)];
+    bool is_known = is_same(&marks->filter, filter);
     enum iw_error error = IW_OK;
-    if (is_known && !is_good(tally, 0))
-        error = tally_begin(domain, filter, tally);
+    if (is_known && !mark_is_valid(marks, 0))
+        error = marks_begin(domain, filter, marks);
     if (error != IW_OK || is_known)
-        return error == IW_OK ? tally_count(domain, tally, count) : error;
+        return error == IW_OK ? marks_count(domain, marks, count) : error;
     error = orders_count(&domain->store, filter, count);
-    return error == IW_OK && *count >= large ? tally_begin(domain, filter, tally) : error;
+    return error == IW_OK && *count >= marked_min ? marks_begin(domain, filter, marks) : error;
 }
 
-static enum iw_error changing_count(struct domain *domain, const struct order_filter *filter, int64_t *count)
+static enum iw_error count_of_status(struct domain *domain, const struct order_filter *filter, int64_t *count)
 {
-    struct sum *sum = &sums[slot_of(filter)];
-    if (is_same(&sum->filter, filter) && sum->until_ms > clock_monotonic_ms()) {
-        *count = sum->count;
+    struct count_by_status *cached = &status_cache[slot_of(filter)];
+    if (is_same(&cached->filter, filter) && cached->until_ms > clock_monotonic_ms()) {
+        *count = cached->count;
         return IW_OK;
     }
     enum iw_error error = orders_count(&domain->store, filter, count);
-    if (error == IW_OK && *count >= huge)
-        *sum = (struct sum){*filter, *count, clock_monotonic_ms() + *count / counted_in_a_ms};
+    if (error == IW_OK && *count >= status_cached_min)
+        *cached = (struct count_by_status){*filter, *count, clock_monotonic_ms() + *count / counted_per_ms};
     return error;
 }
 
 enum iw_error order_count(struct domain *domain, const struct order_filter *filter, int64_t *count)
 {
-    if (is_lasting(filter))
-        return lasting_count(domain, filter, count);
-    if (filter->keyword == NULL)
-        return changing_count(domain, filter, count);
-    return orders_count(&domain->store, filter, count);
+    if (filter->keyword != NULL)
+        return orders_count(&domain->store, filter, count);
+    return filter->status < 0 ? count_by_marks(domain, filter, count)
+                              : count_of_status(domain, filter, count);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "domain/webhook.h"
+#include "domain/webhook_event.h"
 #include "service/name.h"
 #include "store/db.h"
 #include "store/files.h"

@@ -16,7 +16,7 @@ const char *outgoing_url_fault(const struct config *config, const char *url)
     return fetch_url_is_valid(url, config->outgoing_allow_http, &why) ? NULL : why;
 }
 
-/* Names end with their last letter, beginnings of names with "-". */
+/* A name that ends with "-" is a prefix. */
 static const char *const header_names[] = {"Content-Type", "Cache-Control", "Content-Disposition",
                                            "x-amz-",       "x-ms-",         "x-goog-"};
 
@@ -33,20 +33,12 @@ static bool is_name_allowed(const char *name)
 {
     for (size_t i = 0; i < sizeof header_names / sizeof header_names[0]; i++) {
         size_t length = strlen(header_names[i]);
-        bool is_beginning = header_names[i][length - 1] == '-';
-        if (is_beginning ? strncasecmp(name, header_names[i], length) == 0 && name[length] != '\0'
-                         : text_equal_nocase(name, header_names[i]))
+        bool is_prefix = header_names[i][length - 1] == '-';
+        if (is_prefix ? strncasecmp(name, header_names[i], length) == 0 && name[length] != '\0'
+                      : text_equal_nocase(name, header_names[i]))
             return true;
     }
     return false;
-}
-
-static bool is_printable(const char *value, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (value[i] < ' ' || value[i] > '~')
-            return false;
-    return true;
 }
 
 const char *outgoing_header_fault(const char *name, const char *value, size_t length)
@@ -56,8 +48,9 @@ const char *outgoing_header_fault(const char *name, const char *value, size_t le
                "begin with x-amz-, x-ms- or x-goog-";
     if (length == 0)
         return "must not be empty";
-    if (!is_printable(value, length))
-        return "must be printable ASCII on one line";
+    for (size_t i = 0; i < length; i++)
+        if (value[i] < ' ' || value[i] > '~')
+            return "must be printable ASCII on one line";
     if (value[0] == ' ' || value[length - 1] == ' ')
         return "must not begin or end with a blank";
     return NULL;

@@ -5,13 +5,13 @@
 #include "store/jobs.h"
 #include "store/orders.h"
 
-/* What goes through the transaction. */
+/* The argument of the transaction. */
 struct reopen_work {
     int64_t order_id;
     struct reopening *reopening;
 };
 
-/* The files first, for they are found by the jobs that are still failed. */
+/* Files come before jobs: failed jobs identify the files. */
 static enum iw_error order_files_reopen(const struct store *store, struct order_progress *order,
                                         struct reopening *reopening)
 {

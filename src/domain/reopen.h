@@ -1,9 +1,9 @@
 /*
- * Another try for what failed, at an operator's word: while an order is under
- * way, its failed files are worked on again.
+ * Retry of failed files on an operator's command, while their order is in
+ * progress.
  *
- * An order that has ended stays ended: its inputs were deleted with its end, and
- * its client was told of it.  Knows the state machines and no command line.
+ * A finished order cannot be reopened: its inputs are deleted and its webhooks
+ * are notified.  Must not know the command line.
  */
 #ifndef DOMAIN_REOPEN_H
 #define DOMAIN_REOPEN_H
@@ -13,15 +13,15 @@
 #include "domain/domain.h"
 #include "model/order.h"
 
-/* What became of it. */
+/* The result. */
 struct reopening {
-    enum order_status status; /* of the order; what follows is 0 unless it is in progress */
-    int64_t hurried;          /* jobs that waited for their next try and begin at once */
-    int64_t reopened;         /* jobs that had failed and begin anew */
-    int64_t lost;             /* files whose push to their target failed: there is nothing left to push */
+    enum order_status status; /* of the order; the next three are 0 unless it is in progress */
+    int64_t hurried;          /* jobs whose backoff was cut short */
+    int64_t reopened;         /* failed jobs that are queued again */
+    int64_t lost; /* files whose push failed: their results are deleted, so that no retry is possible */
 };
 
-/* One transaction: jobs, files and the order's counts.  ORDER_NOT_FOUND. */
+/* One transaction for jobs, files and the order's counts.  ORDER_NOT_FOUND. */
 enum iw_error reopen_order(const struct domain *domain, int64_t order_id,
                            struct reopening *reopening) IW_MUST_USE;
 

@@ -1,73 +1,57 @@
 /*
- * What time does to orders: pending ones that nobody started fail, complete
- * ones lose their files, inputs of ended ones are cleared away.
+ * Retention: the changes of orders by time.  A pending order that is not started
+ * fails, a complete one loses its files, and the inputs of a finished one are
+ * deleted.
  *
- * Small bounded steps, each its own transaction, each safe to be cut off and
- * done again.
+ * The work is a series of small transactions.  Each can be interrupted and
+ * repeated.
  */
 #ifndef DOMAIN_RETENTION_H
 #define DOMAIN_RETENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "domain/domain.h"
 #include "service/storage.h"
 #include "store/orders.h"
 
-/* Fails pending orders whose time is over (UPLOAD_EXPIRED), at most most of them; count gets how many. */
-enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned most,
+/* Fails at most max pending orders after their time (UPLOAD_EXPIRED); *count gets their number. */
+enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,
                                 unsigned *count) IW_MUST_USE;
 
-/*
- * Deletes the files of complete orders whose time is over and makes them
- * expired, at most most of them; count gets how many.
- */
-enum iw_error retention_expire(const struct domain *domain, struct storage *storage, unsigned most,
+/* Expires at most max complete orders after their time: deletes their files.  *count gets their number. */
+enum iw_error retention_expire(const struct domain *domain, struct storage *storage, unsigned max,
                                unsigned *count) IW_MUST_USE;
 
 /*
- * Ends an order that has no result yet, at an operator's word: pending or in
- * progress it becomes failed with ORDER_CANCELLED, its webhooks are told, its
- * inputs are deleted.
- * VALIDATION_FAILED, with a sentence, for an order that has ended or has results.
+ * Cancels an order without results, on an operator's command.  A pending order or
+ * one in progress fails with ORDER_CANCELLED, its webhooks are notified and its
+ * inputs deleted.  VALIDATION_FAILED, with a sentence, for a finished order or one
+ * with results.
  */
 enum iw_error retention_cancel(const struct domain *domain, struct storage *storage,
                                int64_t order_id) IW_MUST_USE;
 
-/* Deletes what of an ended order no longer counts: its inputs, and results of attempts that lost. */
+/* Deletes the inputs of a finished order, and results that no row names. */
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage,
                                     int64_t order_id) IW_MUST_USE;
 
 /* The same in steps, for several orders at once. */
 enum { retention_orders_max = orders_batch_max };
 
-/* Keeps those of the orders that have ended; they may have been opened anew. */
+/* Step 1: keeps the finished ones of the orders; an order may have been reopened. */
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count) IW_MUST_USE;
 
-/* First the files, */
+/* Step 2: deletes the files of one order. */
 enum iw_error retention_inputs_delete(const struct domain *domain, struct storage *storage,
                                       int64_t order_id) IW_MUST_USE;
 
-/* then the rows that name them: whoever dies in between leaves a trace. */
+/* Step 3: clears the rows.  They go last, so that an interrupted run finds the files again. */
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids,
                                       unsigned count) IW_MUST_USE;
 
-/*
- * Looks for inputs that outlived their order and clears them: at once those that
- * its rows still name, because somebody died between its end and
- * retention_order_clear; those that no row names once the order is too old to be
- * pending.  Walks all inputs of the store.
- */
-enum iw_error retention_reclaim(const struct domain *domain, struct storage *storage,
-                                unsigned *count) IW_MUST_USE;
-
-/*
- * Looks for results, archives and thumbnails that no row names, of orders that have ended, and deletes those
- * older than an hour: a worker put them that died when another had ended the order already.  Of orders that
- * are under way nothing is touched, nor of orders that the database does not know: it may be the wrong one.
- *
- * A walk goes in steps: from *part (0 at first) on until the step has seen keys_enough keys or is at the end
- * of the store, where *part becomes 0 again.  count gets how many files were deleted.
- */
-enum iw_error retention_orphans(const struct domain *domain, struct storage *storage, unsigned *part,
-                                unsigned keys_enough, unsigned *count) IW_MUST_USE;
+/* True when a key is one of the kept texts (orders_store_keys). */
+bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key);
 
 #endif

@@ -35,10 +35,10 @@ struct statistics_scale statistics_scale_for(int64_t largest)
         for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
             int64_t step = rounds[i] * power;
             int64_t steps = largest / step + (largest % step != 0);
-            if (steps > statistics_steps_most)
+            if (steps > statistics_steps_max)
                 continue;
-            if (steps < statistics_steps_least)
-                steps = statistics_steps_least;
+            if (steps < statistics_steps_min)
+                steps = statistics_steps_min;
             return (struct statistics_scale){step, (unsigned)steps};
         }
 }

@@ -1,4 +1,4 @@
-/* What an account has had made, a day each, and a scale to draw it on (contract 6). */
+/* Daily usage of an account, and a chart scale for it (contract 6). */
 #ifndef DOMAIN_STATISTICS_H
 #define DOMAIN_STATISTICS_H
 
@@ -6,7 +6,7 @@
 
 #include "domain/domain.h"
 
-enum { statistics_days = 7, statistics_steps_least = 4, statistics_steps_most = 6 };
+enum { statistics_days = 7, statistics_steps_min = 4, statistics_steps_max = 6 };
 
 struct statistics_day {
     char date[11]; /* YYYY-MM-DD, UTC */
@@ -19,11 +19,11 @@ struct statistics_scale {
     unsigned steps;
 };
 
-/* The seven days that end with the one of last_ms, oldest first. */
+/* The seven days up to that of last_ms, oldest first. */
 enum iw_error statistics_recent(struct domain *domain, int64_t account_id, int64_t last_ms,
                                 struct statistics_day days[statistics_days]) IW_MUST_USE;
 
-/* The smallest scale of round steps that holds the largest value. */
+/* The smallest scale with round steps that includes the largest value. */
 struct statistics_scale statistics_scale_for(int64_t largest);
 
 #endif

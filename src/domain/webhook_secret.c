@@ -4,14 +4,13 @@
 #include <stdio.h>
 
 #include "base/crypto.h"
-#include "base/text.h"
 #include "service/secret_box.h"
 
-_Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "the room of a seal");
+_Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "size of a seal");
 
 enum { about_size = 64 };
 
-/* What a seal is bound to, so that a secret copied into another account's row does not open. */
+/* The associated data of the seal: a secret in another account's row does not open. */
 static void about_print(int64_t account_id, char about[about_size])
 {
     snprintf(about, about_size, "imgward-webhook-1:%" PRId64, account_id);
@@ -45,13 +44,13 @@ bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box 
 }
 
 const char *webhook_secret_sign(struct arena *arena, const void *key, size_t key_size, const char *id,
-                                int64_t timestamp_s, const char *body, size_t body_size)
+                                int64_t timestamp_s, const struct text *body)
 {
     struct text signed_text;
     uint8_t digest[sha256_bytes];
     text_init(&signed_text, arena);
     text_printf(&signed_text, "%s.%" PRId64 ".", id, timestamp_s);
-    text_add(&signed_text, body, body_size);
+    text_add(&signed_text, body->data, body->length);
     struct crypto_mac *mac = crypto_mac_new(key, key_size);
     crypto_mac_sign(mac, signed_text.data, signed_text.length, digest);
     crypto_mac_free(mac);

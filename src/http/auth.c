@@ -11,23 +11,23 @@
 #include "domain/key.h"
 #include "http/auth_throttle.h"
 
-/* What is to be sent, behind the sentence that says what was wrong. */
+/* The remedy, after the sentence that states the fault. */
 #define AUTH_ADVICE                                                                                          \
     "Send \"Authorization: Bearer iw_live_...\" with your API key: "                                         \
     "iw_live_ and 43 letters and digits, 51 characters."
 
-static_assert(key_length == 51, "AUTH_ADVICE says so");
+static_assert(key_length == 51, "AUTH_ADVICE states the length");
 
 enum { cache_slots = 256 };
 
-/* One remembered key: the first byte of the digest is its slot. */
-struct remembered {
+/* One cached key; the first byte of its digest is the slot. */
+struct auth_cached {
     uint8_t digest[sha256_bytes];
     struct account account;
     int64_t until_ms; /* monotonic; 0: empty */
 };
 
-static struct remembered cache[cache_slots];
+static struct auth_cached cache[cache_slots];
 
 void auth_forget(void)
 {
@@ -42,8 +42,10 @@ static bool scheme_is(const char *header, const char *scheme)
     return strncasecmp(header, scheme, length) == 0 && (header[length] == ' ' || header[length] == '\0');
 }
 
-/* Takes the key of "Bearer KEY"; NULL, or why there is none.  The header may hold secrets: it is never
- * quoted. */
+/*
+ * Finds the key of "Bearer KEY".  NULL, or the fault as a clause.  The header may
+ * hold a secret and is never quoted.
+ */
 static const char *bearer_read(struct arena *arena, const char *header, const char **key)
 {
     *key = header + strlen("Bearer");
@@ -60,64 +62,43 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
     return scheme_is(header, "Basic") ? "its scheme is Basic" : "its scheme is not Bearer";
 }
 
-static enum iw_error header_missing(struct request *request)
+/* The slot that holds this key, even an expired one, or NULL.  Compares in constant time. */
+static const struct auth_cached *cache_find(const uint8_t digest[sha256_bytes])
 {
-    return context_fail(request->context, IW_AUTH_NOT_AUTHENTICATED,
-                        "The request has no Authorization header. " AUTH_ADVICE);
-}
-
-/* True when the slot holds this key, be it too old to be trusted.  Compared in constant time. */
-static bool cache_knows(const uint8_t digest[sha256_bytes])
-{
-    const struct remembered *slot = &cache[digest[0]];
-    return slot->until_ms != 0 && crypto_equal(slot->digest, digest, sha256_bytes);
-}
-
-static struct account *cache_find(const uint8_t digest[sha256_bytes])
-{
-    struct remembered *slot = &cache[digest[0]];
-    return cache_knows(digest) && slot->until_ms > clock_monotonic_ms() ? &slot->account : NULL;
+    const struct auth_cached *slot = &cache[digest[0]];
+    bool is_found = slot->until_ms != 0 && crypto_equal(slot->digest, digest, sha256_bytes);
+    return is_found ? slot : NULL;
 }
 
 static void cache_put(const struct config *config, const uint8_t digest[sha256_bytes],
                       const struct account *account)
 {
-    struct remembered *slot = &cache[digest[0]];
+    struct auth_cached *slot = &cache[digest[0]];
     memcpy(slot->digest, digest, sha256_bytes);
     slot->account = *account;
-    /* Long past when nothing is to be trusted: the key is known all the same. */
+    /* Without a cache time the slot expires at once; the key still counts as known. */
     slot->until_ms = config->api_key_cache_s == 0 ? 1 : clock_monotonic_ms() + config->api_key_cache_s * 1000;
 }
 
-static const char *address_of(const struct request *request)
-{
-    const char *address = request_parameter(request, "REMOTE_ADDR");
-    return address != NULL ? address : "";
-}
-
-/* An address that has tried many unknown keys tries no more of them for a while. */
-static enum iw_error address_admit(struct request *request, const uint8_t digest[sha256_bytes])
-{
-    unsigned wait_s = cache_knows(digest) ? 0 : auth_throttle_wait_s(address_of(request));
-    if (wait_s == 0)
-        return IW_OK;
-    request->context->retry_after_s = wait_s;
-    request->context->reason = "unknown_keys";
-    return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
-                        "Too many requests with unknown API keys from this address; try again in %u s, "
-                        "with a key that is valid.",
-                        wait_s);
-}
-
-/* Asks the domain and remembers its answer; a key that nobody has is noted. */
+/* Reads the account from the database and caches it.  Throttles addresses that send unknown keys. */
 static enum iw_error account_load(struct request *request, const uint8_t digest[sha256_bytes],
                                   struct account *account)
 {
-    enum iw_error error = address_admit(request, digest);
-    if (error == IW_OK)
-        error = account_authenticate(request->domain, digest, account);
+    const char *address = request_parameter(request, "REMOTE_ADDR");
+    if (address == NULL)
+        address = "";
+    unsigned wait_s = cache_find(digest) != NULL ? 0 : auth_throttle_wait_s(address);
+    if (wait_s != 0) {
+        request->context->retry_after_s = wait_s;
+        request->context->reason = "unknown_keys";
+        return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
+                            "Too many requests with unknown API keys from this address; try again in %u s, "
+                            "with a key that is valid.",
+                            wait_s);
+    }
+    enum iw_error error = account_authenticate(request->domain, digest, account);
     if (error == IW_AUTH_TOKEN_INVALID)
-        auth_throttle_note(address_of(request));
+        auth_throttle_note(address);
     if (error == IW_OK)
         cache_put(request->config, digest, account);
     return error;
@@ -128,16 +109,17 @@ enum iw_error auth_check(struct request *request)
     uint8_t digest[sha256_bytes];
     const char *header = request_header(request, "Authorization");
     if (header == NULL)
-        return header_missing(request);
+        return context_fail(request->context, IW_AUTH_NOT_AUTHENTICATED,
+                            "The request has no Authorization header. " AUTH_ADVICE);
     const char *key, *fault = bearer_read(request->arena, header, &key);
     if (fault != NULL)
         return context_fail(request->context, IW_AUTH_TOKEN_INVALID_FORMAT,
                             "The Authorization header is wrong: %s. " AUTH_ADVICE, fault);
     key_digest(key, digest);
     struct account *account = arena_alloc(request->arena, sizeof *account);
-    const struct account *remembered = cache_find(digest);
-    if (remembered != NULL) {
-        *account = *remembered;
+    const struct auth_cached *cached = cache_find(digest);
+    if (cached != NULL && cached->until_ms > clock_monotonic_ms()) {
+        *account = cached->account;
     } else {
         enum iw_error error = account_load(request, digest, account);
         if (error != IW_OK)

@@ -10,14 +10,14 @@
 
 enum { slots = 256, address_size = 48 };
 
-/* One address; another of the same slot takes its place, so that the table never fills. */
+/* One address.  Another address of the same slot replaces it, so that the table cannot fill up. */
 static struct throttled_address {
     char address[address_size];
     int64_t until_ms; /* monotonic: the window's end */
     unsigned tries;
 } addresses[slots];
 
-/* What is counted of an address: all of it, or the network of an IPv6 address that carries no IPv4 one. */
+/* The counted part: the /64 of an IPv6 address, or the whole address when it is or embeds an IPv4 one. */
 static const char *network_of(const char *address, char network[address_size])
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
@@ -39,31 +39,31 @@ static struct throttled_address *slot_of(const char *address)
     return &addresses[(hash ^ hash >> 16) % slots];
 }
 
-static bool is_live(const struct throttled_address *entry, const char *address)
+static bool is_in_window(const struct throttled_address *slot, const char *address)
 {
-    return entry->until_ms > clock_monotonic_ms() && strcmp(entry->address, address) == 0;
+    return slot->until_ms > clock_monotonic_ms() && strcmp(slot->address, address) == 0;
 }
 
 unsigned auth_throttle_wait_s(const char *address)
 {
     char network[address_size];
-    const struct throttled_address *entry = slot_of(network_of(address, network));
-    if (!is_live(entry, network) || entry->tries < auth_throttle_tries_max)
+    const struct throttled_address *slot = slot_of(network_of(address, network));
+    if (!is_in_window(slot, network) || slot->tries < auth_throttle_tries_max)
         return 0;
-    int64_t left_ms = entry->until_ms - clock_monotonic_ms();
+    int64_t left_ms = slot->until_ms - clock_monotonic_ms();
     return left_ms <= 0 ? 1 : (unsigned)((left_ms + 999) / 1000);
 }
 
 void auth_throttle_note(const char *address)
 {
     char network[address_size];
-    struct throttled_address *entry = slot_of(network_of(address, network));
-    if (!is_live(entry, network)) {
-        memcpy(entry->address, network, sizeof network);
-        entry->until_ms = clock_monotonic_ms() + auth_throttle_window_ms;
-        entry->tries = 0;
+    struct throttled_address *slot = slot_of(network_of(address, network));
+    if (!is_in_window(slot, network)) {
+        memcpy(slot->address, network, sizeof network);
+        slot->until_ms = clock_monotonic_ms() + auth_throttle_window_ms;
+        slot->tries = 0;
     }
-    entry->tries++;
+    slot->tries++;
 }
 
 void auth_throttle_forget(void)

@@ -1,12 +1,13 @@
 /*
- * Addresses that try keys which nobody has.  Every such key costs a question to
- * the database, so an address has a number of them a minute and is then refused
- * unheard, but for keys that this process has seen to be good.
+ * Throttle for addresses that send unknown API keys.  Each unknown key costs a
+ * database query, so an address may send a limited number of them a minute.
+ * After that it is refused without a query, except for keys in this process's
+ * cache.
  *
- * Of an IPv6 address the first 64 bits count: behind them a client has as many
- * addresses as it likes.  One process counts for itself: nothing is shared, and a pool of N lets an
- * address try N times as many.  Requests without a key never come this far in
- * number: nginx limits them (nginx/http.conf).  Knows no HTTP and no database.
+ * An IPv6 address counts by its first 64 bits, because a client usually has a
+ * whole /64.  Each process counts separately: a pool of N processes allows N
+ * times as many.  nginx limits requests without a key (nginx/http.conf).  Must
+ * not know HTTP or the database.
  */
 #ifndef HTTP_AUTH_THROTTLE_H
 #define HTTP_AUTH_THROTTLE_H
@@ -15,13 +16,13 @@
 
 enum { auth_throttle_tries_max = 60, auth_throttle_window_ms = 60000 };
 
-/* How many seconds the address has to wait before another unknown key is looked up; 0: none. */
+/* Seconds until another unknown key of the address is looked up; 0: now. */
 unsigned auth_throttle_wait_s(const char *address);
 
-/* Notes that the address tried a key which nobody has. */
+/* Counts an unknown key of the address. */
 void auth_throttle_note(const char *address);
 
-/* Forgets all of them (tests). */
+/* Resets all addresses (tests). */
 void auth_throttle_forget(void);
 
 #endif

@@ -19,13 +19,13 @@
 #include "store/db.h"
 
 enum {
-    rest_most = 64,
-    /* A body of nothing but "0," becomes a tree of 32 bytes a byte; text and canonical form come beside it.
-     */
-    arena_bytes_a_body_byte = 64
+    rest_max = 64,
+    /* A body of only "0," becomes a tree of 32 bytes a byte, plus its text and canonical form. */
+    arena_bytes_per_body_byte = 64,
+    arena_bytes_min = 64 << 20
 };
 
-/* What one process keeps open from its first request to its last. */
+/* The handles of one process, open from its first request to its last. */
 struct child {
     const struct config *config;
     const struct route *const *routes;
@@ -35,10 +35,10 @@ struct child {
     struct domain domain;
     struct secret_box secret_box;
     struct fastcgi *fastcgi;
-    sigset_t accepting; /* the mask while waiting: the only place where TERM interrupts */
+    sigset_t accepting; /* signal mask while waiting: only there can TERM interrupt */
 };
 
-/* The supervisor forks with every signal blocked; what came since is taken while waiting. */
+/* The supervisor forks with every signal blocked; a signal that arrived since is handled while waiting. */
 static void signals_hold(struct child *child)
 {
     sigset_t held;
@@ -91,7 +91,7 @@ enum iw_error child_check(struct context *context, const struct config *config)
     return error;
 }
 
-/* nginx names the request; where it does not (another web server), we do. */
+/* The request id of nginx; a random one behind another web server. */
 static void request_name(struct request *request)
 {
     const char *given = request_parameter(request, "REQUEST_ID");
@@ -103,7 +103,7 @@ static void request_name(struct request *request)
     context_init(request->context, request->arena, given);
 }
 
-/* False when there was no request: a signal, or another process was faster. */
+/* False without a request: a signal, a timeout, or another process accepted it. */
 static bool child_serve_one(struct child *child, int timeout_ms)
 {
     struct context context;
@@ -127,31 +127,15 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     return true;
 }
 
-/*
- * Who has connected already is served before the process goes, but not without
- * end: after a reload others take the new ones, after a stop there are none.
- */
-static void child_serve_rest(struct child *child)
-{
-    for (int served = 0; served < rest_most && child_serve_one(child, 0); served++)
-        continue;
-}
-
-/* What one request may take at most, whatever its body: more ends the process. */
-static size_t request_room(const struct config *config)
-{
-    static const size_t least = (size_t)64 << 20;
-    size_t room = (size_t)config->api_body_max_bytes * arena_bytes_a_body_byte;
-    return room > least ? room : least;
-}
-
 int child_run(const struct config *config, const struct route *const *routes, int listener,
               struct metrics *metrics)
 {
     struct child child = {.config = config, .routes = routes, .metrics = metrics};
     struct context context;
+    /* The memory limit of one request: a request that exceeds it ends the process. */
+    size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;
     child.arena_process = arena_new(0);
-    child.arena_request = arena_new(request_room(config));
+    child.arena_request = arena_new(request_bytes > arena_bytes_min ? request_bytes : arena_bytes_min);
     context_init(&context, child.arena_process, NULL);
     signals_hold(&child);
     if (child_open(&child, &context) != IW_OK) {
@@ -165,7 +149,9 @@ int child_run(const struct config *config, const struct route *const *routes, in
     while (process_stop_count == 0)
         if (child_serve_one(&child, -1) && left > 0 && --left == 0)
             break;
-    child_serve_rest(&child);
+    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
+    for (int served = 0; served < rest_max && child_serve_one(&child, 0); served++)
+        continue;
     child_close(&child);
     return EXIT_SUCCESS;
 }

@@ -8,7 +8,7 @@
 
 enum { retry_default_s = 2 };
 
-/* Contract, section 8.  What is not listed is nobody's business but ours: 500. */
+/* Contract, section 8.  Errors that are not listed are internal: 500. */
 static const struct {
     enum iw_error error;
     unsigned status;
@@ -28,26 +28,19 @@ static const struct {
     {IW_SERVER_INTERNAL_ERROR, 500},   {IW_SERVICE_UNAVAILABLE, 503},
 };
 
-static bool is_public(enum iw_error error)
-{
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
-        if (statuses[i].error == error)
-            return true;
-    return false;
-}
-
-unsigned failure_status(enum iw_error error)
+/* 0 for an internal error, whose code and sentence clients do not see. */
+static unsigned status_of(enum iw_error error)
 {
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (statuses[i].error == error)
             return statuses[i].status;
-    return 500;
+    return 0;
 }
 
-static bool problem_is_asked(const struct request *request)
+unsigned failure_status(enum iw_error error)
 {
-    const char *accept = request_header(request, "Accept");
-    return accept != NULL && strcasestr(accept, "application/problem+json") != NULL;
+    unsigned status = status_of(error);
+    return status != 0 ? status : 500;
 }
 
 static void headers_add(struct request *request, enum iw_error error, unsigned status)
@@ -91,8 +84,9 @@ static void problem_render(struct request *request, enum iw_error error, unsigne
 static void body_render(struct request *request, enum iw_error error, unsigned status, const char *sentence)
 {
     const struct context *context = request->context;
+    const char *accept = request_header(request, "Accept");
     struct render *render = response_data(request);
-    if (problem_is_asked(request))
+    if (accept != NULL && strcasestr(accept, "application/problem+json") != NULL)
         problem_render(request, error, status, sentence);
     render_string(render, "code", iw_error_code(error));
     render_string(render, "message", sentence);
@@ -107,7 +101,7 @@ static void body_render(struct request *request, enum iw_error error, unsigned s
 void failure_render(struct request *request)
 {
     const struct context *context = request->context;
-    enum iw_error error = is_public(context->error) ? context->error : IW_SERVER_INTERNAL_ERROR;
+    enum iw_error error = status_of(context->error) != 0 ? context->error : IW_SERVER_INTERNAL_ERROR;
     const char *sentence = error == context->error ? context->sentence : iw_error_sentence(error);
     const char *allow = context->error == IW_METHOD_NOT_ALLOWED
                             ? arena_text(request->arena, request->response.headers.data)

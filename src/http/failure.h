@@ -1,18 +1,18 @@
 /*
- * Errors on the wire: the one table from enum iw_error to HTTP status, and the
- * one error body, as plain JSON or as RFC 9457.
+ * Errors as HTTP responses: the one table from enum iw_error to status, and the
+ * one error body, in plain JSON or as a problem document (RFC 9457).
  */
 #ifndef HTTP_FAILURE_H
 #define HTTP_FAILURE_H
 
 #include "http/request.h"
 
-/* The HTTP status of an error; 500 for those that a client has no business with. */
+/* The HTTP status of an error; 500 for internal ones. */
 unsigned failure_status(enum iw_error error);
 
 /*
- * Replaces what was prepared of the answer by the error that the context holds.
- * Headers that belong to it (Allow) are kept.
+ * Replaces the prepared response by the error that the context holds.  Keeps
+ * the header Allow of METHOD_NOT_ALLOWED.
  */
 void failure_render(struct request *request);
 

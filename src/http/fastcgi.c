@@ -15,10 +15,10 @@
 struct fastcgi {
     FCGX_Request request;
     int listener;
-    int poll; /* epoll: one process is woken for one connection, the one that ran last */
+    int poll; /* epoll: wakes one process for one connection, the one that ran last */
 };
 
-/* True when somebody answers at the address. */
+/* True when another process accepts connections at the address. */
 static bool is_served(const struct sockaddr_un *address)
 {
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -28,19 +28,20 @@ static bool is_served(const struct sockaddr_un *address)
     return is_answered;
 }
 
-/* Binds beside the path and renames into place: there is never a moment without a socket. */
-static bool bind_in_place(int listener, const char *path, int backlog)
+/* Binds to a temporary name and renames it, so that clients always find a socket. */
+static bool bind_and_rename(int listener, const char *path, int backlog)
 {
-    struct sockaddr_un fresh = {.sun_family = AF_UNIX};
-    if (snprintf(fresh.sun_path, sizeof fresh.sun_path, "%s.new", path) >= (int)sizeof fresh.sun_path) {
+    struct sockaddr_un temporary = {.sun_family = AF_UNIX};
+    if (snprintf(temporary.sun_path, sizeof temporary.sun_path, "%s.new", path) >=
+        (int)sizeof temporary.sun_path) {
         errno = ENAMETOOLONG;
         return false;
     }
-    unlink(fresh.sun_path);
+    unlink(temporary.sun_path);
     mode_t saved = umask(0117);
-    bool is_bound = bind(listener, (const struct sockaddr *)&fresh, sizeof fresh) == 0;
+    bool is_bound = bind(listener, (const struct sockaddr *)&temporary, sizeof temporary) == 0;
     umask(saved);
-    return is_bound && listen(listener, backlog) == 0 && rename(fresh.sun_path, path) == 0;
+    return is_bound && listen(listener, backlog) == 0 && rename(temporary.sun_path, path) == 0;
 }
 
 int fastcgi_listen(struct context *context, const char *path, int backlog)
@@ -57,7 +58,7 @@ int fastcgi_listen(struct context *context, const char *path, int backlog)
         return -1;
     }
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (listener >= 0 && bind_in_place(listener, path, backlog))
+    if (listener >= 0 && bind_and_rename(listener, path, backlog))
         return listener;
     context_fail(context, IW_CONFIG_INVALID, "Cannot listen on %s: %s.", path, strerror(errno));
     if (listener >= 0)
@@ -123,8 +124,8 @@ char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int t
     return fastcgi->request.envp;
 }
 
-/* True when all that the peer had to say is read; a request without a body came in one piece with its end. */
-static bool is_heard_out(const FCGX_Request *request)
+/* True when everything that the peer sent is read; a request without a body arrives with its end. */
+static bool is_input_read(const FCGX_Request *request)
 {
     const char *length = FCGX_GetParam("CONTENT_LENGTH", request->envp);
     if (FCGX_HasSeenEOF(request->in) == 0 && (length == NULL || length[0] == '\0'))
@@ -134,12 +135,11 @@ static bool is_heard_out(const FCGX_Request *request)
 
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut)
 {
-    /* Nothing is left in the connection, so closing cuts nothing off: no need to shut down, wait and listen.
-     */
-    if (!is_cut && is_heard_out(&fastcgi->request))
+    /* Without unread input close() does not reset the connection: no need for shutdown() and a wait. */
+    if (!is_cut && is_input_read(&fastcgi->request))
         FCGX_Detach(&fastcgi->request);
     if (!is_cut)
         FCGX_Finish_r(&fastcgi->request);
-    /* Closes the connection even when the peer wanted to keep it: a kept one would pin this process. */
+    /* Closes the connection even if the peer asked to keep it: a kept one would occupy this process. */
     FCGX_Free(&fastcgi->request, 1);
 }

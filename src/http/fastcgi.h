@@ -1,6 +1,6 @@
 /*
- * FastCGI: the only file pair that includes libfcgi.  Accepts one request after
- * the other on a listening socket and lends its parameters and a wire.
+ * FastCGI: the only file pair that includes libfcgi.  Accepts one request at a
+ * time on a listening socket and lends its parameters and its wire.
  */
 #ifndef HTTP_FASTCGI_H
 #define HTTP_FASTCGI_H
@@ -12,9 +12,9 @@
 struct fastcgi;
 
 /*
- * A unix socket that the pool listens on, mode 0660, not blocking; -1 after
- * context_fail.  It replaces a socket that nobody serves any more; one that is
- * served is CONFIG_INVALID.
+ * Creates the pool's listening unix socket, mode 0660, non-blocking; -1 after
+ * context_fail.  Replaces a stale socket.  CONFIG_INVALID when another process
+ * serves it.
  */
 int fastcgi_listen(struct context *context, const char *path, int backlog);
 
@@ -23,14 +23,14 @@ struct fastcgi *fastcgi_new(int listener);
 void fastcgi_free(struct fastcgi *fastcgi);
 
 /*
- * Waits for a request, timeout_ms long at most (-1: for ever), with mask in
- * force: only here does a signal interrupt.  NULL when one did, when the time
- * was up, when the peer was not FastCGI or another process was faster;
- * otherwise the parameters, lent until fastcgi_finish, and wire.
+ * Waits for a request, at most timeout_ms (-1: no limit), under the signal mask.
+ * Returns the parameters, lent until fastcgi_finish, and fills wire.  NULL after
+ * a signal or a timeout, when the peer does not speak FastCGI, or when another
+ * process accepted the request.
  */
 char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int timeout_ms, struct wire *wire);
 
-/* Ends the request; is_cut drops the connection so that the client sees a broken answer. */
+/* Ends the request.  is_cut aborts the connection, so that the client sees a truncated response. */
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut);
 
 #endif

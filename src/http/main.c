@@ -5,8 +5,8 @@
 #include "http/child.h"
 #include "http/pool.h"
 
-/* The file, and the secrets and signing keys that it names. */
-static enum iw_error check(struct context *context, const char *file)
+/* Reads the configuration, and the secrets and signing keys that it names. */
+static enum iw_error config_check(struct context *context, const char *file)
 {
     struct config config;
     enum iw_error error = config_read(context, file, &config);
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
         .name = "imgward-api",
         .usage =
             "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n",
-        .check = check,
+        .check = config_check,
         .run = run,
     };
     return program_main(&program, argc, argv);

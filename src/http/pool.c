@@ -20,10 +20,10 @@
 
 enum {
     tick_ms = 1000,
-    /* A process that lived shorter died of itself, not of a request. */
+    /* A process that died earlier than this probably fails at its start. */
     short_life_ms = 1000,
     pause_first_ms = 100,
-    pause_longest_ms = 5000
+    pause_max_ms = 5000
 };
 
 struct child_slot {
@@ -39,10 +39,10 @@ struct pool {
     struct config config;
     int listener;
     struct metrics *metrics; /* shared with the children */
-    unsigned wanted;
-    struct child_slot *slots; /* room for those that leave beside those that stay */
+    unsigned process_count;
+    struct child_slot *slots; /* three per process: a reload leaves up to two generations */
     unsigned slot_count;
-    unsigned short_lives;  /* in a row */
+    unsigned short_lives;  /* consecutive */
     int64_t fork_after_ms; /* monotonic */
 };
 
@@ -55,15 +55,6 @@ static void level_apply(const struct config *config)
     clock_offset_set_s(config->test_clock_offset_s);
 }
 
-static void pool_size(struct pool *pool)
-{
-    pool->wanted = (unsigned)config_pool_processes(&pool->config);
-    pool->slot_count = pool->wanted * 3;
-    pool->slots = calloc(pool->slot_count, sizeof *pool->slots);
-    if (pool->slots == NULL)
-        abort();
-}
-
 static unsigned pool_count(const struct pool *pool, bool is_leaving)
 {
     unsigned count = 0;
@@ -72,7 +63,7 @@ static unsigned pool_count(const struct pool *pool, bool is_leaving)
     return count;
 }
 
-/* The child's half of the fork. */
+/* Runs in the child after fork(). */
 static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
 {
     if (!process_die_with_parent(supervisor))
@@ -83,7 +74,7 @@ static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
     exit(code);
 }
 
-/* Signals wait while forking: a child must not take one with the supervisor's handlers. */
+/* Blocks signals during fork(): a child must not run the supervisor's handlers. */
 static void slot_fork(struct pool *pool, struct child_slot *slot)
 {
     sigset_t all, before;
@@ -105,7 +96,7 @@ static void slot_fork(struct pool *pool, struct child_slot *slot)
 
 static void pool_fill(struct pool *pool)
 {
-    unsigned missing = pool->wanted - pool_count(pool, false);
+    unsigned missing = pool->process_count - pool_count(pool, false);
     for (unsigned i = 0; i < pool->slot_count && missing > 0; i++) {
         if (clock_monotonic_ms() < pool->fork_after_ms)
             return;
@@ -116,8 +107,8 @@ static void pool_fill(struct pool *pool)
     }
 }
 
-/* When the whole pool dies young, forking as fast as we can helps nobody. */
-static void death_note(struct pool *pool, const struct child_slot *slot, int state)
+/* Logs and counts a death; when the whole pool dies early, delays the next fork. */
+static void death_record(struct pool *pool, const struct child_slot *slot, int state)
 {
     int64_t now_ms = clock_monotonic_ms();
     bool is_clean = WIFEXITED(state) && WEXITSTATUS(state) == 0;
@@ -129,10 +120,10 @@ static void death_note(struct pool *pool, const struct child_slot *slot, int sta
               LOG_NUMBER("lived_ms", now_ms - slot->started_ms));
     metrics_add(pool->metrics, METRIC_CHILD_DEATHS, 0, 0, 1);
     pool->short_lives = now_ms - slot->started_ms < short_life_ms ? pool->short_lives + 1 : 0;
-    if (pool->short_lives < pool->wanted)
+    if (pool->short_lives < pool->process_count)
         return;
-    unsigned doublings = pool->short_lives / pool->wanted;
-    int64_t pause_ms = doublings < 6 ? pause_first_ms << doublings : pause_longest_ms;
+    unsigned doublings = pool->short_lives / pool->process_count;
+    int64_t pause_ms = doublings < 6 ? pause_first_ms << doublings : pause_max_ms;
     pool->fork_after_ms = now_ms + pause_ms;
 }
 
@@ -142,7 +133,7 @@ static void pool_reap(struct pool *pool)
     for (pid_t pid; (pid = waitpid(-1, &state, WNOHANG)) > 0;)
         for (unsigned i = 0; i < pool->slot_count; i++)
             if (pool->slots[i].pid == pid) {
-                death_note(pool, &pool->slots[i], state);
+                death_record(pool, &pool->slots[i], state);
                 pool->slots[i] = (struct child_slot){.pid = 0};
                 fault_point(FAULT_POOL_BURIED);
             }
@@ -157,36 +148,31 @@ static void pool_signal(struct pool *pool, int number)
         }
 }
 
-static void config_swap(struct pool *pool, const struct config *fresh, struct arena *arena)
-{
-    arena_free(pool->arena);
-    pool->arena = arena;
-    pool->config = *fresh;
-    level_apply(&pool->config);
-}
-
 /*
- * A bad file, or one whose secrets cannot be read, keeps the configuration in
- * force; keys that need a restart wait for one.  While two generations of
- * processes still leave, the reload waits.
+ * An invalid file, or one whose secrets cannot be read, keeps the current
+ * configuration.  Keys that need a restart keep their values.  The reload waits
+ * while two generations of processes are still leaving.
  */
 static void pool_reload(struct pool *pool)
 {
     struct context context;
-    struct config fresh;
-    if (pool_count(pool, true) > pool->wanted)
+    struct config config;
+    if (pool_count(pool, true) > pool->process_count)
         return;
     process_reload_asked = 0;
     process_notify("RELOADING=1");
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
-    enum iw_error error = config_read(&context, pool->config_file, &fresh);
+    enum iw_error error = config_read(&context, pool->config_file, &config);
     if (error == IW_OK) {
-        config_keep_fixed(&fresh, &pool->config, arena);
-        error = child_check(&context, &fresh);
+        config_keep_fixed(&config, &pool->config, arena);
+        error = child_check(&context, &config);
     }
     if (error == IW_OK) {
-        config_swap(pool, &fresh, arena);
+        arena_free(pool->arena);
+        pool->arena = arena;
+        pool->config = config;
+        level_apply(&pool->config);
         fault_point(FAULT_POOL_RELOADED);
         pool_signal(pool, SIGTERM);
         log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
@@ -247,17 +233,21 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
 int pool_run(struct context *context, const char *config_file, const struct route *const *routes)
 {
     struct pool pool = {.config_file = config_file, .routes = routes, .arena = arena_new(0), .listener = -1};
-    struct context own;
-    context_init(&own, pool.arena, NULL);
-    if (pool_open(&pool, &own) != IW_OK) {
-        context_fail(context, own.error, "%s", own.sentence);
+    struct context pool_context;
+    context_init(&pool_context, pool.arena, NULL);
+    if (pool_open(&pool, &pool_context) != IW_OK) {
+        context_fail(context, pool_context.error, "%s", pool_context.sentence);
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
     pool.metrics = request_metrics_new(routes);
-    pool_size(&pool);
+    pool.process_count = (unsigned)config_pool_processes(&pool.config);
+    pool.slot_count = pool.process_count * 3;
+    pool.slots = calloc(pool.slot_count, sizeof *pool.slots);
+    if (pool.slots == NULL)
+        abort();
     pool_fill(&pool);
-    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.wanted));
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.process_count));
     process_notify("READY=1");
     pool_serve(&pool);
     pool_drain(&pool);

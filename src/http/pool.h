@@ -1,10 +1,10 @@
 /*
  * The supervisor of the pool: one listening socket, N processes that serve it.
  *
- * The dead are forked again (with a pause when all of them die at once); HUP
- * reads the configuration anew and replaces every process once it has finished
- * its request, and a bad file leaves everything as it was; TERM lets all finish,
- * a second TERM ends them at once.  Serves no request itself.
+ * A process that died is replaced, after a pause when all of them die early.  HUP
+ * reloads the configuration: every process finishes its request and is replaced;
+ * an invalid file changes nothing.  TERM lets all processes finish, a second TERM
+ * kills them.  The supervisor serves no request.
  */
 #ifndef HTTP_POOL_H
 #define HTTP_POOL_H
@@ -13,7 +13,7 @@
 
 #include "http/route.h"
 
-/* Runs until TERM; returns the exit code.  routes: see route_find.  context is for errors of the start. */
+/* Runs until TERM and returns the exit code.  routes: see route_find.  context gets an error of the start. */
 int pool_run(struct context *context, const char *config_file, const struct route *const *routes);
 
 #endif

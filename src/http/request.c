@@ -15,7 +15,7 @@ static const struct {
 
 enum { method_count = sizeof methods / sizeof methods[0] };
 
-const char *method_name(enum method method)
+const char *request_method_text(enum method method)
 {
     for (size_t i = 0; i < method_count; i++)
         if (methods[i].method == method)
@@ -26,13 +26,13 @@ const char *method_name(enum method method)
 const char *request_parameter(const struct request *request, const char *name)
 {
     size_t length = strlen(name);
-    for (char *const *entry = request->parameters; entry != NULL && *entry != NULL; entry++)
-        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
-            return *entry + length + 1;
+    for (char *const *pair = request->parameters; pair != NULL && *pair != NULL; pair++)
+        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=')
+            return *pair + length + 1;
     return NULL;
 }
 
-/* CGI (RFC 3875, 4.1.18) passes headers as HTTP_NAME; two have names of their own. */
+/* CGI (RFC 3875, 4.1.18) passes headers as HTTP_NAME, except Content-Type and Content-Length. */
 const char *request_header(const struct request *request, const char *name)
 {
     char parameter[80] = "HTTP_";
@@ -45,28 +45,23 @@ const char *request_header(const struct request *request, const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void method_set(struct request *request)
-{
-    const char *name = request_parameter(request, "REQUEST_METHOD");
-    request->method = METHOD_OTHER;
-    request->method_name = name != NULL ? name : "";
-    request->is_head = strcmp(request->method_name, "HEAD") == 0;
-    for (size_t i = 0; i < method_count; i++)
-        if (strcmp(methods[i].name, request->method_name) == 0)
-            request->method = methods[i].method;
-}
-
 void request_init(struct request *request, char *const *parameters)
 {
     request->parameters = parameters;
     request->started_ms = clock_monotonic_ms();
-    method_set(request);
+    const char *method = request_parameter(request, "REQUEST_METHOD");
+    request->method = METHOD_OTHER;
+    request->method_name = method != NULL ? method : "";
+    request->is_head = strcmp(request->method_name, "HEAD") == 0;
+    for (size_t i = 0; i < method_count; i++)
+        if (strcmp(methods[i].name, request->method_name) == 0)
+            request->method = methods[i].method;
     const char *uri = request_parameter(request, "REQUEST_URI");
-    const char *own = request_parameter(request, "IMGWARD_ROUTE");
+    const char *route = request_parameter(request, "IMGWARD_ROUTE");
     uri = uri != NULL ? uri : "";
     size_t length = strcspn(uri, "?#");
     request->query = uri[length] == '?' ? uri + length + 1 : "";
-    request->path = own != NULL && own[0] != '\0' ? own : arena_text_n(request->arena, uri, length);
+    request->path = route != NULL && route[0] != '\0' ? route : arena_text_n(request->arena, uri, length);
 }
 
 const char *request_capture(const struct request *request, const char *name)
@@ -115,8 +110,8 @@ static const struct request_pair *pair_find(const struct request *request, const
     return NULL;
 }
 
-/* Takes one "name=value" of the query; what is wrong with it becomes a detail. */
-static void pair_take(struct request *request, const char *text, size_t length)
+/* Adds one "name=value" of the query, or a detail when it is invalid. */
+static void pair_add(struct request *request, const char *text, size_t length)
 {
     const char *equals = memchr(text, '=', length);
     size_t name_length = equals != NULL ? (size_t)(equals - text) : length;
@@ -148,7 +143,7 @@ void request_query_read(struct request *request)
     for (const char *at = request->query; *at != '\0';) {
         size_t length = strcspn(at, "&");
         if (length > 0)
-            pair_take(request, at, length);
+            pair_add(request, at, length);
         at += length + (at[length] == '&');
     }
 }
@@ -174,7 +169,7 @@ long request_body_read(struct request *request, void *buffer, size_t size)
     return count;
 }
 
-/* "application/json" or "application/NAME+json", parameters aside; no header at all is taken as JSON. */
+/* "application/json" or "application/NAME+json", with any parameters; an absent header counts as JSON. */
 static bool type_is_json(const char *type)
 {
     if (type == NULL)
@@ -195,18 +190,8 @@ static enum iw_error body_too_large(struct request *request, int64_t actual)
         (long long)request->config->api_body_max_bytes);
 }
 
-/* A content coding is none that we know (RFC 9110, 8.4). */
-static enum iw_error coding_check(const struct request *request)
-{
-    const char *coding = request_header(request, "Content-Encoding");
-    if (coding == NULL || strcasecmp(coding, "identity") == 0)
-        return IW_OK;
-    return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
-                        "The Content-Encoding is %.40s; send the body without an encoding.", coding);
-}
-
-/* Reads the body whole, but never more than one byte above the limit. */
-static enum iw_error body_whole(struct request *request, struct text *body)
+/* Reads the complete body; stops at the first piece that exceeds the limit. */
+static enum iw_error body_read_all(struct request *request, struct text *body)
 {
     size_t limit = (size_t)request->config->api_body_max_bytes;
     char piece[16384];
@@ -229,14 +214,17 @@ enum iw_error request_json(struct request *request, const struct json **json)
 {
     struct text body;
     const char *type = request_header(request, "Content-Type");
+    const char *coding = request_header(request, "Content-Encoding");
     if (!type_is_json(type))
         return context_fail(
             request->context, IW_UNSUPPORTED_MEDIA_TYPE,
             "The Content-Type is %.80s; send a JSON object with Content-Type: application/json.", type);
+    /* No content coding is supported (RFC 9110, 8.4). */
+    if (coding != NULL && strcasecmp(coding, "identity") != 0)
+        return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
+                            "The Content-Encoding is %.40s; send the body without an encoding.", coding);
     text_init(&body, request->arena);
-    enum iw_error error = coding_check(request);
-    if (error == IW_OK)
-        error = body_whole(request, &body);
+    enum iw_error error = body_read_all(request, &body);
     if (error == IW_OK)
         error = json_read(request->context, body.data, body.length, json);
     if (error == IW_OK && !json_is_object(*json)) {

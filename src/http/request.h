@@ -1,10 +1,10 @@
 /*
  * A request as a handler sees it: method, path, captures, query, headers, body,
- * who asks, and the answer being built (response.h).
+ * account, admission, and the response being built (response.h).
  *
- * Everything lives in the request's arena.  Where the bytes come from and go to
- * is the wire: FastCGI in the program, memory in the tests.  This module knows
- * no libfcgi, no SQL and no business.
+ * Everything lives in the request's arena.  The wire reads and writes the bytes:
+ * FastCGI in the program, memory in the tests.  This module must not know
+ * libfcgi, SQL or rules of the domain.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -18,11 +18,11 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/render.h"
+#include "service/admission.h"
 
 struct account;
 struct domain;
 struct metrics;
-struct ratelimit_lock;
 struct route;
 
 enum method {
@@ -34,20 +34,18 @@ enum method {
     METHOD_OTHER = 32
 };
 
-enum limit_state { LIMIT_NOT_ASKED, LIMIT_ASKED, LIMIT_ANSWERED };
-
 enum { request_captures_max = 4 };
 
-/* Where the body comes from and the answer goes to. */
+/* Reads the body and writes the response. */
 struct wire {
-    /* Up to size bytes of the body; 0 at its end, -1 when the client is gone. */
+    /* Up to size bytes of the body; 0 at its end, -1 when the client disconnected. */
     long (*read)(void *handle, void *buffer, size_t size);
-    /* False when the client is gone. */
+    /* False when the client disconnected. */
     bool (*write)(void *handle, const void *bytes, size_t size);
     void *handle;
 };
 
-/* One part of the path or of the query. */
+/* One capture of the path, or one parameter of the query. */
 struct request_pair {
     const char *name;
     const char *value;
@@ -57,13 +55,13 @@ struct request_pair {
 struct response {
     unsigned status;
     struct text headers; /* "Name: value\r\n" lines */
-    struct text always;  /* such lines that a failure keeps */
+    struct text always;  /* lines that an error response keeps */
     struct text body;
     struct render render; /* writes into body */
-    bool has_type;        /* a handler named the content type */
-    bool has_caching;     /* a handler named Cache-Control; no-store otherwise */
-    bool is_stream_begun; /* headers are out; a failure can only cut the answer short */
-    bool is_broken;       /* the client is gone, or the stream failed */
+    bool has_type;        /* a handler set Content-Type */
+    bool has_caching;     /* a handler set Cache-Control; no-store otherwise */
+    bool is_stream_begun; /* headers are sent; an error can only truncate the response */
+    bool is_broken;       /* the client disconnected, or the stream failed */
     uint64_t sent_bytes;
 };
 
@@ -79,8 +77,8 @@ struct request {
     enum method method; /* HEAD arrives as GET with is_head */
     const char *method_name;
     bool is_head;
-    const char *path;  /* as sent, without query; not decoded */
-    const char *query; /* as sent, "" when there is none */
+    const char *path;  /* as received, without query; not decoded */
+    const char *query; /* as received; "" without one */
     const struct route *route;
     struct request_pair captures[request_captures_max]; /* decoded */
     unsigned capture_count;
@@ -91,65 +89,62 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
-    const struct account *account; /* who asks; NULL on open routes and before authentication */
-    enum limit_state limit_state;
-    struct ratelimit_lock *limit_lock; /* asked for along with the limit, or NULL */
-    unsigned limit_per_minute;         /* the numbers of the limiter; valid when LIMIT_ANSWERED */
-    unsigned limit_remaining;
-    unsigned limit_reset_s;
+    const struct account *account; /* NULL on open routes and before authentication */
+    struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
     struct response response;
 };
 
 /*
- * Fills a request from FastCGI's parameters.  The path is that of REQUEST_URI,
- * or of IMGWARD_ROUTE where the web server sets it (checks that ask about
- * another request).  context, arena, config, domain and wire are set by the account.
+ * Fills a request from FastCGI's parameters.  The path is that of REQUEST_URI.
+ * Where the web server sets IMGWARD_ROUTE, it is that one: a check about another
+ * request.  The caller sets context, arena, config, domain and wire before.
  */
 void request_init(struct request *request, char *const *parameters);
 
 /* A parameter of the web server ("REMOTE_ADDR"), or NULL. */
 const char *request_parameter(const struct request *request, const char *name);
 
-/* A header of the client, by its usual name ("Content-Type"), or NULL. */
+/* A header of the client by its HTTP name ("Content-Type"); NULL when it is absent or empty. */
 const char *request_header(const struct request *request, const char *name);
 
-/* The part of the path that the route's pattern names; decoded; never NULL for a name of the pattern. */
+/* The decoded capture of the route's pattern; "" for a name that the pattern does not have. */
 const char *request_capture(const struct request *request, const char *name);
 
 /*
- * Splits and decodes the query once.  A broken percent code, bytes that are not
- * UTF-8 or a zero, and a name given twice become details; call
- * context_validated when all parameters are checked.
+ * Splits and decodes the query, once.  Adds a detail for a broken percent code,
+ * for bytes that are not UTF-8, for a zero and for a duplicate name.  Call
+ * context_validated after all parameters are checked.
  */
 void request_query_read(struct request *request);
 
 /* The decoded value of a query parameter, or NULL; request_query_read comes first. */
 const char *request_query(const struct request *request, const char *name);
 
-/* The length the client announced; -1 when it announced none or nonsense. */
+/* The value of Content-Length; -1 when it is absent or not a number. */
 int64_t request_body_length(const struct request *request);
 
 /*
- * The next bytes of the body: how many, 0 at the end, -1 when the client is
- * gone.  No limit applies but the caller's; body_read_bytes counts.
+ * Reads the next bytes of the body: their number, 0 at the end, -1 when the
+ * client disconnected.  Applies no limit.  Counts body_read_bytes.
  */
 long request_body_read(struct request *request, void *buffer, size_t size);
 
 /*
- * The body as a JSON object.  UNSUPPORTED_MEDIA_TYPE when Content-Type names
- * something else or Content-Encoding anything, PAYLOAD_TOO_LARGE above api.body_max_bytes, VALIDATION_FAILED
- * for malformed JSON or anything but an object.
+ * Reads the body as a JSON object.  UNSUPPORTED_MEDIA_TYPE for another
+ * Content-Type or any Content-Encoding; PAYLOAD_TOO_LARGE above
+ * api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value
+ * that is not an object.
  */
 enum iw_error request_json(struct request *request, const struct json **json) IW_MUST_USE;
 
 /*
- * Percent decoding of length bytes: NULL for a broken code or a decoded zero.
- * is_form also turns '+' into a blank, as queries do.
+ * Percent-decodes length bytes; NULL for a broken code or a decoded zero.
+ * is_form also decodes '+' as a blank, as in queries.
  */
 char *request_decode(struct arena *arena, const char *text, size_t length, bool is_form);
 
-/* "GET": for logs and Allow.  METHOD_OTHER has none. */
-const char *method_name(enum method method);
+/* "GET": for logs and Allow; "OTHER" for METHOD_OTHER. */
+const char *request_method_text(enum method method);
 
 #endif

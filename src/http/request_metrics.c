@@ -5,16 +5,7 @@
 
 enum { name_size = 128 };
 
-static unsigned routes_count(const struct route *const *tables)
-{
-    unsigned count = 0;
-    for (; *tables != NULL; tables++)
-        for (const struct route *route = *tables; route->pattern != NULL; route++)
-            count++;
-    return count;
-}
-
-/* 0 is what no route takes; the routes follow in the order of the tables. */
+/* The number of a route, from 1 in the order of the tables; 0: no route. */
 static unsigned route_number(const struct route *const *tables, const struct route *wanted)
 {
     unsigned number = 0;
@@ -29,7 +20,10 @@ static unsigned route_number(const struct route *const *tables, const struct rou
 
 struct metrics *request_metrics_new(const struct route *const *tables)
 {
-    unsigned count = routes_count(tables) + 1, at = 1;
+    unsigned count = 1, at = 1; /* endpoint 0: requests without a route */
+    for (const struct route *const *table = tables; *table != NULL; table++)
+        for (const struct route *route = *table; route->pattern != NULL; route++)
+            count++;
     char(*names)[name_size] = calloc(count, sizeof *names);
     const char **endpoints = calloc(count, sizeof *endpoints);
     if (names == NULL || endpoints == NULL)
@@ -37,7 +31,7 @@ struct metrics *request_metrics_new(const struct route *const *tables)
     endpoints[0] = "none";
     for (; *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++, at++) {
-            snprintf(names[at], name_size, "%s %s", method_name(route->method), route->pattern);
+            snprintf(names[at], name_size, "%s %s", request_method_text(route->method), route->pattern);
             endpoints[at] = names[at];
         }
     return metrics_new(endpoints, count);
@@ -51,6 +45,8 @@ void request_metrics_count(const struct request *request, const struct route *co
     metrics_observe(request->metrics, METRIC_REQUEST_SECONDS, number, ms);
     if (error != IW_OK)
         metrics_add(request->metrics, METRIC_ERRORS, (unsigned)error, 0, 1);
+    if (request->admission.is_redis_away)
+        metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
     if (error == IW_RATE_LIMIT_EXCEEDED)
         metrics_add(request->metrics, METRIC_RATE_LIMITED, 0, 0, 1);
 }

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/limit.h"
-
 void response_init(struct request *request)
 {
     struct response *response = &request->response;
@@ -85,7 +83,7 @@ static void wire_write(struct request *request, const void *bytes, size_t size)
         response->is_broken = true;
 }
 
-/* Status line and headers in one write, so that a small answer is one record. */
+/* Status, headers and body go out in one write, so that a small response is one FastCGI record. */
 static void head_build(struct request *request, struct text *head)
 {
     struct response *response = &request->response;
@@ -93,9 +91,10 @@ static void head_build(struct request *request, struct text *head)
     text_printf(head, "Status: %u\r\nX-Request-Id: %s\r\n", response->status, request->context->request_id);
     if (!response->has_caching)
         text_add_string(head, "Cache-Control: no-store\r\n");
-    if (request->limit_state == LIMIT_ANSWERED)
+    const struct admission *admission = &request->admission;
+    if (admission->state == ADMISSION_DECIDED)
         text_printf(head, "RateLimit-Limit: %u\r\nRateLimit-Remaining: %u\r\nRateLimit-Reset: %u\r\n",
-                    request->limit_per_minute, request->limit_remaining, request->limit_reset_s);
+                    admission->limit_per_minute, admission->remaining, admission->reset_s);
     text_add(head, response->always.data, response->always.length);
     text_add(head, response->headers.data, response->headers.length);
     if (!response->has_type)
@@ -122,7 +121,7 @@ void response_send(struct request *request)
 enum iw_error response_stream_begin(struct request *request)
 {
     struct text head;
-    enum iw_error error = limit_receive(request);
+    enum iw_error error = admission_receive(&request->admission);
     if (error != IW_OK)
         return error;
     head_build(request, &head);

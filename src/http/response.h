@@ -1,6 +1,6 @@
 /*
- * The answer to a request: status, headers, a body that is rendered whole or
- * streamed.  Nothing leaves before response_send or response_stream_begin.
+ * The response to a request: status, headers, and a body that is rendered whole
+ * or streamed.  Nothing is sent before response_send or response_stream_begin.
  */
 #ifndef HTTP_RESPONSE_H
 #define HTTP_RESPONSE_H
@@ -9,46 +9,46 @@
 
 void response_init(struct request *request);
 
-/* Forgets body, headers and status, for an answer that turned into a failure. */
+/* Discards body, headers and status, before an error response. */
 void response_clear(struct request *request);
 
-/* 200 unless a handler says otherwise. */
+/* The default is 200. */
 void response_status(struct request *request, unsigned status);
 
 /*
- * Adds a header.  Content-Type given here replaces application/json,
- * Cache-Control replaces no-store.  Control characters in the value
- * become blanks, so a value can never start a header.
+ * Adds a header.  Content-Type replaces the default application/json,
+ * Cache-Control the default no-store.  Control characters in the value become
+ * blanks, so that a value cannot start another header.
  */
 void response_header(struct request *request, const char *name, const char *value);
 void response_header_printf(struct request *request, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a header that stays when the answer turns into a failure (CORS). */
+/* The same for a header that an error response keeps (CORS). */
 void response_header_always(struct request *request, const char *name, const char *value);
 
 /*
- * Begins {"data": ...}: the handler renders one value under the key "data" (and
- * more members if it likes); response_send closes the object.
+ * Opens the object of the body.  The handler renders its members, usually one
+ * under the key "data"; response_send closes the object.
  */
 struct render *response_data(struct request *request);
 
 /*
  * Lets the web server send a file: X-Accel-Redirect to an internal location,
- * with an empty body.  The file must exist (checked by the account).
+ * with an empty body.  The caller has checked that the file exists.
  */
 void response_redirect_internally(struct request *request, const char *location);
 
-/* Sends status, headers and body; HEAD sends no body. */
+/* Sends status, headers and body; no body for HEAD. */
 void response_send(struct request *request);
 
 /*
- * Sends status and headers; the body follows in pieces.  RATE_LIMIT_EXCEEDED
- * when the limiter, asked earlier, says no: nothing is sent then.
+ * Waits for the admission, then sends status and headers; the body follows in
+ * pieces.  RATE_LIMIT_EXCEEDED when the request is refused; then nothing is sent.
  */
 enum iw_error response_stream_begin(struct request *request) IW_MUST_USE;
 
-/* Sends what was rendered so far and empties the body.  False when the client is gone. */
+/* Sends the rendered part of the body and clears it.  False when the client disconnected. */
 bool response_stream_flush(struct request *request);
 
 #endif

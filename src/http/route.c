@@ -4,7 +4,7 @@
 
 #include "http/response.h"
 
-/* One segment of a path or pattern: from after a slash to before the next. */
+/* One segment of a path or pattern, without its slashes. */
 struct segment {
     const char *text;
     size_t length;
@@ -25,7 +25,7 @@ static bool segment_takes_rest(struct segment segment)
     return segment_is_capture(segment) && segment.text[segment.length - 2] == '*';
 }
 
-/* Notes a decoded capture; false when its percent codes are broken or it is empty. */
+/* Adds a decoded capture; false when it is empty or its percent codes are broken. */
 static bool capture_add(struct request *request, struct segment name, const char *value, size_t length)
 {
     size_t name_length = name.length - 2 - (size_t)segment_takes_rest(name);
@@ -37,11 +37,8 @@ static bool capture_add(struct request *request, struct segment name, const char
     return true;
 }
 
-/*
- * How well a pattern fits a path: 0 for not at all, otherwise a number that is
- * larger the further to the left the pattern is literal.
- */
-static unsigned fit(const char *pattern, const char *path, size_t path_length)
+/* 0 when the pattern does not match; otherwise larger the further left its literal segments are. */
+static unsigned match_score(const char *pattern, const char *path, size_t path_length)
 {
     unsigned score = 1;
     const char *end = path + path_length;
@@ -61,7 +58,7 @@ static unsigned fit(const char *pattern, const char *path, size_t path_length)
     return *pattern == '\0' && path == end ? score : 0;
 }
 
-static bool captures_take(struct request *request, const char *pattern, size_t path_length)
+static bool captures_add(struct request *request, const char *pattern, size_t path_length)
 {
     const char *path = request->path, *end = path + path_length;
     request->capture_count = 0;
@@ -77,7 +74,7 @@ static bool captures_take(struct request *request, const char *pattern, size_t p
     return true;
 }
 
-/* The pattern that fits best, or NULL. */
+/* The pattern with the best score, or NULL. */
 static const char *pattern_best(const struct request *request, const struct route *const *tables,
                                 size_t path_length)
 {
@@ -85,7 +82,7 @@ static const char *pattern_best(const struct request *request, const struct rout
     unsigned score_best = 0;
     for (; *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++) {
-            unsigned score = fit(route->pattern, request->path, path_length);
+            unsigned score = match_score(route->pattern, request->path, path_length);
             if (score > score_best) {
                 score_best = score;
                 best = route->pattern;
@@ -94,7 +91,7 @@ static const char *pattern_best(const struct request *request, const struct rout
     return best;
 }
 
-/* The route of a pattern for a method; the methods that it knows are gathered in allowed. */
+/* The route of a pattern for a method, or NULL; allowed gets the pattern's methods as bits. */
 static const struct route *route_of(const struct route *const *tables, const char *pattern,
                                     enum method method, unsigned *allowed)
 {
@@ -110,7 +107,7 @@ static const struct route *route_of(const struct route *const *tables, const cha
     return found;
 }
 
-/* Adds the header Allow; its value. */
+/* Adds the header Allow and returns its value. */
 static const char *allow_add(struct request *request, unsigned allowed)
 {
     struct text list;
@@ -118,15 +115,15 @@ static const char *allow_add(struct request *request, unsigned allowed)
     for (unsigned method = METHOD_GET; method <= METHOD_OPTIONS; method <<= 1) {
         if ((allowed & method) == 0)
             continue;
-        text_printf(&list, "%s%s%s", list.length > 0 ? ", " : "", method_name((enum method)method),
+        text_printf(&list, "%s%s%s", list.length > 0 ? ", " : "", request_method_text((enum method)method),
                     method == METHOD_GET ? ", HEAD" : "");
     }
     response_header(request, "Allow", list.data);
     return list.data;
 }
 
-/* How many bytes two segments have in common at their beginning. */
-static unsigned common(struct segment one, struct segment other)
+/* The length of the common prefix of two segments. */
+static unsigned prefix_length(struct segment one, struct segment other)
 {
     unsigned count = 0;
     while (count < one.length && count < other.length && one.text[count] == other.text[count])
@@ -135,18 +132,18 @@ static unsigned common(struct segment one, struct segment other)
 }
 
 /*
- * How near a path is to a pattern with as many segments, of which one at most may
- * differ: by the common beginning of that one; 0 for not near.
+ * Similarity of a path to a pattern that differs in exactly one segment: the
+ * length of the common prefix of that segment.  0 for any other path.
  */
-static unsigned nearness(const char *pattern, const char *path)
+static unsigned similarity(const char *pattern, const char *path)
 {
     unsigned shared = 0, different = 0;
     while (*pattern == '/' && *path == '/') {
         struct segment want = segment_at(pattern), have = segment_at(path);
-        bool is_same = want.length == have.length && common(want, have) == want.length;
+        bool is_same = want.length == have.length && prefix_length(want, have) == want.length;
         if (!segment_is_capture(want) && !is_same) {
             different++;
-            shared = common(want, have);
+            shared = prefix_length(want, have);
         }
         pattern = want.text + want.length;
         path = have.text + have.length;
@@ -154,29 +151,20 @@ static unsigned nearness(const char *pattern, const char *path)
     return *pattern == '\0' && *path == '\0' && different == 1 ? shared : 0;
 }
 
-/* The documented path that a path was probably meant to be, or NULL. */
-static const char *pattern_near(const struct request *request, const struct route *const *tables)
+/* The documented path that is most similar to the request's, or NULL. */
+static const char *pattern_similar(const struct request *request, const struct route *const *tables)
 {
     const char *best = NULL;
-    unsigned most = 0;
+    unsigned best_similarity = 0;
     for (; *tables != NULL; tables++)
         for (const struct route *route = *tables; route->pattern != NULL; route++) {
-            unsigned near = nearness(route->pattern, request->path);
-            if (near > most && strncmp(route->pattern, "/api/", 5) == 0) {
-                most = near;
+            unsigned candidate = similarity(route->pattern, request->path);
+            if (candidate > best_similarity && strncmp(route->pattern, "/api/", 5) == 0) {
+                best_similarity = candidate;
                 best = route->pattern;
             }
         }
     return best;
-}
-
-static enum iw_error path_unknown(struct request *request, const struct route *const *tables)
-{
-    const char *near = pattern_near(request, tables);
-    if (near == NULL)
-        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
-    return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
-                        "There is nothing at this path; the nearest is %s.", near);
 }
 
 enum iw_error route_find(struct request *request, const struct route *const *tables)
@@ -186,8 +174,13 @@ enum iw_error route_find(struct request *request, const struct route *const *tab
     if (length > 1 && request->path[length - 1] == '/')
         length--;
     const char *pattern = pattern_best(request, tables, length);
-    if (pattern == NULL || !captures_take(request, pattern, length))
-        return path_unknown(request, tables);
+    if (pattern == NULL || !captures_add(request, pattern, length)) {
+        const char *similar = pattern_similar(request, tables);
+        if (similar == NULL)
+            return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+        return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
+                            "There is nothing at this path; the nearest is %s.", similar);
+    }
     request->route = route_of(tables, pattern, request->method, &allowed);
     if (request->route != NULL)
         return IW_OK;

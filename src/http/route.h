@@ -1,11 +1,10 @@
 /*
  * Routes: tables of method, path pattern, handler and flags.
  *
- * A pattern is literal segments and captures: "/api/v2/orders/{orderId}".  A
- * last segment "{name*}" captures the rest of the path, slashes included.
- * Where several patterns fit a path, the one that is literal further to the
- * left wins, whatever the order of the tables.  One slash at the end of a path
- * is the same as none.
+ * A pattern has literal segments and captures: "/api/v2/orders/{orderId}".  A
+ * last segment "{name*}" captures the rest of the path, slashes included.  Of
+ * several matching patterns the one with the leftmost literal segment wins; the
+ * order of the tables is irrelevant.  A trailing slash of the path is ignored.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -13,9 +12,9 @@
 #include "http/request.h"
 
 enum route_flag {
-    /* No API key: the URL itself is signed. */
+    /* Without API key: the URL is signed, or local. */
     ROUTE_OPEN = 1,
-    /* The handler asks the limiter itself (with a lock of its own). */
+    /* The domain admits the request, together with the lock of its idempotency key. */
     ROUTE_ADMITS = 2
 };
 

@@ -399,31 +399,31 @@ enum iw_error orders_page(const struct store *store, const struct order_filter *
 }
 
 /* Converts each row to an order. */
-struct stream {
+struct orders_taker {
     bool (*take)(void *user, const struct order *order);
     void *user;
 };
 
 static bool stream_row(void *user, const struct db_value *values, unsigned columns)
 {
-    const struct stream *stream = user;
+    const struct orders_taker *taker = user;
     struct order order;
     if (columns != order_columns)
         abort();
     order_read(values, &order);
-    return stream->take(stream->user, &order);
+    return taker->take(taker->user, &order);
 }
 
 enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user)
 {
     struct narrowing narrowing;
-    struct stream stream = {take, user};
+    struct orders_taker taker = {take, user};
     narrowing_make(&narrowing, store->context->arena, filter);
     /* The index yields the rows in this order: neither side sorts or buffers them. */
     const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
                                    narrowing.sql.data);
-    return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &stream);
+    return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
 }
 
 /* ---- Progress and end of an order ---- */

@@ -128,7 +128,7 @@ enum iw_error results_forget(const struct store *store, int64_t order_id, int64_
 }
 
 /* The columns: status, expiry, deletion, name, format, store key. */
-static enum iw_error download_find(const struct store *store, const char *sql,
+static enum iw_error download_read(const struct store *store, const char *sql,
                                    const struct db_value *parameters, unsigned count,
                                    struct download_row *row)
 {
@@ -152,7 +152,7 @@ enum iw_error results_find(const struct store *store, int64_t order_id, int64_t 
                            struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
-    return download_find(store,
+    return download_read(store,
                          "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
                          "r.store_key FROM results r JOIN orders o ON o.id = r.order_id "
                          "WHERE r.id = ? AND r.order_id = ?",
@@ -163,7 +163,7 @@ enum iw_error results_find_archive(const struct store *store, int64_t order_id, 
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error =
-        download_find(store,
+        download_read(store,
                       "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
                       "FROM orders WHERE id = ?",
                       parameters, 1, row);
@@ -174,7 +174,7 @@ enum iw_error results_find_archive(const struct store *store, int64_t order_id, 
 enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    return download_find(store,
+    return download_read(store,
                          "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, 'webp', "
                          "thumbnail_store_key FROM orders WHERE id = ?",
                          parameters, 1, row);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "domain/reclaim.h"
 #include "domain/retention.h"
 #include "store/leases.h"
 #include "store/workers.h"
@@ -84,7 +85,7 @@ static void chore_reclaim(struct worker *worker, int64_t now_ms)
 {
     unsigned orders = 0, unfinished = 0;
     worker->reclaim_at_ms = now_ms + reclaim_ms;
-    enum iw_error error = retention_reclaim(&worker->domain, worker->storage, &orders);
+    enum iw_error error = reclaim_inputs(&worker->domain, worker->storage, &orders);
     if (error == IW_OK && workers_forget(&worker->domain.store, "") != IW_OK)
         context_clear(&worker->context);
     if (error == IW_OK)
@@ -101,7 +102,7 @@ static void chore_orphans(struct worker *worker, int64_t now_ms)
 {
     unsigned count = 0, from = worker->orphans_part;
     enum iw_error error =
-        retention_orphans(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
+        reclaim_outputs(&worker->domain, worker->storage, &worker->orphans_part, orphans_keys, &count);
     bool is_whole =
         worker_database_said(worker, error, "reclaim_failed") && from == 0 && worker->orphans_part == 0;
     worker->orphans_at_ms = now_ms + (is_whole ? orphans_pause_ms : orphans_ms);

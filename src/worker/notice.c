@@ -5,31 +5,11 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
-#include "domain/order.h"
+#include "domain/order_download.h"
+#include "domain/order_query.h"
 #include "domain/webhook.h"
 #include "domain/webhook_secret.h"
 #include "store/events.h"
-#include "store/results.h"
-
-/* Of one result the picture, of several the archive; nothing when there are no files (any more). */
-static enum iw_error download_render(struct render *render, struct domain *domain, const struct order *order)
-{
-    struct order_result *results;
-    size_t count;
-    const char *url = NULL;
-    if (order->status != ORDER_COMPLETE || order->is_zero_copy)
-        return IW_OK;
-    enum iw_error error = results_list_names(&domain->store, order->id, &results, &count);
-    if (error != IW_OK)
-        return error;
-    if (count == 1)
-        url = order_result_url(domain, domain->context->arena, order->id, results[0].id);
-    else if (count > 1 && order->zip_store_key != NULL)
-        url = order_archive_url(domain, domain->context->arena, order->id);
-    if (url != NULL)
-        render_string(render, "downloadUrl", url);
-    return IW_OK;
-}
 
 /* The status is the one that the event tells of, also when the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,
@@ -49,7 +29,12 @@ static enum iw_error order_render(struct render *render, struct domain *domain,
     render_integer(render, "fileCount", order->file_count);
     render_time(render, "createdAt", order->created_ms);
     render_time(render, "updatedAt", order->updated_ms);
-    error = download_render(render, domain, order);
+    if (order->status == ORDER_COMPLETE && !order->is_zero_copy) {
+        struct order_download download;
+        error = order_download_make(domain, order, &download);
+        if (error == IW_OK && download.url != NULL)
+            render_string(render, "downloadUrl", download.url);
+    }
     if (status == ORDER_DETECTED)
         render_string(render, "watermarkText", order->watermark_text);
     const char *errors = order_errors(domain->context->arena, &view);
@@ -89,9 +74,9 @@ static bool signatures_add(struct text *signatures, struct domain *domain,
         if (!webhook_secret_open(&secret, domain->secret_box, receiver->account_id,
                                  receiver->secrets[i].sealed, receiver->secrets[i].size))
             return false;
-        text_printf(signatures, " %s",
-                    webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s,
-                                        body->data, body->length));
+        text_printf(
+            signatures, " %s",
+            webhook_secret_sign(signatures->arena, secret.bytes, sizeof secret.bytes, id, timestamp_s, body));
         crypto_wipe(&secret, sizeof secret);
     }
     return receiver->secret_count > 0;

@@ -7,10 +7,10 @@
 
 static struct arena *arena;
 static struct context context;
-static struct field_place place;
+static struct field_scope place;
 
 /* The place of a body; single quotes stand for double ones. */
-static const struct field_place *at(const char *text)
+static const struct field_scope *at(const char *text)
 {
     const struct json *json = NULL;
     arena_reset(arena);
@@ -19,7 +19,7 @@ static const struct field_place *at(const char *text)
     for (char *quote = body; (quote = strchr(quote, '\'')) != NULL;)
         *quote = '"';
     CU_ASSERT_EQUAL_FATAL(json_read(&context, body, strlen(body), &json), IW_OK);
-    place = (struct field_place){&context, json, "files[3]."};
+    place = (struct field_scope){&context, json, "files[3]."};
     return &place;
 }
 
@@ -110,7 +110,7 @@ static void test_order_ids_are_decimal_strings(void)
 /* As PHP writes an object without members. */
 static void test_an_empty_array_counts_as_an_object(void)
 {
-    struct field_place inner;
+    struct field_scope inner;
     CU_ASSERT_TRUE(field_object(at("{'o':[]}"), "o", false, &inner));
     CU_ASSERT_PTR_NULL(json_member(inner.object, "x"));
     CU_ASSERT_STRING_EQUAL(inner.prefix, "files[3].o.");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "domain/order.h"
+#include "domain/order_count.h"
 #include "runner.h"
 
 enum { room = 600000, a_second = 1000, a_minute = 60000 };

@@ -1,4 +1,6 @@
-#include "api/views.h"
+#include "api/view.h"
+
+#include "domain/order_url.h"
 
 void view_upload(struct render *render, const struct domain *domain, const struct order *order,
                  const struct order_file *file)

@@ -1,0 +1,25 @@
+/* Downloads by presigned URL.  The caller has verified the URL (service/presign.h). */
+#ifndef DOMAIN_DOWNLOAD_H
+#define DOMAIN_DOWNLOAD_H
+
+#include <stdint.h>
+
+#include "domain/domain.h"
+#include "model/filekey.h"
+#include "model/format.h"
+#include "service/storage.h"
+
+/* The file behind a download URL.  Texts are the arena's. */
+struct download {
+    struct storage_key key;
+    enum filekey_kind kind;
+    const char *name; /* for the client's file system */
+    enum format format;
+    int64_t size_bytes;
+};
+
+/* Finds a stored file.  PROCESSED_FILE_NOT_FOUND when it does not exist, was deleted or has expired. */
+enum iw_error download_find(struct domain *domain, const struct filekey *key,
+                            struct download *download) IW_MUST_USE;
+
+#endif

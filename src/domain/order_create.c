@@ -1,0 +1,256 @@
+#include "domain/order_create.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "service/admission.h"
+#include "service/queue.h"
+#include "store/orders.h"
+#include "store/texts.h"
+
+enum {
+    /* At a thousand orders a second one new id in a million is taken already. */
+    id_attempts_max = 4,
+    conflict_attempts_max = 4,
+    wait_first_ms = 5,
+    wait_max_ms = 80
+};
+
+static const char *const name_stems[ORDER_TYPE_COUNT] = {"anti_ai", "wtr_embed", "wtr_extract"};
+
+/* The order that the key created before; NOT_FOUND when there is none. */
+static enum iw_error replay(struct domain *domain, int64_t account_id, const struct order_request *requested,
+                            struct order_view *view)
+{
+    const struct orders_key key = {account_id, requested->type, requested->key, requested->key_length};
+    enum iw_error error = orders_find_by_key(&domain->store, &key, &view->order, &view->files);
+    if (error != IW_OK)
+        return error;
+    view->is_replay = true;
+    if (memcmp(view->order.body_digest, requested->body_digest, sizeof requested->body_digest) != 0)
+        return context_fail(domain->context, IW_IDEMPOTENCY_KEY_REUSED, NULL);
+    return IW_OK;
+}
+
+/* The view of an order that was just written, without a query. */
+static void view_fill(struct arena *arena, const struct order_row *row, const int64_t *file_ids,
+                      struct order_view *view)
+{
+    *view = (struct order_view){.order = {.id = row->id,
+                                          .type = row->type,
+                                          .status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING,
+                                          .name = row->name,
+                                          .is_zero_copy = row->is_zero_copy,
+                                          .file_count = row->file_count,
+                                          .file_rows = row->file_rows,
+                                          .created_ms = row->created_ms,
+                                          .updated_ms = row->created_ms,
+                                          .expires_ms = row->is_started ? 0 : row->expires_ms}};
+    view->files = arena_array(arena, row->file_rows + 1, sizeof *view->files);
+    for (unsigned i = 0; i < row->file_rows; i++)
+        view->files[i] = (struct order_file){.id = file_ids[i],
+                                             .position = row->files[i].position,
+                                             .is_original = row->files[i].is_original,
+                                             .name = row->files[i].name,
+                                             .status = FILE_PENDING,
+                                             .source_url = row->files[i].source_url};
+}
+
+/* The ids of one file's texts in the registry of texts. */
+static enum iw_error texts_resolve(const struct store *store, int64_t account_id,
+                                   const struct order_request_file *file, const int64_t **ids)
+{
+    enum iw_error error = IW_OK;
+    int64_t now_ms = clock_now_ms();
+    int64_t *found = arena_array(store->context->arena, file->text_count + 1, sizeof *found);
+    for (unsigned i = 0; i < file->text_count && error == IW_OK; i++)
+        error =
+            texts_register(store, account_id, file->texts[i].text, file->texts[i].length, now_ms, &found[i]);
+    *ids = found;
+    return error;
+}
+
+/* The argument of texts_work: the request, and the rows that get the ids of its texts. */
+struct texts_registration {
+    int64_t account_id;
+    const struct order_request *requested;
+    struct order_row_file *files;
+};
+
+/* Files that share the order's texts are resolved once. */
+static enum iw_error texts_work(const struct store *store, void *user)
+{
+    const struct texts_registration *work = user;
+    enum iw_error error = IW_OK;
+    for (unsigned i = 0; i < work->requested->file_count && error == IW_OK; i++) {
+        const struct order_request_file *file = &work->requested->files[i];
+        if (i > 0 && file->texts == file[-1].texts)
+            work->files[i].text_ids = work->files[i - 1].text_ids;
+        else
+            error = texts_resolve(store, work->account_id, file, &work->files[i].text_ids);
+    }
+    return error;
+}
+
+/* Fills the rows of the files; the original of an extraction comes last. */
+static enum iw_error rows_make(struct domain *domain, int64_t account_id,
+                               const struct order_request *requested, struct order_row *row)
+{
+    struct order_row_file *files =
+        arena_array(domain->context->arena, requested->file_count + 1, sizeof *files);
+    row->is_started = true;
+    for (unsigned i = 0; i < requested->file_count; i++) {
+        const struct order_request_file *file = &requested->files[i];
+        files[i] = (struct order_row_file){.position = i + 1,
+                                           .name = file->name,
+                                           .source_url = file->source_url,
+                                           .target_url = file->target_url,
+                                           .target_key = file->target_key,
+                                           .target_expires_ms = file->target_expires_ms,
+                                           .target_headers = file->target_headers,
+                                           .text_count = file->text_count};
+        row->is_started = row->is_started && file->source_url != NULL;
+    }
+    row->file_count = row->file_rows = requested->file_count;
+    if (requested->original_name != NULL)
+        files[row->file_rows++] =
+            (struct order_row_file){.position = 1, .is_original = true, .name = requested->original_name};
+    row->files = files;
+    if (requested->type != ORDER_WATERMARK_EMBED)
+        return IW_OK;
+    /* One transaction, because each commit waits for the disk and an order has up to a thousand texts. */
+    struct texts_registration work = {account_id, requested, files};
+    return db_transaction(&domain->store, texts_work, &work);
+}
+
+/* One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
+static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_request *requested,
+                            struct order_view *view)
+{
+    char day[11];
+    struct arena *arena = domain->context->arena;
+    int64_t now_ms = clock_now_ms();
+    struct order_row row = {.id = order_id_make(now_ms, crypto_random_u64()),
+                            .account_id = account_id,
+                            .type = requested->type,
+                            .name = requested->name,
+                            .key = requested->key,
+                            .key_length = requested->key_length,
+                            .body_digest = requested->body_digest,
+                            .strength = requested->strength,
+                            .is_zero_copy = requested->is_zero_copy,
+                            .created_ms = now_ms,
+                            .expires_ms = now_ms + domain->config->orders_pending_s * 1000};
+    if (row.name == NULL) {
+        clock_day(now_ms, day);
+        row.name = arena_printf(arena, "%s_%s", name_stems[requested->type], day);
+    }
+    enum iw_error error = rows_make(domain, account_id, requested, &row);
+    if (error != IW_OK)
+        return error;
+    int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
+    error = orders_insert(&domain->store, &row, file_ids);
+    if (error == IW_OK) {
+        domain->context->order_id = row.id;
+        view_fill(arena, &row, file_ids, view);
+    }
+    return error;
+}
+
+/* A taken key is a replay; a taken id and a database conflict are retried. */
+static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
+                                      const struct order_request *requested, struct order_view *view)
+{
+    for (int attempt = 1;; attempt++) {
+        enum iw_error error = insert(domain, account_id, requested, view);
+        if (error == IW_TWIN_EXISTS) {
+            error = replay(domain, account_id, requested, view);
+            if (error != IW_NOT_FOUND || attempt == id_attempts_max)
+                return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
+                                             : error;
+            continue;
+        }
+        const char *reason = domain->context->reason;
+        bool is_conflict =
+            error == IW_SERVICE_UNAVAILABLE && reason != NULL && strcmp(reason, "database_conflict") == 0;
+        if (!is_conflict || attempt == conflict_attempts_max)
+            return error;
+        context_clear(domain->context);
+    }
+}
+
+/*
+ * Waits for the order of a concurrent creation.  NOT_FOUND when it does not
+ * appear, because that creation failed, died or takes too long.  Then this one
+ * continues, and the unique key in the database decides.
+ */
+static enum iw_error concurrent_wait(struct domain *domain, const struct admission *admission,
+                                     const struct order_request *requested, struct order_view *view)
+{
+    int64_t end_ms = clock_monotonic_ms() + admission_lock_ms;
+    for (long pause_ms = wait_first_ms;; pause_ms = pause_ms * 2 < wait_max_ms ? pause_ms * 2 : wait_max_ms) {
+        bool is_held = admission_lock_is_held(admission);
+        enum iw_error error = replay(domain, admission->account_id, requested, view);
+        if (error != IW_NOT_FOUND || !is_held || clock_monotonic_ms() >= end_ms)
+            return error;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+    }
+}
+
+static bool target_is_expired(const struct order_request_file *file)
+{
+    return file->target_expires_ms != 0 && file->target_expires_ms <= clock_now_ms();
+}
+
+void order_targets_check(struct context *context, const struct order_request *requested)
+{
+    for (unsigned i = 0; i < requested->file_count; i++)
+        if (target_is_expired(&requested->files[i]))
+            context_detail(context,
+                           arena_printf(context->arena, "outputTargets[%u].presignedUrlExpiresAt", i),
+                           "must lie in the future; sign a new URL for the target");
+}
+
+/* A replay is answered although its targets have expired since.  NOT_FOUND when no target has expired. */
+static enum iw_error expired_replay(struct domain *domain, int64_t account_id,
+                                    const struct order_request *requested, struct order_view *view)
+{
+    bool is_expired = false;
+    for (unsigned i = 0; i < requested->file_count; i++)
+        is_expired = is_expired || target_is_expired(&requested->files[i]);
+    enum iw_error error = is_expired ? replay(domain, account_id, requested, view) : IW_NOT_FOUND;
+    if (!is_expired || error != IW_NOT_FOUND)
+        return error;
+    order_targets_check(domain->context, requested);
+    return context_validated(domain->context);
+}
+
+enum iw_error order_create(struct domain *domain, struct admission *admission,
+                           const struct order_request *requested, struct order_view *view)
+{
+    int64_t account_id = admission->account_id;
+    enum iw_error error =
+        admission_lock(admission, order_type_name(requested->type), requested->key, requested->key_length);
+    if (error != IW_OK)
+        return error;
+    error = IW_NOT_FOUND;
+    if (admission->is_lock_held_elsewhere)
+        error = concurrent_wait(domain, admission, requested, view);
+    if (error == IW_NOT_FOUND)
+        error = expired_replay(domain, account_id, requested, view);
+    if (error == IW_NOT_FOUND)
+        error = insert_or_replay(domain, account_id, requested, view);
+    if (error != IW_OK)
+        admission_lock_release(admission);
+    else
+        domain->context->order_id = view->order.id;
+    fault_point(FAULT_ORDER_CREATED);
+    /* An order with only source URLs starts at once. */
+    if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
+        queue_ring(domain->redis, domain->config, domain->context, view->order.id);
+    return error;
+}

@@ -1,0 +1,192 @@
+#include "domain/reclaim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "domain/batch.h"
+#include "domain/retention.h"
+#include "model/order.h"
+#include "store/orders.h"
+
+enum {
+    orders_max = 1000, /* of one list of the store */
+    rows_max = 200,    /* of one query */
+    grace_ms = 60 * 60 * 1000,
+    day_ms = 24 * 60 * 60 * 1000
+};
+
+/* ---- inputs ---- */
+
+/*
+ * Orders with inputs that are too old to be pending.  The store lists the keys of
+ * an order one after another, so that comparing with the last id avoids duplicates.
+ */
+struct old_orders {
+    int64_t ids[orders_max];
+    unsigned count;
+    int64_t before_ms;
+};
+
+static bool order_add(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct old_orders *orders = user;
+    bool is_new = orders->count == 0 || orders->ids[orders->count - 1] != key->order_id;
+    (void)facts;
+    if (is_new && order_id_time_ms(key->order_id) < orders->before_ms)
+        orders->ids[orders->count++] = key->order_id;
+    return orders->count < orders_max;
+}
+
+/* Inputs that rows of finished orders still name: a process died before it deleted them. */
+static enum iw_error named_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
+                                   unsigned *count)
+{
+    struct query_ids found = {.count = rows_max};
+    int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
+    struct batch batch;
+    batch_begin(&batch, domain);
+    enum iw_error error = IW_OK;
+    while (error == IW_OK && found.count == rows_max) {
+        error = orders_uncleared(&batch.domain.store, from, rows_max, &found);
+        error = batch_next(&batch, error, 0);
+        for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
+            from = found.items[i] + 1;
+            error = batch_next(&batch, retention_order_clear(&batch.domain, storage, found.items[i]),
+                               found.items[i]);
+            (*count)++;
+        }
+    }
+    return batch_end(&batch, error);
+}
+
+/* Inputs that no row names, of orders that ended long ago or do not exist. */
+static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
+                                     unsigned *count)
+{
+    struct context *context = domain->context;
+    struct old_orders *orders = arena_alloc(context->arena, sizeof *orders);
+    orders->before_ms = clock_now_ms() - pending_ms - grace_ms;
+    enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_add, orders);
+    for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
+        enum order_status status = ORDER_FAILED;
+        error = orders_status(&domain->store, orders->ids[i], &status);
+        if (error == IW_ORDER_NOT_FOUND) {
+            context_clear(context);
+            error = IW_OK;
+        }
+        if (error != IW_OK || !order_is_ended(status))
+            continue;
+        error = retention_order_clear(domain, storage, orders->ids[i]);
+        (*count)++;
+    }
+    return error;
+}
+
+enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storage, unsigned *count)
+{
+    int64_t pending_ms = domain->config->orders_pending_s * 1000;
+    *count = 0;
+    fault_point(FAULT_RECLAIM_BEGUN);
+    enum iw_error error = named_reclaim(domain, storage, pending_ms, count);
+    return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
+}
+
+/* ---- outputs ---- */
+
+/* Outputs of one part of the store that are older than the grace period. */
+struct old_outputs {
+    struct arena *arena;
+    struct storage_key *keys;
+    unsigned count;
+    unsigned room;
+    unsigned seen;
+    int64_t before_ms;
+};
+
+static bool output_add(void *user, const struct storage_key *key, const struct storage_facts *facts)
+{
+    struct old_outputs *outputs = user;
+    outputs->seen++;
+    if (facts->modified_ms >= outputs->before_ms)
+        return true;
+    if (outputs->count == outputs->room) {
+        struct storage_key *before = outputs->keys;
+        outputs->room = outputs->room == 0 ? 64 : 2 * outputs->room;
+        outputs->keys = arena_array(outputs->arena, outputs->room, sizeof *outputs->keys);
+        if (outputs->count > 0)
+            memcpy(outputs->keys, before, outputs->count * sizeof *before);
+    }
+    outputs->keys[outputs->count++] = *key;
+    return true;
+}
+
+static int by_order(const void *one, const void *other)
+{
+    int64_t a = ((const struct storage_key *)one)->order_id,
+            b = ((const struct storage_key *)other)->order_id;
+    return (a > b) - (a < b);
+}
+
+/*
+ * Deletes the outputs of one order that no row names.  Reads the status before the
+ * keys: the last transaction of an order ends it, and no row names a key later.
+ */
+static enum iw_error order_outputs_delete(const struct domain *domain, struct storage *storage,
+                                          const struct storage_key *keys, unsigned key_count, unsigned *count)
+{
+    struct context *context = domain->context;
+    struct query_texts kept = {.count = 0};
+    enum order_status status = ORDER_PENDING;
+    enum iw_error error = orders_status(&domain->store, keys->order_id, &status);
+    if (error == IW_ORDER_NOT_FOUND)
+        context_clear(context);
+    if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
+        return IW_OK;
+    if (error == IW_OK)
+        error = orders_store_keys(&domain->store, keys->order_id, &kept);
+    for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
+        if (retention_is_kept(context->arena, &kept, &keys[i]))
+            continue;
+        error = storage_delete(storage, context, &keys[i]);
+        *count += error == IW_OK;
+    }
+    return error;
+}
+
+static enum iw_error part_reclaim(const struct domain *domain, struct storage *storage, unsigned part,
+                                  unsigned *seen, unsigned *count)
+{
+    static const enum filekey_kind kinds[] = {FILEKEY_RESULT, FILEKEY_ZIP, FILEKEY_THUMBNAIL};
+    struct old_outputs outputs = {.arena = domain->context->arena, .before_ms = clock_now_ms() - grace_ms};
+    enum iw_error error = IW_OK;
+    for (int i = 0; error == IW_OK && i < 3; i++)
+        error = storage_list_part(storage, domain->context, kinds[i], part, output_add, &outputs);
+    if (outputs.count > 0)
+        qsort(outputs.keys, outputs.count, sizeof *outputs.keys, by_order);
+    for (unsigned from = 0, to; error == IW_OK && from < outputs.count; from = to) {
+        for (to = from + 1; to < outputs.count && by_order(&outputs.keys[from], &outputs.keys[to]) == 0;)
+            to++;
+        error = order_outputs_delete(domain, storage, outputs.keys + from, to - from, count);
+    }
+    *seen += outputs.seen;
+    return error;
+}
+
+enum iw_error reclaim_outputs(const struct domain *domain, struct storage *storage, unsigned *part,
+                              unsigned keys_max, unsigned *count)
+{
+    unsigned seen = 0;
+    enum iw_error error = IW_OK;
+    *count = 0;
+    while (error == IW_OK && seen < keys_max) {
+        error = part_reclaim(domain, storage, *part, &seen, count);
+        if (error == IW_OK)
+            *part = (*part + 1) % storage_part_count;
+        if (*part == 0)
+            break;
+    }
+    return error;
+}

@@ -1,0 +1,32 @@
+/*
+ * Reclaim: deletes files of the store that should not exist any more, because a
+ * process died between two steps.
+ */
+#ifndef DOMAIN_RECLAIM_H
+#define DOMAIN_RECLAIM_H
+
+#include "domain/domain.h"
+#include "service/storage.h"
+
+/*
+ * Deletes the inputs of finished orders.  Inputs that rows still name are deleted
+ * at once.  Unnamed ones are deleted when their order is too old to be pending.
+ * Lists all inputs of the store; *count gets the number of orders.
+ */
+enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storage,
+                             unsigned *count) IW_MUST_USE;
+
+/*
+ * Deletes results, archives and thumbnails that no row of a finished order names
+ * and that are older than an hour.  Their worker died after another one had ended
+ * the order.  Skips orders in progress, and orders that are not in the database:
+ * it may be the wrong database.
+ *
+ * The walk through the store goes in steps.  A step starts at *part, at first 0.
+ * It ends after keys_max keys, or at the end of the store, where *part becomes 0.
+ * *count gets the number of deleted files.
+ */
+enum iw_error reclaim_outputs(const struct domain *domain, struct storage *storage, unsigned *part,
+                              unsigned keys_max, unsigned *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,145 @@
+#include "domain/webhook_event.h"
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "domain/webhook.h"
+#include "service/queue.h"
+#include "store/deliveries.h"
+#include "store/events.h"
+
+enum { id_attempts_max = 5 };
+
+/* Inserts an event.  Two events of one millisecond may draw the same id; then it draws another. */
+static enum iw_error event_insert(const struct store *store, int64_t account_id, int64_t order_id,
+                                  enum webhook_event_type type, int64_t *id, bool *is_written)
+{
+    enum iw_error error = IW_TWIN_EXISTS;
+    const char *name = webhook_event_type_name(type);
+    for (int attempt = 0; attempt < id_attempts_max && error == IW_TWIN_EXISTS; attempt++) {
+        int64_t now_ms = clock_now_ms();
+        *id = order_id_make(now_ms, crypto_random_u64());
+        const struct events_row row = {*id, account_id, order_id, name, now_ms};
+        error = events_insert(store, &row, is_written);
+    }
+    return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
+}
+
+enum iw_error webhook_event_record(const struct store *store, int64_t account_id, int64_t order_id,
+                                   enum webhook_event_type type)
+{
+    int64_t id;
+    bool is_written;
+    enum iw_error error = event_insert(store, account_id, order_id, type, &id, &is_written);
+    if (error != IW_OK || !is_written)
+        return error;
+    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
+}
+
+enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
+                                  enum order_type type, enum order_status status)
+{
+    enum webhook_event_type event;
+    if (!webhook_event_type_of(type, status, &event))
+        return IW_OK;
+    return webhook_event_record(store, account_id, order_id, event);
+}
+
+enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
+                             const struct webhooks_page *page, struct webhook_event_rows *rows)
+{
+    struct webhook webhook;
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
+    if (error == IW_OK)
+        error = events_count(&domain->store, id, keyword, &rows->total);
+    if (error == IW_OK)
+        error = events_list(&domain->store, id, keyword, page, &rows->items, &rows->count);
+    return error;
+}
+
+enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,
+                                    const char *keyword,
+                                    bool (*take)(void *user, const struct webhook_event *event), void *user)
+{
+    struct webhook webhook;
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
+    return error == IW_OK ? events_stream(&domain->store, id, keyword, take, user) : error;
+}
+
+/* ---- test and retry ---- */
+
+/* The argument of try_work and retry_work. */
+struct webhook_event_work {
+    int64_t account_id;
+    int64_t id; /* the webhook's */
+    int64_t event_id;
+};
+
+static enum iw_error active_check(struct context *context, const struct webhook *webhook)
+{
+    if (webhook->is_active)
+        return IW_OK;
+    context_detail(context, "isActive",
+                   "is false, and nothing is sent to a webhook that is not active; set it to true with PUT");
+    return context_validated(context);
+}
+
+static enum iw_error event_find(const struct store *store, int64_t id, int64_t event_id,
+                                struct webhook_event *event)
+{
+    enum iw_error error = events_find(store, id, event_id, event);
+    return error == IW_NOT_FOUND ? context_fail(store->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
+}
+
+static enum iw_error try_work(const struct store *store, void *user)
+{
+    struct webhook_event_work *work = user;
+    struct webhook webhook;
+    bool is_written;
+    enum iw_error error = webhook_lock(store, work->account_id, work->id, &webhook);
+    if (error == IW_OK)
+        error = active_check(store->context, &webhook);
+    if (error == IW_OK)
+        error = event_insert(store, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
+    if (error == IW_OK)
+        error = deliveries_insert(store, work->event_id, work->account_id, work->id, clock_now_ms());
+    return error;
+}
+
+enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
+{
+    struct webhook_event_work work = {.account_id = account_id, .id = id};
+    enum iw_error error = db_transaction(&domain->store, try_work, &work);
+    if (error == IW_OK)
+        error = events_find(&domain->store, id, work.event_id, event);
+    if (error == IW_OK)
+        queue_ring(domain->redis, domain->config, domain->context, event->order_id);
+    return error;
+}
+
+/* NOT_FOUND of deliveries_repeat means that the event is being sent already: no error. */
+static enum iw_error retry_work(const struct store *store, void *user)
+{
+    struct webhook_event_work *work = user;
+    struct webhook webhook;
+    struct webhook_event event;
+    enum iw_error error = webhook_lock(store, work->account_id, work->id, &webhook);
+    if (error == IW_OK)
+        error = event_find(store, work->id, work->event_id, &event);
+    if (error == IW_OK)
+        error = active_check(store->context, &webhook);
+    if (error == IW_OK)
+        error = deliveries_repeat(store, work->id, work->event_id, clock_now_ms());
+    return error == IW_NOT_FOUND ? IW_OK : error;
+}
+
+enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
+                                  struct webhook_event *event)
+{
+    struct webhook_event_work work = {.account_id = account_id, .id = id, .event_id = event_id};
+    enum iw_error error = db_transaction(&domain->store, retry_work, &work);
+    if (error == IW_OK)
+        error = event_find(&domain->store, id, event_id, event);
+    if (error == IW_OK)
+        queue_ring(domain->redis, domain->config, domain->context, event->order_id);
+    return error;
+}
