@@ -8,6 +8,9 @@ tree=$root/build-fuzz
 here=$root/tests/fuzz
 flags='-gline-tables-only -O2 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
 
+case ${1:-} in
+--add) exec "$here/corpus.sh" add "${@:2}" ;;
+esac
 command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps lint"; exit 3; }
 
 [ -x "$root/configure" ] || (cd "$root" && autoreconf -i)
@@ -60,4 +63,5 @@ for source in "$here"/fuzz_*.c; do
     building=$((building + 1))
 done
 for ((; building > 0; building--)); do wait -n; done
+"$here/corpus.sh" unpack corpus
 exec "$IMGWARD_PYTHON" "$here/run.py" "$@"

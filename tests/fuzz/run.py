@@ -19,7 +19,7 @@ import time
 ROOT = pathlib.Path(os.environ["IMGWARD_ROOT"])
 WORK = pathlib.Path(os.environ["IMGWARD_VAR"]) / "fuzz"
 TREE = ROOT / "build-fuzz"
-CORPUS = ROOT / "tests/fuzz/corpus"
+CORPUS = TREE / "corpus"  # unpacked by fuzz.sh
 ACCOUNT = WORK / "account.json"
 # Seconds that one input may take, where 30 are too few: the extractor searches long, and longer when it is instrumented.
 TIMEOUT_S = {"fuzz_watermark": 600}

@@ -2,7 +2,7 @@
  * The fuzz targets: each takes bytes of an attacker's choosing and ends the
  * program when what it promises does not hold.  entry.c makes a libFuzzer
  * program of one; tests/unit/test_fuzz.c runs them all over the inputs in
- * tests/fuzz/corpus.
+ * the archives of tests/fuzz/corpus.
  */
 #ifndef FUZZ_TARGETS_H
 #define FUZZ_TARGETS_H

@@ -1,6 +1,7 @@
 /*
- * Every fuzz target over the inputs that lie in tests/fuzz/corpus: the first
- * ones, those that reach new code, and those that once broke something.
+ * Run every fuzz target on the inputs of tests/fuzz/corpus.  They
+ * are seeds, inputs that reach new code, and inputs that once broke something.  make check unpacks the
+ * archives into fuzz-corpus/ of the build folder, the tests' working directory.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -14,16 +15,7 @@
 
 enum { input_bytes_max = 1 << 20 };
 
-/* make check tells where the sources are. */
-static const char *folder_of(const char *name)
-{
-    static char path[4096];
-    const char *sources = getenv("srcdir");
-    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/%s", sources != NULL ? sources : "..", name);
-    return path;
-}
-
-/* In memory of its own size, so that a read past the end is seen. */
+/* Allocates exactly the input's size, so that the sanitizer sees a read past the end. */
 static void input_run(fuzz_target *target, const char *path)
 {
     struct stat facts;
@@ -39,11 +31,10 @@ static void input_run(fuzz_target *target, const char *path)
     free(data);
 }
 
-static void corpus_run(fuzz_target *target, const char *name)
+static void corpus_run(fuzz_target *target, const char *folder)
 {
-    char path[8192];
+    char path[512];
     unsigned count = 0;
-    const char *folder = folder_of(name);
     DIR *inputs = opendir(folder);
     CU_ASSERT_PTR_NOT_NULL_FATAL(inputs);
     for (const struct dirent *entry; (entry = readdir(inputs)) != NULL;) {
@@ -60,7 +51,7 @@ static void corpus_run(fuzz_target *target, const char *name)
 #define CORPUS(name)                                                                                         \
     static void test_##name(void)                                                                            \
     {                                                                                                        \
-        corpus_run(fuzz_##name, "fuzz_" #name);                                                              \
+        corpus_run(fuzz_##name, "fuzz-corpus/fuzz_" #name);                                                              \
     }
 
 CORPUS(body)
