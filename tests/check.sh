@@ -20,7 +20,7 @@ parts=(
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
     "fuzz#run every fuzz target for a few seconds (needs clang: ./dev deps lint)"
-    "dist#run make distcheck without git and autotools: build, test, install and clean the tarball"
+    "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
 )
 
 say() { printf '%s\n' "$*"; }
@@ -189,20 +189,20 @@ part_dist() {
     check_one dist_check
 }
 
-# The programs of this machine but for git and the autotools: what a release tarball has to build with.
+# The programs of this machine without git, Python and the autotools: a release tarball must build with these.
 tools_make() {
     rm -rf "$1" && mkdir -p "$1"
     find /sbin/ /bin/ /usr/sbin/ /usr/bin/ -maxdepth 1 ! -type d |
-        grep -vE '/(git[^/]*|auto[^/]*|aclocal[^/]*|libtool[^/]*|ifnames|m4)$' | xargs ln -sf -t "$1"
+        grep -vE '/(git[^/]*|python[^/]*|auto[^/]*|aclocal[^/]*|libtool[^/]*|ifnames|m4)$' | xargs ln -sf -t "$1"
 }
 
 dist_check() {
     tools_make "$out/tools"
-    if PATH=$out/tools command -v git autoconf automake aclocal m4; then
-        say "git or an autotool is still in the PATH"
+    if PATH=$out/tools command -v git python3 autoconf automake aclocal m4; then
+        say "git, Python or an autotool is still in the PATH"
         return 1
     fi
-    PATH=$out/tools make -s -C "$IMGWARD_BUILD" -j"$(nproc)" distcheck >"$out/dist.log" 2>&1 && return
+    env -u PYTHON PATH="$out/tools" make -s -C "$IMGWARD_BUILD" -j"$(nproc)" distcheck >"$out/dist.log" 2>&1 && return
     tail -n 40 "$out/dist.log"
     return 1
 }

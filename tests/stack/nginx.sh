@@ -10,11 +10,15 @@ var=$IMGWARD_VAR
 run=$(realpath "$var/run")
 etc=$var/etc
 
+# Built by make; in an unpacked release tarball they are next to their source.
+documents=$IMGWARD_BUILD/doc
+[ -f "$documents/openapi.json" ] || documents=$root/doc
+
 mkdir -p "$etc/imgward" "$var/tmp/nginx"
 for file in "$root"/nginx/*.conf; do
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
         -e "s|/var/lib/imgward/store|$var/store|g" \
-        -e "s|/usr/share/imgward/api/|$root/doc/|" \
+        -e "s|/usr/share/imgward/api/|$documents/|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
         -e "s|/etc/ssl/imgward.example/privkey.pem|$var/tls/server.key|" \

@@ -1,7 +1,9 @@
 /*
- * Run every fuzz target on the inputs of tests/fuzz/corpus.  They
- * are seeds, inputs that reach new code, and inputs that once broke something.  make check unpacks the
- * archives into fuzz-corpus/ of the build folder, the tests' working directory.
+ * Run every fuzz target on the inputs of tests/fuzz/corpus.
+ *
+ * These are seeds, inputs that reach new code, and inputs that once broke
+ * something.  make check unpacks the archives into fuzz-corpus/ of the build
+ * folder, the working directory of the tests.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -51,7 +53,7 @@ static void corpus_run(fuzz_target *target, const char *folder)
 #define CORPUS(name)                                                                                         \
     static void test_##name(void)                                                                            \
     {                                                                                                        \
-        corpus_run(fuzz_##name, "fuzz-corpus/fuzz_" #name);                                                              \
+        corpus_run(fuzz_##name, "fuzz-corpus/fuzz_" #name);                                                  \
     }
 
 CORPUS(body)
