@@ -21,6 +21,7 @@ rules=(
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
     "parameters#no function outside engine, codec and domain has more than six parameters"
+    "config_keys_read#every key of src/base/config.c is read outside it"
     "no_goto#there is no goto"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
@@ -213,6 +214,16 @@ rule_parameters() {
             }
             if (count > 6) print count " parameters: " text
         }' | sort -rn
+}
+
+# A key is read as a member of struct config.  api.processes is read through config_pool_processes().
+rule_config_keys_read() {
+    local code
+    code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
+    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
+        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vx api_processes | while read -r key; do
+        grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
+    done
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }

@@ -10,6 +10,7 @@
 
 #include <ini.h>
 
+#include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
 
@@ -95,14 +96,9 @@ static const struct config_key keys[] = {
     INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false,
             "Largest number of pixels of a picture."),
     INTEGER(image, side_max_px, "16384", 64, 65535, false, "Longest side of a picture in pixels."),
-    INTEGER(image, protect_side_min_px, "64", 1, 4096, false,
-            "Shortest side that can be protected, in pixels."),
-    INTEGER(image, watermark_side_min_px, "256", 256, 4096, false,
-            "Shortest side that can be watermarked, in pixels."),
     INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds a file may be in processing."),
     INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,
             "Memory of one image process in bytes."),
-    INTEGER(image, thumbnail_px, "320", 16, 1024, false, "Longest side of a thumbnail in pixels."),
     TEXT(image, weights_file, IW_DATADIR "/protect.weights", false,
          "File of the protection network's weights."),
     TEXT(image, watermark_key_file, IW_SYSCONFDIR "/watermark.key", false,
@@ -126,6 +122,17 @@ static const struct config_key keys[] = {
 };
 
 enum { key_count = sizeof keys / sizeof keys[0] };
+
+/* Keys of older releases, which no code reads any more.  A file that sets one stays valid. */
+static const struct {
+    const char *section;
+    const char *name;
+} obsolete_keys[] = {
+    /* The contract fixes these sizes. */
+    {"image", "protect_side_min_px"},
+    {"image", "watermark_side_min_px"},
+    {"image", "thumbnail_px"},
+};
 
 struct config_load {
     struct context *context;
@@ -185,6 +192,14 @@ static const struct config_key *key_find(const char *section, const char *name)
     return NULL;
 }
 
+static bool key_is_obsolete(const char *section, const char *name)
+{
+    for (size_t i = 0; i < sizeof obsolete_keys / sizeof obsolete_keys[0]; i++)
+        if (strcmp(obsolete_keys[i].section, section) == 0 && strcmp(obsolete_keys[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static void line_bad(struct config_load *load, int line, const char *why)
 {
     context_detail(load->context, arena_printf(load->context->arena, "%s:%d", load->file, line), "%s", why);
@@ -222,6 +237,12 @@ static int line_take(void *user, const char *section, const char *name, const ch
     int line = load->line;
     struct arena *arena = load->context->arena;
     const struct config_key *key = key_find(section, name);
+    if (key == NULL && key_is_obsolete(section, name)) {
+        log_event(LOG_WARN, load->context, "config_key_ignored",
+                  LOG_TEXT("key", arena_printf(arena, "%s.%s", section, name)), LOG_TEXT("file", load->file),
+                  LOG_NUMBER("line", line), LOG_TEXT("reason", "obsolete"));
+        return 1;
+    }
     if (key == NULL) {
         line_bad(load, line, arena_printf(arena, "there is no key \"%s\" in section [%s]", name, section));
         return 1;

@@ -5,7 +5,7 @@
  * what a reload does with it and a sentence: parser, checker, sample file,
  * manual and "imgwardctl config" all read it.  Unknown keys, bad values and
  * twice-set keys are errors with the line number; a file with errors leaves the
- * configuration in force untouched.
+ * configuration in force untouched.  An obsolete key is ignored with a warning.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -68,11 +68,8 @@ struct config {
     /* [image] */
     int64_t image_pixels_max;
     int64_t image_side_max_px;
-    int64_t image_protect_side_min_px;
-    int64_t image_watermark_side_min_px;
     int64_t image_timeout_s;
     int64_t image_memory_max_bytes;
-    int64_t image_thumbnail_px;
     const char *image_weights_file;
     const char *image_watermark_key_file;
     /* [outgoing] */

@@ -173,19 +173,33 @@ static void test_texts_are_whole_at_the_end_of_a_room(void)
     arena_free(small);
 }
 
-/* What a process writes to standard error when it logs this. */
-static const char *logged(const char *value, int64_t number)
+/* Standard error goes into a pipe from log_capture() to log_captured(), which returns the bytes. */
+static int captured, saved;
+
+static void log_capture(void)
 {
-    int ends[2], saved = dup(STDERR_FILENO);
-    char *line = arena_alloc(arena, 8192);
+    int ends[2];
+    saved = dup(STDERR_FILENO);
     CU_ASSERT_FATAL(saved >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
-    log_event(LOG_WARN, NULL, "tried", LOG_TEXT("value", value), LOG_NUMBER("number", number));
+    close(ends[1]);
+    captured = ends[0];
+}
+
+static const char *log_captured(void)
+{
+    char *line = arena_alloc(arena, 8192);
     dup2(saved, STDERR_FILENO);
     close(saved);
-    close(ends[1]);
-    CU_ASSERT_FATAL(read(ends[0], line, 8191) > 0);
-    close(ends[0]);
+    CU_ASSERT_FATAL(read(captured, line, 8191) > 0);
+    close(captured);
     return line;
+}
+
+static const char *logged(const char *value, int64_t number)
+{
+    log_capture();
+    log_event(LOG_WARN, NULL, "tried", LOG_TEXT("value", value), LOG_NUMBER("number", number));
+    return log_captured();
 }
 
 static void test_a_line_of_the_log_is_one_json_object(void)
@@ -457,6 +471,24 @@ static void test_configuration_errors_name_every_line_and_change_nothing(void)
     unlink("test_base_config.tmp");
 }
 
+static void test_an_obsolete_key_is_ignored_with_a_warning(void)
+{
+    struct config config;
+    const struct json *json;
+    fresh();
+    const char *file = file_with("[image]\nside_max_px = 100\nthumbnail_px = nonsense\n");
+    log_capture();
+    enum iw_error error = config_read(&context, file, &config);
+    const char *line = log_captured();
+    CU_ASSERT_EQUAL(error, IW_OK);
+    CU_ASSERT_EQUAL(config.image_side_max_px, 100);
+    CU_ASSERT_FATAL(json_read(&context, line, strlen(line), &json) == IW_OK);
+    CU_ASSERT_STRING_EQUAL(json_member(json, "event")->string, "config_key_ignored");
+    CU_ASSERT_STRING_EQUAL(json_member(json, "key")->string, "image.thumbnail_px");
+    CU_ASSERT_EQUAL(json_member(json, "line")->integer, 3);
+    unlink(file);
+}
+
 static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
 {
     struct config config, expected;
@@ -528,6 +560,7 @@ int main(void)
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"configuration errors name every line",
          test_configuration_errors_name_every_line_and_change_nothing},
+        {"an obsolete key is ignored with a warning", test_an_obsolete_key_is_ignored_with_a_warning},
         {"the sample configuration equals the defaults",
          test_the_sample_configuration_is_valid_and_equals_the_defaults},
         {"a secret everybody can read is refused", test_a_secret_that_everybody_can_read_is_refused},
