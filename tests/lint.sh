@@ -22,6 +22,7 @@ rules=(
     "layers#each room includes and calls only the rooms below it"
     "parameters#no function outside engine, codec and domain has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
+    "no_unused_functions#every exported function of src/ is called from another file of a program"
     "no_goto#there is no goto"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
@@ -224,6 +225,37 @@ rule_config_keys_read() {
         sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vx api_processes | while read -r key; do
         grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
     done
+}
+
+# Functions that only their own file and tests call: a test needs the step without its surroundings.
+test_seams=(
+    auth_forget             # fuzz targets forget the keys of the input before
+    config_init             # defaults without a file
+    failure_status          # the status of each error code
+    key_from_bytes          # a key of known bytes
+    key_is_well_formed      # the checksum of a key, without a lookup
+    protect_apply           # the engine on a whole picture; programs work in bands
+    webhook_event_type_name # which event an order's end has, without a database
+    webhook_event_type_of
+)
+
+# Objects of the build whose source still exists.
+objects_built() {
+    find "$build/src" -name '*.o' 2>/dev/null | while read -r object; do
+        source=${object#"$build/"}
+        source=${source%/*}/$(sed -E 's/.*-//; s/\.o$/.c/' <<<"${source##*/}")
+        [ ! -f "$source" ] || echo "$object"
+    done
+}
+
+# A call within one file needs no symbol: such a function is static or a seam.
+rule_no_unused_functions() {
+    local objects
+    mapfile -t objects < <(objects_built)
+    [ ${#objects[@]} -gt 0 ] || { echo "skip: nothing is built"; return; }
+    comm -23 <(nm --defined-only -g "${objects[@]}" | awk '$2 == "T" { print $3 }' | sort -u) \
+        <({ nm -u "${objects[@]}" | awk '$1 == "U" { print $2 }'; printf '%s\n' main "${test_seams[@]}"; } | sort -u) |
+        sed 's/$/: no other file of src\/ calls it/'
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }

@@ -253,23 +253,6 @@ long crypto_base64_read(const char *text, void *bytes, size_t room)
     return size;
 }
 
-bool crypto_base64url_read(const char *text, void *bytes, size_t size)
-{
-    char padded[256];
-    size_t length = strlen(text);
-    if (length != (size * 4 + 2) / 3 || length + 4 > sizeof padded)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
-            return false;
-        padded[i] = (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]);
-    }
-    for (; length % 4 != 0; length++)
-        padded[length] = '=';
-    padded[length] = '\0';
-    return crypto_base64_read(padded, bytes, size) == (long)size;
-}
-
 void crypto_wipe(void *bytes, size_t size)
 {
     OPENSSL_cleanse(bytes, size);

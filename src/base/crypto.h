@@ -67,9 +67,6 @@ char *crypto_base64url(struct arena *arena, const void *bytes, size_t size);
 /* Reads standard base64 with padding into at most room bytes; the size, or -1. */
 long crypto_base64_read(const char *text, void *bytes, size_t room);
 
-/* Reads unpadded url-safe base64 of exactly size bytes. */
-bool crypto_base64url_read(const char *text, void *bytes, size_t size);
-
 /* Overwrites secrets so that the compiler cannot leave it out. */
 void crypto_wipe(void *bytes, size_t size);
 

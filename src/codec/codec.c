@@ -96,7 +96,7 @@ struct codec_keep *keep_new(void)
     return keep;
 }
 
-enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture)
+static enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture)
 {
     const struct codec_header *header = &picture->header;
     struct image *image = &picture->image;

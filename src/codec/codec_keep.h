@@ -102,9 +102,6 @@ enum iw_error codec_check(struct context *context, const struct codec_limits *li
 enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
                                     const struct codec_header *header) IW_MUST_USE;
 
-/* Allocate picture->keep and the pixels of picture->header; the picture owns both. */
-enum iw_error codec_picture_make(struct context *context, struct codec_picture *picture) IW_MUST_USE;
-
 struct codec_keep *keep_new(void);
 
 /* Append a copy of a piece. IMAGE_TOO_LARGE: more than codec_metadata_max_bytes. */

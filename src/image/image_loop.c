@@ -365,8 +365,10 @@ static void answer_failure(struct image_answer *answer, const struct context *co
     text_put(answer->cause, sizeof answer->cause, context->cause);
 }
 
-void image_loop_serve(const struct image_config *config, const struct image_request *request,
-                      const int files[image_file_count], struct image_answer *answer)
+/* Serve one request. Its files are mapped or written, but not closed. The answer holds the result or the
+ * error. */
+static void image_loop_serve(const struct image_config *config, const struct image_request *request,
+                             const int files[image_file_count], struct image_answer *answer)
 {
     struct image_work work = {.config = config, .request = request, .files = files, .answer = answer};
     struct arena *arena = arena_new(0);

@@ -22,13 +22,6 @@ struct image_config {
 };
 
 /*
- * Serve one request. Its files are mapped or written, but not closed. The answer holds the
- * result or the error.
- */
-void image_loop_serve(const struct image_config *config, const struct image_request *request,
-                      const int files[image_file_count], struct image_answer *answer);
-
-/*
  * Send READY with the missing layers of the seal and their cause. Then serve until images_max
  * pictures are done or the other end closes.
  */

@@ -99,11 +99,6 @@ const char *job_class_name(enum job_class class)
     return class == JOB_CLASS_TRANSFER ? "transfer" : "image";
 }
 
-enum job_class job_kind_class(enum job_kind kind)
-{
-    return kind == JOB_FETCH || kind == JOB_PUSH ? JOB_CLASS_TRANSFER : JOB_CLASS_IMAGE;
-}
-
 bool job_kind_read(const char *name, enum job_kind *kind)
 {
     int found = word_find(name, kinds, JOB_KIND_COUNT);

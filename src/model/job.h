@@ -92,8 +92,6 @@ const char *job_kind_name(enum job_kind kind);
 /* "image", "transfer", as in the database; static text. */
 const char *job_class_name(enum job_class class);
 
-enum job_class job_kind_class(enum job_kind kind);
-
 /* False when there is no such kind. */
 bool job_kind_read(const char *name, enum job_kind *kind);
 

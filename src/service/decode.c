@@ -108,11 +108,6 @@ void decode_free(struct decode *decode)
     free(decode);
 }
 
-int64_t decode_bytes(const struct decode *decode)
-{
-    return decode->passed[decode->count];
-}
-
 bool decode_is_unknown(const struct decode *decode)
 {
     return decode->is_unknown;

@@ -44,9 +44,6 @@ enum decode_end decode_add(struct decode *decode, const void *bytes, size_t size
 /* The body is over: hands on the first bytes that were held back.  DECODE_BROKEN when a layer was cut off. */
 enum decode_end decode_finish(struct decode *decode);
 
-/* Decoded bytes that went to the sink. */
-int64_t decode_bytes(const struct decode *decode);
-
 /* True when a coding was named that is not known here. */
 bool decode_is_unknown(const struct decode *decode);
 

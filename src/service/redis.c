@@ -17,7 +17,6 @@ struct redis {
     char *password;
     redisContext *connection; /* NULL when there is none */
     int64_t away_until_ms;    /* monotonic */
-    uint64_t away_count;
     bool is_reply_owed;
 };
 
@@ -54,7 +53,6 @@ static void redis_give_up(struct redis *redis, struct context *context, const ch
     log_event(LOG_WARN, context, "redis_away", LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
     redis_close(redis);
     redis->away_until_ms = clock_monotonic_ms() + redis->config->redis_retry_ms;
-    redis->away_count++;
 }
 
 static struct timeval timeout_of(const struct redis *redis)
@@ -217,9 +215,4 @@ struct redis_reply redis_call(struct redis *redis, struct context *context, unsi
 int redis_descriptor(const struct redis *redis)
 {
     return redis->connection != NULL && redis->is_reply_owed ? redis->connection->fd : -1;
-}
-
-uint64_t redis_away_count(const struct redis *redis)
-{
-    return redis->away_count;
 }

@@ -57,9 +57,6 @@ struct redis_reply redis_call(struct redis *redis, struct context *context, unsi
 int redis_descriptor(const struct redis *redis);
 bool redis_receive_ready(struct redis *redis, struct context *context, struct redis_reply *reply);
 
-/* How often Redis was found away since the process started. */
-uint64_t redis_away_count(const struct redis *redis);
-
 /* Closes the connection; the next call opens a new one (after a fork, and to give up an owed reply). */
 void redis_close(struct redis *redis);
 

@@ -124,7 +124,8 @@ static void statements_forget(struct db *db)
         statement_forget(&db->statements[i]);
 }
 
-void db_close(struct db *db)
+/* The next call opens a new connection. */
+static void db_close(struct db *db)
 {
     statements_forget(db);
     if (db->connection != NULL)

@@ -65,9 +65,6 @@ const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned co
 struct db *db_new(const struct config *config, const char *password);
 void db_free(struct db *db);
 
-/* Closes the connection; the next call opens a new one (after a fork). */
-void db_close(struct db *db);
-
 /*
  * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
  * may return several results: rows gets the first one with columns.

@@ -72,11 +72,6 @@ void db_free(struct db *db)
     free(db);
 }
 
-void db_close(struct db *db)
-{
-    (void)db;
-}
-
 /* Reads every byte of every parameter, so that a sanitizer sees a wrong length. */
 static unsigned parameters_read(const struct db_value *parameters, unsigned count)
 {

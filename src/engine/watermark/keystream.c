@@ -54,7 +54,8 @@ uint32_t keystream_word(struct keystream *stream)
     return stream->block[stream->used++];
 }
 
-uint32_t keystream_below(struct keystream *stream, uint32_t bound)
+/* Uniform in 0 .. bound - 1; bound is not 0. */
+static uint32_t keystream_below(struct keystream *stream, uint32_t bound)
 {
     uint32_t least = (uint32_t)(-bound) % bound;
     uint32_t word;

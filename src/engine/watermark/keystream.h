@@ -18,9 +18,6 @@ void keystream_init(struct keystream *stream, const uint8_t key[32], uint32_t pu
 
 uint32_t keystream_word(struct keystream *stream);
 
-/* Uniform in 0 .. bound - 1; bound is not 0. */
-uint32_t keystream_below(struct keystream *stream, uint32_t bound);
-
 /* Fill order with a uniform permutation of 0 .. count - 1. */
 void keystream_permutation(struct keystream *stream, uint16_t *order, uint32_t count);
 

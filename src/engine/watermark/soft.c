@@ -162,10 +162,3 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     *number = masked ^ number_mask;
     return *correlation >= correlation_least;
 }
-
-double soft_quality_db(struct soft_reader *reader, const int8_t word[polar_length])
-{
-    double t = fmax(correlation_of(reader, word), 0.1);
-
-    return 10 * log10(t * t / 2 / polar_message_bits);
-}

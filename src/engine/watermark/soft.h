@@ -44,7 +44,4 @@ struct soft_source {
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation);
 
-/* Energy per bit to noise in dB, over 88 bits, of a known word. For tests and the embedder. */
-double soft_quality_db(struct soft_reader *reader, const int8_t word[polar_length]);
-
 #endif
