@@ -53,13 +53,14 @@ AC_DEFUN([IW_FAULTS], [
   AM_CONDITIONAL([FAULTS], [test "x$enable_faults" = xyes])
 ])
 
-dnl IW_SANITIZERS: --enable-sanitizers builds everything with ASan and UBSan.  Loop flags and the tracking of variables
-dnl for debuggers are off: with a check at every access both take the compiler minutes.
+dnl IW_SANITIZERS: --enable-sanitizers builds everything with ASan and UBSan.  The default of CFLAGS is then -g1 -O1.
+dnl Loop flags and the tracking of variables for debuggers are off: with a check at every access they take minutes.
 AC_DEFUN([IW_SANITIZERS], [
   AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build with ASan and UBSan])])
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SANITIZE_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -fno-var-tracking"
      LOOP_CFLAGS=
+     AS_IF([test "x$iw_cflags_given" != xyes], [CFLAGS="-g1 -O1"])
      HARDEN_CPPFLAGS=],
     [SANITIZE_CFLAGS=
      HARDEN_CPPFLAGS="-D_FORTIFY_SOURCE=2"])

@@ -12,13 +12,13 @@ parts=(
     "deps#check the Debian packages (as root, install them) and the programs from npm"
     "build#compile the programs"
     "unit#run the unit tests of every room (make check)"
-    "sanitizers#run them with AddressSanitizer and UndefinedBehaviorSanitizer"
     "lint#check layers, format, length of functions, words"
     "api#test the contract over HTTPS, on three parallel private stacks"
     "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
     "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
+    "sanitizers#run the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     "fuzz#run every fuzz target for a few seconds (needs clang: ./dev deps lint)"
     "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
 )
@@ -82,14 +82,20 @@ unit_run() {
 
 part_unit() { unit_run "$IMGWARD_BUILD"; }
 
+# Builds also the test programs, so that the part only runs them.
+tree_sanitizers() {
+    IMGWARD_BUILD=$IMGWARD_BUILD-asan IMGWARD_CONFIGURE=--enable-sanitizers "$root/dev" build &&
+        make -s -k -C "$IMGWARD_BUILD-asan" -j"$(nproc)" check TESTS=
+}
+
 part_sanitizers() {
-    local tree=$IMGWARD_BUILD-asan
-    if ! IMGWARD_BUILD=$tree IMGWARD_CONFIGURE=--enable-sanitizers "$root/dev" build >"$out/sanitizers-build.log" 2>&1; then
-        tail -n 30 "$out/sanitizers-build.log"
+    prefetch_stop sanitizers
+    if ! tree_sanitizers >"$out/sanitizers-build.log" 2>&1; then
+        unit_why "$out/sanitizers-build.log"
         count 0 1
         return
     fi
-    unit_run "$tree"
+    unit_run "$IMGWARD_BUILD-asan"
 }
 
 part_lint() {
@@ -165,8 +171,16 @@ part_sdk() {
 }
 
 part_fault() { pytest_run "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }
-part_rounds() { pytest_run "$root/tests/fault/test_rounds.py"; }
+tree_rounds() { "$python" "$root/tests/fault/rounds.py" --build; }
+
+part_rounds() {
+    prefetch_stop rounds
+    pytest_run "$root/tests/fault/test_rounds.py"
+}
+
 part_ops() { pytest_run "$root/tests/ops"; }
+
+tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }
 
 # What the fuzzers found before runs in the part unit; this looks for more, three seconds a target.
 part_fuzz() {
@@ -177,6 +191,7 @@ part_fuzz() {
         count 0 0 "$targets"
         return
     fi
+    prefetch_stop fuzz
     "$root/dev" fuzz --seconds 3 --jobs 2 >"$out/fuzz.log" 2>&1 || code=$?
     [ $code -eq 0 ] || tail -n 60 "$out/fuzz.log"
     local bad
@@ -218,15 +233,53 @@ part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 beside=(fault rounds ops)
 
 parts_beside() {
-    local running=()
+    local running=() waited=()
     for part in "${beside[@]}"; do
         if part_is_wanted "$part"; then
             part_run >"$out/$part.told" 2>&1 &
             running+=("$part")
+            waited+=($!)
         fi
     done
-    wait
+    wait "${waited[@]}"
     for part in "${running[@]}"; do cat "$out/$part.told"; done
+}
+
+# Trees of later parts, in the order of their use.  They are built one after the other at low priority, while the parts
+# before them mostly wait.  A part stops the build of its tree and continues it itself: so it reports each failure.
+trees=(rounds sanitizers fuzz)
+
+prefetch_start() {
+    local tree before=
+    trap prefetch_stop EXIT
+    for tree in "${trees[@]}"; do
+        part_is_wanted "$tree" || continue
+        # A process group each, which can be stopped as a whole.
+        set -m
+        {
+            echo "$BASHPID" >"$out/$tree-prefetch.pid"
+            renice -n 19 -p "$BASHPID" >/dev/null
+            [ -z "$before" ] || tail --pid="$before" -f /dev/null
+            "tree_$tree"
+            rm -f "$out/$tree-prefetch.pid"
+        } </dev/null >"$out/$tree-prefetch.log" 2>&1 &
+        set +m
+        before=$!
+        disown
+    done
+}
+
+# Of the named trees, or of all.
+prefetch_stop() {
+    local tree file pid
+    [ $# -gt 0 ] || set -- "${trees[@]}"
+    for tree in "$@"; do
+        file=$out/$tree-prefetch.pid
+        [ -f "$file" ] || continue
+        pid=$(cat "$file")
+        rm -f "$file"
+        while kill -TERM -- "-$pid" 2>/dev/null; do sleep 0.1; done
+    done
 }
 
 part_run() {
@@ -249,6 +302,7 @@ main() {
     if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi
     mkdir -p "$out"
     : >"$counts"
+    rm -f "$out"/*-prefetch.pid
     for line in "${parts[@]}"; do
         part=${line%%#*}
         case $part in
@@ -258,6 +312,8 @@ main() {
         esac
         # Nothing after a build that failed would tell anything.
         if [ "$part" = build ] && [ "$(failures)" -gt 0 ]; then break; fi
+        # A part that is named for itself has none before it to wait for.
+        if [ "$part" = build ] && [ $# -ne 1 ]; then prefetch_start; fi
     done
     say "in $SECONDS s:"
     summary

@@ -330,8 +330,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--every-point", action="store_true", help="fails when a point was not passed at all")
+    parser.add_argument("--build", action="store_true", help="only build the programs")
     parser.add_argument("--list", action="store_true", help="the points and breakages, and nothing is broken")
     options = parser.parse_args()
+    if options.build:
+        build()
+        return 0
     if options.list:
         for point in points.table():
             print(f"{point.name:<20} {'kill, fail, delay' if point.can_fail else 'kill, delay':<18} {point.sentence}")

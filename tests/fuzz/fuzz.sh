@@ -16,7 +16,10 @@ command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps lint";
 [ -x "$root/configure" ] || (cd "$root" && autoreconf -i)
 mkdir -p "$tree"
 cd "$tree"
-[ -f Makefile ] || "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
+if [ ! -f .configured ]; then
+    "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
+    touch .configured
+fi
 make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
 
 # The libraries of the Makefile, so that no list of them is kept twice.
@@ -39,7 +42,7 @@ sources_of() {
 }
 
 target_is_built() {
-    [ "$1" -nt libengine.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
+    [ "$1" -nt libengine.a ] && [ "$1" -nt libstore.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
         [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] && [ "$1" -nt libmodel.a ] &&
         [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$1")" ]
 }
@@ -64,4 +67,5 @@ for source in "$here"/fuzz_*.c; do
 done
 for ((; building > 0; building--)); do wait -n; done
 "$here/corpus.sh" unpack corpus
+[ "${1:-}" != --build ] || exit 0
 exec "$IMGWARD_PYTHON" "$here/run.py" "$@"
