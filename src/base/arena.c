@@ -12,11 +12,11 @@ struct block {
     struct block *next;
     size_t size_bytes;
     size_t used_bytes;
-    size_t padding; /* keeps the payload aligned to 16 */
+    size_t padding; /* keeps the payload aligned to 16 bytes */
 };
 
 struct arena {
-    struct block *first; /* kept by a reset */
+    struct block *first; /* kept by arena_reset */
     struct block *current;
     size_t limit_bytes;
     size_t used_bytes;
@@ -76,7 +76,7 @@ void arena_reset(struct arena *arena)
     arena->used_bytes = 0;
 }
 
-/* The room that a text may be printed into before it is known how long it is. */
+/* Free bytes of the current block: arena_vprintf prints into them before it knows the length. */
 static size_t room_left(const struct arena *arena)
 {
     return arena->current->size_bytes - arena->current->used_bytes;
@@ -87,7 +87,7 @@ static char *place_next(const struct arena *arena)
     return (char *)(arena->current + 1) + arena->current->used_bytes;
 }
 
-/* As arena_alloc, with whatever stands there; from place_next() where room_left() is enough. */
+/* Like arena_alloc, but the bytes are not zeroed. Returns place_next() when room_left() is large enough. */
 static char *arena_take(struct arena *arena, size_t bytes)
 {
     if (bytes > arena->limit_bytes - arena->used_bytes)

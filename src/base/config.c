@@ -53,7 +53,7 @@ static const struct config_key keys[] = {
     INTEGER(api, processes, "0", 0, 1024, false, "Processes of the pool; 0 is eight per core."),
     INTEGER(api, backlog, "1024", 1, 65535, false, "Connections that the kernel queues for the pool."),
     INTEGER(api, requests_per_process, "0", 0, 1000000000, true,
-            "Requests after which a process is replaced; 0 is never."),
+            "Requests after which a pool process is replaced; 0 is never."),
     INTEGER(api, key_cache_s, "5", 0, 300, true,
             "Seconds that a process caches an API key; a revocation takes effect within them; 0 is off."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
@@ -72,7 +72,7 @@ static const struct config_key keys[] = {
     TEXT(store, cors_origins, "", true,
          "Origins that may upload and download from a browser (CORS), separated by spaces."),
     INTEGER(orders, pending_s, "86400", 10, 31536000, true,
-            "Seconds after which an order that never started fails."),
+            "Seconds after which a pending order that was not confirmed fails."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,
             "Seconds after creation at which an order's files are deleted."),
     INTEGER(worker, processes, "0", 0, 256, false, "Image processes; 0 is one per core."),
@@ -99,7 +99,7 @@ static const struct config_key keys[] = {
             "Shortest side that can be protected, in pixels."),
     INTEGER(image, watermark_side_min_px, "256", 256, 4096, false,
             "Shortest side that can be watermarked, in pixels."),
-    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds a file may be in processing."),
+    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds an image process may take for one file."),
     INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,
             "Memory of one image process in bytes."),
     INTEGER(image, thumbnail_px, "320", 16, 1024, false, "Longest side of a thumbnail in pixels."),
@@ -158,7 +158,7 @@ static bool boolean_read(const char *text, bool *value)
     return false;
 }
 
-/* Sets one key from text; false when the text is not of its type or range. */
+/* Sets one key from text; false when the text has the wrong type or is out of range. */
 static bool key_set(struct config *config, const struct config_key *key, const char *text)
 {
     if (key->type == CONFIG_INTEGER)
@@ -174,7 +174,7 @@ void config_init(struct config *config)
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < key_count; i++)
         if (!key_set(config, &keys[i], keys[i].value_default))
-            abort(); /* A default outside its own range is a mistake in the table. */
+            abort(); /* A default outside its range is an error in the table. */
 }
 
 static const struct config_key *key_find(const char *section, const char *name)
@@ -201,8 +201,10 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
              arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
 }
 
-/* inih reads through this: the only way to know the line that its handler is called for, and that one was
- * cut. */
+/*
+ * Line reader for inih. inih gives its handler no line number and splits long lines silently,
+ * so the lines are counted and measured here.
+ */
 static char *line_next(char *line, int room, void *stream)
 {
     struct config_load *load = stream;
@@ -215,7 +217,7 @@ static char *line_next(char *line, int room, void *stream)
     return read;
 }
 
-/* inih calls this for every line "name = value". */
+/* Handler that inih calls for every "name = value" line. */
 static int line_take(void *user, const char *section, const char *name, const char *value)
 {
     struct config_load *load = user;
@@ -234,7 +236,7 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
-/* A path is put behind it, which brings the slash. */
+/* Paths are appended to this URL and begin with a slash. */
 static void public_url_trim(struct context *context, struct config *config)
 {
     size_t length = strlen(config->api_public_url);
@@ -299,7 +301,7 @@ enum iw_error config_secret(struct context *context, const char *file, const cha
     close(descriptor);
     if ((facts.st_mode & 07) != 0)
         return context_fail(context, IW_CONFIG_INVALID,
-                            "The secret file %s can be read by everybody; chmod 0600 it.", file);
+                            "The secret file %s is readable by other users; chmod 0600 it.", file);
     if (size <= 0)
         return context_fail(context, IW_CONFIG_INVALID, "The secret file %s is empty.", file);
     line[size] = '\0';

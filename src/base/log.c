@@ -12,7 +12,7 @@ enum { line_size = 4096, value_bytes_max = 1024 };
 
 static enum log_level level_least = LOG_INFO;
 
-/* A line of fixed room: what does not fit is cut, and the object still closes. */
+/* A line of limited size. Text that does not fit is cut, and the object is still closed. */
 struct line {
     char bytes[line_size];
     size_t length;
@@ -23,7 +23,7 @@ void log_level_set(enum log_level level)
     level_least = level;
 }
 
-/* Room is kept for the two bytes that close the line. */
+/* Reserves bytes for the end of the line. */
 static void line_add(struct line *line, const char *bytes, size_t length)
 {
     if (line->length + length + 8 > line_size)
@@ -37,7 +37,7 @@ static void line_string(struct line *line, const char *string)
     line_add(line, string, strlen(string));
 }
 
-/* Copies one UTF-8 sequence, or puts U+FFFD for a byte that begins none; how many bytes that were. */
+/* Copies one UTF-8 sequence, or writes U+FFFD for an invalid byte. Returns the number of bytes read. */
 static size_t line_sequence(struct line *line, const char *text, size_t left)
 {
     size_t size = text_sequence(text, left);
@@ -55,7 +55,10 @@ static void line_byte(struct line *line, unsigned char byte)
     line_string(line, escaped);
 }
 
-/* Whatever the bytes, the line stays one line of JSON in UTF-8: a path is logged as the client wrote it. */
+/*
+ * Escapes any bytes, so that a line stays one line of valid JSON. Paths are logged as the
+ * client sent them.
+ */
 static void line_escape(struct line *line, const char *text)
 {
     size_t length = strnlen(text, value_bytes_max);
@@ -82,7 +85,7 @@ static void line_key(struct line *line, const char *key)
 
 static void line_text(struct line *line, const char *key, const char *text)
 {
-    /* A value that the line has no room for is left out whole. */
+    /* A value that does not fit is left out completely. */
     if (line->length + 6 * strnlen(text, value_bytes_max) + strlen(key) + 16 > line_size)
         return;
     line_key(line, key);
@@ -143,7 +146,7 @@ void log_write(enum log_level level, const struct context *context, const char *
     line_number(&line, "pid", getpid());
     memcpy(line.bytes + line.length, "}\n", 2);
     ssize_t written = write(STDERR_FILENO, line.bytes, line.length + 2);
-    (void)written; /* There is nowhere left to complain. */
+    (void)written; /* stderr is the only log; its errors cannot be reported. */
 }
 
 void log_failure(const struct context *context, const char *event)

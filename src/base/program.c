@@ -45,7 +45,7 @@ static int run(const struct program *program, struct context *context, const cha
     return code == EXIT_SUCCESS ? code : complain(program, context);
 }
 
-/* --version, --help, and what is neither an option. */
+/* Prints the version, or the usage for --help and for wrong options. */
 static int tell(const struct program *program, int option)
 {
     if (option == 'v')

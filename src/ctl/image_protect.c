@@ -1,16 +1,16 @@
-/* imgwardctl image protect: the anti-AI engine on files, as the worker runs it. */
+/* imgwardctl image protect: runs the protection engine on a file, as the worker does. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl/ctl.h"
 #include "codec/protect_picture.h"
 
-/* A little more than the service takes: an operator may look at what was refused. */
+/* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
 
-/* The file of --weights, or else the configured one; NULL after a line on stderr. */
+/* Path from --weights, else from the configuration; NULL, with a line on stderr, on errors. */
 static const char *weights_path(struct ctl *ctl)
 {
     struct config config;

@@ -1,4 +1,4 @@
-/* imgwardctl order and queue: what an operator looks at when something is slow or failed. */
+/* imgwardctl order: shows, finds, retries and cancels orders. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
                                    .name = ctl_option(ctl, "--name")};
     enum order_status status;
     if (wanted.status != NULL && !order_status_read(wanted.status, &status)) {
-        fprintf(stderr, "imgwardctl: %s is no status of an order.\n", wanted.status);
+        fprintf(stderr, "imgwardctl: %s is not an order status.\n", wanted.status);
         return CTL_FAILED;
     }
     if (!ctl_option_integer(ctl, "--most", 1, listed_max, listed_default, &wanted.most))
@@ -91,9 +91,9 @@ static enum ctl_exit find_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* ---- order retry, cancel ---- */
+/* ---- order retry, order cancel ---- */
 
-/* The bell spares the jobs the wait for a worker's next look. */
+/* Wakes a worker, so that the jobs need not wait for the next sweep. */
 static void bell_ring(struct ctl *ctl, const struct config *config, int64_t order_id)
 {
     const char *password;
@@ -104,7 +104,7 @@ static void bell_ring(struct ctl *ctl, const struct config *config, int64_t orde
     redis_free(redis);
 }
 
-/* Says what was done; false when nothing was. */
+/* Prints the result of a retry; false when no job was changed. */
 static bool reopening_tell(int64_t id, const struct reopening *done)
 {
     if (done->status == ORDER_PENDING)

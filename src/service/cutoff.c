@@ -6,11 +6,10 @@ enum {
     png_signature_bytes = 8,
     png_crc_bytes = 4,
     riff_head_bytes = 12,
-    chunk_head_bytes = 8, /* of both formats */
+    chunk_head_bytes = 8, /* in both formats */
     /*
-     * What may follow the last pixel in a zlib stream: the code that ends its block
-     * (2 bytes at most), the empty stored block of a flush (5), an empty last block
-     * (2), Adler-32 (4).
+     * Most bytes of a zlib stream after the last pixel: the end-of-block code (2 bytes at most),
+     * the empty stored block of a flush (5), an empty last block (2), Adler-32 (4).
      */
     zlib_end_bytes = 13
 };
@@ -27,13 +26,13 @@ static uint32_t little_endian(const uint8_t *bytes)
     return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
 }
 
-/* The first chunk is IHDR of 13 bytes, or in Apple's dialect CgBI. */
+/* The first chunk is IHDR with 13 bytes, or CgBI in Apple's variant. */
 static bool png_begins(const uint8_t *head)
 {
     return memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
 }
 
-/* A length of more than 31 bits is not one; what follows IEND does not matter. */
+/* A length over 31 bits is invalid. Bytes after IEND are ignored. */
 static void png_chunk(struct cutoff *cutoff)
 {
     const uint8_t *head = cutoff->head;
@@ -62,8 +61,10 @@ static void webp_chunk(struct cutoff *cutoff)
     cutoff->left_bytes = (uint64_t)size + (size & 1);
 }
 
-/* The file names itself longer, and so does its picture; the byte that makes a chunk's size even is not
- * missed. */
+/*
+ * Cut off when both the file and the chunk with the pixels announce more bytes. The padding
+ * byte of an odd chunk is not counted.
+ */
 static bool webp_is_cut(const struct cutoff *cutoff)
 {
     bool is_picture_whole = cutoff->has_pixels && !(cutoff->is_in_pixels && cutoff->left_bytes > 1);
@@ -79,7 +80,7 @@ static const struct {
     [FORMAT_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
 };
 
-/* The last bytes so far: PNG alone asks for them. */
+/* Keeps the last bytes of a chunk with pixels; only PNG needs them. */
 static void tail_keep(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
 {
     size_t count = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
@@ -87,7 +88,7 @@ static void tail_keep(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
     memcpy(cutoff->tail + sizeof cutoff->tail - count, bytes + size - count, count);
 }
 
-/* Takes bytes of the signature or of a chunk's head, at least one; how many. */
+/* Reads bytes of the signature or of a chunk header, at least one. Returns how many. */
 static size_t head_take(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
 {
     size_t wanted = cutoff->heads == 0 ? formats[cutoff->format].signature_bytes : chunk_head_bytes;

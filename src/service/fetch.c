@@ -31,14 +31,14 @@ enum {
     status_client_first = 400
 };
 
-/* How a transfer ended, and the rule for it: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
+/* A result of a transfer with its outcome: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
 struct ending {
     enum fetch_outcome outcome;
     const char *reason;
     const char *message;
 };
 
-/* Why we ended a transfer ourselves. */
+/* Reason why this module ended a transfer. */
 enum stop {
     STOP_NONE,
     STOP_UNREAD,
@@ -51,12 +51,12 @@ enum stop {
 };
 
 static const struct ending stops[STOP_COUNT] = {
-    [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server answered before it had the whole file"},
-    [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the file was not wanted"},
+    [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server responded before it received the whole file"},
+    [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the receiver stopped the transfer"},
     [STOP_TOO_LARGE] = {FETCH_TOO_LARGE, "too_large", "the file is too large"},
     [STOP_CODING] = {FETCH_UNREACHABLE, "encoding", "the answer cannot be decoded by its Content-Encoding"},
     [STOP_TRANSFER_CODING] = {FETCH_UNREACHABLE, "encoding",
-                              "the server used a Transfer-Encoding that was not asked for"},
+                              "the server used a Transfer-Encoding that was not requested"},
     [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout", "the connection is too slow, under 1024 bytes a second"},
 };
 
@@ -69,13 +69,13 @@ struct transfer {
     int64_t sent;      /* FETCH_PUT */
     int64_t send_size; /* FETCH_PUT */
     enum stop stop;
-    struct decode *decode; /* NULL until the body of a success begins */
-    int64_t due_since_ms;  /* monotonic, begin of the window in which due_bytes came; 0: no bytes are due */
+    struct decode *decode; /* NULL until the body of a 2xx response begins */
+    int64_t due_since_ms;  /* monotonic start of the window in which due_bytes arrived; 0: no bytes are due */
     int64_t due_bytes;
 
-    /* Of the answer that is being read; the answer of a redirect comes before it. */
-    char codings[codings_size]; /* the values of Content-Encoding */
-    bool is_whole_range;        /* Content-Range is that of the whole file */
+    /* About the current response; reset for each response, as redirects come before the last one. */
+    char codings[codings_size]; /* all Content-Encoding values */
+    bool is_whole_range;        /* Content-Range covers the whole file */
     bool is_address_refused;
     bool is_address_allowed;
 
@@ -88,7 +88,7 @@ struct fetch {
     struct netguard *guard;
     bool allow_http;
     char *allow_addresses;
-    char *ca_file; /* empty: the system's */
+    char *ca_file; /* "" for the system's certificates */
     struct transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
@@ -102,7 +102,7 @@ static const char *url_part(CURLU *url, CURLUPart part)
     return curl_url_get(url, part, &text, 0) == CURLUE_OK ? text : NULL;
 }
 
-/* Takes the parts of a parsed URL apart and says what is wrong with them. */
+/* Checks the parts of a parsed URL; returns the problem or NULL. */
 static const char *url_problem(CURLU *url, bool allow_http)
 {
     const char *problem = NULL;
@@ -150,7 +150,7 @@ bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
 
 /* ---- libcurl's callbacks ---- */
 
-/* The guard: libcurl asks for a socket to an address, and gets none where we do not go. */
+/* The guard: libcurl asks for a socket for an address, and refused addresses get none. */
 static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *transfer = user;
@@ -193,7 +193,7 @@ static bool is_partial(const struct transfer *transfer, long status)
     return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
 }
 
-/* ---- when bytes are due ---- */
+/* ---- low speed ---- */
 
 static int64_t window_ms(const struct transfer *transfer)
 {
@@ -214,7 +214,7 @@ static void bytes_over(struct transfer *transfer)
     transfer->due_bytes = 0;
 }
 
-/* Looks at a window that is over, and begins the next one. */
+/* Evaluates a finished window and starts the next one. */
 static bool is_slow(struct transfer *transfer, int64_t now_ms)
 {
     int64_t passed_ms = now_ms - transfer->due_since_ms;
@@ -226,9 +226,9 @@ static bool is_slow(struct transfer *transfer, int64_t now_ms)
     return is_under;
 }
 
-/* ---- the head of an answer ---- */
+/* ---- response headers ---- */
 
-/* The value of a header line if it has that name, without the blanks around it; NULL otherwise. */
+/* Value of a header line with this name, without surrounding blanks; NULL for another name. */
 static const char *value_of(const char *line, size_t size, const char *name, size_t *length)
 {
     size_t at = strlen(name);
@@ -242,20 +242,22 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
     return line + at;
 }
 
-/* Fields of one name are one list (RFC 9110, 5.3).  A list that has no room has more layers than are taken.
+/*
+ * Fields with the same name form one list (RFC 9110, 5.3). A list that does not fit has too
+ * many layers anyway.
  */
 static void codings_add(struct transfer *transfer, const char *value, size_t length)
 {
     size_t at = strlen(transfer->codings);
     if (transfer->decode != NULL)
-        return; /* a trailer: too late */
+        return; /* a trailer: the decoder exists already */
     if (length + 2 > sizeof transfer->codings - at)
         transfer->stop = STOP_CODING;
     else
         snprintf(transfer->codings + at, sizeof transfer->codings - at, "%.*s,", (int)length, value);
 }
 
-/* "bytes 0-4999/5000": all of it (RFC 9110, 14.4). */
+/* "bytes 0-4999/5000" is the whole file (RFC 9110, 14.4). */
 static bool is_range_whole(const char *value, size_t length)
 {
     char text[64];
@@ -268,7 +270,10 @@ static bool is_range_whole(const char *value, size_t length)
            last >= 0 && last + 1 == all;
 }
 
-/* Every server may send chunks; other transfer codings are only for clients that ask (RFC 9112, 7.4). */
+/*
+ * Servers may always send chunked; other transfer codings need a client that requested them
+ * (RFC 9112, 7.4).
+ */
 static bool is_transfer_coding_asked_for(const char *value, size_t length)
 {
     return (length == 7 && strncasecmp(value, "chunked", length) == 0) ||
@@ -296,7 +301,7 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
     return transfer->stop == STOP_NONE ? size : 0;
 }
 
-/* ---- the body of an answer ---- */
+/* ---- response body ---- */
 
 static bool body_take(void *user, const void *bytes, size_t size)
 {
@@ -316,7 +321,7 @@ static void decode_said(struct transfer *transfer, enum decode_end end)
     transfer->stop = stop_of[end];
 }
 
-/* A body is worth its bytes only to those who asked for it, and only when it is the file. */
+/* Reads the body only when the caller wants it and it is the file; otherwise drops it. */
 static void body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
 {
     const struct fetch_request *request = &transfer->request;
@@ -334,7 +339,7 @@ static void body_hand_over(struct transfer *transfer, const char *bytes, size_t 
         decode_said(transfer, decode_add(transfer->decode, bytes, size));
 }
 
-/* Answering less than it was given makes libcurl end the transfer. */
+/* Returning fewer bytes than it received makes libcurl end the transfer. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
     struct transfer *transfer = user;
@@ -366,7 +371,10 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
     return (size_t)size;
 }
 
-/* A server that closed a kept connection makes libcurl send again, from the start. */
+/*
+ * libcurl repeats a request when the server closed a reused connection; the body is then sent
+ * from the start.
+ */
 static int body_rewind(void *user, curl_off_t offset, int origin)
 {
     struct transfer *transfer = user;
@@ -375,7 +383,7 @@ static int body_rewind(void *user, curl_off_t offset, int origin)
     return at < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
 }
 
-/* Keeps the table of descriptors that the caller polls. */
+/* Keeps the table of descriptors that fetch_poll returns. */
 static int socket_watch(CURL *handle, curl_socket_t socket, int what, void *user, void *unused)
 {
     struct fetch *fetch = user;
@@ -410,7 +418,7 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static enum iw_error ca_file_check(struct context *context, const char *file)
 {
@@ -453,7 +461,7 @@ bool fetch_is_made_with(const struct fetch *fetch, const struct config *config)
            strcmp(fetch->ca_file, config->outgoing_ca_file) == 0;
 }
 
-/* Takes it out of the list and away from libcurl, so that done finds it gone. */
+/* Removes the transfer from the list and from libcurl before done is called. */
 static void transfer_free(struct transfer *transfer)
 {
     struct transfer **link = &transfer->fetch->transfers;
@@ -489,17 +497,17 @@ static void options_guard(struct transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, schemes);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, transfer);
-    /* A kept connection would pass by the guard of another transfer's address. */
+    /* A reused connection would skip the guard, whose answer can differ by transfer. */
     curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    /* Behind a redirect too: a user name in a URL would go out as credentials. */
+    /* Also after a redirect: libcurl would send a user name in a URL as credentials. */
     curl_easy_setopt(handle, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     if (transfer->fetch->ca_file[0] != '\0')
         curl_easy_setopt(handle, CURLOPT_CAINFO, transfer->fetch->ca_file);
-    /* Otherwise giving a transfer up waits for the thread that asks a silent name server. */
+    /* Without this, ending a transfer waits for the resolver thread and its name server. */
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 }
 
@@ -541,7 +549,7 @@ static void options_body(struct transfer *transfer)
 
 static void options_headers(struct transfer *transfer)
 {
-    /* An empty Expect keeps libcurl from waiting for a 100 that many receivers never send. */
+    /* An empty Expect header prevents waiting for "100 Continue", which many receivers never send. */
     transfer->headers = curl_slist_append(NULL, "Expect:");
     if (transfer->request.method == FETCH_GET)
         transfer->headers = curl_slist_append(transfer->headers, "Accept-Encoding: identity");
@@ -600,7 +608,7 @@ int fetch_wait_ms(const struct fetch *fetch)
     return left_ms <= 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-/* ---- how a transfer ended ---- */
+/* ---- outcome of a transfer ---- */
 
 static const struct {
     CURLcode code;
@@ -610,13 +618,14 @@ static const struct {
     {CURLE_COULDNT_CONNECT, {FETCH_UNREACHABLE, "connect", "the server could not be connected to"}},
     {CURLE_OPERATION_TIMEDOUT, {FETCH_UNREACHABLE, "timeout", "the server took too long"}},
     {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
-    {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server asks for a client certificate"}},
+    {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server requires a client certificate"}},
     {CURLE_PEER_FAILED_VERIFICATION, {FETCH_REFUSED, "certificate", "the server's certificate is not valid"}},
     {CURLE_SSL_CACERT_BADFILE,
      {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be checked at the moment"}},
     {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too often"}},
-    {CURLE_UNSUPPORTED_PROTOCOL, {FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"}},
-    {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"}},
+    {CURLE_UNSUPPORTED_PROTOCOL,
+     {FETCH_REFUSED, "scheme", "the URL redirects to a scheme that is not allowed"}},
+    {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL redirects to a URL with a user name"}},
     {CURLE_URL_MALFORMAT, {FETCH_REFUSED, "url", "the URL is not valid"}},
     {CURLE_FILESIZE_EXCEEDED, {FETCH_TOO_LARGE, "too_large", "the file is too large"}},
     {CURLE_PARTIAL_FILE, {FETCH_UNREACHABLE, "cut_off", "the answer was cut off"}},
@@ -625,7 +634,7 @@ static const struct {
     {CURLE_SEND_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off while the file was sent"}},
     {CURLE_HTTP2, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 connection broke off"}},
     {CURLE_HTTP2_STREAM, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 stream was closed by the server"}},
-    {CURLE_WEIRD_SERVER_REPLY, {FETCH_UNREACHABLE, "no_http", "the server's answer is no valid HTTP"}},
+    {CURLE_WEIRD_SERVER_REPLY, {FETCH_UNREACHABLE, "no_http", "the server's response is not valid HTTP"}},
 };
 
 static const struct ending ending_answered = {FETCH_ANSWERED, "answered", "the server answered"};
@@ -635,13 +644,13 @@ static const struct ending ending_refused = {FETCH_UNREACHABLE, "connect",
 static const struct ending ending_connect_late = {FETCH_UNREACHABLE, "timeout",
                                                   "the server could not be connected to in time"};
 static const struct ending ending_address = {FETCH_REFUSED, "address_refused",
-                                             "the address is not one that may be connected to"};
+                                             "connections to this address are not allowed"};
 static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
-                                             "the server's answer is no valid HTTP"};
+                                             "the server's response is not valid HTTP"};
 
 /*
- * Faults of a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
- * itself, and leaves the code at 0 or its own start value of 1 then.
+ * Certificate errors, by the codes in OpenSSL's x509_vfy.h. libcurl compares the host name
+ * itself; then the code is 0, or 1, its initial value.
  */
 static const struct {
     long code;
@@ -656,11 +665,11 @@ static const struct {
     {20,
      {FETCH_REFUSED, "certificate",
       "the server's certificate comes from an unknown authority, or the server does not send the "
-      "certificates between"}},
+      "intermediate certificates"}},
     {21,
      {FETCH_REFUSED, "certificate",
       "the server's certificate comes from an unknown authority, or the server does not send the "
-      "certificates between"}},
+      "intermediate certificates"}},
     {62, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
     {64, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
 };
@@ -691,7 +700,7 @@ static const struct ending *timeout_ending(const struct transfer *transfer, cons
     return connected_us == 0 ? &ending_connect_late : other;
 }
 
-/* libcurl has one code for a scheme that it may not use and for an answer that is no HTTP. */
+/* libcurl has one code for a forbidden scheme and for an invalid HTTP response. */
 static const struct ending *protocol_ending(const struct transfer *transfer, const struct ending *other)
 {
     const char *url = NULL;
@@ -723,8 +732,8 @@ static const struct ending *ending_of(const struct transfer *transfer, CURLcode 
 }
 
 /*
- * The status is the answer, whatever became of the body behind it.  A redirect that a GET follows leaves its
- * status behind, and of a success a GET needs the body.
+ * The status decides even when the body fails. Two exceptions for GET: a redirect that is
+ * followed, and a 2xx, which needs its body.
  */
 static bool is_status_decisive(const struct transfer *transfer, enum fetch_outcome outcome, long status)
 {
@@ -737,7 +746,7 @@ static bool is_status_decisive(const struct transfer *transfer, enum fetch_outco
     return status >= status_success;
 }
 
-/* The host that an answer redirects to, for a sentence: only where it is plain text. */
+/* The host of a redirect for use in a message; "" when it is not plain text. */
 static void redirect_host_read(const struct transfer *transfer, char host[fetch_host_size])
 {
     char *location = NULL, *name = NULL;
@@ -788,7 +797,7 @@ static void transfer_end(struct transfer *transfer, CURLcode code)
     done(user, &result);
 }
 
-/* Tells the ends of transfers; done may start new ones. */
+/* Reports ended transfers; done may start new ones. */
 static void ends_tell(struct fetch *fetch)
 {
     CURLMsg *message;
@@ -802,8 +811,7 @@ static void ends_tell(struct fetch *fetch)
     }
 }
 
-/* Ends transfers that are too slow.  done may change the list: after each end it is looked at from its start.
- */
+/* Ends transfers below the minimum speed. done may change the list, so each time the loop restarts. */
 static void slow_end(struct fetch *fetch)
 {
     int64_t now_ms = clock_monotonic_ms();

@@ -10,7 +10,7 @@
 
 enum { blocks_max = 64 };
 
-/* A block of addresses; IPv4 ones stand as ::ffff:a.b.c.d, so that there is one form. */
+/* A block of addresses. IPv4 addresses are stored as ::ffff:a.b.c.d. */
 struct block {
     uint8_t address[16];
     unsigned bits;
@@ -23,7 +23,7 @@ struct netguard {
     unsigned allowed_count;
 };
 
-/* Not globally reachable by the IANA registries, or not meant for one receiver. */
+/* Not globally reachable according to the IANA registries, or multicast. */
 static const char *const refused_blocks[] = {
     "0.0.0.0/8",       /* this network, RFC 791 */
     "10.0.0.0/8",      /* private use, RFC 1918 */
@@ -109,7 +109,7 @@ static bool allowed_read(struct context *context, struct netguard *guard, const 
     for (char *word = strtok_r(copy, " \t,", &rest); word != NULL; word = strtok_r(NULL, " \t,", &rest)) {
         if (guard->allowed_count < blocks_max && block_read(word, &guard->allowed[guard->allowed_count++]))
             continue;
-        context_fail(context, IW_CONFIG_INVALID, "outgoing.allow_addresses: \"%s\" is no address block.",
+        context_fail(context, IW_CONFIG_INVALID, "outgoing.allow_addresses: \"%s\" is not an address block.",
                      word);
         return false;
     }
@@ -123,7 +123,7 @@ enum iw_error netguard_new(struct context *context, const char *allowed, struct 
         return context_fail(context, IW_NO_MEMORY, NULL);
     for (size_t i = 0; i < sizeof refused_blocks / sizeof refused_blocks[0]; i++)
         if (!block_read(refused_blocks[i], &fresh->refused[fresh->refused_count++]))
-            abort(); /* A mistake in the table. */
+            abort(); /* an error in the table */
     if (!allowed_read(context, fresh, allowed)) {
         netguard_free(fresh);
         return context->error;
@@ -137,7 +137,7 @@ void netguard_free(struct netguard *guard)
     free(guard);
 }
 
-/* The IPv4 address that an IPv6 address carries inside; false when it carries none. */
+/* Extracts the IPv4 address inside an IPv6 address; false when there is none. */
 static bool inner_ipv4(const uint8_t address[16], uint8_t inner[16])
 {
     static const struct {

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 
-/* How long Redis holds a BLPOP, and after which silence the connection is taken for dead. */
+/* Timeout of the BLPOP in Redis, and the silence after which the connection is considered dead. */
 enum { hold_s = 5, silence_ms = 8000 };
 
-/* A list this long means that nobody listens; only its end is kept. */
+/* A longer list has no reader; only its newest entries are kept. */
 enum { length_max = 1000, key_size = 128, number_size = 24 };
 
 static void key_write(const struct config *config, char key[key_size])
@@ -18,7 +18,7 @@ static void key_write(const struct config *config, char key[key_size])
     snprintf(key, key_size, "%sbell", config->redis_prefix);
 }
 
-/* Keeps a list that nobody hears from growing for ever. */
+/* Limits a list that no worker reads. */
 static void list_cut(struct redis *redis, struct context *context, const char *key)
 {
     char from[number_size];

@@ -15,7 +15,7 @@
 struct redis {
     const struct config *config;
     char *password;
-    redisContext *connection; /* NULL when there is none */
+    redisContext *connection; /* NULL when not connected */
     int64_t away_until_ms;    /* monotonic */
     uint64_t away_count;
     bool is_reply_owed;
@@ -47,7 +47,7 @@ void redis_free(struct redis *redis)
     free(redis);
 }
 
-/* Closes the connection and leaves Redis alone for a while. */
+/* Closes the connection and starts the back-off. */
 static void redis_give_up(struct redis *redis, struct context *context, const char *reason)
 {
     const char *cause = redis->connection != NULL ? redis->connection->errstr : "";
@@ -91,7 +91,7 @@ static bool redis_open(struct redis *redis, struct context *context)
     return is_open;
 }
 
-/* Writes all that is in the output buffer; false when the connection broke. */
+/* Writes the whole output buffer; false when the connection failed. */
 static bool redis_flush(struct redis *redis)
 {
     int is_done = 0;
@@ -104,7 +104,7 @@ static bool redis_flush(struct redis *redis)
 bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
                 const size_t *lengths)
 {
-    /* A reply that nobody fetched would be taken for the next one's: start afresh. */
+    /* A reply that was not read would be taken for that of this command, so reconnect. */
     if (redis->is_reply_owed)
         redis_close(redis);
     if (!redis_open(redis, context))
@@ -149,7 +149,7 @@ static struct redis_reply reply_copy(struct arena *arena, const redisReply *from
     return to;
 }
 
-/* Takes a whole reply out of the connection if it holds one; true when nothing more is owed. */
+/* Takes a complete reply from the connection; true when no reply is pending any more. */
 static bool reply_take(struct redis *redis, struct context *context, struct redis_reply *reply)
 {
     void *raw = NULL;
@@ -165,7 +165,7 @@ static bool reply_take(struct redis *redis, struct context *context, struct redi
     return true;
 }
 
-/* As redis_receive_ready, and waits so long for bytes to come. */
+/* Like redis_receive_ready, but waits up to timeout_ms for data. */
 static bool receive_within(struct redis *redis, struct context *context, struct redis_reply *reply,
                            int64_t wait_ms)
 {

@@ -132,7 +132,7 @@ static enum iw_error store_failed(struct context *context, const char *what, int
     bool is_full = why == ENOSPC || why == EDQUOT || why == EFBIG;
     enum iw_error error =
         context_fail(context, IW_SERVICE_UNAVAILABLE,
-                     is_full ? "The service has no room left to store files; try again later."
+                     is_full ? "The service has no space left to store files; try again later."
                              : "The file store cannot be used now; try again later.");
     context->reason = is_full ? "store_full" : "store_failed";
     context->retry_after_s = is_full ? 60 : 10;

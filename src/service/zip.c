@@ -14,13 +14,13 @@
 
 enum { piece_bytes = 65536 };
 
-/* Where the archive goes. */
+/* Output of the archive. */
 struct sink {
     struct context *context;
     struct storage_writer *writer;
     struct crypto_hash *hash;
     int64_t size_bytes;
-    struct text record;  /* the one that is written next */
+    struct text record;  /* the record to write next */
     struct text central; /* the central headers so far */
 };
 
@@ -36,7 +36,7 @@ static enum iw_error sink_put(struct sink *sink, const void *bytes, size_t size)
 
 /* ---- Results ---- */
 
-/* A result, open; its size and CRC-32 are known once it was read. */
+/* An open result. Size and CRC-32 are set after the first reading. */
 struct source {
     int descriptor;
     int64_t size_bytes;
@@ -50,7 +50,7 @@ static enum iw_error read_failed(struct context *context)
     return context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be read.");
 }
 
-/* Reads the source from its start to its end, for its size and CRC-32, into the hash or the sink. */
+/* Reads the whole source for its size and CRC-32, and passes the bytes to the hash or the archive. */
 static enum iw_error source_read(struct context *context, struct source *source, struct crypto_hash *hash,
                                  struct sink *sink)
 {
@@ -78,13 +78,12 @@ static enum iw_error source_read(struct context *context, struct source *source,
 
 static enum iw_error source_changed(struct context *context, const struct zip_entry *entry)
 {
-    context_cause(context, "%s is not what was stored: its bytes changed",
-                  storage_key_text(context->arena, &entry->key));
+    context_cause(context, "%s changed after it was stored", storage_key_text(context->arena, &entry->key));
     context->reason = "result_changed";
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-/* The first reading: size and CRC-32, and the digest must be that of the row. */
+/* First reading: size and CRC-32; the digest must match the row's. */
 static enum iw_error source_measure(struct context *context, struct source *source,
                                     const struct zip_entry *entry)
 {
@@ -97,7 +96,7 @@ static enum iw_error source_measure(struct context *context, struct source *sour
     return error;
 }
 
-/* The second reading: the bytes go out behind their header, and must be those of the first. */
+/* Second reading: writes the bytes after their header; they must be the same as in the first. */
 static enum iw_error source_copy(struct sink *sink, const struct source *measured,
                                  const struct zip_entry *entry)
 {

@@ -190,9 +190,9 @@ def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
 def test_doctor_takes_a_relative_path_of_the_configuration_of_nginx(stack):
     folder, name = os.path.split(os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
     asked = ctl(stack, "doctor", "--directory", SQL, "--nginx", name, folder=folder)
-    assert asked.returncode == 0 and "cannot be asked" not in asked.stdout, asked.stdout + asked.stderr
+    assert asked.returncode == 0 and "configuration cannot be read" not in asked.stdout, asked.stdout + asked.stderr
     missing = ctl(stack, "doctor", "--directory", SQL, "--nginx", "nothing.conf", folder=folder)
-    assert missing.returncode == 1 and "cannot be asked" in missing.stdout, missing.stdout
+    assert missing.returncode == 1 and "configuration cannot be read" in missing.stdout, missing.stdout
 
 
 def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_path):
@@ -207,12 +207,12 @@ def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_pa
     last.write_text("CREATE TABLE way_one (id INT); -- one; two\nINSERT INTO way_one VALUES (1);\nNOT SQL AT ALL;\n"
                     "CREATE TABLE way_two (id INT);\n")
     dry = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
-    assert "9998_way.sql: to be applied, 4 statements" in dry.stdout
+    assert "9998_way.sql: pending, 4 statements" in dry.stdout
     assert stack.sql("SHOW TABLES LIKE 'way_one'") == []
     failed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
     assert failed.returncode == 2 and "9998_way.sql, line 3" in failed.stderr
     begun = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
-    assert "9998_way.sql: begun, 2 of 4 statements done" in begun.stdout
+    assert "9998_way.sql: started, 2 of 4 statements done" in begun.stdout
     last.write_text("SELECT 1;\n")
     changed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
     assert changed.returncode == 2 and "changed" in changed.stderr

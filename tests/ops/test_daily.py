@@ -37,7 +37,7 @@ def paused(stack):
 
 def test_a_limit_is_given_and_taken_back(stack):
     client = stack.account_new("free", None)
-    assert "7 requests a minute (its own number)" in ctl(stack, "account", "limit", client.account, "7").stdout
+    assert "7 requests a minute (individual limit)" in ctl(stack, "account", "limit", client.account, "7").stdout
     assert client.list().headers["RateLimit-Limit"] == "7"
     assert "60 requests a minute\n" in ctl(stack, "account", "limit", client.account, "plan").stdout
     assert ctl(stack, "account", "limit", client.account, "0").returncode == 2
@@ -149,7 +149,7 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
 def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
     created = client.create(["a.jpg"]).data
     said = ctl(stack, "order", "retry", created["orderId"])
-    assert said.returncode == 1 and "waits for its client" in said.stdout
+    assert said.returncode == 1 and "its client has to confirm it" in said.stdout
     client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)[:-400])
     client.confirm(created["orderId"])
     assert client.wait(created["orderId"])["status"] == "failed"
@@ -228,7 +228,7 @@ def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stac
         assert found.returncode == 1
         faults = json.loads(found.stdout)
         assert {row["storeKey"] for row in faults} == set(keys)
-        assert {row["fault"] for row in faults} == {"holds other bytes than the database says"}
+        assert {row["fault"] for row in faults} == {"does not have the digest in the database"}
     finally:
         for path in paths:
             byte_turn(path)
@@ -272,7 +272,7 @@ def test_doctor_finds_the_migrations_of_a_tree_that_is_not_installed_or_says_wha
 
 def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):
     said = ctl(stack, "status").stdout
-    for word in ("queue: open", "oldest job waits", "workers", "places busy", "jobs done", "deliveries", "store"):
+    for word in ("queue: open", "oldest job waits", "workers", "image processes busy", "jobs done", "deliveries", "store"):
         assert word in said, word
     status = listed(stack, "status")
     assert len(status["workers"]) >= 1 and status["oldestSeconds"] >= 0 and "rates" in status

@@ -68,7 +68,7 @@ def test_a_backup_is_restored_beside_the_original(stack, client, names, tmp_path
     config.write_text(text.replace("name = imgward\n", f"name = {database}\n").replace(stack.store, store))
     try:
         told = run({**names, "DATABASE": database, "STORE": store, "CONFIG": str(config)}, "restore")
-        assert re.search(r"store: [1-9][0-9]* files that the database names, 0 not as it says", told), told
+        assert re.search(r"store: [1-9][0-9]* files in the database, 0 with faults", told), told
         count = "SELECT COUNT(*) FROM {}.orders"
         assert int(stack.sql(count.format(database))[0][0]) >= 1
     finally:
@@ -97,7 +97,7 @@ def test_a_schema_is_brought_up_to_date_under_running_programs(client, names):
 
 
 def test_the_queue_is_drained_and_opened_again(client, names):
-    assert "0 jobs under way" in run(names, "drain")
+    assert "0 jobs running" in run(names, "drain")
     assert client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["status"] == "complete"
 
 

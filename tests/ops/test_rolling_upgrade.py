@@ -197,7 +197,7 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
         assert older.sql("SELECT COUNT(*) FROM orders WHERE status NOT IN ('complete', 'pending')") == [["0"]]
         # Of archives that the older release wrote nothing but the size is known; that is no fault.
         verified = sh(ctl, "--config", older.environment["IMGWARD_CONFIG"], "store", "verify")
-        assert re.search(r"store: [1-9]\d+ files that the database names, 0 not as it says", verified)
+        assert re.search(r"store: [1-9]\d+ files in the database, 0 with faults", verified)
     finally:
         orders.is_over = True
         orders.join(400)
