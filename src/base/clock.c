@@ -35,12 +35,6 @@ static int64_t floor_div(int64_t value, int64_t by)
     return value / by - (value % by < 0);
 }
 
-static void clock_split(int64_t time_ms, struct tm *parts)
-{
-    time_t seconds = (time_t)floor_div(time_ms, 1000);
-    gmtime_r(&seconds, parts);
-}
-
 static void digits_write(char *at, unsigned value, int count)
 {
     for (int i = count - 1; i >= 0; i--, value /= 10)
@@ -50,7 +44,8 @@ static void digits_write(char *at, unsigned value, int count)
 void clock_iso(int64_t time_ms, char text[clock_iso_size])
 {
     struct tm parts;
-    clock_split(time_ms, &parts);
+    time_t seconds = (time_t)floor_div(time_ms, 1000);
+    gmtime_r(&seconds, &parts);
     int millisecond = (int)(time_ms - floor_div(time_ms, 1000) * 1000);
     /* Written without printf for speed: each response and its log line hold about six times. */
     memcpy(text, "YYYY-MM-DDTHH:MM:SS.mmmZ", clock_iso_size);

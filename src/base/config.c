@@ -236,15 +236,6 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
-/* Paths are appended to this URL and begin with a slash. */
-static void public_url_trim(struct context *context, struct config *config)
-{
-    size_t length = strlen(config->api_public_url);
-    while (length > 0 && config->api_public_url[length - 1] == '/')
-        length--;
-    config->api_public_url = arena_text_n(context->arena, config->api_public_url, length);
-}
-
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
@@ -262,7 +253,11 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     if (context->detail_count > 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
                             context->details->message);
-    public_url_trim(context, &fresh);
+    /* Paths that are appended to this URL begin with a slash. */
+    size_t length = strlen(fresh.api_public_url);
+    while (length > 0 && fresh.api_public_url[length - 1] == '/')
+        length--;
+    fresh.api_public_url = arena_text_n(context->arena, fresh.api_public_url, length);
     *config = fresh;
     return IW_OK;
 }

@@ -109,15 +109,6 @@ static const struct {
     {1, "<", "XML or HTML; send a JSON object"},
 };
 
-/* True for "name=", the beginning of application/x-www-form-urlencoded. */
-static bool is_form(const char *text, size_t length)
-{
-    size_t at = 0;
-    while (at < length && (isalnum((unsigned char)text[at]) || strchr("_-.%+[]", text[at]) != NULL))
-        at++;
-    return at > 0 && at < length && text[at] == '=';
-}
-
 /* Names the format of a text that is not JSON, with the remedy; NULL when it looks like JSON. */
 static const char *foreign_text(const char *text, size_t length)
 {
@@ -127,15 +118,11 @@ static const char *foreign_text(const char *text, size_t length)
     /* UTF-16 or UTF-32, little endian, without a byte order mark (RFC 4627, section 3). */
     if (length >= 4 && text[1] == '\0')
         return text[2] == '\0' ? "UTF-32 text; send JSON in UTF-8" : "UTF-16 text; send JSON in UTF-8";
-    return is_form(text, length) ? "a form (name=value); send a JSON object" : NULL;
-}
-
-static bool is_blank(const char *text, size_t length)
-{
-    for (size_t at = 0; at < length; at++)
-        if (strchr(" \t\r\n", text[at]) == NULL || text[at] == '\0')
-            return false;
-    return true;
+    /* "name=" begins application/x-www-form-urlencoded. */
+    size_t at = 0;
+    while (at < length && (isalnum((unsigned char)text[at]) || strchr("_-.%+[]", text[at]) != NULL))
+        at++;
+    return at > 0 && at < length && text[at] == '=' ? "a form (name=value); send a JSON object" : NULL;
 }
 
 /* Records why the text was not parsed as JSON. */
@@ -143,7 +130,10 @@ static enum iw_error text_refuse(struct context *context, const char *text, size
                                  const json_error_t *problem)
 {
     const char *foreign = foreign_text(text, length);
-    if (is_blank(text, length)) {
+    size_t blanks = 0;
+    while (blanks < length && text[blanks] != '\0' && strchr(" \t\r\n", text[blanks]) != NULL)
+        blanks++;
+    if (blanks == length) {
         context_detail(context, "body", "is empty; it must be a JSON object");
         return context_fail(context, IW_VALIDATION_FAILED, "The body is empty; send a JSON object.");
     }

@@ -13,7 +13,7 @@ enum { line_size = 4096, value_bytes_max = 1024 };
 static enum log_level level_least = LOG_INFO;
 
 /* A line of limited size. Text that does not fit is cut, and the object is still closed. */
-struct line {
+struct log_line {
     char bytes[line_size];
     size_t length;
 };
@@ -24,7 +24,7 @@ void log_level_set(enum log_level level)
 }
 
 /* Reserves bytes for the end of the line. */
-static void line_add(struct line *line, const char *bytes, size_t length)
+static void line_add(struct log_line *line, const char *bytes, size_t length)
 {
     if (line->length + length + 8 > line_size)
         return;
@@ -32,34 +32,16 @@ static void line_add(struct line *line, const char *bytes, size_t length)
     line->length += length;
 }
 
-static void line_string(struct line *line, const char *string)
+static void line_string(struct log_line *line, const char *string)
 {
     line_add(line, string, strlen(string));
 }
 
-/* Copies one UTF-8 sequence, or writes U+FFFD for an invalid byte. Returns the number of bytes read. */
-static size_t line_sequence(struct line *line, const char *text, size_t left)
-{
-    size_t size = text_sequence(text, left);
-    if (size == 0)
-        line_string(line, "\\ufffd");
-    line_add(line, text, size);
-    return size == 0 ? 1 : size;
-}
-
-static void line_byte(struct line *line, unsigned char byte)
-{
-    char escaped[8];
-    bool is_mark = byte == '"' || byte == '\\';
-    snprintf(escaped, sizeof escaped, is_mark ? "\\%c" : "\\u%04x", byte);
-    line_string(line, escaped);
-}
-
 /*
- * Escapes any bytes, so that a line stays one line of valid JSON. Paths are logged as the
- * client sent them.
+ * Escapes any bytes, and writes U+FFFD for bytes that are not UTF-8, so that a line stays one line of valid
+ * JSON. Paths are logged as the client sent them.
  */
-static void line_escape(struct line *line, const char *text)
+static void line_escape(struct log_line *line, const char *text)
 {
     size_t length = strnlen(text, value_bytes_max);
     for (size_t at = 0; at < length;) {
@@ -69,21 +51,28 @@ static void line_escape(struct line *line, const char *text)
         line_add(line, text + plain, at - plain);
         if (at == length)
             return;
-        if ((unsigned char)text[at] >= 0x80)
-            at += line_sequence(line, text + at, length - at);
-        else
-            line_byte(line, (unsigned char)text[at++]);
+        unsigned char byte = (unsigned char)text[at];
+        size_t size = byte < 0x80 ? 0 : text_sequence(text + at, length - at);
+        char escaped[8] = "\\ufffd";
+        if (byte == '"' || byte == '\\')
+            snprintf(escaped, sizeof escaped, "\\%c", byte);
+        else if (byte < 0x80)
+            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+        if (size == 0)
+            line_string(line, escaped);
+        line_add(line, text + at, size);
+        at += size == 0 ? 1 : size;
     }
 }
 
-static void line_key(struct line *line, const char *key)
+static void line_key(struct log_line *line, const char *key)
 {
     line_add(line, ",\"", 2);
     line_string(line, key);
     line_add(line, "\":", 2);
 }
 
-static void line_text(struct line *line, const char *key, const char *text)
+static void line_text(struct log_line *line, const char *key, const char *text)
 {
     /* A value that does not fit is left out completely. */
     if (line->length + 6 * strnlen(text, value_bytes_max) + strlen(key) + 16 > line_size)
@@ -94,7 +83,7 @@ static void line_text(struct line *line, const char *key, const char *text)
     line_add(line, "\"", 1);
 }
 
-static void line_number(struct line *line, const char *key, int64_t number)
+static void line_number(struct log_line *line, const char *key, int64_t number)
 {
     char digits[text_decimal_size];
     size_t length = text_decimal(number, digits);
@@ -104,13 +93,13 @@ static void line_number(struct line *line, const char *key, int64_t number)
     line_add(line, digits, length);
 }
 
-static void line_named(struct line *line, const char *key, int64_t number)
+static void line_named(struct log_line *line, const char *key, int64_t number)
 {
     if (number != 0)
         line_number(line, key, number);
 }
 
-static void line_context(struct line *line, const struct context *context)
+static void line_context(struct log_line *line, const struct context *context)
 {
     if (context == NULL)
         return;
@@ -125,7 +114,7 @@ void log_write(enum log_level level, const struct context *context, const char *
                const struct log_field *fields)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
-    struct line line;
+    struct log_line line;
     char ts[clock_iso_size];
     if (level < level_least)
         return;

@@ -317,7 +317,7 @@ static enum doctor_verdict check_store(struct doctor *doctor)
 
 /* ---- the image process: one check for program, seal, weights and key, because it loads them all ---- */
 
-static bool first_word(const struct image_client *client, struct image_answer *answer)
+static bool first_answer(const struct image_client *client, struct image_answer *answer)
 {
     int64_t end_ms = clock_monotonic_ms() + image_start_ms;
     for (;;) {
@@ -331,7 +331,7 @@ static bool first_word(const struct image_client *client, struct image_answer *a
     }
 }
 
-static enum doctor_verdict answer_judge(struct doctor *doctor, const struct image_answer *answer)
+static enum doctor_verdict answer_verdict(struct doctor *doctor, const struct image_answer *answer)
 {
     if (answer->error != IW_OK)
         return say(doctor, DOCTOR_WRONG, "%s %s%s%s", iw_error_code((enum iw_error)answer->error),
@@ -359,15 +359,15 @@ static enum doctor_verdict check_image_process(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "%s: %s", config->image_weights_file, strerror(errno));
     if (image_client_spawn(doctor->ctl->context, &options, &client) != IW_OK)
         return say_error(doctor, "");
-    bool is_told = first_word(&client, &answer);
+    bool is_ready = first_answer(&client, &answer);
     image_client_kill(&client);
     image_client_close(&client);
     while (waitpid(client.pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;
-    if (!is_told)
+    if (!is_ready)
         return say(doctor, DOCTOR_WRONG, "%s does not respond; see its messages above",
                    config->worker_image_program);
-    return answer_judge(doctor, &answer);
+    return answer_verdict(doctor, &answer);
 }
 
 /* ---- running processes ---- */
@@ -498,16 +498,6 @@ static enum doctor_verdict check_tls_name(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "the certificate is for %s and expires in %" PRId64 " days", host, days);
 }
 
-/* Reads the files that only root can read, before root becomes the service's user. */
-static void site_look(struct doctor *doctor)
-{
-    doctor->site = site_read(doctor->ctl->context, ctl_option(doctor->ctl, "--nginx"));
-    const char *path =
-        doctor->site == NULL ? NULL : site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
-    if (path != NULL)
-        doctor->certificate = crypto_certificate_check(path, public_host(doctor), &doctor->certificate_days);
-}
-
 static const struct {
     const char *name;
     enum doctor_verdict (*run)(struct doctor *doctor);
@@ -540,7 +530,12 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     if (!ctl_config(ctl, &doctor.config))
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
-    site_look(&doctor);
+    /* Only root can read these, so they are read before root becomes the service's user. */
+    doctor.site = site_read(ctl->context, ctl_option(ctl, "--nginx"));
+    const char *path =
+        doctor.site == NULL ? NULL : site_directive(ctl->context, doctor.site, "ssl_certificate");
+    if (path != NULL)
+        doctor.certificate = crypto_certificate_check(path, public_host(&doctor), &doctor.certificate_days);
     if (!ctl_user_become(&doctor.config))
         return CTL_FAILED;
     printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);

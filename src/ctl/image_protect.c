@@ -10,16 +10,6 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
 
-/* Path from --weights, else from the configuration; NULL, with a line on stderr, on errors. */
-static const char *weights_path(struct ctl *ctl)
-{
-    struct config config;
-    const char *path = ctl_option(ctl, "--weights");
-    if (path != NULL)
-        return path;
-    return ctl_config(ctl, &config) ? config.image_weights_file : NULL;
-}
-
 static bool strength_read(const struct ctl *ctl, enum protect_strength *strength)
 {
     const char *name = ctl_option(ctl, "--strength");
@@ -68,10 +58,13 @@ static enum ctl_exit protect_run(struct ctl *ctl)
 {
     enum protect_strength strength;
     struct protect *protect;
+    struct config config;
     int64_t seed;
     if (!strength_read(ctl, &strength) || !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
         return CTL_FAILED;
-    const char *path = weights_path(ctl);
+    const char *path = ctl_option(ctl, "--weights");
+    if (path == NULL && ctl_config(ctl, &config))
+        path = config.image_weights_file;
     if (path == NULL)
         return CTL_FAILED;
     if (protect_open(ctl->context, path, &protect) != IW_OK)

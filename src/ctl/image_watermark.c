@@ -15,22 +15,15 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024 };
 
-/* Path from --key-file, else from the configuration; NULL, with a line on stderr, on errors. */
-static const char *key_path(struct ctl *ctl)
-{
-    struct config config;
-    const char *path = ctl_option(ctl, "--key-file");
-    if (path != NULL)
-        return path;
-    return ctl_config(ctl, &config) ? config.image_watermark_key_file : NULL;
-}
-
-/* False, with a line on stderr, on errors. */
+/* Reads the key from --key-file, else from the configured file. False, with a line on stderr, on errors. */
 static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
 {
-    const char *path = key_path(ctl);
+    const char *path = ctl_option(ctl, "--key-file");
+    struct config config;
     unsigned char *bytes;
     size_t size;
+    if (path == NULL && ctl_config(ctl, &config))
+        path = config.image_watermark_key_file;
     if (path == NULL)
         return false;
     if (ctl_file_read(ctl->context, path, 4096, &bytes, &size) != IW_OK) {
@@ -74,12 +67,6 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
-}
-
-/* Records an engine's error in the context; IW_OK is returned unchanged. */
-static enum iw_error engine_answer(struct ctl *ctl, enum iw_error error)
-{
-    return error == IW_OK ? IW_OK : context_fail(ctl->context, error, NULL);
 }
 
 static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number)
@@ -157,8 +144,10 @@ static enum ctl_exit extract_run(struct ctl *ctl)
                 report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
     if (error == IW_WATERMARK_NOT_FOUND)
         return CTL_NEGATIVE;
-    if (engine_answer(ctl, error) != IW_OK)
+    if (error != IW_OK) {
+        context_fail(ctl->context, error, NULL); /* an engine's error is not in the context yet */
         return ctl_failed(ctl);
+    }
     printf("%016" PRIx64 "\n", number);
     return CTL_DONE;
 }

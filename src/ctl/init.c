@@ -81,7 +81,7 @@ static bool secret_share(struct init *init, const char *path)
 }
 
 /* Reports a secret: it exists, it was created, or creating it failed. */
-static enum init_verdict secret_say(struct init *init, const char *path, enum iw_error error)
+static enum init_verdict secret_report(struct init *init, const char *path, enum iw_error error)
 {
     struct stat facts;
     if (error == IW_TWIN_EXISTS) {
@@ -98,13 +98,13 @@ static enum init_verdict secret_say(struct init *init, const char *path, enum iw
 static enum init_verdict step_signing_keys(struct init *init)
 {
     const char *path = init->config.store_signing_keys_file, *id;
-    return secret_say(init, path, presign_keys_generate(init->ctl->context, path, &id));
+    return secret_report(init, path, presign_keys_generate(init->ctl->context, path, &id));
 }
 
 static enum init_verdict step_sealing_key(struct init *init)
 {
     const char *path = init->config.webhooks_secret_key_file;
-    return secret_say(init, path, secret_box_generate(init->ctl->context, path));
+    return secret_report(init, path, secret_box_generate(init->ctl->context, path));
 }
 
 static enum init_verdict step_watermark_key(struct init *init)
@@ -112,11 +112,11 @@ static enum init_verdict step_watermark_key(struct init *init)
     const char *path = init->config.image_watermark_key_file;
     uint8_t key[watermark_key_bytes];
     if (access(path, F_OK) == 0)
-        return secret_say(init, path, IW_TWIN_EXISTS);
+        return secret_report(init, path, IW_TWIN_EXISTS);
     crypto_random(key, sizeof key);
     enum iw_error error = ctl_file_make(init->ctl->context, path, key, sizeof key, 0600);
     crypto_wipe(key, sizeof key);
-    return secret_say(init, path, error);
+    return secret_report(init, path, error);
 }
 
 static enum init_verdict step_password(struct init *init)
@@ -129,12 +129,12 @@ static enum init_verdict step_password(struct init *init)
         return say(init, INIT_THERE, "not needed: the database authenticates the system user %s",
                    init->config.database_user);
     if (access(path, F_OK) == 0) {
-        verdict = secret_say(init, path, IW_TWIN_EXISTS);
+        verdict = secret_report(init, path, IW_TWIN_EXISTS);
     } else {
         crypto_random(random, sizeof random);
         const char *line =
             arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
-        verdict = secret_say(init, path, ctl_file_make(context, path, line, strlen(line), 0600));
+        verdict = secret_report(init, path, ctl_file_make(context, path, line, strlen(line), 0600));
     }
     if (verdict == INIT_TO_DO)
         return verdict;
@@ -173,7 +173,7 @@ static struct db *administrator_open(struct init *init, const char *database)
 }
 
 /* The administrator must create the database; prints the statements to run. */
-static enum init_verdict statements_say(struct init *init, const struct provision *provision)
+static enum init_verdict statements_report(struct init *init, const struct provision *provision)
 {
     const char *statements[provision_statements_max];
     const struct provision shown = {provision->database, provision->user,
@@ -221,7 +221,7 @@ static enum init_verdict step_database(struct init *init)
     if (has_administrator)
         return say_error(init);
     context_clear(init->ctl->context);
-    return statements_say(init, &provision);
+    return statements_report(init, &provision);
 }
 
 static enum init_verdict step_tables(struct init *init)

@@ -166,15 +166,6 @@ static enum ctl_exit command_run(struct ctl *ctl, int argc, char **argv)
     return arguments_take(ctl, argc, argv) ? ctl->command->run(ctl) : CTL_FAILED;
 }
 
-/* A key is shown only once, so the command fails when its output could not be written. */
-static enum ctl_exit output_end(enum ctl_exit code)
-{
-    if (fflush(stdout) == 0 && ferror(stdout) == 0)
-        return code;
-    fprintf(stderr, "imgwardctl: the output could not be written.\n");
-    return CTL_FAILED;
-}
-
 int main(int argc, char **argv)
 {
     struct context context;
@@ -195,5 +186,9 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "imgwardctl: unknown command; imgwardctl help lists the commands.\n");
     arena_free(arena);
-    return (int)output_end(code);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return (int)code;
+    /* A key is shown only once, so the command fails when its output could not be written. */
+    fprintf(stderr, "imgwardctl: the output could not be written.\n");
+    return CTL_FAILED;
 }

@@ -50,7 +50,7 @@ enum iw_error migrate_read(struct context *context, const char *directory, struc
     }
     free(entries);
     if (error == IW_OK && found == 0)
-        return context_fail(context, IW_CONFIG_INVALID, "%s: has no migrations.", directory);
+        return context_fail(context, IW_CONFIG_INVALID, "%s has no migrations.", directory);
     return error;
 }
 

@@ -94,7 +94,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
 /* ---- order retry, order cancel ---- */
 
 /* Wakes a worker, so that the jobs need not wait for the next sweep. */
-static void bell_ring(struct ctl *ctl, const struct config *config, int64_t order_id)
+static void worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
 {
     const char *password;
     if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
@@ -105,7 +105,7 @@ static void bell_ring(struct ctl *ctl, const struct config *config, int64_t orde
 }
 
 /* Prints the result of a retry; false when no job was changed. */
-static bool reopening_tell(int64_t id, const struct reopening *done)
+static bool reopening_print(int64_t id, const struct reopening *done)
 {
     if (done->status == ORDER_PENDING)
         printf("order %" PRId64 ": it is pending: it waits for its client\n", id);
@@ -139,9 +139,9 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    if (!reopening_tell(id, &done))
+    if (!reopening_print(id, &done))
         return CTL_NEGATIVE;
-    bell_ring(ctl, &config, id);
+    worker_wake(ctl, &config, id);
     return CTL_DONE;
 }
 

@@ -27,7 +27,7 @@ struct verification {
     struct render *render; /* of the faults as JSON; NULL: print them immediately */
     bool is_quick;
     int64_t progress_s;
-    int64_t told_at_ms; /* monotonic time of the last progress line */
+    int64_t progress_at_ms; /* monotonic time of the last progress line */
     int64_t order_total;
     int64_t orders;
     int64_t files;
@@ -49,7 +49,7 @@ static bool is_still_named(struct verification *work, const struct files_stored 
     return false;
 }
 
-static void fault_tell(struct verification *work, const struct files_stored *file, const char *what)
+static void fault_report(struct verification *work, const struct files_stored *file, const char *what)
 {
     if (!is_still_named(work, file))
         return;
@@ -86,26 +86,26 @@ static void file_verify(struct verification *work, const struct files_stored *fi
     int descriptor = -1;
     work->files++;
     if (!storage_key_read(file->store_key, &key))
-        fault_tell(work, file, "is not a store key");
+        fault_report(work, file, "is not a store key");
     else if (storage_get(work->storage, &work->context, &key, &descriptor, &facts) != IW_OK)
-        fault_tell(work, file, "missing");
+        fault_report(work, file, "missing");
     else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
-        fault_tell(work, file, "does not have the size in the database");
+        fault_report(work, file, "does not have the size in the database");
     else if (!work->is_quick && file->digest != NULL && !bytes_digest(work, descriptor, digest))
-        fault_tell(work, file, "cannot be read");
+        fault_report(work, file, "cannot be read");
     else if (!work->is_quick && file->digest != NULL && memcmp(digest, file->digest, sizeof digest) != 0)
-        fault_tell(work, file, "does not have the digest in the database");
+        fault_report(work, file, "does not have the digest in the database");
     if (descriptor >= 0)
         close(descriptor);
     context_clear(&work->context);
 }
 
-static void progress_tell(struct verification *work)
+static void progress_report(struct verification *work)
 {
     int64_t now_ms = clock_monotonic_ms();
-    if (now_ms - work->told_at_ms < work->progress_s * 1000)
+    if (now_ms - work->progress_at_ms < work->progress_s * 1000)
         return;
-    work->told_at_ms = now_ms;
+    work->progress_at_ms = now_ms;
     fprintf(stderr, "store: %" PRId64 " of %" PRId64 " orders, %" PRId64 " files, %" PRId64 " MiB read\n",
             work->orders, work->order_total, work->files, work->bytes >> 20);
 }
@@ -121,7 +121,7 @@ static enum iw_error orders_verify(struct verification *work)
             return error;
         for (unsigned i = 0; i < step.count; i++) {
             file_verify(work, &step.files[i]);
-            progress_tell(work);
+            progress_report(work);
         }
         work->orders += step.orders;
     }
@@ -135,7 +135,7 @@ static enum iw_error verify_work(struct ctl *ctl, const struct config *config, s
     if (error != IW_OK)
         return error;
     context_init(&work->context, arena_new(0), NULL);
-    work->told_at_ms = clock_monotonic_ms();
+    work->progress_at_ms = clock_monotonic_ms();
     error = orders_verify(work);
     if (error != IW_OK)
         context_fail(ctl->context, error, "%s", work->context.sentence);
@@ -144,7 +144,7 @@ static enum iw_error verify_work(struct ctl *ctl, const struct config *config, s
     return error;
 }
 
-static void verify_tell(const struct verification *work, const struct text *json)
+static void verify_print(const struct verification *work, const struct text *json)
 {
     if (work->render != NULL)
         puts(json->data);
@@ -179,7 +179,7 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     render_array_end(&render);
-    verify_tell(work, &text);
+    verify_print(work, &text);
     return work->faults == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 

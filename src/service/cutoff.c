@@ -26,21 +26,20 @@ static uint32_t little_endian(const uint8_t *bytes)
     return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
 }
 
-/* The first chunk is IHDR with 13 bytes, or CgBI in Apple's variant. */
-static bool png_begins(const uint8_t *head)
-{
-    return memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
-}
-
-/* A length over 31 bits is invalid. Bytes after IEND are ignored. */
+/*
+ * A length over 31 bits is invalid. Bytes after IEND are ignored. The first chunk is IHDR with 13
+ * bytes, or CgBI in Apple's variant.
+ */
 static void png_chunk(struct cutoff *cutoff)
 {
     const uint8_t *head = cutoff->head;
+    bool is_header =
+        memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
     cutoff->is_in_pixels = memcmp(head + 4, "IDAT", 4) == 0;
     cutoff->has_pixels |= cutoff->is_in_pixels;
     cutoff->left_bytes = (uint64_t)big_endian(head) + png_crc_bytes;
-    cutoff->is_judged = (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 ||
-                        (cutoff->heads == 1 && !png_begins(head));
+    cutoff->is_judged =
+        (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 || (cutoff->heads == 1 && !is_header);
 }
 
 static bool png_is_cut(const struct cutoff *cutoff)
@@ -80,14 +79,6 @@ static const struct {
     [FORMAT_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
 };
 
-/* Keeps the last bytes of a chunk with pixels; only PNG needs them. */
-static void tail_keep(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
-{
-    size_t count = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
-    memmove(cutoff->tail, cutoff->tail + count, sizeof cutoff->tail - count);
-    memcpy(cutoff->tail + sizeof cutoff->tail - count, bytes + size - count, count);
-}
-
 /* Reads bytes of the signature or of a chunk header, at least one. Returns how many. */
 static size_t head_take(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
 {
@@ -111,7 +102,10 @@ void cutoff_add(struct cutoff *cutoff, const void *bytes, size_t size)
     const uint8_t *at = bytes, *end = at + size;
     if (size == 0 || formats[cutoff->format].chunk == NULL)
         return;
-    tail_keep(cutoff, at, size);
+    /* The last bytes so far; only PNG needs them. */
+    size_t kept = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
+    memmove(cutoff->tail, cutoff->tail + kept, sizeof cutoff->tail - kept);
+    memcpy(cutoff->tail + sizeof cutoff->tail - kept, end - kept, kept);
     cutoff->size_bytes += size;
     while (at < end && !cutoff->is_judged) {
         uint64_t rest = (uint64_t)(end - at);

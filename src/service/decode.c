@@ -121,25 +121,19 @@ bool decode_is_unknown(const struct decode *decode)
 
 /* ---- one layer ---- */
 
-/* RFC 1952, 2.3.1. */
-static bool begins_gzip(const struct layer *layer)
-{
-    return layer->first_count >= 2 && layer->first[0] == 0x1F && layer->first[1] == 0x8B;
-}
-
-/* RFC 1950, 2.2; some servers send deflate without this frame. */
-static bool begins_zlib(const struct layer *layer)
-{
-    return layer->first_count >= 2 && (layer->first[0] & 0x0F) == Z_DEFLATED &&
-           (layer->first[0] * 256 + layer->first[1]) % 31 == 0;
-}
-
-/* Selects the decoder by the first bytes. */
+/*
+ * Selects the decoder by the first bytes: those of gzip (RFC 1952, 2.3.1) or zlib (RFC 1950, 2.2).
+ * Some servers send deflate without the frame of zlib.
+ */
 static void layer_begin(struct layer *layer)
 {
-    bool is_picture = sniff_format(layer->first, layer->first_count) != FORMAT_NONE;
+    const unsigned char *first = layer->first;
+    bool is_picture = sniff_format(first, layer->first_count) != FORMAT_NONE;
+    bool is_gzip = layer->first_count >= 2 && first[0] == 0x1F && first[1] == 0x8B;
+    bool is_zlib =
+        layer->first_count >= 2 && (first[0] & 0x0F) == Z_DEFLATED && (first[0] * 256 + first[1]) % 31 == 0;
     layer->is_begun = true;
-    if (is_picture || (layer->coding == CODING_GZIP && !begins_gzip(layer)))
+    if (is_picture || (layer->coding == CODING_GZIP && !is_gzip))
         layer->coding = CODING_PLAIN;
     if (layer->coding == CODING_PLAIN)
         return;
@@ -153,7 +147,7 @@ static void layer_begin(struct layer *layer)
         return;
     }
     int bits = layer->coding == CODING_GZIP ? zlib_window_bits + zlib_gzip_bits
-               : begins_zlib(layer)         ? zlib_window_bits
+               : is_zlib                    ? zlib_window_bits
                                             : -zlib_window_bits;
     if (inflateInit2(&layer->zlib, bits) != Z_OK)
         abort();

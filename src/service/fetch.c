@@ -60,7 +60,7 @@ static const struct ending stops[STOP_COUNT] = {
     [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout", "the connection is too slow, under 1024 bytes a second"},
 };
 
-struct transfer {
+struct fetch_transfer {
     struct fetch *fetch;
     CURL *handle;
     struct curl_slist *headers;
@@ -80,7 +80,7 @@ struct transfer {
     bool is_address_allowed;
 
     char message[CURL_ERROR_SIZE];
-    struct transfer *next;
+    struct fetch_transfer *next;
 };
 
 struct fetch {
@@ -89,7 +89,7 @@ struct fetch {
     bool allow_http;
     char *allow_addresses;
     char *ca_file; /* "" for the system's certificates */
-    struct transfer *transfers;
+    struct fetch_transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
     unsigned watched_count;
@@ -153,7 +153,7 @@ bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
 /* The guard: libcurl asks for a socket for an address, and refused addresses get none. */
 static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     if (purpose != CURLSOCKTYPE_IPCXN || !netguard_allows(transfer->fetch->guard, &address->addr)) {
         transfer->is_address_refused = true;
         return CURL_SOCKET_BAD;
@@ -176,7 +176,7 @@ static bool target_write(int target, const char *bytes, size_t size)
     return true;
 }
 
-static long status_of(const struct transfer *transfer)
+static long status_of(const struct fetch_transfer *transfer)
 {
     long status = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &status);
@@ -188,34 +188,28 @@ static bool is_success(long status)
     return status >= status_success && status <= status_success_last;
 }
 
-static bool is_partial(const struct transfer *transfer, long status)
+static bool is_partial(const struct fetch_transfer *transfer, long status)
 {
     return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
 }
 
 /* ---- low speed ---- */
 
-static int64_t window_ms(const struct transfer *transfer)
+static int64_t window_ms(const struct fetch_transfer *transfer)
 {
     int64_t window_s = transfer->request.low_speed_s;
     return (window_s > 0 ? window_s : low_speed_s) * 1000;
 }
 
-static void bytes_moved(struct transfer *transfer, size_t size)
+static void bytes_moved(struct fetch_transfer *transfer, size_t size)
 {
     if (transfer->due_since_ms == 0)
         transfer->due_since_ms = clock_monotonic_ms();
     transfer->due_bytes += (int64_t)size;
 }
 
-static void bytes_over(struct transfer *transfer)
-{
-    transfer->due_since_ms = 0;
-    transfer->due_bytes = 0;
-}
-
 /* Evaluates a finished window and starts the next one. */
-static bool is_slow(struct transfer *transfer, int64_t now_ms)
+static bool is_slow(struct fetch_transfer *transfer, int64_t now_ms)
 {
     int64_t passed_ms = now_ms - transfer->due_since_ms;
     if (transfer->due_since_ms == 0 || passed_ms < window_ms(transfer))
@@ -246,7 +240,7 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
  * Fields with the same name form one list (RFC 9110, 5.3). A list that does not fit has too
  * many layers anyway.
  */
-static void codings_add(struct transfer *transfer, const char *value, size_t length)
+static void codings_add(struct fetch_transfer *transfer, const char *value, size_t length)
 {
     size_t at = strlen(transfer->codings);
     if (transfer->decode != NULL)
@@ -271,18 +265,12 @@ static bool is_range_whole(const char *value, size_t length)
 }
 
 /*
- * Servers may always send chunked; other transfer codings need a client that requested them
- * (RFC 9112, 7.4).
+ * Reads a header line. Servers may always send chunked; other transfer codings need a client that
+ * requested them (RFC 9112, 7.4).
  */
-static bool is_transfer_coding_asked_for(const char *value, size_t length)
-{
-    return (length == 7 && strncasecmp(value, "chunked", length) == 0) ||
-           (length == 8 && strncasecmp(value, "identity", length) == 0);
-}
-
 static size_t head_receive(char *line, size_t one, size_t size, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const char *value;
     size_t length = 0;
     size *= one;
@@ -296,7 +284,8 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
     else if ((value = value_of(line, size, "Content-Range", &length)) != NULL)
         transfer->is_whole_range = is_range_whole(value, length);
     else if ((value = value_of(line, size, "Transfer-Encoding", &length)) != NULL &&
-             !is_transfer_coding_asked_for(value, length))
+             (length != 7 || strncasecmp(value, "chunked", length) != 0) &&
+             (length != 8 || strncasecmp(value, "identity", length) != 0))
         transfer->stop = STOP_TRANSFER_CODING;
     return transfer->stop == STOP_NONE ? size : 0;
 }
@@ -305,14 +294,14 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
 
 static bool body_take(void *user, const void *bytes, size_t size)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const struct fetch_request *request = &transfer->request;
     if (request->receive != NULL)
         return request->receive(request->user, bytes, size);
     return request->target < 0 || target_write(request->target, bytes, size);
 }
 
-static void decode_said(struct transfer *transfer, enum decode_end end)
+static void decode_stop(struct fetch_transfer *transfer, enum decode_end end)
 {
     static const enum stop stop_of[] = {[DECODE_GOES_ON] = STOP_NONE,
                                         [DECODE_STOPPED] = STOP_UNWANTED,
@@ -322,7 +311,7 @@ static void decode_said(struct transfer *transfer, enum decode_end end)
 }
 
 /* Reads the body only when the caller wants it and it is the file; otherwise drops it. */
-static void body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
+static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, size_t size)
 {
     const struct fetch_request *request = &transfer->request;
     long status = status_of(transfer);
@@ -336,13 +325,13 @@ static void body_hand_over(struct transfer *transfer, const char *bytes, size_t 
     if (transfer->decode == NULL)
         transfer->stop = STOP_CODING;
     else
-        decode_said(transfer, decode_add(transfer->decode, bytes, size));
+        decode_stop(transfer, decode_add(transfer->decode, bytes, size));
 }
 
 /* Returning fewer bytes than it received makes libcurl end the transfer. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const struct fetch_request *request = &transfer->request;
     size *= one;
     transfer->received += (int64_t)size;
@@ -357,7 +346,7 @@ static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 
 static size_t body_send(char *bytes, size_t one, size_t room, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     ssize_t size;
     do
         size = read(transfer->request.source, bytes, one * room);
@@ -366,8 +355,10 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
         return CURL_READFUNC_ABORT;
     transfer->sent += size;
     bytes_moved(transfer, (size_t)size);
-    if (transfer->sent >= transfer->send_size)
-        bytes_over(transfer);
+    if (transfer->sent >= transfer->send_size) {
+        transfer->due_since_ms = 0;
+        transfer->due_bytes = 0;
+    }
     return (size_t)size;
 }
 
@@ -377,7 +368,7 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
  */
 static int body_rewind(void *user, curl_off_t offset, int origin)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     off_t at = lseek(transfer->request.source, offset, origin);
     transfer->sent = at;
     return at < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
@@ -420,19 +411,14 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
 
 /* ---- creation ---- */
 
-static enum iw_error ca_file_check(struct context *context, const char *file)
-{
-    if (file[0] == '\0' || access(file, R_OK) == 0)
-        return IW_OK;
-    return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", file, strerror(errno));
-}
-
 enum iw_error fetch_new(struct context *context, const struct config *config, struct fetch **fetch)
 {
     struct netguard *guard = NULL;
-    enum iw_error error = ca_file_check(context, config->outgoing_ca_file);
-    if (error == IW_OK)
-        error = netguard_new(context, config->outgoing_allow_addresses, &guard);
+    const char *ca_file = config->outgoing_ca_file;
+    if (ca_file[0] != '\0' && access(ca_file, R_OK) != 0)
+        return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", ca_file,
+                            strerror(errno));
+    enum iw_error error = netguard_new(context, config->outgoing_allow_addresses, &guard);
     if (error != IW_OK)
         return error;
     struct fetch *fresh = calloc(1, sizeof *fresh);
@@ -442,7 +428,7 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
     fresh->guard = guard;
     fresh->allow_http = config->outgoing_allow_http;
     fresh->allow_addresses = strdup(config->outgoing_allow_addresses);
-    fresh->ca_file = strdup(config->outgoing_ca_file);
+    fresh->ca_file = strdup(ca_file);
     if (fresh->allow_addresses == NULL || fresh->ca_file == NULL)
         abort();
     fresh->timer_at_ms = -1;
@@ -462,9 +448,9 @@ bool fetch_is_made_with(const struct fetch *fetch, const struct config *config)
 }
 
 /* Removes the transfer from the list and from libcurl before done is called. */
-static void transfer_free(struct transfer *transfer)
+static void transfer_free(struct fetch_transfer *transfer)
 {
-    struct transfer **link = &transfer->fetch->transfers;
+    struct fetch_transfer **link = &transfer->fetch->transfers;
     while (*link != transfer)
         link = &(*link)->next;
     *link = transfer->next;
@@ -489,7 +475,7 @@ void fetch_free(struct fetch *fetch)
     free(fetch);
 }
 
-static void options_guard(struct transfer *transfer)
+static void options_guard(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const char *schemes = transfer->fetch->allow_http ? "http,https" : "https";
@@ -511,7 +497,7 @@ static void options_guard(struct transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 }
 
-static void options_bounds(struct transfer *transfer)
+static void options_bounds(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const struct fetch_request *request = &transfer->request;
@@ -527,7 +513,7 @@ static void options_bounds(struct transfer *transfer)
         curl_easy_setopt(handle, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->body_max_bytes);
 }
 
-static void options_body(struct transfer *transfer)
+static void options_body(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const struct fetch_request *request = &transfer->request;
@@ -547,7 +533,7 @@ static void options_body(struct transfer *transfer)
     }
 }
 
-static void options_headers(struct transfer *transfer)
+static void options_headers(struct fetch_transfer *transfer)
 {
     /* An empty Expect header prevents waiting for "100 Continue", which many receivers never send. */
     transfer->headers = curl_slist_append(NULL, "Expect:");
@@ -561,7 +547,7 @@ static void options_headers(struct transfer *transfer)
 
 enum iw_error fetch_start(struct fetch *fetch, struct context *context, const struct fetch_request *request)
 {
-    struct transfer *transfer = calloc(1, sizeof *transfer);
+    struct fetch_transfer *transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL || (transfer->handle = curl_easy_init()) == NULL) {
         free(transfer);
         return context_fail(context, IW_NO_MEMORY, NULL);
@@ -599,7 +585,8 @@ unsigned fetch_poll(const struct fetch *fetch, struct pollfd *polls, unsigned ro
 int fetch_wait_ms(const struct fetch *fetch)
 {
     int64_t at_ms = fetch->timer_at_ms < 0 ? INT64_MAX : fetch->timer_at_ms;
-    for (const struct transfer *transfer = fetch->transfers; transfer != NULL; transfer = transfer->next)
+    for (const struct fetch_transfer *transfer = fetch->transfers; transfer != NULL;
+         transfer = transfer->next)
         if (transfer->due_since_ms != 0 && transfer->due_since_ms + window_ms(transfer) < at_ms)
             at_ms = transfer->due_since_ms + window_ms(transfer);
     if (at_ms == INT64_MAX)
@@ -674,7 +661,8 @@ static const struct {
     {64, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
 };
 
-static const struct ending *certificate_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *certificate_ending(const struct fetch_transfer *transfer,
+                                               const struct ending *other)
 {
     long code = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_SSL_VERIFYRESULT, &code);
@@ -684,7 +672,7 @@ static const struct ending *certificate_ending(const struct transfer *transfer, 
     return other;
 }
 
-static const struct ending *connect_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *connect_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     long number = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_OS_ERRNO, &number);
@@ -693,7 +681,7 @@ static const struct ending *connect_ending(const struct transfer *transfer, cons
     return number == ECONNREFUSED ? &ending_refused : other;
 }
 
-static const struct ending *timeout_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *timeout_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     curl_off_t connected_us = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_CONNECT_TIME_T, &connected_us);
@@ -701,7 +689,7 @@ static const struct ending *timeout_ending(const struct transfer *transfer, cons
 }
 
 /* libcurl has one code for a forbidden scheme and for an invalid HTTP response. */
-static const struct ending *protocol_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *protocol_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     const char *url = NULL;
     curl_easy_getinfo(transfer->handle, CURLINFO_EFFECTIVE_URL, &url);
@@ -710,11 +698,11 @@ static const struct ending *protocol_ending(const struct transfer *transfer, con
     return is_http || is_https ? &ending_no_http : other;
 }
 
-static const struct ending *ending_of(const struct transfer *transfer, CURLcode code)
+static const struct ending *ending_of(const struct fetch_transfer *transfer, CURLcode code)
 {
     static const struct {
         CURLcode code;
-        const struct ending *(*look)(const struct transfer *, const struct ending *);
+        const struct ending *(*look)(const struct fetch_transfer *, const struct ending *);
     } closer[] = {{CURLE_PEER_FAILED_VERIFICATION, certificate_ending},
                   {CURLE_COULDNT_CONNECT, connect_ending},
                   {CURLE_OPERATION_TIMEDOUT, timeout_ending},
@@ -735,7 +723,7 @@ static const struct ending *ending_of(const struct transfer *transfer, CURLcode 
  * The status decides even when the body fails. Two exceptions for GET: a redirect that is
  * followed, and a 2xx, which needs its body.
  */
-static bool is_status_decisive(const struct transfer *transfer, enum fetch_outcome outcome, long status)
+static bool is_status_decisive(const struct fetch_transfer *transfer, enum fetch_outcome outcome, long status)
 {
     if (outcome != FETCH_UNREACHABLE && outcome != FETCH_TOO_LARGE)
         return false;
@@ -747,7 +735,7 @@ static bool is_status_decisive(const struct transfer *transfer, enum fetch_outco
 }
 
 /* The host of a redirect for use in a message; "" when it is not plain text. */
-static void redirect_host_read(const struct transfer *transfer, char host[fetch_host_size])
+static void redirect_host_read(const struct fetch_transfer *transfer, char host[fetch_host_size])
 {
     char *location = NULL, *name = NULL;
     CURLU *url = NULL;
@@ -764,11 +752,11 @@ static void redirect_host_read(const struct transfer *transfer, char host[fetch_
     curl_url_cleanup(url);
 }
 
-static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
+static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode code)
 {
     long status = status_of(transfer);
     if (code == CURLE_OK && transfer->decode != NULL)
-        decode_said(transfer, decode_finish(transfer->decode));
+        decode_stop(transfer, decode_finish(transfer->decode));
     const struct ending *ending = ending_of(transfer, code);
     if (is_status_decisive(transfer, ending->outcome, status))
         ending = &ending_answered;
@@ -788,7 +776,7 @@ static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
     return result;
 }
 
-static void transfer_end(struct transfer *transfer, CURLcode code)
+static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
 {
     struct fetch_result result = result_of(transfer, code);
     void (*done)(void *, const struct fetch_result *) = transfer->request.done;
@@ -798,12 +786,12 @@ static void transfer_end(struct transfer *transfer, CURLcode code)
 }
 
 /* Reports ended transfers; done may start new ones. */
-static void ends_tell(struct fetch *fetch)
+static void ends_report(struct fetch *fetch)
 {
     CURLMsg *message;
     int left;
     while ((message = curl_multi_info_read(fetch->multi, &left)) != NULL) {
-        struct transfer *transfer = NULL;
+        struct fetch_transfer *transfer = NULL;
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
@@ -815,7 +803,7 @@ static void ends_tell(struct fetch *fetch)
 static void slow_end(struct fetch *fetch)
 {
     int64_t now_ms = clock_monotonic_ms();
-    for (struct transfer *transfer = fetch->transfers; transfer != NULL;) {
+    for (struct fetch_transfer *transfer = fetch->transfers; transfer != NULL;) {
         if (is_slow(transfer, now_ms)) {
             transfer->stop = STOP_SLOW;
             transfer_end(transfer, CURLE_OPERATION_TIMEDOUT);
@@ -824,11 +812,6 @@ static void slow_end(struct fetch *fetch)
             transfer = transfer->next;
         }
     }
-}
-
-static bool is_timer_due(const struct fetch *fetch)
-{
-    return fetch->timer_at_ms >= 0 && fetch->timer_at_ms <= clock_monotonic_ms();
 }
 
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
@@ -845,10 +828,10 @@ void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
         if (events != 0)
             curl_multi_socket_action(fetch->multi, polls[i].fd, events, &running);
     }
-    if (is_timer_due(fetch)) {
+    if (fetch->timer_at_ms >= 0 && fetch->timer_at_ms <= clock_monotonic_ms()) {
         fetch->timer_at_ms = -1;
         curl_multi_socket_action(fetch->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
-    ends_tell(fetch);
+    ends_report(fetch);
     slow_end(fetch);
 }

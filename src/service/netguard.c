@@ -11,15 +11,15 @@
 enum { blocks_max = 64 };
 
 /* A block of addresses. IPv4 addresses are stored as ::ffff:a.b.c.d. */
-struct block {
+struct address_block {
     uint8_t address[16];
     unsigned bits;
 };
 
 struct netguard {
-    struct block refused[blocks_max];
+    struct address_block refused[blocks_max];
     unsigned refused_count;
-    struct block allowed[blocks_max];
+    struct address_block allowed[blocks_max];
     unsigned allowed_count;
 };
 
@@ -62,7 +62,7 @@ static void mapped_set(uint8_t address[16], const uint8_t ipv4[4])
 }
 
 /* Reads "address" or "address/bits". */
-static bool block_read(const char *text, struct block *block)
+static bool block_read(const char *text, struct address_block *block)
 {
     char host[64];
     uint8_t ipv4[4];
@@ -87,19 +87,15 @@ static bool block_read(const char *text, struct block *block)
     return true;
 }
 
-static bool block_holds(const struct block *block, const uint8_t address[16])
+static bool blocks_hold(const struct address_block *blocks, unsigned count, const uint8_t address[16])
 {
-    unsigned whole = block->bits / 8, rest = block->bits % 8;
-    if (memcmp(block->address, address, whole) != 0)
-        return false;
-    return rest == 0 || ((block->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
-}
-
-static bool blocks_hold(const struct block *blocks, unsigned count, const uint8_t address[16])
-{
-    for (unsigned i = 0; i < count; i++)
-        if (block_holds(&blocks[i], address))
+    for (unsigned i = 0; i < count; i++) {
+        const uint8_t *block = blocks[i].address;
+        unsigned whole = blocks[i].bits / 8, rest = blocks[i].bits % 8;
+        if (memcmp(block, address, whole) == 0 &&
+            (rest == 0 || ((block[whole] ^ address[whole]) >> (8 - rest)) == 0))
             return true;
+    }
     return false;
 }
 

@@ -283,7 +283,8 @@ struct signed_url {
     int64_t max_bytes; /* uploads only, otherwise 0 */
 };
 
-/* The first line of the signed text names the purpose, so that the key cannot sign anything else by accident. */
+/* The first line of the signed text names the purpose, so that the key cannot sign anything else by accident.
+ */
 static const char *signature_make(const struct presign *presign, struct arena *arena, unsigned key,
                                   const struct signed_url *url)
 {
@@ -387,11 +388,6 @@ static bool signature_matches(const struct presign *presign, struct arena *arena
            crypto_equal(wanted, parameters->values[3], signature_length);
 }
 
-static bool key_is_upload(const struct filekey *key)
-{
-    return key->kind == FILEKEY_UPLOAD || key->kind == FILEKEY_ORIGINAL;
-}
-
 /* Value of a one-letter parameter, or NULL. */
 static const char *parameter_at(const char *query, char name)
 {
@@ -448,8 +444,10 @@ static const char *url_fault(const struct presign *presign, struct arena *arena,
     struct parameters parameters;
     const char *query = request->query;
     enum presign_method method = request->method;
-    if (!filekey_read(request->key_text, &grant->key) ||
-        key_is_upload(&grant->key) != (method == PRESIGN_PUT))
+    if (!filekey_read(request->key_text, &grant->key))
+        return "its path was changed";
+    bool is_upload = grant->key.kind == FILEKEY_UPLOAD || grant->key.kind == FILEKEY_ORIGINAL;
+    if (is_upload != (method == PRESIGN_PUT))
         return "its path was changed";
     if (!query_read(query, &parameters) || !limits_read(&parameters, method, grant))
         return query_fault(arena, query, method);

@@ -18,14 +18,6 @@ static void key_write(const struct config *config, char key[key_size])
     snprintf(key, key_size, "%sbell", config->redis_prefix);
 }
 
-/* Limits a list that no worker reads. */
-static void list_cut(struct redis *redis, struct context *context, const char *key)
-{
-    char from[number_size];
-    snprintf(from, sizeof from, "-%d", length_max / 10);
-    redis_call(redis, context, 4, (const char *const[]){"LTRIM", key, from, "-1"}, NULL);
-}
-
 void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
 {
     char key[key_size], id[number_size];
@@ -33,8 +25,11 @@ void queue_ring(struct redis *redis, const struct config *config, struct context
     key_write(config, key);
     snprintf(id, sizeof id, "%" PRId64, order_id);
     struct redis_reply reply = redis_call(redis, context, 3, (const char *const[]){"RPUSH", key, id}, NULL);
-    if (reply.kind == REDIS_INTEGER && reply.integer > length_max)
-        list_cut(redis, context, key);
+    if (reply.kind != REDIS_INTEGER || reply.integer <= length_max)
+        return;
+    char from[number_size];
+    snprintf(from, sizeof from, "-%d", length_max / 10);
+    redis_call(redis, context, 4, (const char *const[]){"LTRIM", key, from, "-1"}, NULL);
 }
 
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context)

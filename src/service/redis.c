@@ -91,16 +91,6 @@ static bool redis_open(struct redis *redis, struct context *context)
     return is_open;
 }
 
-/* Writes the whole output buffer; false when the connection failed. */
-static bool redis_flush(struct redis *redis)
-{
-    int is_done = 0;
-    while (!is_done)
-        if (redisBufferWrite(redis->connection, &is_done) != REDIS_OK)
-            return false;
-    return true;
-}
-
 bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
                 const size_t *lengths)
 {
@@ -110,14 +100,15 @@ bool redis_send(struct redis *redis, struct context *context, unsigned count, co
     if (!redis_open(redis, context))
         return false;
     const char **given = (const char **)(uintptr_t)arguments;
-    if (fault_fails(FAULT_REDIS_SEND) ||
-        redisAppendCommandArgv(redis->connection, (int)count, given, lengths) != REDIS_OK ||
-        !redis_flush(redis)) {
+    int is_flushed = 0;
+    bool is_sent = !fault_fails(FAULT_REDIS_SEND) &&
+                   redisAppendCommandArgv(redis->connection, (int)count, given, lengths) == REDIS_OK;
+    while (is_sent && !is_flushed)
+        is_sent = redisBufferWrite(redis->connection, &is_flushed) == REDIS_OK;
+    if (!is_sent)
         redis_give_up(redis, context, "send");
-        return false;
-    }
-    redis->is_reply_owed = true;
-    return true;
+    redis->is_reply_owed = is_sent;
+    return is_sent;
 }
 
 static struct redis_reply reply_copy(struct arena *arena, const redisReply *from)

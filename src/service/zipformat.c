@@ -41,12 +41,6 @@ static bool is_large(int64_t number)
     return (uint64_t)number >= most_32;
 }
 
-/* The same in both headers of an entry. */
-static unsigned version_needed(const struct zipformat_entry *entry)
-{
-    return is_large(entry->size_bytes) || is_large(entry->offset_bytes) ? version_zip64 : version_stored;
-}
-
 /* MS-DOS date and time (4.4.6), in UTC, clamped to the years it can hold. */
 static uint32_t dos_time(int64_t time_ms)
 {
@@ -77,7 +71,8 @@ static void time_add(struct text *extra, int64_t time_ms)
 /* The fields that both headers share, from the version to the CRC and the sizes. */
 static void common_add(struct text *record, const struct zipformat_entry *entry)
 {
-    number_add(record, 2, version_needed(entry));
+    bool is_zip64 = is_large(entry->size_bytes) || is_large(entry->offset_bytes);
+    number_add(record, 2, is_zip64 ? version_zip64 : version_stored);
     number_add(record, 2, flag_utf8);
     number_add(record, 2, 0); /* 4.4.5: stored */
     number_add(record, 4, dos_time(entry->time_ms));

@@ -1,4 +1,4 @@
-"""Contract section 1: shapes, ids, times, bodies, methods, foreign things, caching."""
+"""Contract section 1: shapes, ids, times, bodies, methods, unknown fields, caching."""
 import http.client
 import json
 import re
@@ -123,7 +123,7 @@ def test_body_of_just_under_1_mib_is_read(client):
 
 
 def test_bodies_as_large_as_an_operator_allows_are_read_whatever_they_hold(client, stack):
-    """Past nginx, whose own limit stands in its configuration."""
+    """Also through nginx, which has a limit in its configuration."""
     with stack.configured("api", "body_max_bytes", str(4 << 20)):
         for item in (b"0,", b"{},", b'"",', b"[],"):
             body = b'{"a":[' + item * ((4 << 20) // len(item) - 10) + b"0]}"

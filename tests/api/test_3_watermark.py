@@ -1,4 +1,4 @@
-"""Contract 3.2, 3.4 and 3.5, up to the start of an order: what is created and what is refused."""
+"""Contract 3.2, 3.4 and 3.5, before processing: accepted and refused creations."""
 import concurrent.futures
 import uuid
 
@@ -14,7 +14,7 @@ def embed(client, files=None, **fields):
 
 
 def extract(client, key=None, beside=None, **file):
-    """An extraction of file, with members beside it."""
+    """An extraction of file; beside has additional members."""
     return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file, **(beside or {})})
 
 
@@ -76,13 +76,13 @@ def test_a_thousand_characters_are_allowed_whatever_their_bytes(client):
 
 
 def test_many_orders_at_once_register_their_common_texts_once(client, stack):
-    """Each in an order of its own, so that they wait for each other crosswise."""
+    """Each order has the texts in another order, so that transactions deadlock."""
     texts = [f"recipient {number} {uuid.uuid4().hex}" for number in range(10)]
 
     def create(turn):
         marks = [{"text": text} for text in texts[turn:] + texts[:turn]]
         files = [{"fileName": "a.jpg", "watermarks": marks[:5]}, {"fileName": "b.jpg", "watermarks": marks[5:]}]
-        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # who loses a deadlock too often is told to come again
+        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # a request that lost too many deadlocks gets 503
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(create, range(10)))
     known = ", ".join(f"'{text}'" for text in texts)

@@ -1,4 +1,4 @@
-"""Contract section 4: uploading and downloading through nginx."""
+"""Contract section 4: upload and download through nginx."""
 import base64
 import datetime
 import hashlib
@@ -16,7 +16,7 @@ from client import ORDERS
 
 @pytest.fixture
 def slot(client):
-    """A pending order of one file: the order's id and the file's upload URL."""
+    """A pending order with one file: order id and upload URL."""
     created = client.create(["a.jpg"]).data
     return created["orderId"], created["files"][0]["uploadUrl"]
 
@@ -127,7 +127,7 @@ def test_a_digest_that_does_not_match_is_400_and_one_that_does_is_taken(client, 
 
 
 def raw_put(stack, url, headers, body, seconds=90):
-    """A PUT whose headers need not be true; the status, or None when the connection just ended."""
+    """A PUT whose headers may be false; the status, or None when the connection was closed."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=seconds)
     connection.putrequest("PUT", f"{parts.path}?{parts.query}")
@@ -216,7 +216,7 @@ def test_cors_is_answered_for_the_listed_origin_alone(client, slot, jpeg):
 
 @pytest.fixture(scope="module")
 def done(client, jpeg):
-    """A complete order and its download answer."""
+    """A complete order and its download response."""
     order = client.order_whole([("größe \"1\".jpg", jpeg)])
     assert order["status"] == "complete", order
     return order, client.get(f"{ORDERS}/{order['orderId']}/download").data
@@ -270,7 +270,7 @@ def test_nobody_reaches_the_store_by_its_internal_path(client, stack):
 
 
 def test_two_signing_keys_live_side_by_side(client, stack, slot, jpeg):
-    """After a rotation a URL of the old key still works and new URLs are of the new one."""
+    """After a rotation, URLs of the old key still work and new URLs use the new key."""
     path = re.search(r"signing_keys_file = (.*)", open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read())[1]
     stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
     stack.reload()

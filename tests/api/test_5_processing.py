@@ -1,4 +1,4 @@
-"""Contract section 5: what processing keeps, what fails alone, what is left behind."""
+"""Contract section 5: kept properties, failures of single files, deleted files."""
 import io
 import os
 import time
@@ -150,7 +150,7 @@ def test_completed_orders_expire_and_stay_readable(client, stack, jpeg):
 
 
 def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack, jpeg):
-    """It is the first by its time, and stays so."""
+    """The order whose files cannot be deleted is always the first by time."""
     ended = [client.order_whole([("a.jpg", jpeg)])["orderId"] for _ in range(2)]
     refused, other = ended
     shard = next(folder for folder, _, names in os.walk(os.path.join(stack.store, "out")) if any(refused in name for name in names))
@@ -159,7 +159,7 @@ def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack
         pytest.skip("both lie in one folder, which happens once in 4096 times")
     os.rename(shard, shard + ".away")
     try:
-        open(shard, "wb").close()  # no folder: it can neither be listed nor emptied
+        open(shard, "wb").close()  # not a folder: it can be neither listed nor emptied
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-01 00:00:00' WHERE id = {refused}")
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-02 00:00:00' WHERE id = {other}")
         assert client.wait(other, until=("expired",))["status"] == "expired"
@@ -180,7 +180,7 @@ def test_a_pending_order_that_never_started_fails(client, stack):
 
 
 def test_the_image_process_is_sealed(stack, client):
-    """While a picture is in work its process, a child of this stack's worker, has no way to files or sockets: seccomp is on."""
+    """While a picture is processed, its process, a child of the worker, has seccomp enabled."""
     import threading
     data = pictures.jpeg(2400, 1800)
     found = []

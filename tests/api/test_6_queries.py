@@ -11,7 +11,7 @@ from client import ORDERS
 
 @pytest.fixture(scope="module")
 def shelf(stack, jpeg):
-    """An account with 23 orders, among them one complete and one failed; newest last."""
+    """An account with 23 orders, one of them complete and one failed; newest last."""
     client = stack.account_new()
     orders = [client.create([f"file-{number}.jpg"], orderName=f"order {number:02d} {'even' if number % 2 == 0 else 'odd'}").data["orderId"]
               for number in range(21)]
@@ -41,7 +41,7 @@ def test_a_detail_has_every_field(client):
 
 
 def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
-    """A pending order has until then for its uploads, a complete one keeps its files until then."""
+    """Pending orders have an upload deadline and complete orders an expiry; orders in progress have neither."""
     created = client.create().data
     client.upload(created["files"][0]["uploadUrl"], jpeg)
     stack.ctl("queue", "pause")
@@ -63,7 +63,7 @@ def time_of(text):
 
 
 def test_times_are_as_long_as_promised(client, jpeg):
-    """Unless an operator says otherwise: an hour for an upload, a day to begin, a week for the results."""
+    """The defaults: one hour for an upload, one day until confirmation, seven days for results."""
     created = client.create().data
     pending = client.detail(created["orderId"]).data
     assert seconds_between(pending["createdAt"], pending["expiresAt"]) == 86400

@@ -1,4 +1,4 @@
-"""Contract section 7 and doc/webhooks.md: the page's programs verify what we send."""
+"""Contract section 7: the example programs of doc/webhooks.md verify deliveries."""
 import base64
 import hashlib
 import hmac
@@ -32,7 +32,7 @@ def sign(secret, webhook_id, timestamp, body):
 
 @pytest.fixture(scope="module")
 def sent(client):
-    """A delivery as it came, after a rotation: the two secrets, headers, body."""
+    """A delivery after a rotation: both secrets, headers, body."""
     receiver = Receiver()
     created = client.post(f"{ORDERS}/webhooks", {"url": receiver.url("/x"), "name": "page"}).data
     place = f"{ORDERS}/webhooks/{created['id']}"

@@ -1,4 +1,4 @@
-"""Contract section 8: an error says what is wrong and what to do; a row each of what clients really send."""
+"""Contract section 8: error messages name the problem and the remedy. Each row is a mistake that clients make."""
 import json
 import re
 import urllib.parse
@@ -16,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def said(answer, status, code, *words):
-    """The error of an answer; its message holds these words."""
+    """The error of a response; its message must contain these words."""
     assert answer.status == status and answer.code == code, answer
     message = answer.json["message"]
     assert message.endswith(".") and all(word in message for word in words), message
@@ -71,7 +71,7 @@ def test_the_scheme_has_any_case_and_blanks(client, nobody, header):
 
 
 def test_a_carriage_return_behind_the_key_is_none_of_it(client, stack):
-    """A key that was read from a file with Windows' line ends."""
+    """A key read from a file with Windows line ends."""
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {client.key}\r\r\n\r\n"
     assert wire.statuses(wire.once(stack, request)) == [200]
 
@@ -98,7 +98,7 @@ def test_unknown_revoked_and_expired_keys_are_told_apart(client, stack, nobody):
 
 @pytest.fixture(scope="module")
 def pair(client):
-    """The URLs of a pending order's two files of one name, and its data."""
+    """The URLs of a pending order with two files of the same name, and its data."""
     data = client.create(["a.jpg", "a.jpg"]).data
     return data["files"][0]["uploadUrl"], data
 
@@ -110,7 +110,7 @@ def whole(client, jpeg):
 
 @pytest.fixture(scope="module")
 def downloads(client, whole):
-    """A result's URL and a thumbnail's."""
+    """URLs of a result and of a thumbnail."""
     return (client.get(f"{ORDERS}/{whole}/download").data["downloadUrl"], client.detail(whole).data["thumbnailImageUrl"])
 
 
@@ -181,7 +181,7 @@ def test_an_expired_url_names_the_endpoint_of_a_new_one(stack, client, nobody, j
         said(nobody.request("GET", signer.get(key, expires=1700000000), key=False), 403, "URL_EXPIRED", words)
 
 
-# ---- Bodies of the API
+# ---- Bodies
 
 def posted(client, body, **headers):
     return client.post(f"{ORDERS}/anti-ai", body, headers={**JSON, **headers})
@@ -226,7 +226,7 @@ def test_a_byte_order_mark_is_skipped(client):
 
 
 def test_an_empty_array_counts_as_an_empty_object(client):
-    """PHP's json_encode writes one for the other; a required object has members."""
+    """PHP's json_encode writes an empty object as an empty array; a required object has members."""
     key = uuid.uuid4().hex
     first = posted(client, creation(idempotencyKey=key, options=[], mode=[]))
     assert first.status == 201, first
@@ -266,7 +266,7 @@ def test_an_upload_that_is_no_picture_is_told_what_it_is(nobody, pair, body, wor
 
 
 def test_an_upload_without_a_body_is_called_empty(stack, pair):
-    """As curl -X PUT sends it: neither Content-Length nor chunks."""
+    """As curl -X PUT sends it: neither Content-Length nor chunked."""
     parts = urllib.parse.urlsplit(pair[0])
     for header in ("", "Content-Length: 0\r\n"):
         data = wire.once(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n")
@@ -382,7 +382,7 @@ def test_the_rate_limit_names_the_plan_and_the_wait(stack):
     said(answer, 429, "RATE_LIMIT_EXCEEDED", "2 requests a minute", f"in {answer.headers['Retry-After']} s")
 
 
-# ---- What nginx itself answers
+# ---- Responses of nginx
 
 def test_errors_of_nginx_say_what_to_do(stack, client, nobody):
     said(client.request("TRACE", ORDERS), 405, "METHOD_NOT_ALLOWED", "the request used TRACE.")

@@ -1,4 +1,4 @@
-"""imgwardctl against the running stack: accounts, keys, orders, the queue, doctor, migrations."""
+"""imgwardctl with the running stack: accounts, keys, orders, the queue, doctor, migrations."""
 import json
 import os
 import shutil
@@ -21,7 +21,7 @@ def ctl(stack, *words, config=None, folder=None):
 
 
 def owner_config(stack):
-    """The configuration of the user that may change tables."""
+    """The configuration of the user that may alter tables."""
     return os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "owner.conf")
 
 
@@ -62,7 +62,7 @@ def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
 
 
 def test_of_many_who_make_a_secret_at_once_one_makes_it(stack, tmp_path):
-    """Whoever was told that it is made has the one that is there: another would lose every mark, signature or webhook."""
+    """Only one process may succeed: another file would invalidate marks, signatures or webhook secrets."""
     for words in (("image", "key"), ("secret", "signing"), ("secret", "sealing")):
         place = tmp_path / words[1]
         makers = [subprocess.Popen([stack.environment["IMGWARD_CTL"], *words, str(place)], stdout=subprocess.DEVNULL,
@@ -133,11 +133,11 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
 
 
 def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stack):
-    """max_prepared_stmt_count is the whole server's: each program makes room for its next one among its own."""
+    """max_prepared_stmt_count applies to the whole server; each program closes old statements to prepare new ones."""
     order = client.create().data["orderId"]
     before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
     try:
-        for _ in range(5):  # another process may take the room that is left
+        for _ in range(5):  # another process may take the free statements
             kept = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1])
             stack.sql(f"SET GLOBAL max_prepared_stmt_count = {kept + 2}")
             shown = ctl(stack, "order", "show", order)

@@ -1,6 +1,5 @@
-"""
-Pictures as real people send them, through the service: odd form and damage beside the pixels are taken, other
-formats are refused by name, and facts about a complete result stand in its note.
+"""Images as real clients send them: unusual or slightly damaged files are accepted, other formats are refused by
+name, and notes describe facts about complete results.
 """
 import struct
 import zlib
@@ -15,7 +14,7 @@ WIDTH, HEIGHT = 320, 288
 
 
 def scan_of_zeros(data):
-    """Spectral selection of 0,0 in a sequential scan."""
+    """Spectral selection 0,0 in a sequential scan."""
     at = data.index(b"\xff\xda")
     end = at + 2 + struct.unpack(">H", data[at + 2:at + 4])[0]
     return data[:end - 3] + b"\0\0\0" + data[end:]
@@ -46,7 +45,7 @@ def orientation(kind, value):
 
 
 def files():
-    """Name: (bytes, the code of its note or None)."""
+    """name: (bytes, code of its note or None)."""
     jpeg = pictures.jpeg(WIDTH, HEIGHT)
     png = pictures.png(WIDTH, HEIGHT)
     webp = pictures.webp(WIDTH, HEIGHT)
@@ -82,7 +81,7 @@ def test_all_are_taken(protected):
 def test_the_pixels_are_those_of_the_file(protected):
     made, _, results = protected
     for name in ("samsung.jpg", "trailing.jpg", "cmyk.jpg", "damaged text.png", "no end.png"):
-        # Not every reader takes the damaged ones.
+        # Some readers refuse the damaged files.
         wanted = pictures.decode(pictures.png(WIDTH, HEIGHT) if name.endswith(".png") else made[name][0])
         result = pictures.decode(results[name])
         assert (result.mode, result.size) == (wanted.mode, wanted.size), name

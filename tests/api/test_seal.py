@@ -1,4 +1,5 @@
-"""Worker and doctor inside a plain container: what it lacks to seal with is said once, and work goes on or is refused."""
+"""Worker and doctor in a container that lacks parts of the seal: it is logged once, and processing continues or is
+refused."""
 import contextlib
 import json
 import os
@@ -28,7 +29,7 @@ def test_doctor_says_what_the_seal_lacks(stack):
 
 
 class Worker:
-    """The stack's worker, but under the rules of a container; the usual one is back afterwards."""
+    """The stack's worker under a container's rules; the normal worker is restored at the end."""
 
     def __init__(self, stack, rules, **worker_keys):
         self.stack, self.rules, self.keys = stack, rules, worker_keys
@@ -36,7 +37,7 @@ class Worker:
 
     def __enter__(self):
         self.stack.part("stop", "worker")
-        # Set while no worker runs and taken back before the usual one starts: some keys need a restart.
+        # Set while no worker runs, and reset before the normal one starts, because some keys need a restart.
         self.configured = contextlib.ExitStack()
         for key, value in self.keys.items():
             self.configured.enter_context(self.stack.configured("worker", key, value))
