@@ -64,13 +64,16 @@ class Block:
 
 
 def comment_text(text):
-    return re.sub(r"^\s*\*+ ?", "", text)
+    """A line of a C comment; "" for an indented one, which is an example."""
+    return re.sub(r"^\s*\*+(  .*| ?)", "", text)
 
 
 def blocks_c(text):
-    for found in re.finditer(r"/\*(.*?)\*/", text, re.DOTALL):
-        first = text.count("\n", 0, found.start()) + 1
-        yield from paragraphs([comment_text(line) for line in found[1].split("\n")], first)
+    # A string may contain the beginning of a comment.
+    for found in re.finditer(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', text, re.DOTALL):
+        if found[1] is not None:
+            first = text.count("\n", 0, found.start()) + 1
+            yield from paragraphs([comment_text(line) for line in found[1].split("\n")], first)
 
 
 def blocks_hash(text, mark="#"):
@@ -91,7 +94,11 @@ def blocks_hash(text, mark="#"):
 def blocks_python(text):
     yield from blocks_hash(text)
     for found in re.finditer(r'"""(.*?)"""', text, re.DOTALL):
-        yield from paragraphs(found[1].split("\n"), text.count("\n", 0, found.start()) + 1)
+        # A docstring begins its line; other strings hold programs and SQL.
+        indent = text[text.rfind("\n", 0, found.start()) + 1:found.start()]
+        if not indent.strip():
+            lines = ["" if line.startswith(indent + "    ") else line for line in found[1].split("\n")]
+            yield from paragraphs(lines, text.count("\n", 0, found.start()) + 1)
 
 
 def blocks_markdown(text):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Makes doc/openapi.json and doc/api.html out of doc/openapi.yaml.
+"""Makes doc/openapi.json and doc/api.html from doc/openapi.yaml.
 
-Both are in the repository, since building needs no Python; a test fails when
-they are not what this makes.  Run it after every change of the YAML:
+Both are in the repository, because a build must not need Python. A test fails when they are not up to date. Run it
+after every change of the YAML:
 
     tools/openapi.py [--check]
 """
@@ -48,7 +48,7 @@ def load():
 
 
 def text(value):
-    """Escaped, with `code` marked."""
+    """Escapes text and marks `code`."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(value or ""))
 
 
@@ -104,7 +104,7 @@ class Page:
         return " ".join(filter(None, [description, limits and limits[0].upper() + limits[1:] + "."]))
 
     def members(self, schema, prefix=""):
-        """Rows of a schema's members, nested ones with their whole name."""
+        """Rows of a schema's members; nested ones have their full name."""
         for part in schema.get("allOf", [schema]):
             part = self.resolve(part)
             if "allOf" in part:
@@ -127,7 +127,7 @@ class Page:
         self.add("</table>")
 
     def examples(self, content):
-        """The examples of a body, each by its name where there are several."""
+        """The examples of a body, with their names when there are several."""
         several = {name: one["value"] for name, one in content.get("examples", {}).items()}
         if "example" in content:
             several[""] = content["example"]
@@ -170,7 +170,7 @@ class Page:
         self.add("</table>")
 
     def contents(self, operations):
-        """All operations by their tags."""
+        """All operations by tag."""
         self.add("<nav>")
         for tag in self.document["tags"]:
             self.add(f"<h3>{html.escape(tag['name'])}</h3><p>{text(tag['description'])}</p><ul>")

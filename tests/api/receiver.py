@@ -35,8 +35,11 @@ class Delivery:
 
 
 class Receiver:
-    """Answers each path as answers[path] says: a status, a (status, headers, body), a (status, headers, body, seconds
-    before it answers), "hang", or a list of these, used one by one, the last one repeated.
+    """Answers each path as answers[path] says, which is one of:
+
+    - a status, or "hang"
+    - a (status, headers, body), or a (status, headers, body, seconds before it answers)
+    - a list of these, used one by one; the last one is repeated
     """
 
     def __init__(self):

@@ -48,7 +48,7 @@ def test_details_come_on_validation_errors_only_and_name_every_bad_field(client)
     assert all(detail["message"] for detail in body["details"])
 
 
-def test_every_answer_has_its_own_request_id(client, nobody):
+def test_every_response_has_a_unique_request_id(client, nobody):
     answers = [client.list(), client.get(f"{ORDERS}/1"), nobody.get(ORDERS), nobody.get("/nowhere"),
                client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers={"Content-Type": "application/json"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
@@ -122,7 +122,7 @@ def test_body_of_just_under_1_mib_is_read(client):
     assert client.post(f"{ORDERS}/anti-ai", body).status == 201
 
 
-def test_bodies_as_large_as_an_operator_allows_are_read_whatever_they_hold(client, stack):
+def test_bodies_up_to_the_configured_size_are_read(client, stack):
     """Also through nginx, which has a limit in its configuration."""
     with stack.configured("api", "body_max_bytes", str(4 << 20)):
         for item in (b"0,", b"{},", b'"",', b"[],"):

@@ -264,7 +264,7 @@ def test_no_signature_reaches_a_log(client, stack, done, slot, jpeg):
         assert not any(secret in text for secret in secrets), name
 
 
-def test_nobody_reaches_the_store_by_its_internal_path(client, stack):
+def test_the_internal_path_of_the_store_is_not_reachable(client, stack):
     for path in ("/_store/", "/_files/", "/store/", "/files/../signing.keys", "/internal/"):
         assert client.request("GET", path).status in (400, 403, 404, 405)
 

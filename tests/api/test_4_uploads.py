@@ -171,7 +171,7 @@ def test_an_empty_part_of_an_order_is_not_found(signer, nobody, order, jpeg):
     refused(nobody.upload(signer.put(order.key() + "o"), jpeg), 404, "ORDER_NOT_FOUND")
 
 
-def test_the_unmarked_original_is_a_file_of_its_own(stack, signer, nobody, order, jpeg, png):
+def test_the_unmarked_original_is_a_separate_file(stack, signer, nobody, order, jpeg, png):
     stack.sql(f"INSERT INTO files SET order_id = {order.id}, position = 1, role = 'original', name = 'o.png',"
               " updated_at = UTC_TIMESTAMP(3)")
     assert nobody.upload(signer.put(order.key()), jpeg).status == 201
@@ -296,7 +296,7 @@ def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
     connection.close()
 
 
-def test_a_refused_upload_is_not_told_to_continue(stack, signer, order, jpeg):
+def test_a_refused_upload_gets_no_100_continue(stack, signer, order, jpeg):
     """Expect: 100-continue (RFC 9110, 10.1.1): the final response comes in place of 100, and nothing follows it."""
     parts = urllib.parse.urlsplit(signer.put(order.key()) + "x")
     status, head, body = raw(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\n"
@@ -405,7 +405,7 @@ def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
 
 @pytest.mark.parametrize("data", [b"GIF89a" + b"\0" * 4000, b"\xff\xd8", b"", b"RIFF\0\0\0\0WAVE" + b"\0" * 70000],
                          ids=["gif", "cut", "empty", "wave"])
-def test_what_is_no_picture_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
+def test_an_upload_that_is_no_image_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
     before = store_files(stack)
     refused(nobody.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
     assert store_files(stack) - before == set() and order.row()[0] == "pending"
@@ -434,7 +434,7 @@ def test_a_digest_that_cannot_be_right_is_400(stack, signer, nobody, order, jpeg
     assert store_files(stack) - before == set()
 
 
-def test_a_right_digest_beside_an_unknown_one_is_taken(signer, nobody, order, jpeg):
+def test_a_valid_digest_with_an_unknown_one_is_accepted(signer, nobody, order, jpeg):
     value = "unixsum=:AAA=:, sha-256=:" + base64.b64encode(hashlib.sha256(jpeg).digest()).decode() + ":"
     assert nobody.request("PUT", signer.put(order.key()), jpeg, headers={"Content-Digest": value},
                           key=False).status == 201
@@ -679,7 +679,7 @@ def child_pids(parent):
         return [int(pid) for pid in file.read().split()]
 
 
-def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nobody):
+def test_a_row_never_names_an_incomplete_file(stack, account, signer, nobody):
     """Kills pool processes during uploads. A row's bytes must always be complete, and no upload may be lost."""
     order = Order(stack, account, files=4)
     told = {position: set() for position in range(1, 5)}

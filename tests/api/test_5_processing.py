@@ -106,7 +106,7 @@ def test_the_extension_does_not_decide_the_format(client):
     assert pictures.decode(result).format == "PNG"
 
 
-def test_several_results_are_one_stored_zip_with_twins_renamed(client, jpeg, png):
+def test_several_results_are_one_stored_zip_with_duplicates_renamed(client, jpeg, png):
     order = client.order_whole([("a.jpg", jpeg), ("a.jpg", jpeg), ("b.png", png)], orderName="a:b? c")
     data = client.get(f"{ORDERS}/{order['orderId']}/download").data
     assert data["contentType"] == "application/zip" and data["fileName"] == "a_b_ c.zip"
@@ -200,7 +200,7 @@ def test_the_image_process_is_sealed(stack, client):
     assert found and any(found)
 
 
-def test_a_hundred_uploads_end_right_whatever_they_are(client, jpeg):
+def test_a_hundred_uploads_end_with_the_right_status(client, jpeg):
     kinds = [("good", jpeg, None), ("cut", jpeg[:900], "IMAGE_CORRUPT"), ("small", pictures.png(40, 40), "IMAGE_TOO_SMALL"),
              ("garbage", jpeg[:60] + b"\0" * 500, "IMAGE_CORRUPT"), ("large", pictures.encode(Image.new("L", (16385, 64)), "PNG"),
                                                                     "IMAGE_TOO_LARGE")]

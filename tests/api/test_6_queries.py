@@ -146,7 +146,7 @@ def test_bad_values_are_400_naming_the_parameter(client, name, value):
     assert answer.fields() == [name]
 
 
-def test_a_keyword_has_255_characters_whatever_their_bytes(client):
+def test_the_limit_of_a_keyword_counts_characters_not_bytes(client):
     name = "😀" * 64
     order = client.create(orderName=name).data["orderId"]
     assert order in ids(client.list(keyword=name)) and ids(client.list(keyword="é" * 255)) == []
@@ -154,7 +154,7 @@ def test_a_keyword_has_255_characters_whatever_their_bytes(client):
     assert answer.status == 400 and "256" in answer.json["message"] and "255" in answer.json["message"], answer
 
 
-def test_a_limit_that_is_passed_is_told_with_what_was_given(client):
+def test_an_exceeded_limit_is_reported_with_the_given_value(client):
     message = client.list(limit=101).json["details"][0]["message"]
     assert "101" in message and "100," in message
 

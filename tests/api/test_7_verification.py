@@ -68,7 +68,7 @@ def test_the_pages_programs_verify_a_delivery_with_either_secret(verify, sent):
     assert verify(fresh, *headers, delivery.body)
 
 
-def test_the_pages_programs_refuse_what_was_altered(verify, sent):
+def test_the_pages_programs_refuse_altered_deliveries(verify, sent):
     _, fresh, delivery = sent
     webhook_id, timestamp = delivery.id, delivery.headers["webhook-timestamp"]
     signatures = delivery.headers["webhook-signature"]

@@ -224,7 +224,7 @@ def test_get_shows_the_webhook(hook_of):
     assert data["id"] == hook.id and data["isActive"] is True and data["inactiveReason"] is None
 
 
-def test_put_changes_only_what_is_given(hook_of):
+def test_put_changes_only_the_given_members(hook_of):
     hook = hook_of()
     before = hook.data()
     answer = hook.client.request("PUT", hook.place, {"name": "new name"})
@@ -352,7 +352,7 @@ def test_deliveries_are_signed_as_standard_webhooks(hook_of):
     assert not delivery.is_signed_with("whsec_" + base64.b64encode(bytes(32)).decode())
 
 
-def test_a_failed_order_is_told_with_its_errors(hook_of, account):
+def test_the_event_of_a_failed_order_has_its_errors(hook_of, account):
     hook, second = hook_of(), hook_of()
     order = failed_order(account)
     body = hook.got()[0].json
@@ -366,7 +366,7 @@ def test_a_failed_order_is_told_with_its_errors(hook_of, account):
     assert shown["orderId"] == order and shown["eventType"] == body["eventType"]
 
 
-def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, jpeg):
+def test_the_event_of_a_complete_order_has_a_new_download_url(hook_of, account, jpeg):
     hook = hook_of()
     order = account.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "complete", order
@@ -386,7 +386,7 @@ def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, j
         assert account.request("GET", data["downloadUrl"], key=False).status == 403
 
 
-def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
+def test_the_event_of_several_results_has_the_archive(hook_of, account, jpeg, png):
     hook = hook_of()
     account.order_whole([("a.jpg", jpeg), ("b.png", png), ("c.jpg", BROKEN)])
     data = hook.got()[0].json["data"]
@@ -395,7 +395,7 @@ def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
     assert data["fileCount"] == 3 and "\n" not in data["errors"] and data["errors"].startswith("c.jpg: ")
 
 
-def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
+def test_the_event_of_an_abandoned_order_is_failed(hook_of, account, stack):
     hook = hook_of()
     order = account.create(["late.jpg"]).data["orderId"]
     with clock_ahead(stack, 24 * 3600 + 60):
@@ -404,7 +404,7 @@ def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
     assert body["data"]["errors"].startswith("late.jpg: UPLOAD_EXPIRED: ")
 
 
-def test_another_accounts_orders_are_not_told(hook_of, stranger):
+def test_orders_of_another_account_send_no_event(hook_of, stranger):
     hook = hook_of()
     failed_order(stranger)
     time.sleep(2)
@@ -433,7 +433,7 @@ def end_of_extraction(stack, account):
     return write
 
 
-def test_a_detection_is_told_with_its_text(hook_of, end_of_extraction):
+def test_the_event_of_a_detection_has_its_text(hook_of, end_of_extraction):
     hook = hook_of()
     order = end_of_extraction(hook, "detected", "für Käthe 🦊")
     data = hook.got()[0].json["data"]
@@ -441,14 +441,14 @@ def test_a_detection_is_told_with_its_text(hook_of, end_of_extraction):
     assert data["watermarkText"] == "für Käthe 🦊" and "downloadUrl" not in data and "errors" not in data
 
 
-def test_no_detection_is_told_without_a_text(hook_of, end_of_extraction):
+def test_the_event_without_a_detection_has_no_text(hook_of, end_of_extraction):
     hook = hook_of()
     end_of_extraction(hook, "undetected", None)
     data = hook.got()[0].json["data"]
     assert data["status"] == "undetected" and "watermarkText" not in data
 
 
-def test_an_embedding_and_its_extraction_are_told(hook_of, account):
+def test_an_embedding_and_its_extraction_send_events(hook_of, account):
     hook = hook_of()
     photo = pictures.jpeg(1024, 768, seed=7)
     order = marks.embedded(account, [("a.jpg", photo, ["für Käthe"])])
@@ -515,7 +515,7 @@ def test_a_status_counts_however_its_body_is_encoded(hook_of, headers):
     assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
 
 
-def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
+def test_an_unreachable_receiver_is_a_failure_with_a_reason(account, receiver):
     created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
     end = time.monotonic() + 90
@@ -627,7 +627,7 @@ def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
-def test_another_url_begins_its_five_days_anew(hook_of, receiver, stack):
+def test_a_changed_url_restarts_the_five_days(hook_of, receiver, stack):
     hook = hook_of(500)
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)

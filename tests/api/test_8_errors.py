@@ -97,7 +97,7 @@ def test_over_the_limit_every_endpoint_answers_429_with_retry_after(exhausted, t
 
 
 @cases(404)
-def test_what_is_nobodys_is_answered_404(client, template, verb):
+def test_unknown_ids_are_404(client, template, verb):
     code = "WEBHOOK_NOT_FOUND" if template.startswith(WEBHOOKS) else "ORDER_NOT_FOUND"
     has_the_shape(ask(client, template, verb), 404, code)
 
@@ -151,13 +151,13 @@ def test_the_same_key_with_the_same_body_is_answered_200_and_the_same_order(clie
     assert again.headers["Idempotent-Replayed"] == "true" and first.headers["Idempotent-Replayed"] is None
 
 
-def test_a_problem_is_told_as_rfc_9457_where_that_is_asked_for(client):
+def test_an_error_is_rfc_9457_when_requested(client):
     answer = client.get(f"{ORDERS}/1", headers={"Accept": "application/problem+json"})
     assert answer.status == 404 and answer.headers["Content-Type"].startswith("application/problem+json")
     assert answer.json["status"] == 404 and answer.json["code"] == "ORDER_NOT_FOUND" and answer.json["title"]
 
 
-def test_what_is_broken_on_our_side_is_a_500_that_tells_nothing_of_it(stack, client):
+def test_an_internal_error_is_a_500_without_its_cause(stack, client):
     stack.sql("RENAME TABLE usage_days TO usage_days_away")
     try:
         answer = client.get(f"{ORDERS}/stats/recent")
@@ -168,7 +168,7 @@ def test_what_is_broken_on_our_side_is_a_500_that_tells_nothing_of_it(stack, cli
     assert client.get(f"{ORDERS}/stats/recent").status == 200
 
 
-def test_a_key_whose_time_is_over_is_told_apart_from_an_unknown_one(stack):
+def test_an_expired_key_differs_from_an_unknown_one(stack):
     client = stack.account_new()
     stack.ctl("key", "expire", client.key[:16])
     has_the_shape(client.list(), 401, "AUTH_TOKEN_EXPIRED")

@@ -109,7 +109,7 @@ def dribblers(stack):
         wire.socket.close()
 
 
-def test_slow_senders_of_headers_keep_nobody_from_being_served(client, dribblers):
+def test_slow_senders_of_headers_do_not_delay_others(client, dribblers):
     for _ in range(5):
         begin = time.monotonic()
         assert client.list().status == 200
@@ -131,7 +131,7 @@ def test_another_accounts_ids_answer_as_missing_ones_at_every_endpoint(stack, ow
     assert state_of(stack, owner) == before
 
 
-def test_an_event_is_found_under_its_own_webhook_alone(owner, client):
+def test_an_event_is_only_found_under_its_webhook(owner, client):
     mine = client.post(f"{ORDERS}/webhooks", {"url": "https://mine.example/hook"}).data["id"]
     answer = client.post(f"{ORDERS}/webhooks/{mine}/events/{owner.event}/retry")
     assert answer.status == 404 and answer.code == "WEBHOOK_EVENT_NOT_FOUND", answer
@@ -304,7 +304,7 @@ def test_no_path_leads_round_a_location(stack, client, owner, method, trick):
     assert b"secret" not in data and b"Imgward-" not in data
 
 
-def test_what_nginx_tells_the_pool_cannot_be_told_by_a_client(stack, client, nobody, owner, jpeg):
+def test_a_client_cannot_set_the_parameters_of_nginx(stack, client, nobody, owner, jpeg):
     lies = {"IMGWARD-ROUTE": "/internal/upload-check", "Imgward-Route": "/internal/upload-check", "Remote-Addr": "127.0.0.1", "Request-Id": "x",
             "X-Request-Id": "x" * 32, "X-Accel-Redirect": "/imgward-store/x", "X-Forwarded-For": "127.0.0.1", "X-Original-URI": ORDERS,
             "X-Rewrite-Url": "/metrics", "X-Http-Method-Override": "DELETE", "Script-Name": "/x", "Document-Root": "/etc", "Proxy": "http://evil.example"}
@@ -542,7 +542,7 @@ def test_slow_senders_of_headers_are_sent_away(dribblers):
     ({"Server": "nginx/1.22.1"}, "{}"), ({"X-Powered-By": "x"}, "{}"), ({}, '{"message":"open /var/lib/imgward/store/x"}'),
     ({}, '{"message":"You have an error in your SQL syntax"}'), ({}, '{"message":"SELECT id FROM orders"}'), ({}, '{"message":"MariaDB is away"}'),
     ({}, '{"message":"orders.c:12"}'), ({}, '{"message":"connect: No such file or directory"}')])
-def test_the_look_at_every_answer_sees_what_must_not_be_told(headers, body):
+def test_the_check_of_every_response_finds_leaks(headers, body):
     assert openapi.leaks({"Server": "nginx", **headers}, body.encode())
 
 

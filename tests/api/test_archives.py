@@ -344,7 +344,7 @@ def test_a_result_has_the_extension_of_its_bytes(client, name, form, told, kind)
     assert pictures.decode(answer.body).format == form
 
 
-def test_twins_by_extension_are_told_apart(client, small, tmp_path):
+def test_duplicates_by_extension_are_renamed(client, small, tmp_path):
     order = client.order_whole([("photo.jpg", pictures.png(64, 64)), ("photo.png", pictures.png(64, 64)), ("photo.jpg", small)])
     archive, wanted = archive_of(client, order["orderId"], tmp_path)
     assert list(wanted) == ["photo.png", "photo (2).png", "photo.jpg"] == format_expect(archive.read_bytes())
@@ -355,7 +355,7 @@ def test_copies_have_the_extension_of_their_bytes(client):
     assert [name for name, _ in results(client, order["orderId"])] == ["photo-1.png", "photo-2.png", "photo.webp"]
 
 
-def test_a_twin_keeps_its_number_when_the_first_fails(client, small):
+def test_a_duplicate_keeps_its_number_when_the_first_fails(client, small):
     order = client.order_whole([("photo.jpg", pictures.png(40, 40)), ("photo.png", pictures.png(64, 64)), ("photo.png", small)])
     assert [name for name, _ in results(client, order["orderId"])] == ["photo (2).png", "photo.jpg"]
 

@@ -29,7 +29,7 @@ def test_none_of_them_killed_a_process_or_took_too_long(outcome):
     assert not [line for line in order["errors"].splitlines() if "PROCESSING" in line]
 
 
-def test_what_was_worked_on_is_a_whole_picture(client, outcome, monkeypatch):
+def test_every_result_is_a_complete_picture(client, outcome, monkeypatch):
     """Metadata are kept, also those that decompress to much; this reader is configured to accept them."""
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_CHUNK", 1 << 30)
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 1 << 30)

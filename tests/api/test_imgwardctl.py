@@ -169,7 +169,7 @@ def test_the_queue_is_counted(client, stack, jpeg):
     assert "protect" in ctl(stack, "queue", "status").stdout
 
 
-def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
+def test_doctor_accepts_a_stack_and_reports_errors(stack, tmp_path):
     doctor = ("doctor", "--directory", SQL, "--nginx",
               os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
     well = ctl(stack, *doctor)

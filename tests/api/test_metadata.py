@@ -227,7 +227,7 @@ def test_rights_survive_broken_xmp(through, exiftool, kind):
         assert not exiftool.warnings(target)
 
 
-def test_what_cannot_be_repaired_is_not_lost_without_a_word(through, exiftool):
+def test_unrepairable_metadata_are_removed_with_a_note(through, exiftool):
     for form in made.FORMS:
         _, target, notes = through("protect", form, made.file_with(form, made.xmp_part(form, b"no XML at all, (c) Ada")))
         assert "XMP packet that could not be read" in notes, (form, notes)
@@ -326,7 +326,7 @@ def test_the_place_of_a_remote_manifest_is_named_in_the_note(through, exiftool, 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_is_no_manifest_stays(through, exiftool, order):
+def test_a_box_that_is_no_manifest_is_kept(through, exiftool, order):
     packet = made.packet(made.RIGHTS, PROVENANCE % "Bought in Wien in 1911")
     other = made.jumbf(uuid=b"\x12" * 16, label=b"mine\0")
     source, target, notes = through(order, "jpeg", made.jpeg_with(made.xmp_part("jpeg", packet), *made.jumbf_segments(other)))

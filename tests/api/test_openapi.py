@@ -76,7 +76,7 @@ def test_every_json_body_has_an_example():
             assert content is None or is_document or {"example", "examples"} & content.keys(), place
 
 
-def test_every_operation_is_described_and_has_a_name_of_its_own():
+def test_every_operation_has_a_description_and_a_unique_name():
     names = []
     tags = {tag["name"] for tag in openapi.document()["tags"] if tag["description"]}
     for place, operation in operations():

@@ -88,7 +88,7 @@ def test_the_pixels_are_those_of_the_file(protected):
         assert pictures.psnr(pictures.encode(wanted.convert("RGB"), "PNG"), results[name]) > 36, name
 
 
-def test_notes_tell_what_a_client_should_know(protected):
+def test_notes_have_the_expected_codes(protected):
     made, order, _ = protected
     notes = {file["fileName"]: file["note"] and file["note"]["code"] for file in order["files"]}
     assert notes == {name: note for name, (_, note) in made.items()}
@@ -132,7 +132,7 @@ REFUSED = {
 }
 
 
-def test_what_lacks_pixels_or_is_another_kind_is_refused_with_what_to_do(client):
+def test_truncated_files_and_other_formats_are_refused_with_a_remedy(client):
     made = {name: make() for name, (make, _, _) in REFUSED.items()}
     order = client.order_whole([*made.items(), ("good.jpg", pictures.jpeg(96, 80))], 240)
     errors = {file["fileName"]: file["error"] for file in order["files"]}

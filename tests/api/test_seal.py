@@ -20,7 +20,7 @@ def doctor(stack, rules=None, **config):
     return next(line.split(None, 3) for line in done.stdout.splitlines() if line.startswith("image process"))
 
 
-def test_doctor_says_what_the_seal_lacks(stack):
+def test_doctor_names_the_missing_parts_of_the_seal(stack):
     assert doctor(stack)[2] == "ok"
     words = doctor(stack, contained.without_landlock)
     assert words[2] == "ok" and "only by seccomp: this kernel has no Landlock" in words[3]
@@ -65,7 +65,7 @@ class Worker:
         return self.events(name)
 
 
-def test_a_container_without_landlock_is_told_once_and_works(stack, client):
+def test_a_container_without_landlock_is_logged_once_and_works(stack, client):
     with Worker(stack, contained.without_landlock, images_per_process="2") as worker:
         order = client.order_whole([(f"{number}.jpg", pictures.jpeg(96, 80, seed=number)) for number in range(8)], 120)
         assert order["status"] == "complete" and order["completedFileCount"] == 8

@@ -820,7 +820,7 @@ def test_5_a_key_is_shown_once(client, stack):
     assert client.key not in stack.ctl("key", "list", client.account)
 
 
-def test_5_a_key_gives_access_to_its_own_account(stranger, later):
+def test_5_a_key_only_gives_access_to_its_account(stranger, later):
     for order in later.all():
         assert stranger.get(f"{BASE}/{order['orderId']}").status == 404
     assert ok(listed(stranger))["orders"] == []

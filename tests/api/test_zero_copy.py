@@ -49,7 +49,7 @@ def nothing_is_left(stack, order):
                      "(store_key IS NOT NULL OR target_url IS NOT NULL)") == []
 
 
-def test_each_result_is_put_to_its_own_target_with_its_content_type(client, stack, places):
+def test_each_result_is_put_to_its_target_with_its_content_type(client, stack, places):
     """The content type is that of the bytes, not of the names."""
     places.gives["/good.png"] = pictures.png(200, 200)
     created = client.create(

@@ -1,6 +1,6 @@
 /*
- * Every fuzz target over the inputs that lie in tests/fuzz/corpus: the first
- * ones, those that reach new code, and those that once broke something.
+ * Runs every fuzz target on its corpus in tests/fuzz/corpus: seeds, inputs that reach new
+ * code, and inputs that found bugs.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 enum { input_bytes_max = 1 << 20 };
 
-/* make check tells where the sources are. */
+/* make check sets the folder of the sources. */
 static const char *folder_of(const char *name)
 {
     static char path[4096];
@@ -23,7 +23,7 @@ static const char *folder_of(const char *name)
     return path;
 }
 
-/* In memory of its own size, so that a read past the end is seen. */
+/* Copies the input to a buffer of its exact size, so that a sanitizer detects reads past the end. */
 static void input_run(fuzz_target *target, const char *path)
 {
     struct stat facts;
