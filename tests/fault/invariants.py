@@ -118,7 +118,7 @@ def picture_is(data, size):
 
 
 def downloads(client, stack, orders):
-    """Every result can be downloaded completely, alone and in the archive, as the database describes it. Every output
+    """Every result can be downloaded completely, as a file and in the archive, as the database describes it. Every output
     target has its result."""
     said = []
     for order in orders:

@@ -12,7 +12,7 @@ int runner_run_suites(CU_SuiteInfo *suites);
 
 /*
  * Runs the same tests once per name: name_at is called with 0, 1, ... until it returns NULL.
- * begin and end run before and after each pass; begin selects the form to test, in that order.
+ * The functions begin and end run before and after each pass; begin selects the form to test, in that order.
  */
 int runner_run_each(const char *(*name_at)(unsigned place), CU_InitializeFunc begin, CU_CleanupFunc end,
                     CU_TestInfo *tests);

@@ -130,7 +130,7 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"public addresses pass", test_public_addresses_pass},
         {"every form of a private address is refused", test_every_form_of_a_private_address_is_refused},
-        {"the allow list opens what it names and no more", test_the_allow_list_only_allows_its_blocks},
+        {"the allow list only allows its blocks", test_the_allow_list_only_allows_its_blocks},
         {"an invalid block is named", test_an_invalid_block_is_named},
         CU_TEST_INFO_NULL,
     };

@@ -203,7 +203,7 @@ int main(void)
         {"an order that comes late is found", test_an_order_that_comes_late_is_found},
         {"a clock that is set back hides no order", test_a_clock_that_is_set_back_hides_no_order},
         {"filters are counted each for itself", test_filters_are_counted_each_for_itself},
-        {"orders of a status are counted anew until they are very many",
+        {"orders of a status are counted again until they are very many",
          test_orders_of_a_status_are_counted_again_until_they_are_very_many},
         CU_TEST_INFO_NULL,
     };
