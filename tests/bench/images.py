@@ -273,8 +273,8 @@ def bench(stack, counts, is_full, only):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="100 photos of each size")
-    parser.add_argument("--photos", type=int, help="as many of each size instead")
-    parser.add_argument("--only", action="append", metavar="ROW", help='this row alone, such as "12 MP embed"; may be given again')
+    parser.add_argument("--photos", type=int, help="number of photos of each size")
+    parser.add_argument("--only", action="append", metavar="ROW", help='run only this row, such as "12 MP embed"; repeatable')
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # also stops the stack
     counts = {"12 MP": 100, "1 MP": 100} if options.full else {"12 MP": 4, "1 MP": 12}

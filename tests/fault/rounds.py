@@ -330,8 +330,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=10**6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--every-point", action="store_true", help="fails when a point was not passed at all")
-    parser.add_argument("--list", action="store_true", help="the points and breakages, and nothing is broken")
+    parser.add_argument("--every-point", action="store_true", help="fail when a fault point was never reached")
+    parser.add_argument("--list", action="store_true", help="list fault points and breakages, then exit")
     options = parser.parse_args()
     if options.list:
         for point in points.table():

@@ -172,7 +172,7 @@ def main():
         lines.append(f"  {path.name:<24} {path.stat().st_size:>9} -> {len(body):>9} bytes  {decibels:5.1f} dB PSNR  {place}")
     if rows:
         sheet_draw(rows, out / "sheet.png")
-    print("\nWhat came back:")
+    print("\nResults:")
     print("\n".join(lines))
     print(f"  before, after, difference: {out / 'sheet.png'}" if rows else "  nothing")
     print("\n".join(others))
