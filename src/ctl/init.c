@@ -1,6 +1,6 @@
 /*
  * imgwardctl init: sets up an installed service for its first run. Each step is a row of a
- * table. It reports what it created, what existed already, or what the operator must do. A
+ * table. It reports "made", "there" (it existed already), or the work left to the operator. A
  * second run changes nothing.
  */
 #include <errno.h>

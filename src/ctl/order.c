@@ -108,7 +108,7 @@ static void worker_wake(struct ctl *ctl, const struct config *config, int64_t or
 static bool reopening_print(int64_t id, const struct reopening *done)
 {
     if (done->status == ORDER_PENDING)
-        printf("order %" PRId64 ": it is pending: it waits for its client\n", id);
+        printf("order %" PRId64 ": is pending; its client has to confirm it\n", id);
     else if (done->status != ORDER_IN_PROGRESS)
         printf("order %" PRId64
                ": a finished order (%s) cannot be restarted: its inputs are deleted; the client must "

@@ -56,7 +56,7 @@ def test_every_response_has_a_unique_request_id(client, nobody):
     assert len(set(ids)) == len(ids)
 
 
-def test_request_id_stands_in_the_log(client, stack):
+def test_the_request_id_is_in_the_log(client, stack):
     name = client.list().headers["X-Request-Id"]
     log = stack.environment["IMGWARD_LOG"]
     found = [part for part in ("api", "nginx", "access") if name in text_of(f"{log}/{part}.log")]
@@ -208,7 +208,7 @@ def test_a_foreign_order_answers_exactly_as_a_missing_one(client, stranger):
 
 
 @pytest.mark.parametrize("name", ["abc", "-1", "0", "9223372036854775808", "1" * 40, "1.5", "1%27", "%2e%2e"])
-def test_an_order_id_that_is_none_is_404(client, name):
+def test_an_invalid_order_id_is_404(client, name):
     assert client.get(f"{ORDERS}/{name}").status == 404
 
 

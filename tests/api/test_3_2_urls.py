@@ -108,7 +108,7 @@ def test_at_most_three_redirects_are_followed(client, places, hops, is_good):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_client_error_of_the_source_is_refused_at_once(client, places, status):
+def test_a_client_error_of_the_source_is_not_retried(client, places, status):
     places.gives[f"/status{status}"] = (status, {}, b"no " * 100)
     code, sentence = failure(client, places, f"/status{status}")
     assert code == "SOURCE_REFUSED" and str(status) in sentence
@@ -125,7 +125,7 @@ def test_a_server_error_is_retried_with_backoff_until_it_goes(client, places, ph
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_source_moves_the_next_try_back(client, places, photo, status):
+def test_retry_after_of_a_source_delays_the_retry(client, places, photo, status):
     path = f"/asks{status}"
     places.gives[path] = [(status, {"Retry-After": "4"}, b"later"), photo]
     assert by_url(client, places, [path])["status"] == "complete"
@@ -133,7 +133,7 @@ def test_retry_after_of_a_source_moves_the_next_try_back(client, places, photo, 
     assert second - first > 3.9
 
 
-def test_no_retry_after_moves_a_try_further_back_than_the_longest_wait_of_a_job(client, stack, places, photo):
+def test_retry_after_is_limited_to_the_longest_backoff(client, stack, places, photo):
     """At most 15 minutes (job_wait_max_ms), whatever Retry-After says."""
     places.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
     created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/asks-a-day")}], kind="anti-ai/with-urls")
@@ -148,7 +148,7 @@ def test_no_retry_after_moves_a_try_further_back_than_the_longest_wait_of_a_job(
     assert client.wait(order)["status"] == "complete" and places.count("/asks-a-day") == 2
 
 
-def test_a_source_that_never_answers_well_is_unreachable_after_five_tries(client, places):
+def test_a_failing_source_is_unreachable_after_five_attempts(client, places):
     places.gives["/down"] = 503
     code, sentence = failure(client, places, "/down")
     assert code == "SOURCE_UNREACHABLE" and "503" in sentence and places.count("/down") == 5

@@ -95,7 +95,7 @@ def test_an_idempotency_key_is_required(client):
     validation(client.post(f"{ORDERS}/anti-ai", {"files": [{"fileName": "a.jpg"}]}), "idempotencyKey")
 
 
-def test_an_idempotency_key_of_255_characters_is_taken(client):
+def test_an_idempotency_key_of_255_characters_is_accepted(client):
     assert client.create(key=uuid.uuid4().hex + "x" * 223).status == 201
 
 

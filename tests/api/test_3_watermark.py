@@ -75,7 +75,7 @@ def test_the_limit_of_a_thousand_counts_characters_not_bytes(client):
     assert embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": "𝄞" * 1000}]}]).status == 201
 
 
-def test_many_orders_at_once_register_their_common_texts_once(client, stack):
+def test_concurrent_orders_register_their_common_texts_once(client, stack):
     """Each order has the texts in another order, so that transactions deadlock."""
     texts = [f"recipient {number} {uuid.uuid4().hex}" for number in range(10)]
 

@@ -318,7 +318,7 @@ def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, nob
     refused(nobody.upload(signer.put(order.key()), jpeg), 400, "ORDER_NOT_PENDING")
 
 
-def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
+def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
     kept, files = order.row(), store_files(stack, order)
@@ -362,7 +362,7 @@ def handed_over(stack, url, body, is_whole):
     return wire.fastcgi(stack, {"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{parts.path}?{parts.query}"}, body, is_whole)
 
 
-def test_a_body_without_a_length_that_breaks_off_is_not_taken_for_whole(stack, signer, order, jpeg):
+def test_a_truncated_body_without_a_length_is_not_complete(stack, signer, order, jpeg):
     before = store_files(stack)
     said = handed_over(stack, signer.put(order.key()), jpeg[:3000], False)
     assert b"Status: 400" in said and b"ended early" in said, said
@@ -387,7 +387,7 @@ def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, pn
     assert order.row() == kept and store_files(stack, order) == files and store_files(stack) - others == set()
 
 
-def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
+def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, nobody, order):
     url = signer.put(order.key())
     bodies = [pictures.jpeg(80 + i, 60, seed=i) for i in range(20)]
     answers = []
@@ -440,7 +440,7 @@ def test_a_valid_digest_with_an_unknown_one_is_accepted(signer, nobody, order, j
                           key=False).status == 201
 
 
-def test_a_refusal_comes_as_problem_json_when_asked(signer, nobody, order, jpeg):
+def test_an_error_is_problem_json_when_requested(signer, nobody, order, jpeg):
     order.status("inProgress")
     answer = nobody.request("PUT", signer.put(order.key()), jpeg, key=False,
                             headers={"Accept": "application/problem+json"})
@@ -560,7 +560,7 @@ def test_archive_and_thumbnail(stack, signer, nobody, result, webp):
     assert thumbnail.body == webp and "Content-Disposition" not in thumbnail.headers
 
 
-def test_a_download_is_signed_for_its_file_alone(stack, account, signer, nobody, result, jpeg):
+def test_a_download_url_is_only_valid_for_its_file(stack, account, signer, nobody, result, jpeg):
     other = Result(stack, account, jpeg)
     refused(nobody.request("GET", signer.get(result.key, path=other.key), key=False), 403, "URL_SIGNATURE_INVALID")
     refused(nobody.request("GET", signer.get(result.key, expires=1700000000), key=False), 403, "URL_EXPIRED")
@@ -616,7 +616,7 @@ def test_a_planted_folder_is_not_followed(stack, signer, nobody, result, tmp_pat
     assert nobody.request("GET", signer.get(result.key), key=False).status == 200
 
 
-def test_the_internal_locations_cannot_be_asked_for(stack, nobody, result):
+def test_the_internal_locations_are_not_reachable(stack, nobody, result):
     inner = os.path.relpath(result.path, stack.store)
     for path in ("/imgward-store/" + inner, "/imgward-error", "/imgward-problem", "/imgward-upload-check",
                  "/imgward-files", "/imgward-unsized/in/1/1", "/internal/upload-check", "/files/%2e%2e/imgward-store/"):

@@ -53,7 +53,7 @@ def test_a_note_of_the_image_process_reaches_the_client(client, noting, jpeg):
     assert [file["error"] for file in order["files"]] == [None, None]
 
 
-def test_of_several_copies_the_first_note_stays(client, stack, noting):
+def test_the_first_note_of_several_copies_is_kept(client, stack, noting):
     noting("Job JOB.")
     order = embedded(client, [("a.jpg", pictures.jpeg(400, 300, seed=5), ["one", "two", "three"])])
     assert order["status"] == "complete", order
@@ -86,7 +86,7 @@ def test_a_zero_copy_order_has_its_notes(client, noting):
 
 
 @pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
-def test_a_note_that_is_none_is_not_shown(client, noting, jpeg, code, message):
+def test_an_invalid_note_is_not_shown(client, noting, jpeg, code, message):
     """A picture may have taken control of the image process, so its output is checked."""
     noting(message, code)
     order = client.order_whole([("a.jpg", jpeg)])

@@ -57,7 +57,7 @@ def list_statement(stack, call):
 
 @pytest.mark.parametrize("query, index", [({}, "orders_list"), ({"status": "complete"}, "orders_list_status"),
                                           ({"type": "antiAi"}, "orders_list_type")])
-def test_a_page_comes_from_an_index_alone(large, stack, query, index):
+def test_a_page_only_reads_an_index(large, stack, query, index):
     statement = list_statement(stack, lambda: large.list(page=40, limit=10, **query))
     inner = [row for row in plan(stack, statement) if row["select_type"] == "DERIVED"]
     assert len(inner) == 1 and inner[0]["key"] == index, inner

@@ -40,7 +40,7 @@ def test_a_detail_has_every_field(client):
         assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None}
 
 
-def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
+def test_an_order_in_progress_has_no_expiry(client, stack, jpeg):
     """Pending orders have an upload deadline and complete orders an expiry; orders in progress have neither."""
     created = client.create().data
     client.upload(created["files"][0]["uploadUrl"], jpeg)

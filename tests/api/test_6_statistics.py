@@ -61,6 +61,6 @@ def test_statistics_belong_to_their_account(client, stranger):
 
 
 @pytest.mark.parametrize("date", ["", "today", "2026-13-01", "2026-02-30", "2026-3-1", "2026-03-01T00:00:00Z", "20260301"])
-def test_a_date_that_is_none_is_named(client, date):
+def test_an_invalid_date_is_named(client, date):
     answer = client.get(RECENT + "?date=" + date)
     assert answer.status == 400 and answer.fields() == ["date"], answer

@@ -329,7 +329,7 @@ def test_bad_list_parameters_are_named(hook_of, account):
 # ---- events ----
 
 
-def test_a_test_event_is_sent_to_this_webhook_alone(hook_of):
+def test_a_test_event_is_only_sent_to_this_webhook(hook_of):
     one, other = hook_of(), hook_of()
     event = one.test()
     delivery = one.got()[0]
@@ -729,7 +729,7 @@ def test_a_failed_event_can_be_sent_again(hook_of, stack):
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
 
-def test_a_waiting_event_is_sent_at_once(hook_of):
+def test_a_waiting_event_is_sent_immediately(hook_of):
     hook = hook_of([(503, {"Retry-After": "3600"}, b""), 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
@@ -780,7 +780,7 @@ def test_all_of_very_many_events_are_listed(hook_of, stack):
 
 @pytest.fixture
 def patient_worker(stack):
-    """Receivers have two minutes, so a hanging one hangs for the whole test and delays what waits behind it."""
+    """Receivers have two minutes, so a hanging one hangs for the whole test and delays the deliveries behind it."""
     with stack.configured("webhooks", "timeout_s", "120"):
         yield
 
@@ -809,7 +809,7 @@ def test_a_receiver_has_15_seconds(hook_of):
     assert spent < 25
 
 
-def test_many_receivers_are_served_side_by_side(account, receiver):
+def test_many_receivers_are_served_in_parallel(account, receiver):
     hooks = [Hook(account, receiver, "hang" if number % 2 else 200) for number in range(40)]
     for hook in hooks:
         hook.test()
@@ -884,7 +884,7 @@ def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
 
 
-def test_a_delivery_under_way_outlives_a_killed_worker(hook_of, stack):
+def test_a_delivery_in_progress_survives_a_killed_worker(hook_of, stack):
     hook = hook_of(["hang", 200])
     event = hook.test()
     hook.got()

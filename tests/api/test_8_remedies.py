@@ -70,7 +70,7 @@ def test_the_scheme_has_any_case_and_blanks(client, nobody, header):
     assert nobody.get(ORDERS, headers={"Authorization": header.format(client.key)}).status == 200
 
 
-def test_a_carriage_return_behind_the_key_is_none_of_it(client, stack):
+def test_a_carriage_return_after_the_key_is_ignored(client, stack):
     """A key read from a file with Windows line ends."""
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {client.key}\r\r\n\r\n"
     assert wire.statuses(wire.once(stack, request)) == [200]

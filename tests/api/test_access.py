@@ -177,12 +177,12 @@ def test_every_endpoint_refuses_who_has_no_key(owner, nobody, method, template):
     lambda key: key + "\0", lambda key: key[:-1], lambda key: key + " x", lambda key: key.swapcase(), lambda key: key + "," + key,
     lambda key: key.replace("iw_live_", "iw_live_%20"), lambda key: "\t" + key + "\t\x0b", lambda key: "é" + key],
     ids=["zero", "short", "more", "case", "twice", "encoded", "blanks", "latin-1"])
-def test_a_key_is_taken_as_it_was_given_and_no_otherwise(stack, client, make):
+def test_only_the_exact_text_of_a_key_is_accepted(stack, client, make):
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {make(client.key)}\r\nConnection: close\r\n\r\n"
     assert statuses(once(stack, request)) in ([400], [401])
 
 
-def test_a_key_counts_in_its_header_alone(stack, client, nobody):
+def test_a_key_is_only_accepted_in_its_header(stack, client, nobody):
     for path, headers in ((f"{ORDERS}?access_token={client.key}", {}), (f"{ORDERS}?Authorization=Bearer%20{client.key}", {}),
                           (ORDERS, {"X-Api-Key": client.key}), (ORDERS, {"Cookie": f"key={client.key}"}),
                           (ORDERS, {"Proxy-Authorization": f"Bearer {client.key}"}), (ORDERS, {"Http-Authorization": client.key})):
@@ -216,7 +216,7 @@ def parts_of(url):
     return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
 
 
-def test_a_signed_url_is_good_for_its_method_and_file_alone(stack, owner, nobody, jpeg):
+def test_a_signed_url_is_only_valid_for_its_method_and_file(stack, owner, nobody, jpeg):
     download = owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"]
     upload = owner.post(f"{ORDERS}/{owner.pending}/refresh-urls").data["files"][0]["uploadUrl"]
     thumbnail = owner.detail(owner.complete).data["thumbnailImageUrl"]
@@ -405,7 +405,7 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("how", SMUGGLING)
-def test_two_meanings_of_a_request_are_none(stack, client, how):
+def test_an_ambiguous_request_is_refused(stack, client, how):
     """nginx refuses ambiguous requests and closes the connection, so bytes after them are not served as a request."""
     name = uuid.uuid4().hex
     probe = PROBE.format(name)
@@ -515,7 +515,7 @@ def flood(stack, count, header, source):
     return found
 
 
-def test_an_address_that_tries_many_unknown_keys_is_no_longer_heard(stack, client):
+def test_an_address_that_sends_many_unknown_keys_is_throttled(stack, client):
     """60 per process and minute (src/http); valid keys and other addresses are still served."""
     assert flood(stack, 5, f"Authorization: Bearer {client.key}", "127.0.0.4") == [200] * 5
     found, end = [], time.monotonic() + 300

@@ -17,7 +17,7 @@ def outcome(client):
     return made, order, failed
 
 
-def test_each_fails_alone_or_is_worked_on(outcome):
+def test_each_fails_alone_or_is_processed(outcome):
     made, order, failed = outcome
     wanted = {name: code for name, (_, code) in made.items()}
     assert {name: failed[name] for name in wanted} == wanted

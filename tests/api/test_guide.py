@@ -18,7 +18,7 @@ def guide():
         return file.read()
 
 
-def test_the_session_of_the_guide_runs_as_it_stands(guide, client, stack, tmp_path):
+def test_the_session_of_the_guide_runs_as_written(guide, client, stack, tmp_path):
     (tmp_path / "beach.jpg").write_bytes(pictures.jpeg(512, 384))
     (tmp_path / "map.png").write_bytes(pictures.png(300, 200))
     environment = {**os.environ, "IMGWARD_URL": stack.url, "IMGWARD_KEY": client.key,

@@ -61,7 +61,7 @@ def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
     assert made.returncode == 2 and "could not be written" in made.stderr, made
 
 
-def test_of_many_who_make_a_secret_at_once_one_makes_it(stack, tmp_path):
+def test_only_one_of_many_concurrent_commands_makes_a_secret(stack, tmp_path):
     """Only one process may succeed: another file would invalidate marks, signatures or webhook secrets."""
     for words in (("image", "key"), ("secret", "signing"), ("secret", "sealing")):
         place = tmp_path / words[1]
@@ -95,7 +95,7 @@ def test_a_key_is_shown_once_and_only_its_digest_is_kept(stack, account):
     assert Client(stack, key).list().status == 200
 
 
-def test_two_keys_live_side_by_side_and_a_revoked_one_ends(stack, account):
+def test_two_keys_are_valid_together_and_a_revoked_one_ends(stack, account):
     name, _ = account
     keys = [ctl(stack, "key", "create", name).stdout.strip() for _ in range(2)]
     assert [Client(stack, key).list().status for key in keys] == [200, 200]
@@ -132,7 +132,7 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
     assert ctl(stack, "order", "show", "twelve").returncode == 2
 
 
-def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stack):
+def test_a_low_limit_of_prepared_statements_is_supported(client, stack):
     """max_prepared_stmt_count applies to the whole server; each program closes old statements to prepare new ones."""
     order = client.create().data["orderId"]
     before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
@@ -148,7 +148,7 @@ def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stac
     assert shown.returncode == 0 and order in shown.stdout, shown.stderr
 
 
-def test_the_longest_list_that_may_be_asked_for_is_printed(stack):
+def test_the_longest_allowed_list_is_printed(stack):
     account, count = stack.account_new().account, 100000
     stack.sql(f"""
         INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count, created_at, updated_at)
@@ -222,7 +222,7 @@ def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_pa
     stack.sql("DELETE FROM schema_migrations WHERE version = 9998; DROP TABLE way_one")
 
 
-def test_two_migrators_at_once_do_it_once(stack, tmp_path):
+def test_two_concurrent_migrations_apply_once(stack, tmp_path):
     config = owner_config(stack)
     for name in sorted(os.listdir(SQL)):
         shutil.copy(os.path.join(SQL, name), tmp_path)

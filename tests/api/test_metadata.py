@@ -78,7 +78,7 @@ RICH = ("-Artist=Ada Smith", "-Copyright=(c) Ada Smith", "-Make=Maker", "-Model=
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("form", made.FORMS)
-def test_everything_that_is_true_stays(through, exiftool, tmp_path, order, form):
+def test_metadata_that_stay_true_are_kept(through, exiftool, tmp_path, order, form):
     path = tmp_path / f"rich.{form}"
     path.write_bytes(made.bare(form))
     words = RICH + (("-IPTC:By-line=Ada Smith", "-IPTC:CopyrightNotice=(c) Ada", "-Photoshop:URL=https://example.com",
@@ -362,7 +362,7 @@ def test_the_exif_thumbnail_shows_the_result(through, exiftool, order, form, byt
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("form", made.FORMS)
 @pytest.mark.parametrize("kind", ["too small", "not a JPEG", "out of bounds", "uncompressed", "overlapping", "chain of three"])
-def test_a_thumbnail_that_cannot_be_made_again_is_taken_out(through, exiftool, order, form, kind):
+def test_a_thumbnail_that_cannot_be_made_again_is_removed(through, exiftool, order, form, kind):
     strip = b"\xC8\x10\x10" * 16 * 12
     block = {
         "too small": lambda: made.tiff_thumbnail(thumbnail=made.small_jpeg(optimize=True)),
@@ -402,7 +402,7 @@ def test_a_thumbnail_that_cannot_be_made_again_is_taken_out(through, exiftool, o
     ("raw EXIF of a PNG", "png", lambda: made.raw_profile("exif", b"Exif\0\0" + made.tiff_thumbnail(
         thumbnail=made.small_jpeg())), r"IFD1:\w+|PNG:\w+"),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "")
-def test_other_previews_are_taken_out(through, exiftool, order, kind, form, parts, gone):
+def test_other_previews_are_removed(through, exiftool, order, kind, form, parts, gone):
     source, target, notes = through(order, form, made.file_with(form, parts()))
     compared(exiftool, source, target, gone, order)
     data = target.read_bytes()

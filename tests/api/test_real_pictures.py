@@ -72,7 +72,7 @@ def protected(client):
     return made, order, dict(marks.results(client, order["orderId"]))
 
 
-def test_all_are_taken(protected):
+def test_all_are_accepted(protected):
     made, order, results = protected
     assert (order["status"], order["errors"]) == ("complete", None)
     assert set(results) == set(made)

@@ -86,7 +86,7 @@ def test_uploads_can_be_zero_copy_too(client, stack, places, jpeg):
 
 
 @pytest.mark.parametrize("status", [403, 404, 411])
-def test_a_target_that_refuses_fails_that_file_alone(client, stack, places, status):
+def test_a_target_that_refuses_only_fails_its_file(client, stack, places, status):
     places.takes[f"/refuses{status}"] = status
     order = pushed(client, places, [(f"/refuses{status}", 600), ("/out/good", 600)])
     assert order["status"] == "complete" and order["completedFileCount"] == 1
@@ -96,7 +96,7 @@ def test_a_target_that_refuses_fails_that_file_alone(client, stack, places, stat
     nothing_is_left(stack, order["orderId"])
 
 
-def test_an_expired_target_fails_and_is_not_asked(client, stack, places):
+def test_an_expired_target_fails_without_a_request(client, stack, places):
     """The target expires while its source is fetched."""
     gate = threading.Event()
     places.gives["/late"] = ("gate", gate, pictures.jpeg(300, 200, seed=72))
@@ -133,7 +133,7 @@ def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, place
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_target_moves_the_next_try_back(client, places, status):
+def test_retry_after_of_a_target_delays_the_retry(client, places, status):
     path = f"/asks/{status}"
     places.takes[path] = [(status, {"Retry-After": "4"}, b""), 200]
     assert pushed(client, places, [(path, 600)])["status"] == "complete"
@@ -141,7 +141,7 @@ def test_retry_after_of_a_target_moves_the_next_try_back(client, places, status)
     assert second - first > 3.9
 
 
-def test_a_target_that_stays_away_fails_after_five_tries(client, stack, places):
+def test_an_unreachable_target_fails_after_five_attempts(client, stack, places):
     places.takes["/away"] = 503
     order = pushed(client, places, [("/away", 600)])
     assert order["status"] == "failed" and "503" in order["errors"] and places.count("/away") == 5

@@ -93,7 +93,7 @@ def test_a_job_prefetched_behind_a_slow_picture_is_released(client, alone):
     assert charged(alone, order) == [0, 0]
 
 
-def test_a_death_costs_the_picture_in_work_and_not_the_one_behind_it(client, alone):
+def test_a_death_is_counted_for_the_started_job_and_not_the_prefetched_one(client, alone):
     def act(order):
         for pid in image_processes(alone):
             os.kill(pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_term_releases_prefetched_jobs_and_finishes_started_ones(client, alone):
     assert charged(alone, order) == [0, 0]
 
 
-def test_the_database_away_when_a_job_is_to_be_given_back(client, alone):
+def test_a_release_is_retried_when_the_database_is_back(client, alone):
     """The release is retried, and the picture in progress is recorded when the database is back."""
     def act(order):
         alone.part("kill", "mariadbd")
@@ -138,7 +138,7 @@ def test_the_database_away_when_a_job_is_to_be_given_back(client, alone):
     assert charged(alone, order) == [0, 0]
 
 
-def test_a_paused_queue_begins_nothing_that_was_leased_before(client, alone):
+def test_a_paused_queue_starts_no_prefetched_job(client, alone):
     """The worker learns of the pause with its heartbeat; until then it continues."""
     with alone.configured("worker", "heartbeat_s", "1"):
         for _ in range(4):  # again when all jobs were done before the heartbeat
@@ -160,7 +160,7 @@ def test_a_paused_queue_begins_nothing_that_was_leased_before(client, alone):
     raise TimeoutError("four orders were through before the worker knew")
 
 
-def test_behind_pictures_that_take_long_nothing_is_leased(client, alone):
+def test_nothing_is_prefetched_behind_slow_pictures(client, alone):
     """Another worker may be idle. 36 megapixels, because on a fast machine 12 hardly exceed the limit of one second."""
     restart(alone)
     order = large_order(client, 3, 6000)

@@ -10,7 +10,7 @@ import points
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rounds.py")
 
 
-def test_every_fault_point_of_the_table_stands_once_in_the_code():
+def test_every_fault_point_of_the_table_is_in_the_code_once():
     found = collections.Counter()
     for folder, _, names in os.walk(os.path.join(points.ROOT, "src")):
         for name in names:

@@ -78,7 +78,7 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
     assert usage == before
 
 
-def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
+def test_leases_of_a_dead_predecessor_are_taken_over_immediately(client, stack):
     """Long before they expire, which would take 30 s after their last renewal."""
     with held(stack):
         order = large_order(client, 4, 600)
@@ -92,7 +92,7 @@ def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
     assert client.wait(order)["status"] == "complete"
 
 
-def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, stack):
+def test_a_file_that_kills_its_process_fails_alone_after_three_attempts(client, stack):
     """It is the last file of its order: with one image process it runs last."""
     for _ in range(4):  # again when it was done before the kill
         created = client.create(["good.jpg", "good.webp", "poison.jpg"]).data
@@ -137,7 +137,7 @@ def test_a_broken_picture_is_tried_once(client, stack):
     until(lambda: not store_keys(stack, order["orderId"]), "clearing the order")
 
 
-def test_term_finishes_the_pictures_under_way(client, stack):
+def test_term_finishes_the_pictures_in_progress(client, stack):
     for _ in range(4):  # again when all were done before the worker received the signal
         order = large_order(client, 12, 1200)
         wait_for_progress(client, order, 1)
@@ -157,7 +157,7 @@ def test_term_finishes_the_pictures_under_way(client, stack):
     assert int(stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}")[0][0]) <= 2
 
 
-def test_a_second_term_ends_at_once_and_nothing_is_lost(client, stack):
+def test_a_second_term_exits_immediately_and_nothing_is_lost(client, stack):
     """The pictures in progress never finish, so after one TERM the worker would wait for them."""
     with held(stack):
         order = large_order(client, 4, 600)
@@ -227,7 +227,7 @@ def store_path(stack, order, kind, rest):
     raise LookupError(f"{kind}/{order} has no file")
 
 
-def test_a_result_whose_record_went_through_unheard_stays(client, stack):
+def test_a_result_is_kept_when_the_reply_to_its_commit_is_lost(client, stack):
     """The reply to a commit can be lost with the connection: the rows decide."""
     with held(stack):
         order = large_order(client, 1, 600)

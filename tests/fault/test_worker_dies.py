@@ -173,7 +173,7 @@ def test_dead_processes_of_the_pool_are_forked_again(client, stack):
     assert len(children(supervisor)) == len(before) and not set(killed) & set(children(supervisor))
 
 
-def test_term_finishes_the_requests_under_way(client, stack):
+def test_term_finishes_the_requests_in_progress(client, stack):
     """An upload is being received when the pool gets TERM; the next pool serves."""
     created = until_taken(lambda: client.create(["a.jpg"])).data
     os.kill(stack.pid("api"), signal.SIGTERM)

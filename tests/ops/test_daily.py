@@ -35,7 +35,7 @@ def paused(stack):
     assert ctl(stack, "queue", "drain", "--wait", "150").returncode == 0
 
 
-def test_a_limit_is_given_and_taken_back(stack):
+def test_a_limit_is_overridden_and_reset(stack):
     client = stack.account_new("free", None)
     assert "7 requests a minute (individual limit)" in ctl(stack, "account", "limit", client.account, "7").stdout
     assert client.list().headers["RateLimit-Limit"] == "7"
@@ -101,7 +101,7 @@ def test_a_paused_queue_takes_orders_and_works_on_none_until_it_is_resumed(stack
     assert client.wait(order)["status"] == "complete"
 
 
-def test_a_job_that_waits_for_its_next_try_begins_at_once(stack, client):
+def test_a_job_in_backoff_starts_immediately(stack, client):
     paused(stack)
     order = begun(client)
     stack.sql(f"UPDATE jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE, failure_count = 3 WHERE order_id = {order}")
@@ -116,7 +116,7 @@ def used(stack, client):
     return int(stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {client.account}")[0][0])
 
 
-def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once(stack, client):
+def test_a_failed_file_of_an_order_in_progress_is_retried_and_counted_once(stack, client):
     """One of two files fails because of a worker; it is retried before the order ends, and both results exist."""
     before = used(stack, client)
     paused(stack)
@@ -146,7 +146,7 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
     assert stack.sql(f"SELECT completed_file_count, failed_file_count, result_count FROM orders WHERE id = {order}") == [["2", "0", "2"]]
 
 
-def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
+def test_a_finished_order_is_not_retried_and_the_reason_is_printed(stack, client):
     created = client.create(["a.jpg"]).data
     said = ctl(stack, "order", "retry", created["orderId"])
     assert said.returncode == 1 and "its client has to confirm it" in said.stdout
