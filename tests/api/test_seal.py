@@ -25,7 +25,7 @@ def test_doctor_names_the_missing_parts_of_the_seal(stack):
     words = doctor(stack, contained.without_landlock)
     assert words[2] == "ok" and "only by seccomp: this kernel has no Landlock" in words[3]
     words = doctor(stack, contained.without_landlock_and_seccomp)
-    assert words[2] == "WRONG" and "refuses seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
+    assert words[2] == "WRONG" and "refused seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
 
 
 class Worker:
@@ -79,13 +79,13 @@ def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(
         assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(96, 80)).status == 201
         assert client.confirm(created["orderId"]).status == 200
         refused = worker.waits_for("image_process_not_started")
-        assert refused and "refuses seccomp" in refused[0]["message"]
+        assert refused and "refused seccomp" in refused[0]["message"]
         assert client.detail(created["orderId"]).data["status"] == "inProgress"
     with Worker(stack, contained.without_landlock_and_seccomp, allow_unsealed="yes") as worker:
         assert client.order_whole([("b.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
         told = worker.events("seal_incomplete")
     assert [(line["level"], line["missing"]) for line in told] == [("error", "seccomp landlock")]
-    assert "refuses seccomp" in told[0]["cause"]
+    assert "refused seccomp" in told[0]["cause"]
 
 
 def test_the_usual_worker_is_back_and_seals(stack):
