@@ -165,8 +165,8 @@ allowed_of() { sed -n "s/^$1: //p" <<<"$layers"; }
 
 room_of() { basename "$1" .a | sed 's/^lib//; s/client$//'; }
 
-# Includes by header; calls by the symbols of the libraries, because a declaration can be written without a header.
-# main.c of a program may join any rooms.
+# Checks includes by header, and calls by the symbols of the libraries: a call needs no header when it is declared in
+# place. main.c of a program may use any room.
 rule_layers() {
     local room rooms library
     find src -name '*.[ch]' ! -name main.c | sort | while read -r file; do
