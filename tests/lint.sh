@@ -21,6 +21,7 @@ rules=(
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
     "parameters#no function outside engine, codec and domain has more than six parameters"
+    "no_circles#the files of a room do not call each other in circles (tests/circles.py names the one pair that may)"
     "no_goto#there is no goto"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
@@ -213,6 +214,11 @@ rule_parameters() {
             }
             if (count > 6) print count " parameters: " text
         }' | sort -rn
+}
+
+rule_no_circles() {
+    [ -f "$build/src/worker/work.o" ] || { echo "skip: nothing is built"; return; }
+    "$IMGWARD_PYTHON" tests/circles.py "$build"
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }

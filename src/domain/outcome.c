@@ -13,7 +13,7 @@
 #include "store/texts.h"
 #include "store/usage.h"
 
-/* What goes through the transaction; all but the first two is filled anew with every run of it. */
+/* The state of one run of the transaction; each run sets all but the first two fields. */
 struct record {
     const struct domain *domain;
     const struct outcome *outcome;
@@ -23,7 +23,7 @@ struct record {
     int64_t now_ms;
 };
 
-/* An archive is only bytes copied: no try of it is hopeless, its troubles are all our own. */
+/* An archive only copies bytes: every failure is the service's, and every attempt may succeed. */
 static struct job_verdict verdict_of(const struct domain *domain, const struct outcome *outcome)
 {
     const struct job *job = outcome->job;
@@ -49,9 +49,8 @@ static struct name_request result_name_request(struct arena *arena, const char *
 }
 
 /*
- * The names of an order's results, among all that the order may have had: a twin
- * keeps its number when the first one failed.  The formats decide, too, and are
- * known when the last file has ended: only then the names are unique.
+ * Makes the names of an order's results unique, after its last file: the extension depends on the format.
+ * Failed files count too, so that "photo-2.png" keeps its number when "photo.png" failed.
  */
 static enum iw_error names_settle(const struct store *store, int64_t order_id)
 {
@@ -78,7 +77,7 @@ static enum iw_error usage_count(const struct store *store, const struct record 
     return usage_add(store, record->order.account_id, day, 1);
 }
 
-/* A picture to be downloaded; of a zero-copy order one that is still to be pushed. */
+/* A result for download; of a zero-copy order, one for the push that follows. */
 static enum iw_error result_write(const struct store *store, struct record *record)
 {
     const struct job *job = record->outcome->job;
@@ -111,7 +110,7 @@ static enum iw_error pushed_write(const struct store *store, struct record *reco
     return usage_count(store, record);
 }
 
-/* A number means something only to the account whose text it stands for. */
+/* A number refers to a text of this account only. */
 static enum iw_error reading_write(const struct store *store, struct record *record)
 {
     const char *text;
@@ -128,7 +127,7 @@ static enum iw_error reading_write(const struct store *store, struct record *rec
     return error == IW_OK ? orders_watermark_write(store, record->order.id, text, length) : error;
 }
 
-/* The bytes are in the store: the job on them is written with the row that names them. */
+/* Writes the row that names the fetched bytes, and the job on them. */
 static enum iw_error fetched_write(const struct store *store, struct record *record)
 {
     const struct job *job = record->outcome->job;
@@ -143,7 +142,7 @@ static enum iw_error trouble_write(const struct store *store, struct record *rec
     return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
-/* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
+/* Ends the order by the table of transitions; fails if its status changed since it was read. */
 static enum iw_error order_end(const struct store *store, struct record *record, enum order_event event)
 {
     const struct order_progress *order = &record->order;
@@ -162,7 +161,7 @@ static enum iw_error order_end(const struct store *store, struct record *record,
                           : error;
 }
 
-/* After the last file: what was read, or nothing, one or several results. */
+/* After the last file: ends the order, or queues the archive of several results. */
 static enum iw_error files_done(const struct store *store, struct record *record)
 {
     const struct order_progress *order = &record->order;
@@ -190,7 +189,7 @@ static enum iw_error archive_write(const struct store *store, struct record *rec
     return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
 }
 
-/* Once no job on it is left a file has ended. */
+/* A file ends when no job on it is left. */
 static enum iw_error file_end(const struct store *store, struct record *record)
 {
     int64_t left;
@@ -217,7 +216,7 @@ static enum iw_error file_write(const struct store *store, struct record *record
     enum iw_error error = writers[record->outcome->kind](store, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
         error = files_note_write(store, job->file_id, record->outcome->note_code, record->outcome->note);
-    /* Of what was pushed, or could not be, nothing stays. */
+    /* A zero-copy result is deleted after the push, also after a failed one. */
     if (error == IW_OK && job->kind == JOB_PUSH)
         error = results_forget(store, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)
@@ -256,7 +255,7 @@ enum iw_error outcome_record(const struct domain *domain, const struct outcome *
     return error;
 }
 
-enum iw_error outcome_give_back(const struct domain *domain, const struct job *job)
+enum iw_error outcome_release(const struct domain *domain, const struct job *job)
 {
     const struct job_verdict verdict = {
         .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};
