@@ -14,7 +14,7 @@
 #include "store/usage.h"
 
 /* The state of one run of the transaction; each run sets all but the first two fields. */
-struct record {
+struct outcome_write {
     const struct domain *domain;
     const struct outcome *outcome;
     struct order_progress order;
@@ -70,7 +70,7 @@ static enum iw_error names_settle(const struct store *store, int64_t order_id)
     return error;
 }
 
-static enum iw_error usage_count(const struct store *store, const struct record *record)
+static enum iw_error usage_count(const struct store *store, const struct outcome_write *record)
 {
     char day[11];
     clock_day(record->now_ms, day);
@@ -78,7 +78,7 @@ static enum iw_error usage_count(const struct store *store, const struct record 
 }
 
 /* A result for download; of a zero-copy order, one for the push that follows. */
-static enum iw_error result_write(const struct store *store, struct record *record)
+static enum iw_error result_write(const struct store *store, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     struct result result = record->outcome->result;
@@ -104,14 +104,14 @@ static enum iw_error result_write(const struct store *store, struct record *reco
     return error == IW_OK ? usage_count(store, record) : error;
 }
 
-static enum iw_error pushed_write(const struct store *store, struct record *record)
+static enum iw_error pushed_write(const struct store *store, struct outcome_write *record)
 {
     record->order.result_count++;
     return usage_count(store, record);
 }
 
 /* A number refers to a text of this account only. */
-static enum iw_error reading_write(const struct store *store, struct record *record)
+static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
 {
     const char *text;
     size_t length;
@@ -128,7 +128,7 @@ static enum iw_error reading_write(const struct store *store, struct record *rec
 }
 
 /* Writes the row that names the fetched bytes, and the job on them. */
-static enum iw_error fetched_write(const struct store *store, struct record *record)
+static enum iw_error fetched_write(const struct store *store, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
@@ -136,14 +136,15 @@ static enum iw_error fetched_write(const struct store *store, struct record *rec
     return error == IW_OK ? jobs_insert_for_file(store, job->order_id, job->file_id) : error;
 }
 
-static enum iw_error trouble_write(const struct store *store, struct record *record)
+static enum iw_error trouble_write(const struct store *store, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
     return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
 /* Ends the order by the table of transitions; fails if its status changed since it was read. */
-static enum iw_error order_end(const struct store *store, struct record *record, enum order_event event)
+static enum iw_error order_end(const struct store *store, struct outcome_write *record,
+                               enum order_event event)
 {
     const struct order_progress *order = &record->order;
     enum order_status next;
@@ -162,7 +163,7 @@ static enum iw_error order_end(const struct store *store, struct record *record,
 }
 
 /* After the last file: ends the order, or queues the archive of several results. */
-static enum iw_error files_done(const struct store *store, struct record *record)
+static enum iw_error files_done(const struct store *store, struct outcome_write *record)
 {
     const struct order_progress *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
@@ -181,7 +182,7 @@ static enum iw_error files_done(const struct store *store, struct record *record
     return jobs_insert_archive(store, order->id);
 }
 
-static enum iw_error archive_write(const struct store *store, struct record *record)
+static enum iw_error archive_write(const struct store *store, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
     enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
@@ -190,7 +191,7 @@ static enum iw_error archive_write(const struct store *store, struct record *rec
 }
 
 /* A file ends when no job on it is left. */
-static enum iw_error file_end(const struct store *store, struct record *record)
+static enum iw_error file_end(const struct store *store, struct outcome_write *record)
 {
     int64_t left;
     bool is_failed;
@@ -206,9 +207,9 @@ static enum iw_error file_end(const struct store *store, struct record *record)
     return error;
 }
 
-static enum iw_error file_write(const struct store *store, struct record *record)
+static enum iw_error file_write(const struct store *store, struct outcome_write *record)
 {
-    static enum iw_error (*const writers[])(const struct store *, struct record *) = {
+    static enum iw_error (*const writers[])(const struct store *, struct outcome_write *) = {
         [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
         [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
     };
@@ -228,7 +229,7 @@ static enum iw_error file_write(const struct store *store, struct record *record
 
 static enum iw_error record_work(const struct store *store, void *user)
 {
-    struct record *record = user;
+    struct outcome_write *record = user;
     const struct outcome *outcome = record->outcome;
     record->now_ms = clock_now_ms();
     record->order_event = ORDER_EVENT_COUNT;
@@ -249,7 +250,7 @@ static enum iw_error record_work(const struct store *store, void *user)
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect)
 {
-    struct record record = {.domain = domain, .outcome = outcome};
+    struct outcome_write record = {.domain = domain, .outcome = outcome};
     enum iw_error error = db_transaction(&domain->store, record_work, &record);
     *effect = record.effect;
     return error;

@@ -43,22 +43,19 @@ static void step_prepare(struct worker *worker, struct task *task)
         step_end(task, kind->prepare(worker, task));
 }
 
-/* The child of an archive takes the place of an image process. */
-static bool has_place(const struct worker *worker, const struct task_pool *pool)
-{
-    return pool != &worker->pools[JOB_CLASS_IMAGE] ||
-           task_count(pool, TASK_RUNNING) < worker->processes.count;
-}
-
 void work_begin(struct worker *worker)
 {
     struct task *task;
     if (flags_is_draining(&worker->flags))
         return;
     for (struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
+        /* The child of an archive takes the place of an image process. */
+        bool is_image = pool == &worker->pools[JOB_CLASS_IMAGE];
+        unsigned places = is_image ? worker->processes.count : pool->count;
         while ((task = task_first(pool, TASK_LEASED)) != NULL)
             step_prepare(worker, task);
-        while (has_place(worker, pool) && (task = task_first(pool, TASK_PREFETCHED)) != NULL) {
+        while (task_count(pool, TASK_RUNNING) < places &&
+               (task = task_first(pool, TASK_PREFETCHED)) != NULL) {
             step_end(task, kinds[task->job.kind]->begin(worker, task));
             if (task->state == TASK_PREFETCHED)
                 break;
