@@ -62,7 +62,8 @@ static bool number_read(const struct ctl *ctl, uint64_t *number)
     return true;
 }
 
-static enum iw_error picture_read(struct ctl *ctl, const char *path, struct codec_picture *picture)
+static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_partial_allowed,
+                                  struct codec_picture *picture)
 {
     unsigned char *bytes;
     size_t size;
@@ -71,6 +72,7 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
         return error;
     struct codec_limits read_only = limits;
     read_only.is_read_only = true;
+    read_only.is_partial_allowed = is_partial_allowed;
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
@@ -129,12 +131,14 @@ static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BY
 {
     const char *original_path = ctl_option(ctl, "--original");
     struct codec_picture suspect, original;
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], &suspect);
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], true, &suspect);
     if (error != IW_OK)
         return error;
+    if (ctl->context->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (original_path == NULL) {
         error = watermark_extract(&suspect.image, key, number, report);
-    } else if ((error = picture_read(ctl, original_path, &original)) == IW_OK) {
+    } else if ((error = picture_read(ctl, original_path, false, &original)) == IW_OK) {
         error = watermark_extract_informed(&suspect.image, &original.image, key, number, report);
         codec_picture_free(&original);
     }

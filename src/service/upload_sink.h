@@ -42,9 +42,9 @@ enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context,
 /*
  * No more bytes come.  UNSUPPORTED_MEDIA_TYPE when there were too few to be a
  * picture, IMAGE_CORRUPT when the end of the file is surely missing
- * (service/cutoff.h).  Comes before upload_sink_commit.
+ * (service/cutoff.h), unless is_cut_allowed.  Comes before upload_sink_commit.
  */
-enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
+enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context, bool is_cut_allowed,
                                  struct upload_sink_facts *facts) IW_MUST_USE;
 
 /* Puts the bytes under a key, durably, and frees the sink, also when it fails. */

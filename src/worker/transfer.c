@@ -140,7 +140,7 @@ static enum iw_error source_keep(struct task *task)
                                     .order_id = task->job.order_id,
                                     .number = task->job.position,
                                     .version = storage_version_new()};
-    enum iw_error error = upload_sink_finish(task->sink, &task->context, facts);
+    enum iw_error error = upload_sink_finish(task->sink, &task->context, false, facts);
     if (error != IW_OK)
         return error;
     error = upload_sink_commit(task->sink, &task->context, &key);

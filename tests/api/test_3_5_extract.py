@@ -1,4 +1,6 @@
 """Contract 3.5: what extractions read, and what they do not."""
+import re
+
 import pytest
 from PIL import Image
 
@@ -92,3 +94,65 @@ def test_a_broken_original_fails_the_order_and_says_which(client, marked):
     order = extract(client, marked, original=marked[:700] + b"\0" * 300)
     assert order["status"] == "failed"
     assert order["errors"].startswith("suspect.jpg: IMAGE_CORRUPT: The original: "), order
+
+
+# ---- Files that a delivery refuses
+
+@pytest.fixture(scope="module")
+def kinds(client, photo, marked):
+    """The marked picture as file of each kind."""
+    scene = pictures.decode(photo)
+    files = {"jpeg": marked, "progressive": pictures.encode(pictures.decode(marked), "JPEG", quality=90, progressive=True)}
+    for form in ("PNG", "WEBP"):
+        [(_, data)] = results(client, embedded(client, [(f"photo.{form.lower()}", pictures.encode(scene, form), [TEXT])])["orderId"])
+        files[form.lower()] = data
+    return files
+
+
+@pytest.mark.parametrize("percent", [50, 70, 90])
+@pytest.mark.parametrize("kind", ["jpeg", "progressive", "png", "webp"])
+def test_a_file_that_is_cut_short_is_read_as_far_as_its_rows_go(client, kinds, kind, percent):
+    data = kinds[kind]
+    order = extract(client, data[:len(data) * percent // 100])
+    assert (order["status"], order["watermarkText"], order["errors"]) == ("detected", TEXT, None)
+    note = order["files"][0]["note"]
+    assert note["code"] == "IMAGE_INCOMPLETE" and note["message"].startswith("The file is cut short"), note
+
+
+def test_an_unmarked_file_that_is_cut_short_is_undetected_with_its_note(client, photo):
+    order = extract(client, photo[:len(photo) // 2])
+    assert (order["status"], order["errors"]) == ("undetected", None)
+    note = order["files"][0]["note"]["message"]
+    assert re.fullmatch("The file is cut short: 4[0-9] % of its rows could be read.", note), note
+
+
+def test_a_file_without_its_end_marker_has_no_note(client, marked):
+    order = extract(client, marked[:-2])
+    assert (order["status"], order["files"][0]["note"]) == ("detected", None)
+
+
+def test_a_cut_file_is_read_with_its_original(client, photo, marked):
+    order = extract(client, marked[:len(marked) * 2 // 5], original=photo)
+    assert (order["status"], order["watermarkText"]) == ("detected", TEXT)
+
+
+@pytest.mark.parametrize("mode, form, status", [("CMYK", "JPEG", "detected"), ("L", "PNG", "detected"), ("P", "PNG", "detected"),
+                                                ("1", "PNG", None), ("P", "WEBP", "detected")])
+def test_a_copy_in_another_colour_mode_is_read(client, marked, mode, form, status):
+    picture = pictures.decode(marked).convert(mode)
+    order = extract(client, pictures.encode(picture if form != "WEBP" else picture.convert("RGB"), form))
+    assert order["status"] in ((status,) if status else ("detected", "undetected")) and order["errors"] is None, order
+
+
+@pytest.mark.parametrize("form", ["PNG", "WEBP"])
+def test_of_an_animation_the_first_frame_is_read(client, marked, form):
+    first = pictures.decode(marked)
+    order = extract(client, pictures.encode(first, form, save_all=True, append_images=[first.rotate(180)], duration=100))
+    assert (order["status"], order["watermarkText"]) == ("detected", TEXT)
+
+
+def test_a_gif_is_refused_at_upload(client, nobody, marked):
+    import uuid
+    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "s.png"}})
+    answer = nobody.upload(created.data["file"]["uploadUrl"], pictures.encode(pictures.decode(marked).convert("P"), "GIF"))
+    assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
