@@ -7,6 +7,7 @@ from PIL import Image
 import pictures
 from client import ORDERS
 from marks import embedded, extract, results
+from test_imgwardctl import ctl
 
 TEXT = "copy of the press office"
 
@@ -43,6 +44,38 @@ def test_an_unmarked_picture_is_undetected(client, photo):
 def test_another_accounts_mark_is_undetected(stranger, marked):
     order = extract(stranger, marked)
     assert (order["status"], order["watermarkText"]) == ("undetected", None)
+
+
+def verbose(stack, tmp_path, data, *words):
+    file = tmp_path / "suspect.jpg"
+    file.write_bytes(data)
+    return ctl(stack, "image", "extract", "--verbose", *words, str(file))
+
+
+def test_of_two_accounts_marks_the_newer_one_is_read(client, stranger, stack, marked, tmp_path):
+    [(_, twice)] = results(stranger, embedded(stranger, [("photo.jpg", marked, ["of the stranger"])])["orderId"])
+    assert extract(client, twice)["status"] == "undetected"
+    assert extract(stranger, twice)["watermarkText"] == "of the stranger"
+    told = verbose(stack, tmp_path, twice)
+    assert told.returncode == 0, told
+    assert f": account {stranger.account} (" in told.stderr and "text: of the stranger\n" in told.stderr, told.stderr
+
+
+def test_the_operator_reads_a_number_that_no_account_has(client, stack, photo, tmp_path):
+    plain, foreign = tmp_path / "plain.jpg", tmp_path / "foreign.jpg"
+    plain.write_bytes(photo)
+    assert ctl(stack, "image", "embed", "--id", "00000000deadbeef", str(plain), str(foreign)).returncode == 0
+    told = verbose(stack, tmp_path, foreign.read_bytes())
+    assert (told.returncode, told.stdout) == (0, "00000000deadbeef\n")
+    assert "correlation " in told.stderr and "number 00000000deadbeef: no account has a text with it" in told.stderr, told.stderr
+    assert extract(client, foreign.read_bytes())["status"] == "undetected"
+    unmarked = verbose(stack, tmp_path, photo)
+    assert unmarked.returncode == 1 and "number" not in unmarked.stderr
+
+
+def test_the_operator_reads_a_cut_file_with_a_note(stack, marked, tmp_path):
+    told = verbose(stack, tmp_path, marked[:len(marked) * 3 // 5])
+    assert told.returncode == 0 and "note: The file is cut short" in told.stderr and f"text: {TEXT}\n" in told.stderr, told
 
 
 def test_with_its_original_a_hard_crop_is_still_read(client, photo, marked):
