@@ -159,7 +159,7 @@ static struct outcome *source_store(struct task *task)
                                     .order_id = task->job.order_id,
                                     .number = task->job.position,
                                     .version = storage_version_new()};
-    if (upload_sink_finish(task->transfer.sink, &task->context, facts) != IW_OK)
+    if (upload_sink_finish(task->transfer.sink, &task->context, false, facts) != IW_OK)
         return sink_trouble(task);
     enum iw_error error = upload_sink_commit(task->transfer.sink, &task->context, &key);
     task->transfer.sink = NULL;
