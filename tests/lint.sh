@@ -15,7 +15,7 @@ rules=(
     "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
     "http_words#the domain knows no HTTP, no JSON, no SQL driver"
     "edges_call_domain#src/api and src/http reach store and service through the domain"
-    "api_links#imgward-api links no image library"
+    "api_links#imgward-api and imgward-worker link no image library"
     "image_links#imgward-image links no database, no Redis, no network library"
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
@@ -127,7 +127,10 @@ linked_to() {
     fi
 }
 
-rule_api_links() { linked_to imgward-api 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; }
+rule_api_links() {
+    local program
+    for program in imgward-api imgward-worker; do linked_to "$program" 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; done
+}
 rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|utf8proc'; }
 
 # The link lines as make expands them, "NAME_LDADD = ...".

@@ -239,19 +239,6 @@ static void trailer_look(struct codec_keep *keep, const unsigned char *data, siz
 
 /* ---- all of it ---- */
 
-void keep_sweep(struct codec_keep *keep)
-{
-    keep->last = NULL;
-    for (struct keep_chunk **at = &keep->first; *at != NULL;) {
-        if ((*at)->tag == 0) {
-            *at = (*at)->next;
-            continue;
-        }
-        keep->last = *at;
-        at = &(*at)->next;
-    }
-}
-
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
     struct codec_keep *keep = picture->keep;

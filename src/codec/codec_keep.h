@@ -119,6 +119,17 @@ enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_
 void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t tag, const void *data,
                  size_t size);
 
+/* Remove pieces with tag 0 from the list. */
+void keep_sweep(struct codec_keep *keep);
+
+/*
+ * Decode with a driver into a picture that is all zeros, without cropping or cleaning it. After an
+ * error the caller frees the picture.
+ */
+enum iw_error driver_decode(struct context *context, const struct codec_driver *driver, const void *data,
+                            size_t size, const struct codec_limits *limits,
+                            struct codec_picture *picture) IW_MUST_USE;
+
 /* Append to growing bytes. False: no memory. The caller keeps the capacity. */
 bool codec_bytes_append(struct codec_bytes *bytes, size_t *capacity, const void *data, size_t size);
 
@@ -191,9 +202,6 @@ void clean_picture(struct codec_picture *picture, const unsigned char *data, siz
 
 /* Note the removed metadata. */
 void clean_note(struct context *context, const struct codec_keep *keep);
-
-/* Remove pieces with tag 0 from the list. */
-void keep_sweep(struct codec_keep *keep);
 
 /* ---- codec_photoshop.c ---- */
 

@@ -26,17 +26,18 @@ static bool thumbnail_learn(struct keep_thumbnail *thumbnail)
 {
     static const struct codec_limits limits = {.side_max_px = thumbnail_side_max_px, .is_read_only = true};
     struct context context;
-    struct codec_picture picture;
+    struct codec_picture picture = {.image = {0}};
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     const unsigned char *data = thumbnail->exif.bytes + thumbnail->place.at;
-    bool is_good = codec_decode(&context, data, thumbnail->place.room, &limits, &picture) == IW_OK;
+    bool is_good =
+        driver_decode(&context, &codec_jpeg_driver, data, thumbnail->place.room, &limits, &picture) == IW_OK;
     if (is_good) {
         thumbnail->header = picture.header;
         thumbnail->jpeg = picture.keep->jpeg;
         is_good = thumbnail->jpeg.color_space == JCS_GRAYSCALE || thumbnail->jpeg.color_space == JCS_YCbCr;
-        codec_picture_free(&picture);
     }
+    codec_picture_free(&picture);
     arena_free(arena);
     return is_good;
 }

@@ -14,8 +14,8 @@
 #include "store/webhooks.h"
 
 /*
- * Records the event of an order's new status for every active webhook of its
- * account, inside the transaction that ends the order; no event for a status without one.
+ * Records the event of an order's new status for every active webhook of its account.
+ * It runs inside the transaction that ends the order.  Some statuses have no event.
  * The deliveries are due at once; a wake-up after the commit avoids the wait for the next sweep.
  */
 enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,

@@ -79,8 +79,8 @@ static bool has_note(void)
     return context.notes != NULL && strcmp(context.notes->code, "IMAGE_INCOMPLETE") == 0;
 }
 
-/* The rows are those of the whole picture, but for the last two, which a decoder may smooth into missing
- * ones. */
+/* The rows equal those of the whole picture, except the last two: a decoder may smooth them into missing
+ * rows. */
 static bool has_same_rows(const struct codec_picture *picture, const struct codec_picture *whole)
 {
     uint32_t rows_px = picture->image.height_px;
