@@ -16,7 +16,7 @@ def test_every_fault_point_of_the_table_is_in_the_code_once():
         for name in names:
             if name.endswith((".c", ".h")):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    found.update(re.findall(r"(?:fault_point|fault_fails|is_broken|word_heard)\([^)]*\bFAULT_([A-Z_]+)\)", file.read()))
+                    found.update(re.findall(r"(?:fault_point|fault_fails|is_broken|answer_lost)\([^)]*\bFAULT_([A-Z_]+)\)", file.read()))
     with open(points.HEADER, encoding="utf-8") as file:
         named = [name for name in re.findall(r"\bFAULT\(([A-Z_]+), \"", file.read()) if name != "NAME"]
     assert len(named) == len(set(named)) == len(points.table()) > 50
