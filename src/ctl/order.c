@@ -100,7 +100,7 @@ static void worker_wake(struct ctl *ctl, const struct config *config, int64_t or
     if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
         return;
     struct redis *redis = redis_new(config, password);
-    queue_ring(redis, config, ctl->context, order_id);
+    queue_notify(redis, config, ctl->context, order_id);
     redis_free(redis);
 }
 

@@ -22,7 +22,7 @@ struct queue_facts {
     struct jobs_count *counts;
     unsigned count;
     struct query_table owners;
-    int64_t rings; /* unread wake-ups; -1: Redis is unavailable */
+    int64_t wakeups; /* unread wake-ups; -1: Redis is unavailable */
 };
 
 static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
@@ -33,8 +33,8 @@ static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
                job_state_name(facts->counts[i].state), facts->counts[i].count, facts->counts[i].oldest_s);
     if (facts->count == 0)
         printf("no jobs\n");
-    if (facts->rings >= 0)
-        printf("\nwake-ups: %" PRId64 " unread\n\n", facts->rings);
+    if (facts->wakeups >= 0)
+        printf("\nwake-ups: %" PRId64 " unread\n\n", facts->wakeups);
     else
         printf("\nwake-ups: Redis is not reachable, workers find jobs by the sweep\n\n");
     ctl_table_print(ctl, &facts->owners);
@@ -52,10 +52,10 @@ static void queue_render(struct render *render, const struct queue_facts *facts)
         render_object_end(render);
     }
     render_array_end(render);
-    if (facts->rings >= 0)
-        render_integer(render, "bell", facts->rings);
+    if (facts->wakeups >= 0)
+        render_integer(render, "wakeups", facts->wakeups);
     else
-        render_null(render, "bell");
+        render_null(render, "wakeups");
     ctl_table_render(render, &facts->owners);
 }
 
@@ -71,7 +71,7 @@ static void queue_print_json(const struct ctl *ctl, const struct queue_facts *fa
     puts(text.data);
 }
 
-static int64_t rings_read(struct ctl *ctl, const struct config *config)
+static int64_t wakeups_read(struct ctl *ctl, const struct config *config)
 {
     const char *password;
     if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK) {
@@ -79,9 +79,9 @@ static int64_t rings_read(struct ctl *ctl, const struct config *config)
         return -1;
     }
     struct redis *redis = redis_new(config, password);
-    int64_t rings = queue_length(redis, config, ctl->context);
+    int64_t wakeups = queue_length(redis, config, ctl->context);
     redis_free(redis);
-    return rings;
+    return wakeups;
 }
 
 static enum ctl_exit queue_status_run(struct ctl *ctl)
@@ -97,7 +97,7 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    facts.rings = rings_read(ctl, &config);
+    facts.wakeups = wakeups_read(ctl, &config);
     (ctl_option(ctl, "--json") != NULL ? queue_print_json : queue_print)(ctl, &facts);
     return CTL_DONE;
 }
@@ -212,7 +212,7 @@ static enum ctl_exit status_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    status.queue.rings = rings_read(ctl, &config);
+    status.queue.wakeups = wakeups_read(ctl, &config);
     (ctl_option(ctl, "--json") != NULL ? status_print_json : status_print)(ctl, &status);
     return CTL_DONE;
 }

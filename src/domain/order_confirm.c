@@ -97,7 +97,7 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
     *status = confirmation.status;
     fault_point(FAULT_ORDER_CONFIRMED);
     if (error == IW_OK && confirmation.is_started)
-        queue_ring(domain->redis, domain->config, domain->context, id);
+        queue_notify(domain->redis, domain->config, domain->context, id);
     return error;
 }
 

@@ -251,6 +251,6 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
     fault_point(FAULT_ORDER_CREATED);
     /* An order with only source URLs starts at once. */
     if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
-        queue_ring(domain->redis, domain->config, domain->context, view->order.id);
+        queue_notify(domain->redis, domain->config, domain->context, view->order.id);
     return error;
 }

@@ -208,7 +208,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
         return error;
     outcome->is_replacement = record.place.is_uploaded;
     if (record.is_started)
-        queue_ring(domain->redis, domain->config, context, filekey->order_id);
+        queue_notify(domain->redis, domain->config, context, filekey->order_id);
     if (record.place.store_key != NULL && storage_key_read(record.place.store_key, &before))
         bytes_delete(domain, &before);
     return IW_OK;

@@ -106,7 +106,7 @@ enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
     if (error == IW_OK)
         error = events_find(&domain->store, id, work.event_id, event);
     if (error == IW_OK)
-        queue_ring(domain->redis, domain->config, domain->context, event->order_id);
+        queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;
 }
 
@@ -134,6 +134,6 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
     if (error == IW_OK)
         error = event_find(&domain->store, id, event_id, event);
     if (error == IW_OK)
-        queue_ring(domain->redis, domain->config, domain->context, event->order_id);
+        queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;
 }

@@ -18,7 +18,7 @@ static void key_write(const struct config *config, char key[key_size])
     snprintf(key, key_size, "%sbell", config->redis_prefix);
 }
 
-void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
+void queue_notify(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
 {
     char key[key_size], id[number_size];
     fault_point(FAULT_BELL);

@@ -22,7 +22,8 @@
  * Sends one wake-up for all new jobs of an order, after their commit. The id is only for
  * people who look at the list. No effect while Redis is unavailable.
  */
-void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id);
+void queue_notify(struct redis *redis, const struct config *config, struct context *context,
+                  int64_t order_id);
 
 /* Number of wake-ups that no worker has read; -1 while Redis is unavailable. */
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context);

@@ -22,7 +22,7 @@ void lease_close(struct worker *worker)
 /* One notification per pause is enough: a notified worker leases all jobs that it has room for. */
 static void notify(struct worker *worker)
 {
-    queue_ring(worker->domain.redis, &worker->start, &worker->context, worker->lease.notify_order_id);
+    queue_notify(worker->domain.redis, &worker->start, &worker->context, worker->lease.notify_order_id);
     worker->lease.notify_order_id = 0;
     worker->lease.notify_at_ms = clock_monotonic_ms() + notify_pause_ms;
 }

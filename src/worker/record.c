@@ -49,7 +49,7 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
         task_discard(task, worker->storage);
     if (effect->is_job_queued) {
         flags_lease_want(&worker->flags);
-        queue_ring(worker->domain.redis, &worker->start, &task->context, task->job.order_id);
+        queue_notify(worker->domain.redis, &worker->start, &task->context, task->job.order_id);
     }
     if (!effect->is_order_ended)
         return;

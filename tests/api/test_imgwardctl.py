@@ -165,7 +165,7 @@ def test_the_queue_is_counted(client, stack, jpeg):
     client.order_whole([("a.jpg", jpeg)])
     status = json.loads(ctl(stack, "queue", "status", "--json").stdout)
     done = next(row for row in status["jobs"] if (row["kind"], row["state"]) == ("protect", "done"))
-    assert done["count"] >= 1 and status["bell"] is not None
+    assert done["count"] >= 1 and status["wakeups"] is not None
     assert "protect" in ctl(stack, "queue", "status").stdout
 
 
