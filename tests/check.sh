@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the parts of ./dev check and adds up what they counted.
-# A part counts its tests with "count"; one that breaks counts as a failure.
+# Runs the parts of ./dev check and adds up their counts. Each part calls "count"; a part that breaks counts as a
+# failure.
 set -uo pipefail
 
 root=$IMGWARD_ROOT
@@ -25,7 +25,7 @@ parts=(
 
 say() { printf '%s\n' "$*"; }
 
-# Adds to the sums: passed, failed, skipped.  In a file, for a part may run beside others.
+# Adds to the sums: passed, failed, skipped. They are in a file, because parts may run in parallel.
 count() { printf '%s %d %d %d\n' "$part" "$1" "$2" "${3:-0}" >>"$counts"; }
 
 failures() { awk '{ failed += $3 } END { print failed + 0 }' "$counts"; }
@@ -36,7 +36,7 @@ summary() {
          END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$counts"
 }
 
-# Counts one test: what follows is its command.
+# Runs a command and counts it as one test.
 check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
 
 part_deps() {
@@ -46,8 +46,8 @@ part_deps() {
 
 part_build() { check_one "$root/dev" build; }
 
-# CUnit's last table says "tests  TOTAL RAN PASSED FAILED INACTIVE"; a program
-# that died before it counts as one failure, one without a table as one test.
+# CUnit's summary has a line "tests  TOTAL RAN PASSED FAILED INACTIVE". A program that died before it counts as one
+# failure, a program without a summary as one test.
 unit_count() {
     local logs trs
     mapfile -t logs < <(find "$1" -maxdepth 1 -name 'test_*.log')
@@ -63,7 +63,7 @@ unit_count() {
         }'
 }
 
-# With many jobs the compiler's own words can lie far above make's last ones.
+# In a parallel build the compiler's messages can be far above the last lines.
 unit_why() {
     grep -m 10 -A 4 -E '(error|warning): ' "$1" || :
     tail -n 60 "$1"
@@ -74,7 +74,7 @@ unit_run() {
     rm -f "$tree"/test_*.log "$tree"/test_*.trs
     make -s -k -C "$tree" -j"$(nproc)" check >"$out/$part.log" 2>&1 || code=$?
     read -r -a numbers <<<"$(unit_count "$tree")"
-    # A make that fails without a failing test did not compile them.
+    # When make fails without a failed test, the tests did not compile.
     [ $code -eq 0 ] || [ "${numbers[1]}" -gt 0 ] || numbers[1]=1
     [ "${numbers[1]}" -eq 0 ] || unit_why "$out/$part.log"
     count "${numbers[@]}"
@@ -106,7 +106,7 @@ part_lint() {
     count "${numbers[@]}"
 }
 
-# One session over the files that are named: its report, its log and its stack are named NAME.
+# Runs one pytest session over some files; report, log and stack are named NAME.
 pytest_session() {
     local name=$1
     shift
@@ -115,7 +115,7 @@ pytest_session() {
         "$@" 2>&1 | tee "$out/$name.log" | tail -n 80
 }
 
-# Lists and counts what sessions reported.
+# Lists and counts the results in sessions' reports.
 pytest_count() {
     local reports=("${@/#/$out/}")
     reports=("${reports[@]/%/.xml}")
@@ -128,14 +128,14 @@ pytest_run() {
     pytest_count "$part"
 }
 
-# The tests of the API mostly wait, too, and a file's tests only for their own stack: their files run in groups side by
-# side, each group on a stack of its own.  The longest are named, group by group; all others are the last group.
+# API tests mostly wait for their stack, so groups of files run in parallel, each with a separate stack. The longest
+# files are listed here; all others are in the last group.
 api_groups=(
     "test_7_webhooks test_5_processing"
     "test_3_2_urls test_zero_copy test_6_large_lists"
 )
 
-# The files of a group, counted from 1.
+# The files of a group; groups are numbered from 1.
 api_files() {
     local place name
     for name in "$root"/tests/api/test_*.py; do
@@ -153,18 +153,18 @@ part_api() {
     for ((place = 1; place <= groups; place++)); do
         names+=("api-$place")
         mapfile -t files < <(api_files "$place")
-        pytest_session "api-$place" "${files[@]}" >"$out/api-$place.told" 2>&1 &
+        pytest_session "api-$place" "${files[@]}" >"$out/api-$place.out" 2>&1 &
         waited+=($!)
     done
     wait "${waited[@]}"
-    for name in "${names[@]}"; do cat "$out/$name.told"; done
-    # It looks back on all of them.
+    for name in "${names[@]}"; do cat "$out/$name.out"; done
+    # This test needs the responses of all sessions.
     pytest_session api-last "$root/tests/api/test_openapi.py::test_every_documented_answer_was_seen"
     unset IMGWARD_ANSWERS
     pytest_count "${names[@]}" api-last
 }
 
-# The programs are of tests/npm; without them its tests skip.
+# Programs come from tests/npm; without them the tests are skipped.
 part_sdk() {
     "$root/dev" deps npm
     pytest_run "$root/tests/sdk"
@@ -182,7 +182,7 @@ part_ops() { pytest_run "$root/tests/ops"; }
 
 tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }
 
-# What the fuzzers found before runs in the part unit; this looks for more, three seconds a target.
+# The part "unit" repeats inputs that fuzzers found. This part searches for new ones, three seconds per target.
 part_fuzz() {
     local code=0 targets
     targets=$(find "$root/tests/fuzz" -name 'fuzz_*.c' | wc -l)
@@ -204,7 +204,7 @@ part_dist() {
     check_one dist_check
 }
 
-# The programs of this machine without git, Python and the autotools: a release tarball must build with these.
+# Links all programs of this machine except git, Python and the autotools: a release tarball must build with them.
 tools_make() {
     rm -rf "$1" && mkdir -p "$1"
     find /sbin/ /bin/ /usr/sbin/ /usr/bin/ -maxdepth 1 ! -type d |
@@ -229,20 +229,20 @@ parts_list() {
 
 part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 
-# These mostly wait, each for a stack of its own: they run side by side and are told one after the other.
-beside=(fault rounds ops)
+# These mostly wait, so they run in parallel, each with a separate stack. Their output is printed one after the other.
+parallel=(fault rounds ops)
 
-parts_beside() {
+parts_parallel() {
     local running=() waited=()
-    for part in "${beside[@]}"; do
+    for part in "${parallel[@]}"; do
         if part_is_wanted "$part"; then
-            part_run >"$out/$part.told" 2>&1 &
+            part_run >"$out/$part.out" 2>&1 &
             running+=("$part")
             waited+=($!)
         fi
     done
     wait "${waited[@]}"
-    for part in "${running[@]}"; do cat "$out/$part.told"; done
+    for part in "${running[@]}"; do cat "$out/$part.out"; done
 }
 
 # Trees of later parts, in the order of their use.  They are built one after the other at low priority, while the parts
@@ -298,7 +298,7 @@ main() {
     for part in "$@"; do
         [[ " ${parts[*]%%#*} " == *" $part "* ]] || { say "check: unknown part \"$part\""; parts_list; exit 2; }
     done
-    # Rounds are fault tests too.
+    # The part "rounds" belongs to "fault".
     if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi
     mkdir -p "$out"
     : >"$counts"
@@ -306,11 +306,11 @@ main() {
     for line in "${parts[@]}"; do
         part=${line%%#*}
         case $part in
-        "${beside[0]}") parts_beside ;;
+        "${parallel[0]}") parts_parallel ;;
         rounds | ops) ;;
         *) if part_is_wanted "$part"; then part_run; fi ;;
         esac
-        # Nothing after a build that failed would tell anything.
+        # Without a build, further parts would only fail.
         if [ "$part" = build ] && [ "$(failures)" -gt 0 ]; then break; fi
         # A part that is named for itself has none before it to wait for.
         if [ "$part" = build ] && [ $# -ne 1 ]; then prefetch_start; fi

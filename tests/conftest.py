@@ -1,7 +1,7 @@
-"""Fixtures: a running stack, clients of it, pictures.
+"""Fixtures: a running stack, clients and pictures.
 
-The stack is the one that IMGWARD_ENV names (a dev.env), or a private one that
-is started for the session and ended after it.
+The stack is the one that IMGWARD_ENV names (a dev.env). Without it, a private stack is started for the session and
+stopped at its end.
 """
 import os
 import shutil
@@ -19,8 +19,8 @@ import client as client_module  # noqa: E402
 import pictures  # noqa: E402
 
 
-# What stands still for some seconds on a crowded machine is not away: only the tests of Redis away take the service's own
-# quarter of a second for it.
+# Longer timeouts, so that a busy machine does not make a service look unavailable. Only the tests of an unavailable
+# Redis use the default of 250 ms.
 PATIENT = {"IMGWARD_DATABASE_TIMEOUT_S": "15"}
 MORE_PATIENT = {**PATIENT, "IMGWARD_REDIS_TIMEOUT_MS": "10000"}
 
@@ -32,7 +32,7 @@ def dev(verb, var, **environment):
 
 @pytest.fixture(scope="session")
 def modules():
-    """The folder of the programs from npm: tests/npm/node_modules."""
+    """The folder of the npm programs: tests/npm/node_modules."""
     folder = os.path.join(HERE, "npm", "node_modules")
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
@@ -47,7 +47,7 @@ def stack(request):
     if named:
         yield client_module.Stack(client_module.environment_read(named))
         return
-    # A folder that is named keeps its logs.
+    # A folder given by IMGWARD_TEST_VAR keeps its logs.
     var = os.environ.get("IMGWARD_TEST_VAR") or tempfile.mkdtemp(prefix="imgward-test.")
     is_faulty = any(f"{os.sep}fault{os.sep}" in str(item.path) for item in request.session.items)
     up = dev("up", var, **(PATIENT if is_faulty else MORE_PATIENT))
@@ -64,25 +64,25 @@ def stack(request):
 
 @pytest.fixture(scope="module")
 def client(stack):
-    """A client of a fresh account whose rate limit no test meets."""
+    """A client of a new account with a rate limit that no test reaches."""
     return stack.account_new()
 
 
 @pytest.fixture(scope="module")
 def stranger(stack):
-    """Another account's client."""
+    """A client of another account."""
     return stack.account_new()
 
 
 @pytest.fixture
 def nobody(stack):
-    """A client without a key."""
+    """A client without an API key."""
     return client_module.Client(stack)
 
 
 @pytest.fixture(scope="session", params=["free", "pro", "enterprise"])
 def planned(stack, request):
-    """The three accounts of dev.env, with their plans' limits."""
+    """The three accounts of dev.env, with the limits of their plans."""
     return request.param, client_module.Client(stack, stack.key(request.param))
 
 

@@ -1,4 +1,4 @@
-"""Prints "passed failed skipped" of JUnit files together; a missing file, or one without a test, is one failure."""
+"""Prints "passed failed skipped" over JUnit files; a missing or empty file is one failure."""
 import sys
 import xml.etree.ElementTree
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Lists the rules that the tests of JUnit reports are named after, file by file, each with how it went.
+"""Lists the rules in the test names of JUnit reports, by file, with their results.
 
-A test of several cases stands once, with their number.
+A parametrised test is listed once, with the number of its cases.
 """
 import collections
 import os

@@ -1,7 +1,6 @@
 #!/bin/bash
-# What a script can check of the walls in doc/architecture.md.  A rule is a
-# function that prints what breaks it; silence is agreement, and a line that
-# begins with "skip:" says why it could not look.
+# Checks the rules of doc/architecture.md that a script can check. A rule is a function that prints each violation. A
+# line that begins with "skip:" has the reason why the rule could not run.
 set -uo pipefail
 
 root=$IMGWARD_ROOT
@@ -31,12 +30,12 @@ rules=(
     "no_machine_paths#no file names a path of the machine it was written on"
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
-    "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the rest)"
+    "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
     "headers_shipped#every header is in the release tarball"
     "tools_shipped#every program of tools/ is in the release tarball"
 )
 
-# Minutes long, and run only when named.
+# These take minutes and only run when named.
 slow_rules=(
     "analyzer#gcc -fanalyzer finds nothing"
     "tidy#clang-tidy finds nothing (clang-analyzer and bugprone checks)"
@@ -46,7 +45,7 @@ slow_rules=(
 sources() { find src include tests/unit -name '*.[ch]' | sort; }
 production() { find src include -name '*.[ch]' | sort; }
 
-# Lines without their comments, "file:line:text", so that a word in a sentence offends nobody.
+# Lines of code without comments, "file:line:text", so that words in comments are no violation.
 code_lines() {
     xargs -r awk '
         FNR == 1 { inside = 0 }
@@ -105,8 +104,8 @@ rule_http_words() {
     find src/domain -name '*.[ch]' 2>/dev/null | xargs -r grep -nE '#include "(http|api|worker|ctl)/|#include "base/json\.h"|#include <(jansson|fcgi)'
 }
 
-# Neither by a header nor by a function whose header came along with another one; child.c, which
-# opens the handles of a process, is let pass.
+# Neither by a header nor by a function whose header another one includes. child.c is excepted, because it opens the
+# handles of a process.
 rule_edges_call_domain() {
     local names
     find src/api -name '*.[ch]' | xargs grep -nE '#include "(store|service)/'
@@ -115,7 +114,7 @@ rule_edges_call_domain() {
     find src/api src/http -name '*.c' | grep -vE '/child\.c$' | sort | code_lines | grep -E "\b($names)\("
 }
 
-# The libraries that a program is linked to by name.
+# The libraries that a program is linked with.
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
 linked_to() {
@@ -168,8 +167,8 @@ allowed_of() { sed -n "s/^$1: //p" <<<"$layers"; }
 
 room_of() { basename "$1" .a | sed 's/^lib//; s/client$//'; }
 
-# Includes by header; calls by the symbols of the libraries, because a declaration can be written without a header.
-# main.c of a program may join any rooms.
+# Checks includes by header, and calls by the symbols of the libraries: a call needs no header when it is declared in
+# place. main.c of a program may use any room.
 rule_layers() {
     local room rooms library
     find src -name '*.[ch]' ! -name main.c | sort | while read -r file; do
@@ -272,11 +271,11 @@ rule_format() {
     sources | xargs clang-format --dry-run 2>&1 | grep 'warning:' | sed 's/ warning:.*//'
 }
 
-# With the flags that the build found for the libraries.
+# Uses the compiler flags that configure found for the libraries.
 rule_headers_alone() {
     local header flags
     flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
-    # A "_body.h" is the body of a function that is compiled several times.
+    # A "_body.h" file is the body of a function that is compiled several times.
     find src include -name '*.h' ! -name '*_body.h' | sort | while read -r header; do
         printf '#include "%s"\n' "$root/$header" |
             gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Iinclude -Isrc $flags -x c - 2>&1 | grep -m 1 'error:'
@@ -319,7 +318,7 @@ rule_tools_shipped() {
 
 rule_packages_used() { "$root/dev" deps --verify; }
 
-# ---------------------------------------------------------------- the slow ones
+# ---------------------------------------------------------------- slow rules
 rule_analyzer() {
     local tree=$root/build-analyzer
     mkdir -p "$tree"

@@ -43,6 +43,24 @@ BANNED = {
     r"does not (know|care) (of|about)": "is independent of",
     r"(is|are) no matter": "is ignored",
     r"let alone": "unchanged, untouched",
+    r"(?<!fails )(?<!let )alone": "only",
+    r"under way|in work": "in progress, running",
+    r"signs? of life": "heartbeat",
+    r"side by side": "in parallel",
+    r"told apart": "distinguished",
+    r"to be had": "available",
+    r"for want of": "without",
+    r"held against": "compared with",
+    r"let through": "accepted, allowed",
+    r"what (became|becomes|comes|came) of": "outcome",
+    r"everybody": "other users, every client",
+    r"(a|every|each|first|last|next|another) try": "attempt",
+    r"(taken|takes?) back": "reclaimed, revoked, expired",
+    r"in (its|their|his) hands": "leased, received",
+    r"twins?": "duplicate",
+    r"is (not )?owed": "pending",
+    r"nothing but": "only",
+    r"but for|save for": "except",
 }
 BANNED_PATTERN = {re.compile(r"\b(?:" + phrase + r")\b", re.IGNORECASE): term for phrase, term in BANNED.items()}
 
@@ -64,13 +82,16 @@ class Block:
 
 
 def comment_text(text):
-    return re.sub(r"^\s*\*+ ?", "", text)
+    """A line of a C comment; "" for an indented one, which is an example."""
+    return re.sub(r"^\s*\*+(  .*| ?)", "", text)
 
 
 def blocks_c(text):
-    for found in re.finditer(r"/\*(.*?)\*/", text, re.DOTALL):
-        first = text.count("\n", 0, found.start()) + 1
-        yield from paragraphs([comment_text(line) for line in found[1].split("\n")], first)
+    # A string may contain the beginning of a comment.
+    for found in re.finditer(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', text, re.DOTALL):
+        if found[1] is not None:
+            first = text.count("\n", 0, found.start()) + 1
+            yield from paragraphs([comment_text(line) for line in found[1].split("\n")], first)
 
 
 def blocks_hash(text, mark="#"):
@@ -91,7 +112,11 @@ def blocks_hash(text, mark="#"):
 def blocks_python(text):
     yield from blocks_hash(text)
     for found in re.finditer(r'"""(.*?)"""', text, re.DOTALL):
-        yield from paragraphs(found[1].split("\n"), text.count("\n", 0, found.start()) + 1)
+        # A docstring begins its line; other strings hold programs and SQL.
+        indent = text[text.rfind("\n", 0, found.start()) + 1:found.start()]
+        if not indent.strip():
+            lines = ["" if line.startswith(indent + "    ") else line for line in found[1].split("\n")]
+            yield from paragraphs(lines, text.count("\n", 0, found.start()) + 1)
 
 
 def blocks_markdown(text):

@@ -43,7 +43,7 @@ def load(path):
 
 
 def text(value):
-    """Escaped, with `code` marked."""
+    """Escapes text and marks `code`."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(value or ""))
 
 
@@ -99,7 +99,7 @@ class Page:
         return " ".join(filter(None, [description, limits and limits[0].upper() + limits[1:] + "."]))
 
     def members(self, schema, prefix=""):
-        """Rows of a schema's members, nested ones with their whole name."""
+        """Rows of a schema's members; nested ones have their full name."""
         for part in schema.get("allOf", [schema]):
             part = self.resolve(part)
             if "allOf" in part:
@@ -122,7 +122,7 @@ class Page:
         self.add("</table>")
 
     def examples(self, content):
-        """The examples of a body, each by its name where there are several."""
+        """The examples of a body, with their names when there are several."""
         several = {name: one["value"] for name, one in content.get("examples", {}).items()}
         if "example" in content:
             several[""] = content["example"]
@@ -165,7 +165,7 @@ class Page:
         self.add("</table>")
 
     def contents(self, operations):
-        """All operations by their tags."""
+        """All operations by tag."""
         self.add("<nav>")
         for tag in self.document["tags"]:
             self.add(f"<h3>{html.escape(tag['name'])}</h3><p>{text(tag['description'])}</p><ul>")

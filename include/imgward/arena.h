@@ -1,11 +1,10 @@
 /*
- * One arena a request, one a job: everything that lives as long as the request
- * is taken from it and given back at once.
+ * Memory of one request or one job: all its allocations come from one arena and are freed
+ * together.
  *
- * Allocation never fails from the caller's point of view.  When the machine has
- * no memory left, or an arena passes its limit, the process says so and ends
- * with abort(): the supervisor starts another and the database holds the truth.
- * A process that goes on with half of a request would be worse.
+ * Allocation never fails for the caller. When memory runs out, or an arena exceeds its limit,
+ * the process logs that and calls abort(). The supervisor starts another process, and the
+ * database has the committed state. Continuing a half-done request would be worse.
  */
 #ifndef IMGWARD_ARENA_H
 #define IMGWARD_ARENA_H
@@ -15,22 +14,22 @@
 
 struct arena;
 
-/* A new arena that may grow to limit_bytes (0: 64 MiB).  The caller owns it. */
+/* Creates an arena that may grow to limit_bytes (0: 64 MiB). The caller owns it. */
 struct arena *arena_new(size_t limit_bytes);
 
-/* Frees the arena and all that was taken from it. */
+/* Frees the arena and all its allocations. */
 void arena_free(struct arena *arena);
 
-/* Forgets all that was taken and keeps the first block for the next request. */
+/* Frees all allocations but keeps the first block for the next request. */
 void arena_reset(struct arena *arena);
 
-/* Zeroed memory, aligned for any type; the arena's. */
+/* Zeroed memory, aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t bytes) __attribute__((returns_nonnull));
 
-/* count * bytes, checked for overflow. */
+/* Zeroed memory of count * bytes; an overflow aborts. */
 void *arena_array(struct arena *arena, size_t count, size_t bytes) __attribute__((returns_nonnull));
 
-/* A copy of text (NULL gives NULL), of length bytes and a closing zero, or printed. */
+/* Copies text: a string (NULL gives NULL), length bytes plus a terminating zero, or printf output. */
 char *arena_text(struct arena *arena, const char *text);
 char *arena_text_n(struct arena *arena, const char *text, size_t length) __attribute__((returns_nonnull));
 char *arena_printf(struct arena *arena, const char *format, ...)
@@ -38,7 +37,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 char *arena_vprintf(struct arena *arena, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0), returns_nonnull));
 
-/* Bytes handed out since the last reset. */
+/* Bytes allocated since the last reset. */
 size_t arena_used_bytes(const struct arena *arena);
 
 #endif

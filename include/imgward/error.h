@@ -1,20 +1,16 @@
 /*
- * What can go wrong, as one list.
+ * All error codes in one list.
  *
- * Every function that can fail returns an enum iw_error and its answer must be
- * used.  The names are those of the contract: grep ORDER_NOT_PENDING finds the
- * contract, this list, the code that raises it, its test and the manual.  What
- * HTTP status an error becomes is known to src/http alone.
+ * Every function that can fail returns an enum iw_error, and callers must use it. The names
+ * are those of the contract: grep ORDER_NOT_PENDING finds the contract, this list, the code
+ * that returns it, its test and the manual. Only src/http maps errors to HTTP statuses.
  */
 #ifndef IMGWARD_ERROR_H
 #define IMGWARD_ERROR_H
 
 #define IW_MUST_USE __attribute__((warn_unused_result))
 
-/*
- * X(name, sentence): the sentence is what a client reads when the place that
- * raised the error said nothing better.
- */
+/* X(name, sentence): the client gets this sentence when the code that fails gives no better one. */
 #define IW_ERRORS(X)                                                                                         \
     X(VALIDATION_FAILED, "The request is not valid: correct the fields that details names.")                 \
     X(ORDER_NOT_PENDING, "The order is not pending any more; make a new order for other files.")             \
@@ -71,13 +67,13 @@ enum iw_error {
         IW_ERROR_COUNT
 };
 
-/* "ORDER_NOT_FOUND"; "OK" for IW_OK.  Static text. */
+/* "ORDER_NOT_FOUND"; "OK" for IW_OK. Static text. */
 const char *iw_error_code(enum iw_error error);
 
-/* The default sentence of the list above.  Static text. */
+/* The default sentence of the list. Static text. */
 const char *iw_error_sentence(enum iw_error error);
 
-/* IW_ORDER_NOT_FOUND for "ORDER_NOT_FOUND"; IW_OK when the code is unknown. */
+/* IW_ORDER_NOT_FOUND for "ORDER_NOT_FOUND"; IW_OK for an unknown code. */
 enum iw_error iw_error_by_code(const char *code);
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * Named places in the code where a test makes the program die, fail or wait.
+ * Fault points: named places where a test makes the program die, fail or wait.
  *
- * Compiled in by ./configure --enable-faults alone; otherwise the macros are
- * nothing.  The table below is the whole list: the tests read it from this file,
- * go over every row and fail when one was not passed.
+ * Only ./configure --enable-faults compiles them in; otherwise the macros are empty. The tests
+ * read the table below from this file, arm every row, and fail when one was never reached.
  *
- * Armed from outside: the environment variable IMGWARD_FAULTS names a file of
- * one struct fault_slot a row, which all programs of a stack map together.  A
- * slot counts who passes and says what becomes of the n-th.
+ * The environment variable IMGWARD_FAULTS names a file with one struct fault_slot per row,
+ * which all programs of a stack map. A slot counts the times its point is reached and tells
+ * which of them triggers the action.
  */
 #ifndef IMGWARD_FAULT_H
 #define IMGWARD_FAULT_H
@@ -16,10 +15,10 @@
 #include <stdint.h>
 
 /*
- * FAULT(NAME, "name", what it can, "where it stands")
+ * FAULT(NAME, "name", capability, "place")
  *
- * DIES: the process may be killed or held up there; FAILS: the step may answer
- * an error too.  In the order of a request's and then of a job's way.
+ * DIES: the process may be killed or delayed there; FAILS: the step may also return an error.
+ * The rows follow the path of a request, then of a job.
  */
 #define FAULT_TABLE(FAULT)                                                                                   \
     FAULT(POOL_FORKED, "pool.forked", DIES, "supervisor of the pool: a process was forked")                  \
@@ -95,27 +94,30 @@ enum fault {
 
 enum fault_action { FAULT_NOTHING, FAULT_KILL, FAULT_FAIL, FAULT_DELAY };
 
-/* One row of the file; numbers in the machine's order. */
+/* One row of the file, in native byte order. */
 struct fault_slot {
     int32_t action;    /* enum fault_action */
-    int32_t program;   /* 0: any; 'a', 'w', 'i': that of the pool, the worker, the image process alone */
-    int32_t countdown; /* goes down with every passing; the action is taken at 1 */
-    int32_t width;     /* and at as many passings from there on */
+    int32_t program;   /* 0: any program; 'a', 'w', 'i': only pool, worker or image process */
+    int32_t countdown; /* decremented each time the point is reached; the action is taken at 1 */
+    int32_t width;     /* number of consecutive times the action is taken */
     int32_t delay_ms;
-    uint32_t passed; /* by anybody, armed or not */
-    uint32_t taken;  /* actions taken */
+    uint32_t passed; /* times the point was reached by any process, armed or not */
+    uint32_t taken;  /* times the action was taken */
     int32_t spare;
 };
 
 #ifdef IW_FAULTS
 
-/* Maps the file of IMGWARD_FAULTS; for a process that cannot open files later.  No file: no faults. */
+/*
+ * Maps the file of IMGWARD_FAULTS early, for a process that cannot open files later. Without a
+ * file there are no faults.
+ */
 void fault_open(void);
 
-/* "IMGWARD_FAULTS=PATH" for a child whose environment is made by hand; NULL when it is not set. */
+/* "IMGWARD_FAULTS=PATH" for a child with a constructed environment; NULL when the variable is not set. */
 char *fault_environment(void);
 
-/* Counts, and takes the action that is armed: does not return, or waits, or answers true for a failure. */
+/* Counts, and takes the armed action: dies, waits, or returns true for a failure. */
 bool fault_pass(enum fault fault);
 
 #define fault_point(fault) ((void)fault_pass(fault))

@@ -1,16 +1,16 @@
 /*
- * The anti-AI engine: a small, picture-dependent perturbation that moves the
- * latent code which generative models' image encoders compute.
+ * The protection engine: a small perturbation that depends on the picture and moves the latent
+ * code that generative models' image encoders compute.
  *
- * Works on decoded pixels (8 or 16 bits, grey or RGB; alpha is never touched,
- * and pixels of alpha 0 are left alone).  Knows nothing of files, formats or
- * metadata.  Deterministic: the same picture, seed, weights and kind of
- * processor give the same bits.  One thread; all memory is taken by malloc
- * when a plan is made, in proportion to the picture (3 bytes a pixel, a working set of
- * some 8 MiB, and 4.5 KiB a row, or 8 KiB a column where it is four times as high as
- * wide).  Nothing is compiled at run time.
+ * It works on decoded pixels: 8 or 16 bits, grey or RGB. Alpha is never changed, and pixels
+ * with alpha 0 stay unchanged. It knows no files, formats or metadata. It is deterministic:
+ * the same picture, seed, weights and kind of processor give the same bits. It uses one
+ * thread. All memory is allocated with malloc when a plan is made: 3 bytes per pixel, a
+ * working set of about 8 MiB, and 4.5 KiB per row. Pictures four times as high as wide need 8
+ * KiB per column instead of the memory per row. No code is generated at run time.
  *
- * doc/protection.md says what the engine does and what it may claim to do, doc/protection-engine.md how.
+ * doc/protection.md says which effect is claimed; doc/protection-engine.md says how the engine
+ * works.
  */
 #ifndef IMGWARD_PROTECT_H
 #define IMGWARD_PROTECT_H
@@ -20,40 +20,39 @@
 #include <imgward/error.h>
 #include <imgward/image.h>
 
-/* How strong: the PSNR of the result against the original. */
+/* Strength, as PSNR of the result against the original. */
 enum protect_strength { PROTECT_LOW = 0, PROTECT_STANDARD, PROTECT_HIGH, protect_strength_count };
 
 struct protect;      /* the weights, ready to run */
-struct protect_plan; /* one picture's perturbation, not yet scaled */
+struct protect_plan; /* perturbation of one picture, not scaled yet */
 
 struct protect_report {
-    double psnr_db;   /* reached after rounding */
-    double target_db; /* asked for */
-    double scale;     /* of the unit perturbation */
-    bool is_limited;  /* less than asked for, because nothing would have hidden it */
+    double psnr_db;   /* PSNR of the rounded result */
+    double target_db; /* requested PSNR */
+    double scale;     /* factor of the unit perturbation */
+    bool is_limited;  /* weaker than requested, because the picture would not mask more */
 };
 
 /* 40, 37 or 34 dB. */
 double protect_strength_db(enum protect_strength strength);
 
-/* "low", "standard", "high" and back; the name of no strength gives false. */
+/* "low", "standard", "high", and the reverse lookup; false for an unknown name. */
 const char *protect_strength_name(enum protect_strength strength);
 bool protect_strength_by_name(const char *name, enum protect_strength *strength);
 
 /*
- * Reads the weights from the bytes of a weights file (format: tools/README.md).
- * The closing SHA-256 is the caller's to check; magic, version, layer table and
- * size are checked here.  WEIGHTS_INVALID with a sentence in *why; NO_MEMORY.
- * On success the caller owns *protect; the bytes are no longer needed.
+ * Reads a weights file from memory (format: tools/README.md). Checks magic, version, layer
+ * table and size; the caller checks the SHA-256 at the end. Returns WEIGHTS_INVALID with a
+ * sentence in *why, or NO_MEMORY. On success the caller owns *protect and may free the bytes.
  */
 enum iw_error protect_new(struct protect **protect, const void *weights, size_t size,
                           const char **why) IW_MUST_USE;
 void protect_free(struct protect *protect);
 
 /*
- * Computes the unit perturbation of a picture, as a strength wants it hidden.  The seed moves the network's
- * grid by 0 or 16 px each way and draws its noise.  Borrows protect; does not
- * keep the picture.  NO_MEMORY.
+ * Computes the unit perturbation of a picture, masked as the strength requires. The seed
+ * shifts the network's grid by 0 or 16 px in each direction and seeds its noise. Borrows
+ * protect; does not keep the picture. NO_MEMORY.
  */
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
                                const struct image *image, enum protect_strength strength,
@@ -61,36 +60,36 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 void protect_plan_free(struct protect_plan *plan);
 
 /*
- * The scale at which the rounded and clipped result has the PSNR.  Exact for
- * 8-bit samples: worked out from the joint histogram of perturbation and room
- * to the ends of the range.  is_limited (may be NULL) becomes true when the
- * picture hides nothing (one flat colour: 40 dB is the most it gets), hides so
- * little that too much of it would be in samples that move as far as the strength
- * lets them (flat art, along its outlines), or has no room for it, and a smaller
- * scale is given.
+ * The scale at which the rounded and clipped result has the PSNR psnr_db. For 8-bit samples it
+ * is exact, computed from the joint histogram of perturbation and distance to the ends of the
+ * range.
+ *
+ * *is_limited (may be NULL) becomes true, and the scale is smaller, in three cases. The
+ * picture masks nothing: one flat colour gets at most 40 dB. It masks so little that too many
+ * samples would reach the strength's limit: flat art, along its outlines. Its samples are too
+ * close to the ends of the range.
  */
 double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited);
 
-/* The PSNR that a scale gives. */
+/* The PSNR of the result at a scale. */
 double protect_plan_psnr(const struct protect_plan *plan, double scale);
 
-/* Adds the perturbation to the picture the plan was made of.  Undone by protect_undo. */
+/* Adds the perturbation to the picture that the plan was made from. protect_undo reverts it. */
 void protect_render(struct protect_plan *plan, struct image *image, double scale);
 
 /*
- * Does to the strip, rows first_row_px.. of the picture the plan was made of and
- * of its shape but for the height, what protect_render would do to them there;
- * the plan stays as it is.
+ * Applies protect_render to a strip only: rows first_row_px and following of the plan's
+ * picture, with the same width and format. The plan is not changed.
  */
 void protect_preview(struct protect_plan *plan, double scale, uint32_t first_row_px, struct image *strip);
 
-/* Gives back, bit for bit, the picture before the last protect_render. */
+/* Restores the picture before the last protect_render, bit for bit. */
 void protect_undo(const struct protect_plan *plan, struct image *image);
 
-/* Colour (or grey) PSNR of two pictures of one shape, alpha not counted; 99 when they are the same. */
+/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
 double protect_psnr(const struct image *left, const struct image *right);
 
-/* Plan, scale and render in one: changes the picture in place.  NO_MEMORY. */
+/* Plan, scale and render in one call: changes the picture in place. NO_MEMORY. */
 enum iw_error protect_apply(const struct protect *protect, struct image *image,
                             enum protect_strength strength, uint64_t seed,
                             struct protect_report *report) IW_MUST_USE;

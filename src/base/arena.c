@@ -8,16 +8,16 @@
 enum { block_default_bytes = 64 * 1024, alignment_bytes = 16 };
 static const size_t limit_default_bytes = (size_t)64 << 20;
 
-struct block {
-    struct block *next;
+struct arena_block {
+    struct arena_block *next;
     size_t size_bytes;
     size_t used_bytes;
-    size_t padding; /* keeps the payload aligned to 16 */
+    size_t padding; /* keeps the payload aligned to 16 bytes */
 };
 
 struct arena {
-    struct block *first; /* kept by a reset */
-    struct block *current;
+    struct arena_block *first; /* kept by arena_reset */
+    struct arena_block *current;
     size_t limit_bytes;
     size_t used_bytes;
 };
@@ -28,9 +28,9 @@ static void arena_die(const char *why)
     abort();
 }
 
-static struct block *block_new(size_t size_bytes)
+static struct arena_block *block_new(size_t size_bytes)
 {
-    struct block *block = malloc(sizeof *block + size_bytes);
+    struct arena_block *block = malloc(sizeof *block + size_bytes);
     if (block == NULL)
         arena_die("malloc");
     block->next = NULL;
@@ -39,10 +39,10 @@ static struct block *block_new(size_t size_bytes)
     return block;
 }
 
-static void blocks_free(struct block *block)
+static void blocks_free(struct arena_block *block)
 {
     while (block != NULL) {
-        struct block *next = block->next;
+        struct arena_block *next = block->next;
         free(block);
         block = next;
     }
@@ -76,7 +76,7 @@ void arena_reset(struct arena *arena)
     arena->used_bytes = 0;
 }
 
-/* The room that a text may be printed into before it is known how long it is. */
+/* Free bytes of the current block: arena_vprintf prints into them before it knows the length. */
 static size_t room_left(const struct arena *arena)
 {
     return arena->current->size_bytes - arena->current->used_bytes;
@@ -87,14 +87,14 @@ static char *place_next(const struct arena *arena)
     return (char *)(arena->current + 1) + arena->current->used_bytes;
 }
 
-/* As arena_alloc, with whatever stands there; from place_next() where room_left() is enough. */
+/* Like arena_alloc, but the bytes are not zeroed. Returns place_next() when room_left() is large enough. */
 static char *arena_take(struct arena *arena, size_t bytes)
 {
     if (bytes > arena->limit_bytes - arena->used_bytes)
         arena_die("arena limit");
     size_t rounded = (bytes + alignment_bytes - 1) & ~(size_t)(alignment_bytes - 1);
     if (rounded > room_left(arena)) {
-        struct block *block = block_new(rounded > block_default_bytes ? rounded : block_default_bytes);
+        struct arena_block *block = block_new(rounded > block_default_bytes ? rounded : block_default_bytes);
         arena->current->next = block;
         arena->current = block;
     }

@@ -5,7 +5,7 @@
 
 static int64_t offset_ms;
 
-/* 9999-12-31T23:59:59.999Z: the last that a year of four digits can name, here and in the database. */
+/* 9999-12-31T23:59:59.999Z: the last time with a four-digit year, also in the database. */
 static const int64_t latest_ms = 253402300799999;
 
 static int64_t clock_read_ms(clockid_t id)
@@ -35,12 +35,6 @@ static int64_t floor_div(int64_t value, int64_t by)
     return value / by - (value % by < 0);
 }
 
-static void clock_split(int64_t time_ms, struct tm *parts)
-{
-    time_t seconds = (time_t)floor_div(time_ms, 1000);
-    gmtime_r(&seconds, parts);
-}
-
 static void digits_write(char *at, unsigned value, int count)
 {
     for (int i = count - 1; i >= 0; i--, value /= 10)
@@ -50,9 +44,10 @@ static void digits_write(char *at, unsigned value, int count)
 void clock_iso(int64_t time_ms, char text[clock_iso_size])
 {
     struct tm parts;
-    clock_split(time_ms, &parts);
+    time_t seconds = (time_t)floor_div(time_ms, 1000);
+    gmtime_r(&seconds, &parts);
     int millisecond = (int)(time_ms - floor_div(time_ms, 1000) * 1000);
-    /* By hand: an answer and its line in the log have half a dozen of them. */
+    /* Written without printf for speed: each response and its log line hold about six times. */
     memcpy(text, "YYYY-MM-DDTHH:MM:SS.mmmZ", clock_iso_size);
     digits_write(text, (unsigned)(parts.tm_year + 1900), 4);
     digits_write(text + 5, (unsigned)(parts.tm_mon + 1), 2);
@@ -78,7 +73,7 @@ void clock_day(int64_t time_ms, char text[11])
     text[10] = '\0';
 }
 
-/* Reads exactly count digits and steps over them; -1 when there are fewer. */
+/* Reads exactly count digits and advances *text; -1 when there are fewer. */
 static int digits_read(const char **text, int count)
 {
     int value = 0;
@@ -98,7 +93,7 @@ static bool sign_read(const char **text, char sign)
     return true;
 }
 
-/* Reads the date and refuses days that no calendar has (31 February). */
+/* Reads a date. Refuses days that do not exist, such as 31 February. */
 static bool date_read(const char **text, int64_t *time_ms)
 {
     struct tm parts = {0}, again;

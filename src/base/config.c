@@ -54,7 +54,7 @@ static const struct config_key keys[] = {
     INTEGER(api, processes, "0", 0, 1024, false, "Processes of the pool; 0 is eight per core."),
     INTEGER(api, backlog, "1024", 1, 65535, false, "Connections that the kernel queues for the pool."),
     INTEGER(api, requests_per_process, "0", 0, 1000000000, true,
-            "Requests after which a process is replaced; 0 is never."),
+            "Requests after which a pool process is replaced; 0 is never."),
     INTEGER(api, key_cache_s, "5", 0, 300, true,
             "Seconds that a process caches an API key; a revocation takes effect within them; 0 is off."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
@@ -73,7 +73,7 @@ static const struct config_key keys[] = {
     TEXT(store, cors_origins, "", true,
          "Origins that may upload and download from a browser (CORS), separated by spaces."),
     INTEGER(orders, pending_s, "86400", 10, 31536000, true,
-            "Seconds after which an order that never started fails."),
+            "Seconds after which a pending order that was not confirmed fails."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,
             "Seconds after creation at which an order's files are deleted."),
     INTEGER(worker, processes, "0", 0, 256, false, "Image processes; 0 is one per core."),
@@ -96,7 +96,7 @@ static const struct config_key keys[] = {
     INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false,
             "Largest number of pixels of a picture."),
     INTEGER(image, side_max_px, "16384", 64, 65535, false, "Longest side of a picture in pixels."),
-    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds a file may be in processing."),
+    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds an image process may take for one file."),
     INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,
             "Memory of one image process in bytes."),
     TEXT(image, weights_file, IW_DATADIR "/protect.weights", false,
@@ -165,7 +165,7 @@ static bool boolean_read(const char *text, bool *value)
     return false;
 }
 
-/* Sets one key from text; false when the text is not of its type or range. */
+/* Sets one key from text; false when the text has the wrong type or is out of range. */
 static bool key_set(struct config *config, const struct config_key *key, const char *text)
 {
     if (key->type == CONFIG_INTEGER)
@@ -181,7 +181,7 @@ void config_init(struct config *config)
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < key_count; i++)
         if (!key_set(config, &keys[i], keys[i].value_default))
-            abort(); /* A default outside its own range is a mistake in the table. */
+            abort(); /* A default outside its range is an error in the table. */
 }
 
 static const struct config_key *key_find(const char *section, const char *name)
@@ -216,8 +216,10 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
              arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
 }
 
-/* inih reads through this: the only way to know the line that its handler is called for, and that one was
- * cut. */
+/*
+ * Line reader for inih. inih gives its handler no line number and splits long lines silently,
+ * so the lines are counted and measured here.
+ */
 static char *line_next(char *line, int room, void *stream)
 {
     struct config_load *load = stream;
@@ -230,7 +232,7 @@ static char *line_next(char *line, int room, void *stream)
     return read;
 }
 
-/* inih calls this for every line "name = value". */
+/* Handler that inih calls for every "name = value" line. */
 static int line_take(void *user, const char *section, const char *name, const char *value)
 {
     struct config_load *load = user;
@@ -255,15 +257,6 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
-/* A path is put behind it, which brings the slash. */
-static void public_url_trim(struct context *context, struct config *config)
-{
-    size_t length = strlen(config->api_public_url);
-    while (length > 0 && config->api_public_url[length - 1] == '/')
-        length--;
-    config->api_public_url = arena_text_n(context->arena, config->api_public_url, length);
-}
-
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
@@ -281,7 +274,11 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     if (context->detail_count > 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
                             context->details->message);
-    public_url_trim(context, &fresh);
+    /* Paths that are appended to this URL begin with a slash. */
+    size_t length = strlen(fresh.api_public_url);
+    while (length > 0 && fresh.api_public_url[length - 1] == '/')
+        length--;
+    fresh.api_public_url = arena_text_n(context->arena, fresh.api_public_url, length);
     *config = fresh;
     return IW_OK;
 }
@@ -320,7 +317,7 @@ enum iw_error config_secret(struct context *context, const char *file, const cha
     close(descriptor);
     if ((facts.st_mode & 07) != 0)
         return context_fail(context, IW_CONFIG_INVALID,
-                            "The secret file %s can be read by everybody; chmod 0600 it.", file);
+                            "The secret file %s is readable by other users; chmod 0600 it.", file);
     if (size <= 0)
         return context_fail(context, IW_CONFIG_INVALID, "The secret file %s is empty.", file);
     line[size] = '\0';

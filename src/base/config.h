@@ -1,11 +1,10 @@
 /*
  * The configuration: one file, one table (config.c), one struct.
  *
- * The table holds for every key its section and name, type, default, range,
- * what a reload does with it and a sentence: parser, checker, sample file,
- * manual and "imgwardctl config" all read it.  Unknown keys, bad values and
- * twice-set keys are errors with the line number; a file with errors leaves the
- * configuration in force untouched.  An obsolete key is ignored with a warning.
+ * The table has section, name, type, default, range, reload behaviour and description of every
+ * key. Parser, checker, sample file, manual page and "imgwardctl config" read it. An unknown
+ * key, a bad value or a key that is set twice is an error with its line number. A file with
+ * errors leaves the current configuration unchanged. An obsolete key is ignored with a warning.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -31,16 +30,16 @@ struct config {
     int64_t redis_port;
     const char *redis_password_file;
     int64_t redis_timeout_ms;
-    int64_t redis_retry_ms; /* how long Redis is left alone after it failed */
+    int64_t redis_retry_ms; /* pause after a failure before Redis is tried again */
     const char *redis_prefix;
     /* [api] */
     const char *api_socket;
-    int64_t api_processes; /* 0: 8 a core */
+    int64_t api_processes; /* 0: 8 per core */
     int64_t api_backlog;
     int64_t api_requests_per_process; /* 0: no limit */
     int64_t api_key_cache_s;          /* 0: off */
     int64_t api_body_max_bytes;
-    const char *api_public_url; /* "https://host[:port]", no slash at the end */
+    const char *api_public_url; /* "https://host[:port]", no trailing slash */
     const char *api_pid_file;   /* "" for none */
     /* [store] */
     const char *store_path;
@@ -48,20 +47,22 @@ struct config {
     int64_t store_upload_max_bytes;
     int64_t store_upload_url_s;
     int64_t store_download_url_s;
-    const char *store_cors_origins; /* blank-separated, "" for none; nginx's side is in the snippet */
+    const char
+        *store_cors_origins; /* separated by spaces, "" for none; nginx reads its list from the snippet */
     /* [orders] */
-    int64_t orders_pending_s;  /* a pending order not started within this fails */
-    int64_t orders_complete_s; /* files of a complete order live this long */
+    int64_t orders_pending_s;  /* a pending order fails when it is not confirmed in this time */
+    int64_t orders_complete_s; /* files of a complete order are deleted after this time */
     /* [worker] */
-    int64_t worker_processes; /* image processes; 0: one a core */
+    int64_t worker_processes; /* image processes; 0: one per core */
     int64_t worker_lease_s;
     int64_t worker_heartbeat_s;
     int64_t worker_sweep_ms;
     int64_t worker_images_per_process;
     int64_t worker_failures_max; /* transient failures before a job fails */
-    int64_t worker_deaths_max;   /* process deaths before a file fails alone (first try included) */
+    int64_t worker_deaths_max; /* attempts that end with the death of the image process, after which the file
+                                  fails */
     int64_t worker_retry_first_ms;
-    int64_t worker_transfers; /* fetches and pushes at once */
+    int64_t worker_transfers; /* fetches and pushes in parallel */
     bool worker_allow_unsealed;
     const char *worker_pid_file;
     const char *worker_image_program;
@@ -74,8 +75,9 @@ struct config {
     const char *image_watermark_key_file;
     /* [outgoing] */
     bool outgoing_allow_http;
-    const char *outgoing_allow_addresses; /* blank-separated CIDR blocks beside the public ones */
-    const char *outgoing_ca_file;         /* empty: the system's */
+    const char *outgoing_allow_addresses; /* CIDR blocks, separated by spaces, that are allowed in addition to
+                                             public addresses */
+    const char *outgoing_ca_file;         /* "" for the system's certificates */
     int64_t outgoing_fetch_timeout_s;
     int64_t outgoing_push_timeout_s;
     /* [webhooks] */
@@ -99,38 +101,39 @@ struct config_key {
     const char *value_default;
     int64_t minimum;
     int64_t maximum;
-    bool is_reloaded;     /* HUP takes a new value; false: needs a restart */
+    bool is_reloaded;     /* true: SIGHUP applies a new value; false: needs a restart */
     const char *sentence; /* meaning and unit */
 };
 
-/* The table and its length. */
+/* The table of keys; *count is its length. */
 const struct config_key *config_keys(size_t *count);
 
-/* Every key at its default.  Texts are static. */
+/* Sets every key to its default. Texts are static. */
 void config_init(struct config *config);
 
 /*
- * Reads a file over the defaults into the arena.  CONFIG_INVALID with one
- * detail for each bad line (field "FILE:LINE"); config is untouched then.
+ * Reads a file; keys that it does not set get their defaults. Texts are allocated in the
+ * arena. On errors it returns CONFIG_INVALID with one detail per bad line (field "FILE:LINE")
+ * and leaves config unchanged.
  */
 enum iw_error config_read(struct context *context, const char *file, struct config *config) IW_MUST_USE;
 
-/* For a reload: every key that needs a restart keeps the value of old, its text copied into arena. */
+/* For a reload: keys that need a restart keep the value of old. Their texts are copied into arena. */
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
 
-/* How many processes the pool has: api.processes, or eight a core. */
+/* Number of pool processes: api.processes, or 8 per core when that is 0. */
 int64_t config_pool_processes(const struct config *config);
 
 /*
- * Reads a secret of one line from a file that nobody but its owner and group
- * can read (CONFIG_INVALID otherwise, naming the file).  "" as a path gives "".
+ * Reads a secret of one line. The file must not be readable by other users, else
+ * CONFIG_INVALID. An empty path gives "".
  */
 enum iw_error config_secret(struct context *context, const char *file, const char **secret) IW_MUST_USE;
 
-/* Prints the sample file: every key commented out at its default. */
+/* Prints the sample file: every key with its default, commented out. */
 void config_print_sample(FILE *file);
 
-/* Where the file is when the command line names none: $IMGWARD_CONFIG or sysconfdir. */
+/* Path of the file when no option names one: $IMGWARD_CONFIG, else the one in sysconfdir. */
 const char *config_default_path(void);
 
 #endif

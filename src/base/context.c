@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More than the largest order can have: 100 files with a name, a URL and 10 texts each, 100 targets. */
+/*
+ * More than the largest valid order needs: 100 files with a name, a URL and 10 texts each, and
+ * 100 targets.
+ */
 enum { details_kept = 2000 };
 
 void context_init(struct context *context, struct arena *arena, const char *request_id)

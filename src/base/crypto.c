@@ -32,7 +32,7 @@ uint64_t crypto_random_u64(void)
     return value;
 }
 
-/* Fetched once: looking an algorithm up by name costs more than a short hash. */
+/* Cached: a lookup by name takes longer than hashing a short text. */
 static const EVP_MD *digest_fetch(const char *name)
 {
     static EVP_MD *sha256, *md5;
@@ -61,7 +61,7 @@ static void digest_end(EVP_MD_CTX *state, uint8_t *digest)
     EVP_MD_CTX_free(state);
 }
 
-/* The two opaque structures are OpenSSL's digest state under names of our own. */
+/* crypto_hash and crypto_md5 are EVP_MD_CTX under another type name. */
 static EVP_MD_CTX *state_of(void *hash)
 {
     return hash;
@@ -134,7 +134,7 @@ void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint
     EVP_MAC_CTX_free(copy);
 }
 
-/* Nonce, then what the seal is about, set up in either direction. */
+/* Starts AES-256-GCM in either direction with the nonce and the additional authenticated data. */
 static EVP_CIPHER_CTX *cipher_begin(const uint8_t *key, const uint8_t *nonce, const char *about,
                                     int is_sealing)
 {

@@ -1,7 +1,7 @@
 /*
- * Randomness, hashes, signatures and the encodings that go with them.  The only
- * file pair that includes OpenSSL.  A machine whose random source or hash fails
- * cannot be served from: these functions end the process then.
+ * Random bytes, hashes, signatures and their text encodings. The only module that includes
+ * OpenSSL. Except crypto_open and the readers, these functions cannot fail: when OpenSSL
+ * reports an error, they abort the process.
  */
 #ifndef BASE_CRYPTO_H
 #define BASE_CRYPTO_H
@@ -16,30 +16,29 @@ enum { sha256_bytes = 32 };
 
 void crypto_random(void *bytes, size_t size);
 
-/* A random integer of 64 bits. */
 uint64_t crypto_random_u64(void);
 
 void crypto_sha256(const void *data, size_t size, uint8_t digest[sha256_bytes]);
 
-/* SHA-256 in pieces: begin, add, end; end frees the state. */
+/* Incremental SHA-256. crypto_hash_end frees the state. */
 struct crypto_hash;
 struct crypto_hash *crypto_hash_begin(void);
 void crypto_hash_add(struct crypto_hash *hash, const void *data, size_t size);
 void crypto_hash_end(struct crypto_hash *hash, uint8_t digest[sha256_bytes]);
 
-/* HMAC-SHA256 with a key prepared once: signing copies the prepared state. */
+/* HMAC-SHA256. The key is prepared once; each signature copies that state. */
 struct crypto_mac;
 struct crypto_mac *crypto_mac_new(const void *key, size_t size);
 void crypto_mac_free(struct crypto_mac *mac);
 void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint8_t digest[sha256_bytes]);
 
-/* True when both are equal; takes the same time wherever they differ. */
+/* Compares in constant time. */
 bool crypto_equal(const void *a, const void *b, size_t size);
 
 /*
- * AES-256-GCM (NIST SP 800-38D) with a random nonce: nonce, ciphertext, tag.
- * about is bound to the seal and not hidden: what was sealed about one thing
- * does not open about another.  One key must not seal more than 2^32 times.
+ * AES-256-GCM (NIST SP 800-38D) with a random nonce. Layout: nonce, ciphertext, tag. about is
+ * additional authenticated data: it is not encrypted, and crypto_open needs the same text. One
+ * key must not seal more than 2^32 times.
  */
 enum { crypto_key_bytes = 32, crypto_nonce_bytes = 12, crypto_tag_bytes = 16, crypto_seal_bytes = 28 };
 
@@ -48,42 +47,47 @@ void crypto_seal(const uint8_t key[crypto_key_bytes], const char *about, const v
                  uint8_t *sealed);
 
 /*
- * Writes size - crypto_seal_bytes bytes to data.  False, with data wiped, when
- * key, about or a single bit differ from what was sealed.
+ * Writes size - crypto_seal_bytes bytes to data. Returns false and wipes data when key, about
+ * or any bit of sealed differs.
  */
 bool crypto_open(const uint8_t key[crypto_key_bytes], const char *about, const uint8_t *sealed, size_t size,
                  void *data) __attribute__((warn_unused_result));
 
-/* Lower-case hexadecimal, 2 * size characters and a zero, in the arena. */
+/* Lower-case hexadecimal, 2 * size characters and a zero, allocated in the arena. */
 char *crypto_hex(struct arena *arena, const void *bytes, size_t size);
 
-/* Reads exactly 2 * size hexadecimal digits; false for anything else. */
+/* Reads exactly 2 * size hexadecimal digits; false for any other text. */
 bool crypto_hex_read(const char *text, void *bytes, size_t size);
 
-/* base64 with padding (standard alphabet), or url-safe without. */
+/* Base64 with padding (standard alphabet), and the URL-safe alphabet without padding (RFC 4648). */
 char *crypto_base64(struct arena *arena, const void *bytes, size_t size);
 char *crypto_base64url(struct arena *arena, const void *bytes, size_t size);
 
-/* Reads standard base64 with padding into at most room bytes; the size, or -1. */
+/*
+ * Reads standard base64 with padding. Returns the size, or -1 when the text is invalid or
+ * needs more than room bytes.
+ */
 long crypto_base64_read(const char *text, void *bytes, size_t room);
 
-/* Overwrites secrets so that the compiler cannot leave it out. */
+/* Overwrites secrets; the compiler cannot optimise it away. */
 void crypto_wipe(void *bytes, size_t size);
 
-/* MD5 of a body for Content-MD5 (RFC 1864) alone; never for anything that must be safe. */
+/* Incremental MD5, only for Content-MD5 (RFC 1864). Do not use it for security. */
 struct crypto_md5;
 struct crypto_md5 *crypto_md5_begin(void);
 void crypto_md5_add(struct crypto_md5 *md5, const void *data, size_t size);
 void crypto_md5_end(struct crypto_md5 *md5, uint8_t digest[16]);
 
-/* What is to be said of a server's certificate. */
 enum crypto_certificate {
     CRYPTO_CERTIFICATE_UNREADABLE,
     CRYPTO_CERTIFICATE_OTHER_NAME,
     CRYPTO_CERTIFICATE_OK
 };
 
-/* Reads the first certificate of a PEM file: is it for this host (RFC 6125), how many days does it last? */
+/*
+ * Reads the first certificate of a PEM file. Checks whether it is valid for host (RFC 6125);
+ * *days is the number of days until it expires.
+ */
 enum crypto_certificate crypto_certificate_check(const char *path, const char *host, int64_t *days);
 
 #endif

@@ -13,10 +13,10 @@
 
 static const char variable[] = "IMGWARD_FAULTS";
 
-/* The letter behind "imgward-" tells the programs apart. */
+/* Index of the letter that distinguishes the programs: the first one after "imgward-". */
 enum { program_letter = 8 };
 
-static struct fault_slot *slots; /* NULL: nothing is armed, ever */
+static struct fault_slot *slots; /* NULL: no fault is armed */
 static bool is_opened;
 static int program;
 
@@ -51,20 +51,15 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The seal of the image process lets nobody sleep. */
-static void delay(int ms)
-{
-    for (int64_t end_ms = now_ms() + ms; now_ms() < end_ms;)
-        sched_yield();
-}
-
 static bool action_take(struct fault_slot *slot)
 {
     __atomic_add_fetch(&slot->taken, 1, __ATOMIC_SEQ_CST);
     if (slot->action == FAULT_KILL)
         raise(SIGKILL);
+    /* A busy wait: the seccomp filter of the image process forbids sleeping. */
     if (slot->action == FAULT_DELAY)
-        delay(slot->delay_ms);
+        for (int64_t end_ms = now_ms() + slot->delay_ms; now_ms() < end_ms;)
+            sched_yield();
     return slot->action == FAULT_FAIL;
 }
 

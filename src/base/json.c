@@ -16,7 +16,7 @@ static const struct json *tree_copy(struct arena *arena, const json_t *from, con
 
 static void child_add(struct json *parent, const struct json **last, const struct json *child)
 {
-    /* The list is built before anybody else sees it, so its links may still be set. */
+    /* Casting const away is safe: no other code has seen the list yet. */
     if (*last == NULL)
         parent->first = child;
     else
@@ -80,7 +80,7 @@ static unsigned tree_depth(json_t *from, unsigned depth)
     return deepest;
 }
 
-/* An integer of more than 63 bits is JSON all the same: then all numbers are read as real ones. */
+/* Jansson refuses integers over 63 bits, which are valid JSON. All numbers are then read as reals. */
 static json_t *text_load(const char *text, size_t length, json_error_t *problem)
 {
     static const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
@@ -90,9 +90,9 @@ static json_t *text_load(const char *text, size_t length, json_error_t *problem)
     return root;
 }
 
-/* ---- bodies that are not JSON at all ---- */
+/* ---- bodies that are not JSON ---- */
 
-/* How a text begins that is something else; the bytes of a row may be zeros. */
+/* Signatures of other formats. A signature may contain zero bytes. */
 static const struct {
     size_t size;
     const char *bytes;
@@ -109,41 +109,31 @@ static const struct {
     {1, "<", "XML or HTML; send a JSON object"},
 };
 
-/* True for "name=", the name as forms write it. */
-static bool is_form(const char *text, size_t length)
-{
-    size_t at = 0;
-    while (at < length && (isalnum((unsigned char)text[at]) || strchr("_-.%+[]", text[at]) != NULL))
-        at++;
-    return at > 0 && at < length && text[at] == '=';
-}
-
-/* What a text that is not JSON is instead, and what to do; NULL when it looks like JSON. */
+/* Names the format of a text that is not JSON, with the remedy; NULL when it looks like JSON. */
 static const char *foreign_text(const char *text, size_t length)
 {
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
         if (length >= beginnings[i].size && memcmp(text, beginnings[i].bytes, beginnings[i].size) == 0)
             return beginnings[i].what;
-    /* Little endian without a byte order mark: RFC 4627, 3. */
+    /* UTF-16 or UTF-32, little endian, without a byte order mark (RFC 4627, section 3). */
     if (length >= 4 && text[1] == '\0')
         return text[2] == '\0' ? "UTF-32 text; send JSON in UTF-8" : "UTF-16 text; send JSON in UTF-8";
-    return is_form(text, length) ? "a form (name=value); send a JSON object" : NULL;
+    /* "name=" begins application/x-www-form-urlencoded. */
+    size_t at = 0;
+    while (at < length && (isalnum((unsigned char)text[at]) || strchr("_-.%+[]", text[at]) != NULL))
+        at++;
+    return at > 0 && at < length && text[at] == '=' ? "a form (name=value); send a JSON object" : NULL;
 }
 
-static bool is_blank(const char *text, size_t length)
-{
-    for (size_t at = 0; at < length; at++)
-        if (strchr(" \t\r\n", text[at]) == NULL || text[at] == '\0')
-            return false;
-    return true;
-}
-
-/* Says what is wrong with a text that is not JSON. */
+/* Records why the text was not parsed as JSON. */
 static enum iw_error text_refuse(struct context *context, const char *text, size_t length,
                                  const json_error_t *problem)
 {
     const char *foreign = foreign_text(text, length);
-    if (is_blank(text, length)) {
+    size_t blanks = 0;
+    while (blanks < length && text[blanks] != '\0' && strchr(" \t\r\n", text[blanks]) != NULL)
+        blanks++;
+    if (blanks == length) {
         context_detail(context, "body", "is empty; it must be a JSON object");
         return context_fail(context, IW_VALIDATION_FAILED, "The body is empty; send a JSON object.");
     }
@@ -159,7 +149,7 @@ static enum iw_error text_refuse(struct context *context, const char *text, size
 
 enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; RFC 8259, 8.1 allows to ignore it */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark; RFC 8259, section 8.1 allows ignoring it */
     json_error_t problem;
     size_t skipped =
         length >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;

@@ -1,6 +1,6 @@
 /*
- * JSON in: a tree in the arena.  Jansson parses and never leaves json.c.  JSON
- * out is render.h.
+ * JSON input: a tree in the arena. Jansson parses it; only json.c includes Jansson. render.h
+ * writes JSON.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -25,9 +25,9 @@ enum json_kind {
 
 struct json {
     enum json_kind kind;
-    const char *name;   /* in an object: the member's name */
-    const char *string; /* JSON_KIND_STRING: UTF-8, closed by a zero; may hold zeros inside */
-    size_t length;      /* bytes of the string, or the count of children */
+    const char *name;   /* member name, when the parent is an object */
+    const char *string; /* JSON_KIND_STRING: UTF-8 with a terminating zero; may contain zero bytes */
+    size_t length;      /* bytes of the string, or number of children */
     int64_t integer;
     double real;
     const struct json *first; /* children of an array or object, in order */
@@ -35,18 +35,18 @@ struct json {
 };
 
 /*
- * Parses a whole text; a byte order mark of UTF-8 before it is skipped.
- * Malformed: VALIDATION_FAILED whose sentence names line and column, or what the
- * text is if it is not JSON at all, with a detail for the field "body".  Nesting is limited, and a
- * name that stands twice in one object is refused.
+ * Parses a whole text. A UTF-8 byte order mark at the beginning is skipped. Malformed text is
+ * VALIDATION_FAILED with a detail for the field "body". Its sentence names line and column, or
+ * the format when the text is not JSON at all. Nesting is limited. Duplicate member names are
+ * refused.
  */
 enum iw_error json_read(struct context *context, const char *text, size_t length,
                         const struct json **json) IW_MUST_USE;
 
-/* "an array", "true": for sentences. */
+/* "an array", "true": for use in messages. */
 const char *json_kind_name(enum json_kind kind);
 
-/* The member of an object, or NULL when it is missing (or json is no object). */
+/* A member of an object; NULL when it is missing or json is not an object. */
 const struct json *json_member(const struct json *json, const char *name);
 
 static inline bool json_is(const struct json *json, enum json_kind kind)
@@ -60,16 +60,16 @@ static inline bool json_is_object(const struct json *json)
     return json_is(json, JSON_KIND_OBJECT) || (json_is(json, JSON_KIND_ARRAY) && json->length == 0);
 }
 
-/* True for a missing member and for null, which mean the same in a request. */
+/* True for a missing member and for null. Requests treat both the same. */
 static inline bool json_is_absent(const struct json *json)
 {
     return json == NULL || json->kind == JSON_KIND_NULL;
 }
 
 /*
- * SHA-256 over a canonical form of a tree: object members sorted by name, no
- * blanks, absent and null the same, an empty array and an empty object too.  Two bodies that mean the same
- * give the same digest, whatever their spelling.
+ * SHA-256 of a canonical form of a tree: members sorted by name, no white space, null members
+ * left out, an empty array written as an empty object. Requests that mean the same have the
+ * same digest.
  */
 void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32]);
 

@@ -12,8 +12,8 @@ enum { line_size = 4096, value_bytes_max = 1024 };
 
 static enum log_level level_least = LOG_INFO;
 
-/* A line of fixed room: what does not fit is cut, and the object still closes. */
-struct line {
+/* A line of limited size. Text that does not fit is cut, and the object is still closed. */
+struct log_line {
     char bytes[line_size];
     size_t length;
 };
@@ -23,8 +23,8 @@ void log_level_set(enum log_level level)
     level_least = level;
 }
 
-/* Room is kept for the two bytes that close the line. */
-static void line_add(struct line *line, const char *bytes, size_t length)
+/* Reserves bytes for the end of the line. */
+static void line_add(struct log_line *line, const char *bytes, size_t length)
 {
     if (line->length + length + 8 > line_size)
         return;
@@ -32,31 +32,16 @@ static void line_add(struct line *line, const char *bytes, size_t length)
     line->length += length;
 }
 
-static void line_string(struct line *line, const char *string)
+static void line_string(struct log_line *line, const char *string)
 {
     line_add(line, string, strlen(string));
 }
 
-/* Copies one UTF-8 sequence, or puts U+FFFD for a byte that begins none; how many bytes that were. */
-static size_t line_sequence(struct line *line, const char *text, size_t left)
-{
-    size_t size = text_sequence(text, left);
-    if (size == 0)
-        line_string(line, "\\ufffd");
-    line_add(line, text, size);
-    return size == 0 ? 1 : size;
-}
-
-static void line_byte(struct line *line, unsigned char byte)
-{
-    char escaped[8];
-    bool is_mark = byte == '"' || byte == '\\';
-    snprintf(escaped, sizeof escaped, is_mark ? "\\%c" : "\\u%04x", byte);
-    line_string(line, escaped);
-}
-
-/* Whatever the bytes, the line stays one line of JSON in UTF-8: a path is logged as the client wrote it. */
-static void line_escape(struct line *line, const char *text)
+/*
+ * Escapes any bytes, and writes U+FFFD for bytes that are not UTF-8, so that a line stays one line of valid
+ * JSON. Paths are logged as the client sent them.
+ */
+static void line_escape(struct log_line *line, const char *text)
 {
     size_t length = strnlen(text, value_bytes_max);
     for (size_t at = 0; at < length;) {
@@ -66,23 +51,30 @@ static void line_escape(struct line *line, const char *text)
         line_add(line, text + plain, at - plain);
         if (at == length)
             return;
-        if ((unsigned char)text[at] >= 0x80)
-            at += line_sequence(line, text + at, length - at);
-        else
-            line_byte(line, (unsigned char)text[at++]);
+        unsigned char byte = (unsigned char)text[at];
+        size_t size = byte < 0x80 ? 0 : text_sequence(text + at, length - at);
+        char escaped[8] = "\\ufffd";
+        if (byte == '"' || byte == '\\')
+            snprintf(escaped, sizeof escaped, "\\%c", byte);
+        else if (byte < 0x80)
+            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+        if (size == 0)
+            line_string(line, escaped);
+        line_add(line, text + at, size);
+        at += size == 0 ? 1 : size;
     }
 }
 
-static void line_key(struct line *line, const char *key)
+static void line_key(struct log_line *line, const char *key)
 {
     line_add(line, ",\"", 2);
     line_string(line, key);
     line_add(line, "\":", 2);
 }
 
-static void line_text(struct line *line, const char *key, const char *text)
+static void line_text(struct log_line *line, const char *key, const char *text)
 {
-    /* A value that the line has no room for is left out whole. */
+    /* A value that does not fit is left out completely. */
     if (line->length + 6 * strnlen(text, value_bytes_max) + strlen(key) + 16 > line_size)
         return;
     line_key(line, key);
@@ -91,7 +83,7 @@ static void line_text(struct line *line, const char *key, const char *text)
     line_add(line, "\"", 1);
 }
 
-static void line_number(struct line *line, const char *key, int64_t number)
+static void line_number(struct log_line *line, const char *key, int64_t number)
 {
     char digits[text_decimal_size];
     size_t length = text_decimal(number, digits);
@@ -101,13 +93,13 @@ static void line_number(struct line *line, const char *key, int64_t number)
     line_add(line, digits, length);
 }
 
-static void line_named(struct line *line, const char *key, int64_t number)
+static void line_named(struct log_line *line, const char *key, int64_t number)
 {
     if (number != 0)
         line_number(line, key, number);
 }
 
-static void line_context(struct line *line, const struct context *context)
+static void line_context(struct log_line *line, const struct context *context)
 {
     if (context == NULL)
         return;
@@ -122,7 +114,7 @@ void log_write(enum log_level level, const struct context *context, const char *
                const struct log_field *fields)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
-    struct line line;
+    struct log_line line;
     char ts[clock_iso_size];
     if (level < level_least)
         return;
@@ -143,7 +135,7 @@ void log_write(enum log_level level, const struct context *context, const char *
     line_number(&line, "pid", getpid());
     memcpy(line.bytes + line.length, "}\n", 2);
     ssize_t written = write(STDERR_FILENO, line.bytes, line.length + 2);
-    (void)written; /* There is nowhere left to complain. */
+    (void)written; /* stderr is the only log; its errors cannot be reported. */
 }
 
 void log_failure(const struct context *context, const char *event)

@@ -12,7 +12,7 @@
 static const int64_t buckets_ms[] = {5,    10,   25,   50,    100,   250,   500,
                                      1000, 2500, 5000, 10000, 30000, 60000, 300000};
 
-/* A histogram's cells: the buckets, those beyond the last, and the sum in milliseconds. */
+/* Cells of a histogram: the buckets, the bucket +Inf, and the sum in milliseconds. */
 enum {
     bucket_count = sizeof buckets_ms / sizeof buckets_ms[0],
     histogram_cells = bucket_count + 2,
@@ -21,7 +21,7 @@ enum {
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
-/* A label whose values are listed, or those of the program's endpoints, or the codes of errors. */
+/* Where the values of a label come from: this table, the program's endpoints, or the error codes. */
 enum metric_values { VALUES_NONE, VALUES_LISTED, VALUES_ENDPOINTS, VALUES_ERRORS };
 
 struct metric_label {
@@ -71,12 +71,12 @@ static const struct {
                              METRIC_COUNTER,
                              METRIC_SCOPE_POOL,
                              {{NULL, VALUES_NONE, {NULL}}},
-                             "Requests that were refused for their number."},
+                             "Requests refused by the rate limit."},
     [METRIC_REDIS_AWAY] = {"imgward_redis_away_total",
                            METRIC_COUNTER,
                            METRIC_SCOPE_POOL,
                            {{NULL, VALUES_NONE, {NULL}}},
-                           "Requests that went on without limits, because Redis was away."},
+                           "Requests without a rate limit because Redis was unavailable."},
     [METRIC_CHILD_DEATHS] = {"imgward_pool_deaths_total",
                              METRIC_COUNTER,
                              METRIC_SCOPE_POOL,
@@ -86,17 +86,17 @@ static const struct {
                             METRIC_GAUGE,
                             METRIC_SCOPE_POOL,
                             {{"of", VALUES_LISTED, {"inputs", "results", "archives"}}},
-                            "Bytes of files that the database names, read once in five minutes."},
+                            "Bytes of files that the database names, updated every five minutes."},
     [METRIC_JOBS] = {"imgward_jobs_total",
                      METRIC_COUNTER,
                      METRIC_SCOPE_WORKER,
                      {JOB_KIND, {"result", VALUES_LISTED, {"done", "retried", "failed", "cancelled"}}},
-                     "Tries of jobs, by kind and what became of them."},
+                     "Attempts of jobs, by kind and outcome."},
     [METRIC_JOB_SECONDS] = {"imgward_job_seconds",
                             METRIC_HISTOGRAM,
                             METRIC_SCOPE_WORKER,
                             {JOB_KIND},
-                            "Time of a try from its begin to its record."},
+                            "Time of an attempt from its start to its recorded outcome."},
     [METRIC_STAGE_MS] = {"imgward_image_stage_milliseconds_total",
                          METRIC_COUNTER,
                          METRIC_SCOPE_WORKER,
@@ -106,26 +106,26 @@ static const struct {
                              METRIC_COUNTER,
                              METRIC_SCOPE_WORKER,
                              {{"reason", VALUES_LISTED, {"crash", "timeout"}}},
-                             "Image processes that died over a picture."},
+                             "Image processes that died while processing a picture."},
     [METRIC_LEASES_LOST] = {"imgward_leases_lost_total",
                             METRIC_COUNTER,
                             METRIC_SCOPE_WORKER,
                             {{NULL, VALUES_NONE, {NULL}}},
-                            "Jobs taken back from workers that died or fell silent."},
+                            "Leases that expired because their worker died or sent no heartbeat."},
     [METRIC_DELIVERIES] = {"imgward_deliveries_total",
                            METRIC_COUNTER,
                            METRIC_SCOPE_WORKER,
                            {{"result", VALUES_LISTED, {"delivered", "retried", "failed"}}},
-                           "Tries of webhook deliveries, by what became of them."},
+                           "Attempts of webhook deliveries, by outcome."},
 };
 
 struct metrics {
     const char *const *endpoints;
     unsigned endpoint_count;
-    _Atomic uint64_t *set_at_ms;   /* a gauge's last time, a cell for each metric */
-    unsigned begins[METRIC_COUNT]; /* where a metric's cells begin */
+    _Atomic uint64_t *set_at_ms;   /* time of the last update, one cell per metric; for gauges */
+    unsigned begins[METRIC_COUNT]; /* index of a metric's first cell */
     size_t block_bytes;
-    _Atomic uint64_t *cells; /* shared by the processes forked after it was made */
+    _Atomic uint64_t *cells; /* shared memory: processes that are forked later use the same cells */
 };
 
 static unsigned label_count(const struct metrics *metrics, const struct metric_label *label)
@@ -182,7 +182,7 @@ void metrics_free(struct metrics *metrics)
     free(metrics);
 }
 
-/* The first cell of a series; NULL for labels that the table does not know. */
+/* First cell of a series; NULL for label values that the table does not have. */
 static _Atomic uint64_t *series_at(const struct metrics *metrics, enum metric metric, unsigned a, unsigned b)
 {
     unsigned wide = label_count(metrics, &kinds[metric].labels[1]);
@@ -245,7 +245,7 @@ void metrics_print_head(enum metric metric, struct text *text)
                 kinds[metric].name, types[kinds[metric].type]);
 }
 
-/* "a=\"x\",b=\"y\"" of a series. */
+/* Writes the labels of a series: a="x",b="y". */
 static void labels_write(const struct metrics *metrics, enum metric metric, const char *label,
                          const unsigned at[2], char *line, size_t size)
 {

@@ -28,7 +28,7 @@ static void on_signal(int number)
     else
         process_stop_count++;
     ssize_t written = write(wake_pipe[1], "", 1);
-    (void)written; /* A full pipe wakes as well. */
+    (void)written; /* EAGAIN is fine: a full pipe wakes the poll as well. */
     errno = saved;
 }
 

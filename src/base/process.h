@@ -1,6 +1,6 @@
 /*
- * What every long-running program of ours does alike: signals as flags, a pid
- * file, word to systemd, descriptors, names.
+ * Process management that all long-running programs share: signals as flags, pid file, systemd
+ * notification, wake-up pipe.
  */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
@@ -11,36 +11,41 @@
 
 #include <imgward/context.h>
 
-/* Set by the handlers of process_signals_install, looked at by main loops. */
-extern volatile sig_atomic_t process_stop_count;   /* TERM and INT, counted */
+/* Set by the handlers of process_signals_install, polled by main loops. */
+extern volatile sig_atomic_t process_stop_count;   /* number of TERM and INT signals */
 extern volatile sig_atomic_t process_reload_asked; /* HUP */
 extern volatile sig_atomic_t process_child_died;   /* CHLD */
 
 /*
- * TERM, INT, HUP and CHLD become flags, PIPE is ignored.  Without SA_RESTART:
- * a blocking call answers EINTR so that the loop sees the flag.
+ * TERM, INT, HUP and CHLD set flags, PIPE is ignored. Without SA_RESTART: a blocking call
+ * returns EINTR, so the main loop sees the flag.
  */
 void process_signals_install(void);
 
-/* Back to the defaults, for a child that goes its own way. */
+/* Restores the default handlers in a forked child. */
 void process_signals_reset(void);
 
-/* The pipe that the handlers write a byte to: a poll loop wakes without a race.  -1 before install. */
+/*
+ * Read end of the pipe that the handlers write to. A poll loop includes it to avoid the race
+ * between flag and poll. -1 before process_signals_install.
+ */
 int process_signal_descriptor(void);
 void process_signal_drain(void);
 
-/* Writes the pid file (a new file renamed into place); "" writes none.  Removed by process_pid_file_remove.
+/*
+ * Writes the pid file atomically (new file, then rename). An empty path writes none. Delete it
+ * with process_pid_file_remove.
  */
 enum iw_error process_pid_file_write(struct context *context, const char *path) IW_MUST_USE;
 void process_pid_file_remove(const char *path);
 
-/* "READY=1", "RELOADING=1", "STOPPING=1", "WATCHDOG=1" to systemd, if it listens ($NOTIFY_SOCKET). */
+/* Sends "READY=1", "RELOADING=1", "STOPPING=1" or "WATCHDOG=1" to systemd when $NOTIFY_SOCKET is set. */
 void process_notify(const char *state);
 
-/* The child dies with its parent; false when the parent is gone already. */
+/* Makes the child die with its parent (PR_SET_PDEATHSIG). False when the parent is dead already. */
 bool process_die_with_parent(pid_t parent);
 
-/* Cores that this process may run on. */
+/* Number of cores that this process may run on. */
 int process_core_count(void);
 
 #endif

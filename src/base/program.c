@@ -45,8 +45,8 @@ static int run(const struct program *program, struct context *context, const cha
     return code == EXIT_SUCCESS ? code : complain(program, context);
 }
 
-/* --version, --help, and what is neither an option. */
-static int tell(const struct program *program, int option)
+/* Prints the version, or the usage for --help and for wrong options. */
+static int usage_print(const struct program *program, int option)
 {
     if (option == 'v')
         printf("%s " PACKAGE_VERSION "\n", program->name);
@@ -67,10 +67,10 @@ int program_main(const struct program *program, int argc, char **argv)
         else if (option == 't')
             is_check = true;
         else
-            return tell(program, option);
+            return usage_print(program, option);
     }
     if (optind < argc)
-        return tell(program, '?');
+        return usage_print(program, '?');
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     int code = is_check ? check(program, &context, file) : run(program, &context, file);

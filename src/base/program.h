@@ -1,25 +1,27 @@
 /*
- * The command line that imgward-api and imgward-worker share: which
- * configuration file, check it or run on it.
+ * The command line of imgward-api and imgward-worker: reads the options, then checks a
+ * configuration file or runs with it.
  */
 #ifndef BASE_PROGRAM_H
 #define BASE_PROGRAM_H
 
 #include <imgward/context.h>
 
-/* One long-running program. */
 struct program {
-    const char *name;  /* as typed: "imgward-api" */
-    const char *usage; /* the last lines of its help: what the signals do */
-    /* Checks the file and all that it names; the context says what is wrong. */
+    const char *name;  /* "imgward-api" */
+    const char *usage; /* last lines of --help: effects of the signals */
+    /* Checks the file and everything it refers to. Errors are in the context. */
     enum iw_error (*check)(struct context *context, const char *file);
-    /* Runs until it is told to stop; answers the exit code, with a sentence in the context unless it is 0. */
+    /*
+     * Runs until a signal stops it. Returns the exit code; the context has a sentence when that is
+     * not 0.
+     */
     int (*run)(struct context *context, const char *file);
 };
 
 /*
- * The whole of main(): reads the options, checks or runs, complains on
- * stderr.  Answers the exit code: 0, 1 after an error, 2 for a wrong option.
+ * Body of main(): reads the options, checks or runs, and prints errors on stderr. Returns the
+ * exit code: 0, 1 after an error, 2 for wrong options.
  */
 int program_main(const struct program *program, int argc, char **argv);
 

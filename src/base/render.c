@@ -10,7 +10,7 @@ void render_init(struct render *render, struct text *text)
     render->needs_comma = false;
 }
 
-/* Puts what stands for a byte that must not stand for itself. */
+/* Writes the escape sequence of a byte, or U+FFFD for an invalid one. */
 static void escape_byte(struct text *text, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
@@ -21,7 +21,7 @@ static void escape_byte(struct text *text, unsigned char byte)
         text_add(text, "\\ufffd", 6);
 }
 
-/* What is quoted of a request may be no UTF-8; the answer is (RFC 8259, 8.1). */
+/* Text quoted from a request may be invalid UTF-8; JSON output must be valid (RFC 8259, section 8.1). */
 static void escape(struct text *text, const char *value, size_t length)
 {
     size_t plain = 0;
@@ -45,7 +45,7 @@ static void quoted(struct text *text, const char *value, size_t length)
     text_add(text, "\"", 1);
 }
 
-/* A comma if one is owed, and the key. */
+/* Writes the comma when one is needed, and the key. */
 static void lead(struct render *render, const char *key)
 {
     if (render->needs_comma)

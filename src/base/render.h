@@ -1,4 +1,4 @@
-/* JSON out, straight into a growing text. */
+/* JSON output into a growing text. */
 #ifndef BASE_RENDER_H
 #define BASE_RENDER_H
 
@@ -8,8 +8,8 @@
 #include "base/text.h"
 
 /*
- * Writing.  Commas are set by the render; keys and values are escaped.  A NULL
- * string becomes null.  Inside an array the key is NULL.
+ * A writer. It adds commas and escapes keys and values. A NULL string is written as null.
+ * Array elements have a NULL key.
  */
 struct render {
     struct text *text;
@@ -31,7 +31,7 @@ void render_null(struct render *render, const char *key);
 /* An ISO 8601 time; 0 becomes null. */
 void render_time(struct render *render, const char *key, int64_t time_ms);
 
-/* An integer as a decimal string: ids that a JavaScript number could not hold. */
+/* Writes an integer as a decimal string, because JavaScript numbers cannot hold every id. */
 void render_id(struct render *render, const char *key, int64_t id);
 
 #endif

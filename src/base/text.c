@@ -14,7 +14,7 @@ void text_init(struct text *text, struct arena *arena)
     text->length = 0;
 }
 
-/* Makes room for more bytes and the closing zero. */
+/* Grows the buffer for more bytes and the terminating zero. */
 static void text_reserve(struct text *text, size_t more)
 {
     size_t needed = text->length + more + 1;
@@ -85,7 +85,7 @@ void text_clear(struct text *text)
     text->data[0] = '\0';
 }
 
-/* The length of the valid sequence at bytes, 0 when it is not valid; the code point goes to point. */
+/* Length of the UTF-8 sequence at bytes, 0 when it is invalid. *point is the code point. */
 static size_t sequence_read(const unsigned char *bytes, size_t length, uint32_t *point)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -1,4 +1,4 @@
-/* Text: UTF-8 checks, numbers, and a growing buffer for what is printed or sent. */
+/* Text: UTF-8 checks, numbers, and a growing buffer. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -8,8 +8,8 @@
 #include <imgward/arena.h>
 
 /*
- * A buffer that grows in its arena.  data is always closed by a zero byte that
- * is not counted.  It never overflows: the arena's limit ends the process.
+ * A buffer that grows in its arena. data always ends with a zero byte that length does not
+ * count. When the arena's limit is reached, the process aborts.
  */
 struct text {
     struct arena *arena;
@@ -23,10 +23,10 @@ void text_add(struct text *text, const char *bytes, size_t length);
 void text_add_string(struct text *text, const char *string);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The number in decimal. */
+/* Appends the number in decimal. */
 void text_add_number(struct text *text, int64_t number);
 
-/* Empties the buffer and keeps its room. */
+/* Empties the buffer and keeps its memory. */
 void text_clear(struct text *text);
 
 /* True when the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
@@ -35,7 +35,7 @@ bool text_is_utf8(const char *bytes, size_t length);
 /* True when no byte is above 0x7F. */
 bool text_is_ascii(const char *bytes, size_t length);
 
-/* The bytes of the UTF-8 sequence that begins here, 1 to 4; 0 when none does. */
+/* Length of the UTF-8 sequence at bytes, 1 to 4; 0 when it is invalid. */
 size_t text_sequence(const char *bytes, size_t length);
 
 /* The number of code points of valid UTF-8. */
@@ -45,24 +45,24 @@ size_t text_code_points(const char *bytes, size_t length);
 bool text_has_control(const char *bytes, size_t length);
 
 /*
- * Reads a whole decimal integer, no sign but '-', no blanks, no leading zeros
- * except "0", within minimum..maximum.  False otherwise.
+ * Reads a decimal integer within minimum..maximum: optional "-", no blanks, no leading zeros.
+ * False for any other text.
  */
 bool text_integer(const char *string, int64_t minimum, int64_t maximum, int64_t *value);
 
-/* True for a byte that stands for itself in JSON and is no part of a longer sequence. */
+/* True for a printable ASCII byte that JSON does not escape. */
 static inline bool text_is_plain(unsigned char byte)
 {
     return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
 }
 
-/* Room for any 64-bit number in decimal and the closing zero. */
+/* Size of a buffer for any 64-bit decimal number with its terminating zero. */
 enum { text_decimal_size = 21 };
 
-/* Prints a number in decimal, many times faster than printf does it; its length. */
+/* Writes a number in decimal and returns its length. Several times faster than printf. */
 size_t text_decimal(int64_t number, char digits[text_decimal_size]);
 
-/* True when a equals b without regard to ASCII case. */
+/* Compares without regard to ASCII case. */
 bool text_equal_nocase(const char *a, const char *b);
 
 #endif

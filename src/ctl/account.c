@@ -1,4 +1,4 @@
-/* imgwardctl account: who may use the service, and how much. */
+/* imgwardctl account: accounts, plans and rate limits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static enum ctl_exit plan_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account.id, account.plan,
-           account.requests_per_minute, account.is_overridden ? " (its own number)" : "");
+           account.requests_per_minute, account.is_overridden ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
@@ -137,7 +137,7 @@ static enum ctl_exit limit_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account.id, account.requests_per_minute,
-           account.is_overridden ? " (its own number)" : "");
+           account.is_overridden ? " (individual limit)" : "");
     return CTL_DONE;
 }
 

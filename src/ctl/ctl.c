@@ -51,7 +51,7 @@ enum ctl_exit ctl_failed(const struct ctl *ctl)
     return CTL_FAILED;
 }
 
-/* Reads until the end; false on an error, or when there is more than size bytes. */
+/* Reads to the end of the file; false on an error, or when there are more than size bytes. */
 static bool descriptor_read(int descriptor, unsigned char *bytes, size_t size)
 {
     size_t done = 0;
@@ -106,7 +106,10 @@ static bool descriptor_write(int descriptor, const unsigned char *bytes, size_t 
     return fsync(descriptor) == 0;
 }
 
-/* Writes a file beside the path and gives it its place by a call that does so at once: rename or link. */
+/*
+ * Writes a temporary file in the same folder, then gives it its name with one atomic call:
+ * rename or link.
+ */
 static enum iw_error file_place(struct context *context, const char *path, const void *bytes, size_t size,
                                 unsigned mode, int (*place)(const char *from, const char *to))
 {

@@ -1,9 +1,8 @@
 /*
- * imgwardctl doctor: one line a check, "ok" or what to do.
+ * imgwardctl doctor: one line per check, with "ok" or the remedy.
  *
- * A check is a row of the table.  Those that need the database or Redis are
- * skipped with a word when it cannot be reached, so that one trouble is told
- * once.
+ * Each check is a row of the table. When the database or Redis is not reachable, the checks
+ * that need it are skipped, so that one failure is reported once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +29,7 @@
 #include "image/seal.h"
 
 enum {
-    version_major_least = 10, /* MariaDB 10.6 is the first with SKIP LOCKED */
+    version_major_least = 10, /* MariaDB 10.6 is the first version with SKIP LOCKED */
     version_minor_least = 6,
     clock_difference_max_ms = 2000,
     image_start_ms = 20000,
@@ -49,15 +48,15 @@ enum doctor_verdict { DOCTOR_OK, DOCTOR_WRONG, DOCTOR_SKIPPED };
 struct doctor {
     struct ctl *ctl;
     struct config config;
-    struct store store;  /* its db: NULL: no password to reach it with */
-    struct redis *redis; /* the same */
+    struct store store;  /* db is NULL when its password cannot be read */
+    struct redis *redis; /* NULL when its password cannot be read */
     struct db_server server;
-    const char *site;                    /* nginx's configuration; NULL: it cannot be asked */
-    enum crypto_certificate certificate; /* valid where nginx names one */
+    const char *site;                    /* nginx's configuration; NULL when nginx cannot be queried */
+    enum crypto_certificate certificate; /* valid when nginx's configuration names a certificate */
     int64_t certificate_days;
     bool is_database_there;
     bool is_redis_there;
-    char line[512]; /* what the check found or what to do */
+    char line[512]; /* result of the check, or the remedy */
 };
 
 __attribute__((format(printf, 3, 4))) static enum doctor_verdict
@@ -70,7 +69,7 @@ say(struct doctor *doctor, enum doctor_verdict verdict, const char *format, ...)
     return verdict;
 }
 
-/* The error that the context holds, told and forgotten. */
+/* Reports the context's error and clears it. */
 static enum doctor_verdict say_error(struct doctor *doctor, const char *advice)
 {
     struct context *context = doctor->ctl->context;
@@ -92,14 +91,14 @@ static enum doctor_verdict check_passwords(struct doctor *doctor)
     if (config_secret(context, doctor->config.redis_password_file, &password) != IW_OK)
         return say_error(doctor, "");
     doctor->redis = redis_new(&doctor->config, password);
-    return say(doctor, DOCTOR_OK, "passwords can be read, and not by everybody");
+    return say(doctor, DOCTOR_OK, "readable, but not by other users");
 }
 
 static enum doctor_verdict check_signing_keys(struct doctor *doctor)
 {
     struct presign *presign;
     if (presign_new(doctor->ctl->context, &doctor->config, &presign) != IW_OK)
-        return say_error(doctor, "; imgwardctl secret signing makes one");
+        return say_error(doctor, "; create one with imgwardctl secret signing");
     presign_free(presign);
     return say(doctor, DOCTOR_OK, "%s", doctor->config.store_signing_keys_file);
 }
@@ -109,12 +108,13 @@ static enum doctor_verdict check_watermark_key(struct doctor *doctor)
     const char *path = doctor->config.image_watermark_key_file;
     struct stat facts;
     if (stat(path, &facts) != 0)
-        return say(doctor, DOCTOR_WRONG, "%s: %s; imgwardctl image key makes one", path, strerror(errno));
+        return say(doctor, DOCTOR_WRONG, "%s: %s; create one with imgwardctl image key", path,
+                   strerror(errno));
     if (facts.st_size != watermark_key_bytes)
         return say(doctor, DOCTOR_WRONG, "%s has %lld bytes and must have %d", path, (long long)facts.st_size,
                    watermark_key_bytes);
     if ((facts.st_mode & 07) != 0)
-        return say(doctor, DOCTOR_WRONG, "%s can be read by everybody; chmod 0600 it", path);
+        return say(doctor, DOCTOR_WRONG, "%s is readable by other users; chmod 0600 it", path);
     return say(doctor, DOCTOR_OK, "%s", path);
 }
 
@@ -122,7 +122,7 @@ static enum doctor_verdict check_sealing_key(struct doctor *doctor)
 {
     struct secret_box secret_box;
     if (secret_box_read(doctor->ctl->context, doctor->config.webhooks_secret_key_file, &secret_box) != IW_OK)
-        return say_error(doctor, "; imgwardctl secret sealing makes one");
+        return say_error(doctor, "; create one with imgwardctl secret sealing");
     crypto_wipe(&secret_box, sizeof secret_box);
     return say(doctor, DOCTOR_OK, "%s", doctor->config.webhooks_secret_key_file);
 }
@@ -150,9 +150,10 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
 {
     const struct db_server *server = &doctor->server;
     if (!doctor->is_database_there)
-        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (strstr(server->sql_mode, "STRICT_ALL_TABLES") == NULL)
-        return say(doctor, DOCTOR_WRONG, "sql_mode is %s; something takes STRICT_ALL_TABLES out of it",
+        return say(doctor, DOCTOR_WRONG,
+                   "sql_mode is %s without STRICT_ALL_TABLES; check init_connect and proxies",
                    server->sql_mode);
     if (strcmp(server->connection_set, "utf8mb4") != 0 || server->database_set == NULL ||
         strcmp(server->database_set, "utf8mb4") != 0)
@@ -165,25 +166,25 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "strict, utf8mb4");
 }
 
-/* A pool process keeps one connection; the worker, its children and commands need a few beside them. */
+/* Each pool process keeps one connection. The worker, its children and commands need a few more. */
 static enum doctor_verdict check_connections(struct doctor *doctor)
 {
     int64_t processes = config_pool_processes(&doctor->config), most = doctor->server.connections_max;
     if (!doctor->is_database_there)
-        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (most < processes + connections_beside)
         return say(doctor, DOCTOR_WRONG,
-                   "max_connections is %" PRId64 ", and the pool alone keeps %" PRId64 "; set %" PRId64
-                   " or more, or api.processes",
+                   "max_connections is %" PRId64 ", and the pool uses %" PRId64 "; set it to %" PRId64
+                   " or more, or reduce api.processes",
                    most, processes, processes + connections_beside);
-    return say(doctor, DOCTOR_OK, "the pool keeps %" PRId64 " of %" PRId64, processes, most);
+    return say(doctor, DOCTOR_OK, "the pool uses %" PRId64 " of %" PRId64, processes, most);
 }
 
 static enum doctor_verdict check_clock(struct doctor *doctor)
 {
     if (!doctor->is_database_there)
-        return say(doctor, DOCTOR_SKIPPED, "the database is away");
-    /* Read anew: the checks in between took their time. */
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
+    /* Read again, because the checks before took time. */
     if (db_server_read(&doctor->store, &doctor->server) != IW_OK)
         return say_error(doctor, "");
     int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
@@ -194,8 +195,8 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
 }
 
 /*
- * The folder of migrations: the one that is named, the one that was installed, or, of a program
- * that runs where it was built, sql/ in the tree above it.  Only looked at, never run, from there.
+ * The folder of migrations: from --directory, else the installed one. A program in a build
+ * tree uses sql/ above it. The files there are only compared, never executed.
  */
 static const char *migrations_folder(const struct doctor *doctor)
 {
@@ -221,10 +222,10 @@ static enum doctor_verdict check_migrations(struct doctor *doctor)
     const char *directory = migrations_folder(doctor);
     unsigned count, pending = 0;
     if (!doctor->is_database_there)
-        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (access(directory, R_OK) != 0)
         return say(doctor, DOCTOR_WRONG,
-                   "%s: %s; imgward is not installed here, name the folder with --directory", directory,
+                   "%s: %s; imgward is not installed here, give the folder with --directory", directory,
                    strerror(errno));
     if (migrate_read(context, directory, &migrations, &count) != IW_OK)
         return say_error(doctor, "");
@@ -248,16 +249,16 @@ static enum doctor_verdict check_redis(struct doctor *doctor)
     struct redis_reply reply = redis_call(doctor->redis, context, 1, (const char *const[]){"PING"}, NULL);
     if (reply.kind != REDIS_TEXT)
         return say(doctor, DOCTOR_WRONG,
-                   "cannot be reached; the service goes on without limits, see [redis] of the configuration");
+                   "not reachable; the service runs without rate limits, see [redis] of the configuration");
     doctor->is_redis_there = true;
     reply = redis_call(doctor->redis, context, 3, (const char *const[]){"CONFIG", "GET", "maxmemory-policy"},
                        NULL);
     if (reply.kind != REDIS_LIST || reply.length != 2 || reply.items[1].kind != REDIS_TEXT)
-        return say(doctor, DOCTOR_OK, "answers; its eviction policy is not told to us");
-    /* What has a lifetime may go early; the bell and what else has none must stay. */
+        return say(doctor, DOCTOR_OK, "answers; it does not allow reading its eviction policy");
+    /* Keys with a lifetime may be evicted early; wake-ups and other keys without one must stay. */
     if (strncmp(reply.items[1].text, "allkeys", 7) == 0)
         return say(doctor, DOCTOR_WRONG,
-                   "evicts by %s, and may forget limits and the bell; set maxmemory-policy volatile-ttl",
+                   "evicts by %s and may lose rate limits and wake-ups; set maxmemory-policy volatile-ttl",
                    reply.items[1].text);
     return say(doctor, DOCTOR_OK, "answers, evicts by %s", reply.items[1].text);
 }
@@ -277,7 +278,7 @@ static enum iw_error store_try(struct context *context, struct storage *storage)
     return error == IW_OK ? storage_delete(storage, context, &key) : error;
 }
 
-/* False when a folder of the store lies on another file system than the store. */
+/* False when a folder of the store is on another file system than the store. */
 static bool is_one_file_system(struct doctor *doctor)
 {
     static const char *const folders[] = {"in", "original", "out", "zip", "thumb", "tmp"};
@@ -305,19 +306,18 @@ static enum doctor_verdict check_store(struct doctor *doctor)
     if (error != IW_OK)
         return say_error(doctor, "");
     if (!is_one_file_system(doctor))
-        return say(doctor, DOCTOR_WRONG, "%s spans several file systems; it must be one",
-                   doctor->config.store_path);
+        return say(doctor, DOCTOR_WRONG, "%s spans several file systems; use one", doctor->config.store_path);
     if (!storage_room(doctor->config.store_path, &free_bytes, &all_bytes))
         return say(doctor, DOCTOR_WRONG, "%s: %s", doctor->config.store_path, strerror(errno));
     if (free_bytes < room_bytes_least || free_bytes < all_bytes / 100 * room_percent_least)
         return say(doctor, DOCTOR_WRONG, "only %" PRId64 " MiB are free", free_bytes >> 20);
-    return say(doctor, DOCTOR_OK, "%s can be written, %" PRId64 " MiB are free", doctor->config.store_path,
+    return say(doctor, DOCTOR_OK, "%s is writable, %" PRId64 " MiB are free", doctor->config.store_path,
                free_bytes >> 20);
 }
 
-/* ---- the image process: program, seal, weights, key in one, for it loads them all ---- */
+/* ---- the image process: one check for program, seal, weights and key, because it loads them all ---- */
 
-static bool first_word(const struct image_client *client, struct image_answer *answer)
+static bool first_answer(const struct image_client *client, struct image_answer *answer)
 {
     int64_t end_ms = clock_monotonic_ms() + image_start_ms;
     for (;;) {
@@ -331,7 +331,7 @@ static bool first_word(const struct image_client *client, struct image_answer *a
     }
 }
 
-static enum doctor_verdict answer_judge(struct doctor *doctor, const struct image_answer *answer)
+static enum doctor_verdict answer_verdict(struct doctor *doctor, const struct image_answer *answer)
 {
     if (answer->error != IW_OK)
         return say(doctor, DOCTOR_WRONG, "%s %s%s%s", iw_error_code((enum iw_error)answer->error),
@@ -339,10 +339,10 @@ static enum doctor_verdict answer_judge(struct doctor *doctor, const struct imag
     bool is_landlocked = (answer->seal_missing & SEAL_LANDLOCK) == 0;
     if ((answer->seal_missing & SEAL_SECCOMP) != 0)
         return say(doctor, DOCTOR_WRONG,
-                   "is not sealed: %s Missing: seccomp%s; worker.allow_unsealed lets it run", answer->cause,
+                   "is not sealed: %s Missing: seccomp%s; worker.allow_unsealed allows that", answer->cause,
                    is_landlocked ? "" : ", landlock");
     return say(doctor, DOCTOR_OK, "starts, is sealed%s, has read its weights and its key",
-               is_landlocked ? "" : " (by seccomp alone: this machine has no Landlock)");
+               is_landlocked ? "" : " (only by seccomp: this kernel has no Landlock)");
 }
 
 static enum doctor_verdict check_image_process(struct doctor *doctor)
@@ -359,18 +359,18 @@ static enum doctor_verdict check_image_process(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "%s: %s", config->image_weights_file, strerror(errno));
     if (image_client_spawn(doctor->ctl->context, &options, &client) != IW_OK)
         return say_error(doctor, "");
-    bool is_told = first_word(&client, &answer);
+    bool is_ready = first_answer(&client, &answer);
     image_client_kill(&client);
     image_client_close(&client);
     while (waitpid(client.pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;
-    if (!is_told)
-        return say(doctor, DOCTOR_WRONG, "%s says nothing; its messages stand above",
+    if (!is_ready)
+        return say(doctor, DOCTOR_WRONG, "%s does not respond; see its messages above",
                    config->worker_image_program);
-    return answer_judge(doctor, &answer);
+    return answer_verdict(doctor, &answer);
 }
 
-/* ---- who runs ---- */
+/* ---- running processes ---- */
 
 static enum doctor_verdict check_pool(struct doctor *doctor)
 {
@@ -379,7 +379,7 @@ static enum doctor_verdict check_pool(struct doctor *doctor)
     if (stat(path, &facts) != 0)
         return say(doctor, DOCTOR_WRONG, "%s: %s; systemctl start imgward-api", path, strerror(errno));
     if (!S_ISSOCK(facts.st_mode) || (facts.st_mode & 0060) != 0060)
-        return say(doctor, DOCTOR_WRONG, "%s is not for its group to write to: nginx cannot connect", path);
+        return say(doctor, DOCTOR_WRONG, "%s is not writable by its group: nginx cannot connect", path);
     return say(doctor, DOCTOR_OK, "%s", path);
 }
 
@@ -389,7 +389,7 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
     unsigned count, live = 0;
     bool is_paused = false;
     if (!doctor->is_database_there)
-        return say(doctor, DOCTOR_SKIPPED, "the database is away");
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (workers_list(&doctor->store, &workers, &count) != IW_OK ||
         workers_paused(&doctor->store, &is_paused) != IW_OK)
         return say_error(doctor, "");
@@ -400,7 +400,7 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
                        workers[i].host, workers[i].version);
     }
     if (live == 0)
-        return say(doctor, DOCTOR_WRONG, "none gives signs of life; systemctl start imgward-worker");
+        return say(doctor, DOCTOR_WRONG, "no worker sends heartbeats; systemctl start imgward-worker");
     if (is_paused)
         return say(doctor, DOCTOR_WRONG, "%u, but the queue is paused; imgwardctl queue resume", live);
     return say(doctor, DOCTOR_OK, "%u of version " PACKAGE_VERSION, live);
@@ -411,22 +411,24 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
 static enum doctor_verdict check_nginx(struct doctor *doctor)
 {
     if (doctor->site == NULL)
-        return say(doctor, DOCTOR_SKIPPED, "it cannot be asked; run this as root where nginx runs");
+        return say(doctor, DOCTOR_SKIPPED,
+                   "its configuration cannot be read; run this as root on the host of nginx");
     if (strstr(doctor->site, "upstream imgward_api") == NULL)
-        return say(doctor, DOCTOR_WRONG, "has no pool; include imgward/http.conf; in http { }");
+        return say(doctor, DOCTOR_WRONG,
+                   "has no upstream imgward_api; include imgward/http.conf; in http { }");
     if (strstr(doctor->site, "location ^~ /api/v2/") == NULL)
-        return say(doctor, DOCTOR_WRONG, "has no site; enable sites-available/imgward");
+        return say(doctor, DOCTOR_WRONG, "has no location /api/v2/; enable sites-available/imgward");
     if (strstr(doctor->site,
                arena_printf(doctor->ctl->context->arena, "unix:%s", doctor->config.api_socket)) == NULL)
-        return say(doctor, DOCTOR_WRONG, "passes requests to another socket than api.socket (%s)",
+        return say(doctor, DOCTOR_WRONG, "passes requests to a socket other than api.socket (%s)",
                    doctor->config.api_socket);
     if (strstr(doctor->site, doctor->config.store_path) == NULL)
-        return say(doctor, DOCTOR_WRONG, "knows another store than store.path (%s)",
+        return say(doctor, DOCTOR_WRONG, "does not serve files from store.path (%s)",
                    doctor->config.store_path);
-    return say(doctor, DOCTOR_OK, "passes requests to the pool and knows the store");
+    return say(doctor, DOCTOR_OK, "passes requests to the pool and serves files from the store");
 }
 
-/* "50m" in bytes; -1 when it is no size of nginx's. */
+/* Parses an nginx size such as "50m" into bytes; -1 when it is invalid. */
 static int64_t size_read(const char *text)
 {
     char *end;
@@ -438,7 +440,7 @@ static int64_t size_read(const char *text)
     return end == text ? -1 : (int64_t)value << shift;
 }
 
-/* The size that a location of ours sets; -1 when it is not there. */
+/* client_max_body_size of one of the project's locations; -1 when it is missing. */
 static int64_t location_size(const struct doctor *doctor, const char *location)
 {
     const char *at = strstr(doctor->site, location);
@@ -449,16 +451,18 @@ static int64_t location_size(const struct doctor *doctor, const char *location)
 static enum doctor_verdict check_body_sizes(struct doctor *doctor)
 {
     if (doctor->site == NULL)
-        return say(doctor, DOCTOR_SKIPPED, "nginx cannot be asked");
+        return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
     int64_t api = location_size(doctor, "location ^~ /api/v2/");
     int64_t upload = location_size(doctor, "location ^~ /imgward-unsized/");
     if (api != doctor->config.api_body_max_bytes)
         return say(doctor, DOCTOR_WRONG,
-                   "client_max_body_size of /api/v2/ is %" PRId64 " bytes, api.body_max_bytes %" PRId64, api,
-                   doctor->config.api_body_max_bytes);
+                   "client_max_body_size of /api/v2/ is %" PRId64
+                   " bytes, but api.body_max_bytes is %" PRId64,
+                   api, doctor->config.api_body_max_bytes);
     if (upload != doctor->config.store_upload_max_bytes)
         return say(doctor, DOCTOR_WRONG,
-                   "client_max_body_size of uploads is %" PRId64 " bytes, store.upload_max_bytes %" PRId64,
+                   "client_max_body_size of uploads is %" PRId64
+                   " bytes, but store.upload_max_bytes is %" PRId64,
                    upload, doctor->config.store_upload_max_bytes);
     return say(doctor, DOCTOR_OK, "nginx and imgward.conf agree");
 }
@@ -479,7 +483,7 @@ static enum doctor_verdict check_tls_name(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "api.public_url is %s; clients need https://",
                    doctor->config.api_public_url);
     if (doctor->site == NULL)
-        return say(doctor, DOCTOR_SKIPPED, "nginx cannot be asked");
+        return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
     const char *path = site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
     if (path == NULL)
         return say(doctor, DOCTOR_WRONG, "nginx has no ssl_certificate");
@@ -490,18 +494,8 @@ static enum doctor_verdict check_tls_name(struct doctor *doctor)
     if (state == CRYPTO_CERTIFICATE_OTHER_NAME)
         return say(doctor, DOCTOR_WRONG, "%s is not for %s, the host of api.public_url", path, host);
     if (days < certificate_days_least)
-        return say(doctor, DOCTOR_WRONG, "%s ends in %" PRId64 " days; renew it", path, days);
-    return say(doctor, DOCTOR_OK, "the certificate is for %s and ends in %" PRId64 " days", host, days);
-}
-
-/* What only root may read, before root becomes the service's user. */
-static void site_look(struct doctor *doctor)
-{
-    doctor->site = site_read(doctor->ctl->context, ctl_option(doctor->ctl, "--nginx"));
-    const char *path =
-        doctor->site == NULL ? NULL : site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
-    if (path != NULL)
-        doctor->certificate = crypto_certificate_check(path, public_host(doctor), &doctor->certificate_days);
+        return say(doctor, DOCTOR_WRONG, "%s expires in %" PRId64 " days; renew it", path, days);
+    return say(doctor, DOCTOR_OK, "the certificate is for %s and expires in %" PRId64 " days", host, days);
 }
 
 static const struct {
@@ -536,7 +530,12 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     if (!ctl_config(ctl, &doctor.config))
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
-    site_look(&doctor);
+    /* Only root can read these, so they are read before root becomes the service's user. */
+    doctor.site = site_read(ctl->context, ctl_option(ctl, "--nginx"));
+    const char *path =
+        doctor.site == NULL ? NULL : site_directive(ctl->context, doctor.site, "ssl_certificate");
+    if (path != NULL)
+        doctor.certificate = crypto_certificate_check(path, public_host(&doctor), &doctor.certificate_days);
     if (!ctl_user_become(&doctor.config))
         return CTL_FAILED;
     printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);

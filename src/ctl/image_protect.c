@@ -1,24 +1,14 @@
-/* imgwardctl image protect: the anti-AI engine on files, as the worker runs it. */
+/* imgwardctl image protect: runs the protection engine on a file, as the worker does. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl/ctl.h"
 #include "codec/protect_picture.h"
 
-/* A little more than the service takes: an operator may look at what was refused. */
+/* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
-
-/* The file of --weights, or else the configured one; NULL after a line on stderr. */
-static const char *weights_path(struct ctl *ctl)
-{
-    struct config config;
-    const char *path = ctl_option(ctl, "--weights");
-    if (path != NULL)
-        return path;
-    return ctl_config(ctl, &config) ? config.image_weights_file : NULL;
-}
 
 static bool strength_read(const struct ctl *ctl, enum protect_strength *strength)
 {
@@ -68,10 +58,13 @@ static enum ctl_exit protect_run(struct ctl *ctl)
 {
     enum protect_strength strength;
     struct protect *protect;
+    struct config config;
     int64_t seed;
     if (!strength_read(ctl, &strength) || !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
         return CTL_FAILED;
-    const char *path = weights_path(ctl);
+    const char *path = ctl_option(ctl, "--weights");
+    if (path == NULL && ctl_config(ctl, &config))
+        path = config.image_weights_file;
     if (path == NULL)
         return CTL_FAILED;
     if (protect_open(ctl->context, path, &protect) != IW_OK)

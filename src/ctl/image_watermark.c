@@ -1,4 +1,4 @@
-/* imgwardctl image embed, extract, key: the watermark engine on files. */
+/* imgwardctl image embed, extract, key: runs the watermark engine on files. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,27 +10,20 @@
 #include "ctl/ctl.h"
 #include "codec/mark_picture.h"
 
-/* A little more than the service takes: an operator may look at what was refused. */
+/* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};
 
 enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024 };
 
-/* The file of --key-file, or else the configured one; NULL after a line on stderr. */
-static const char *key_path(struct ctl *ctl)
-{
-    struct config config;
-    const char *path = ctl_option(ctl, "--key-file");
-    if (path != NULL)
-        return path;
-    return ctl_config(ctl, &config) ? config.image_watermark_key_file : NULL;
-}
-
-/* False after a line on stderr. */
+/* Reads the key from --key-file, else from the configured file. False, with a line on stderr, on errors. */
 static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
 {
-    const char *path = key_path(ctl);
+    const char *path = ctl_option(ctl, "--key-file");
+    struct config config;
     unsigned char *bytes;
     size_t size;
+    if (path == NULL && ctl_config(ctl, &config))
+        path = config.image_watermark_key_file;
     if (path == NULL)
         return false;
     if (ctl_file_read(ctl->context, path, 4096, &bytes, &size) != IW_OK) {
@@ -41,7 +34,7 @@ static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
     for (unsigned i = 0; is_key && i < WATERMARK_KEY_BYTES; i++)
         key[i] = bytes[i];
     if (!is_key)
-        fprintf(stderr, "imgwardctl: %s: a watermark key has exactly %d bytes, this has %zu.\n", path,
+        fprintf(stderr, "imgwardctl: %s: a watermark key has exactly %d bytes, this file has %zu.\n", path,
                 WATERMARK_KEY_BYTES, size);
     crypto_wipe(bytes, size);
     free(bytes);
@@ -74,12 +67,6 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
-}
-
-/* context_fail, for an engine's bare error; IW_OK passes. */
-static enum iw_error engine_answer(struct ctl *ctl, enum iw_error error)
-{
-    return error == IW_OK ? IW_OK : context_fail(ctl->context, error, NULL);
 }
 
 static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number)
@@ -157,8 +144,10 @@ static enum ctl_exit extract_run(struct ctl *ctl)
                 report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
     if (error == IW_WATERMARK_NOT_FOUND)
         return CTL_NEGATIVE;
-    if (engine_answer(ctl, error) != IW_OK)
+    if (error != IW_OK) {
+        context_fail(ctl->context, error, NULL); /* an engine's error is not in the context yet */
         return ctl_failed(ctl);
+    }
     printf("%016" PRIx64 "\n", number);
     return CTL_DONE;
 }
@@ -171,7 +160,9 @@ static enum ctl_exit key_run(struct ctl *ctl)
     enum iw_error error = ctl_file_make(ctl->context, path, key, sizeof key, 0600);
     crypto_wipe(key, sizeof key);
     if (error == IW_TWIN_EXISTS) {
-        fprintf(stderr, "imgwardctl: %s is there already; marks made with it would be lost.\n", path);
+        fprintf(stderr,
+                "imgwardctl: %s exists already; replacing it would make existing watermarks unreadable.\n",
+                path);
         return CTL_FAILED;
     }
     return error == IW_OK ? CTL_DONE : ctl_failed(ctl);

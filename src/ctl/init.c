@@ -1,7 +1,7 @@
 /*
- * imgwardctl init: the first run, from installed programs to a service that
- * answers.  Each step is a row of a table and says what it made, that it was
- * there already, or what is left to do; a second run changes nothing.
+ * imgwardctl init: sets up an installed service for its first run. Each step is a row of a
+ * table. It reports "made", "there" (it existed already), or the work left to the operator. A
+ * second run changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +37,8 @@ struct init {
     struct ctl *ctl;
     struct config config;
     struct config administrator_config;
-    const char *password; /* of the service's user; "" for unix_socket authentication */
-    struct store
-        store; /* its db: of the administrator where that can be had, else the service's; NULL: neither */
+    const char *password; /* database password of the service's user; "" for unix_socket authentication */
+    struct store store;   /* db: the administrator's handle when available, else the service's, else NULL */
     char line[1024];
 };
 
@@ -53,7 +52,7 @@ say(struct init *init, enum init_verdict verdict, const char *format, ...)
     return verdict;
 }
 
-/* The error that the context holds, told and forgotten. */
+/* Reports the context's error and clears it. */
 static enum init_verdict say_error(struct init *init)
 {
     struct context *context = init->ctl->context;
@@ -66,8 +65,8 @@ static enum init_verdict say_error(struct init *init)
 /* ---- secrets ---- */
 
 /*
- * Root makes a secret for the service: its group is that of the folder it lies
- * in (root:imgward for /etc/imgward), which may read it and not write it.
+ * When root creates a secret, its group becomes the group of its folder (root:imgward for
+ * /etc/imgward). That group may read the secret but not write it.
  */
 static bool secret_share(struct init *init, const char *path)
 {
@@ -81,14 +80,14 @@ static bool secret_share(struct init *init, const char *path)
     return false;
 }
 
-/* What a step says of a secret that is there, or that making it ended with an error or well. */
-static enum init_verdict secret_say(struct init *init, const char *path, enum iw_error error)
+/* Reports a secret: it exists, it was created, or creating it failed. */
+static enum init_verdict secret_report(struct init *init, const char *path, enum iw_error error)
 {
     struct stat facts;
     if (error == IW_TWIN_EXISTS) {
         context_clear(init->ctl->context);
         if (stat(path, &facts) == 0 && (facts.st_mode & 07) != 0)
-            return say(init, INIT_TO_DO, "%s can be read by everybody; chmod 0640 it", path);
+            return say(init, INIT_TO_DO, "%s is readable by other users; chmod 0640 it", path);
         return say(init, INIT_THERE, "%s", path);
     }
     if (error != IW_OK)
@@ -99,13 +98,13 @@ static enum init_verdict secret_say(struct init *init, const char *path, enum iw
 static enum init_verdict step_signing_keys(struct init *init)
 {
     const char *path = init->config.store_signing_keys_file, *id;
-    return secret_say(init, path, presign_keys_generate(init->ctl->context, path, &id));
+    return secret_report(init, path, presign_keys_generate(init->ctl->context, path, &id));
 }
 
 static enum init_verdict step_sealing_key(struct init *init)
 {
     const char *path = init->config.webhooks_secret_key_file;
-    return secret_say(init, path, secret_box_generate(init->ctl->context, path));
+    return secret_report(init, path, secret_box_generate(init->ctl->context, path));
 }
 
 static enum init_verdict step_watermark_key(struct init *init)
@@ -113,11 +112,11 @@ static enum init_verdict step_watermark_key(struct init *init)
     const char *path = init->config.image_watermark_key_file;
     uint8_t key[watermark_key_bytes];
     if (access(path, F_OK) == 0)
-        return secret_say(init, path, IW_TWIN_EXISTS);
+        return secret_report(init, path, IW_TWIN_EXISTS);
     crypto_random(key, sizeof key);
     enum iw_error error = ctl_file_make(init->ctl->context, path, key, sizeof key, 0600);
     crypto_wipe(key, sizeof key);
-    return secret_say(init, path, error);
+    return secret_report(init, path, error);
 }
 
 static enum init_verdict step_password(struct init *init)
@@ -127,15 +126,15 @@ static enum init_verdict step_password(struct init *init)
     enum init_verdict verdict = INIT_THERE;
     uint8_t random[password_bytes];
     if (path[0] == '\0')
-        return say(init, INIT_THERE, "none needed: the database knows the system's user %s",
+        return say(init, INIT_THERE, "not needed: the database authenticates the system user %s",
                    init->config.database_user);
     if (access(path, F_OK) == 0) {
-        verdict = secret_say(init, path, IW_TWIN_EXISTS);
+        verdict = secret_report(init, path, IW_TWIN_EXISTS);
     } else {
         crypto_random(random, sizeof random);
         const char *line =
             arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
-        verdict = secret_say(init, path, ctl_file_make(context, path, line, strlen(line), 0600));
+        verdict = secret_report(init, path, ctl_file_make(context, path, line, strlen(line), 0600));
     }
     if (verdict == INIT_TO_DO)
         return verdict;
@@ -144,7 +143,10 @@ static enum init_verdict step_password(struct init *init)
 
 /* ---- the database ---- */
 
-/* Whether the service's user can connect; root takes the user's place for the moment where it must. */
+/*
+ * Tests whether the service's user can connect. With unix_socket authentication, root takes
+ * that user's id for the test.
+ */
 static enum iw_error service_ping(struct init *init, const struct store *store)
 {
     const struct passwd *user = getpwnam(init->config.database_user);
@@ -157,7 +159,7 @@ static enum iw_error service_ping(struct init *init, const struct store *store)
     return error;
 }
 
-/* The administrator of a local database, who knows root by the socket; NULL when that does not work. */
+/* The handle of a local database's administrator, who is root over the socket; NULL when that fails. */
 static struct db *administrator_open(struct init *init, const char *database)
 {
     if (geteuid() != 0 || init->config.database_socket[0] == '\0')
@@ -170,18 +172,18 @@ static struct db *administrator_open(struct init *init, const char *database)
     return NULL;
 }
 
-/* Somebody else has to make the database; what he has to say is printed. */
-static enum init_verdict statements_say(struct init *init, const struct provision *provision)
+/* The administrator must create the database; prints the statements to run. */
+static enum init_verdict statements_report(struct init *init, const struct provision *provision)
 {
     const char *statements[provision_statements_max];
     const struct provision shown = {provision->database, provision->user,
                                     provision->password[0] != '\0' ? "THE-PASSWORD" : ""};
     provision_statements(init->ctl->context->arena, &shown, statements);
-    return say(init, INIT_TO_DO, "cannot be reached as %s; its administrator runs: %s; %s; %s",
+    return say(init, INIT_TO_DO, "not reachable as %s; its administrator must run: %s; %s; %s",
                provision->user, statements[0], statements[1], statements[2]);
 }
 
-/* Opens the database for the steps that follow: the administrator's way where there is one. */
+/* Opens the database for the following steps, as administrator when possible. */
 static enum iw_error database_open(struct init *init, bool has_administrator)
 {
     const struct store service = {init->ctl->context, db_new(&init->config, init->password)};
@@ -202,7 +204,7 @@ static enum init_verdict step_database(struct init *init)
     unsigned made = 0;
     if (!provision_is_sound(&provision))
         return say(init, INIT_TO_DO,
-                   "database.name, database.user or the password holds letters that need quoting");
+                   "database.name, database.user or the password has characters that need quoting");
     const struct store administrator = {init->ctl->context, administrator_open(init, "mysql")};
     bool has_administrator = administrator.db != NULL;
     enum iw_error error = has_administrator ? provision_run(&administrator, &provision, &made) : IW_OK;
@@ -210,23 +212,23 @@ static enum init_verdict step_database(struct init *init)
     if (error != IW_OK)
         return say_error(init);
     if (database_open(init, has_administrator) == IW_OK)
-        return say(init, made > 0 ? INIT_MADE : INIT_THERE, "%s, for the user %s to read and write rows",
+        return say(init, made > 0 ? INIT_MADE : INIT_THERE, "%s, readable and writable for the user %s",
                    config->database_name, config->database_user);
     if (has_administrator && ctl_is_socket_user(config) && getpwnam(config->database_user) == NULL)
         return say(init, INIT_TO_DO,
-                   "the system has no user %s; systemd-sysusers makes it from imgward.sysusers",
+                   "the system has no user %s; systemd-sysusers creates it from imgward.sysusers",
                    config->database_user);
     if (has_administrator)
         return say_error(init);
     context_clear(init->ctl->context);
-    return statements_say(init, &provision);
+    return statements_report(init, &provision);
 }
 
 static enum init_verdict step_tables(struct init *init)
 {
     unsigned applied = 0;
     if (init->store.db == NULL)
-        return say(init, INIT_TO_DO, "not without the database");
+        return say(init, INIT_TO_DO, "needs the database");
     if (migrate_all(init->ctl, &init->store, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
         return say_error(init);
     return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
@@ -248,7 +250,7 @@ static enum init_verdict step_redis(struct init *init)
     if (is_there)
         return say(init, INIT_THERE, "answers");
     return say(init, INIT_TO_DO,
-               "cannot be reached; start it, or see [redis] in %s (and whether %s may open "
+               "not reachable; start it, or check [redis] in %s (and whether %s may open "
                "its socket: adduser %s redis)",
                init->ctl->config_path, init->config.database_user, init->config.database_user);
 }
@@ -258,8 +260,8 @@ static enum init_verdict step_store(struct init *init)
     struct stat facts;
     const char *path = init->config.store_path;
     if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        return say(init, INIT_TO_DO, "%s: %s; systemd-tmpfiles --create makes it from imgward.tmpfiles", path,
-                   strerror(errno != 0 ? errno : ENOTDIR));
+        return say(init, INIT_TO_DO, "%s: %s; systemd-tmpfiles --create creates it from imgward.tmpfiles",
+                   path, strerror(errno != 0 ? errno : ENOTDIR));
     return say(init, INIT_THERE, "%s", path);
 }
 
@@ -289,14 +291,14 @@ static enum init_verdict step_account(struct init *init)
     size_t count = 0;
     char key[key_size];
     if (init->store.db == NULL)
-        return say(init, INIT_TO_DO, "not without the database");
+        return say(init, INIT_TO_DO, "needs the database");
     if (accounts_list(&init->store, &accounts, &count) != IW_OK)
         return say_error(init);
     if (count > 0)
-        return say(init, INIT_THERE, "%zu in all; imgwardctl account list shows them", count);
+        return say(init, INIT_THERE, "%zu accounts; imgwardctl account list shows them", count);
     if (account_make(init, name, key) != IW_OK)
         return say_error(init);
-    say(init, INIT_MADE, "\"%s\"; its key, shown this once: %s", name, key);
+    say(init, INIT_MADE, "\"%s\"; its key, shown only once: %s", name, key);
     crypto_wipe(key, sizeof key);
     return INIT_MADE;
 }
@@ -308,7 +310,7 @@ static enum init_verdict step_nginx(struct init *init)
     const char *site = site_read(init->ctl->context, NULL);
     if (site == NULL)
         return say(init, INIT_TO_DO,
-                   "is not here, may not be asked, or its configuration is broken; nginx -T says");
+                   "is not installed, cannot be run, or its configuration is invalid; nginx -T shows why");
     bool has_http = strstr(site, "upstream imgward_api") != NULL;
     bool has_server = strstr(site, "location ^~ /api/v2/") != NULL;
     if (has_http && has_server)
@@ -359,11 +361,11 @@ static enum ctl_exit init_run(struct ctl *ctl)
                counts[INIT_TO_DO]);
     else if (counts[INIT_MADE] > 0)
         printf(
-            "%u made; imgwardctl doctor checks the whole, systemctl enable --now imgward-api imgward-worker "
-            "starts it\n",
+            "%u made; imgwardctl doctor checks everything, systemctl enable --now imgward-api imgward-worker "
+            "starts the service\n",
             counts[INIT_MADE]);
     else
-        printf("nothing to do: all was there\n");
+        printf("nothing to do\n");
     return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
 }
 

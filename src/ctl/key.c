@@ -1,4 +1,4 @@
-/* imgwardctl key: what an account speaks with.  A key is shown once, when it is made. */
+/* imgwardctl key: API keys. A key is only printed when it is created. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static enum iw_error key_add(struct ctl *ctl, const struct store *store, const c
                                  prefix,     now_ms, days > 0 ? now_ms + days * day_ms : 0};
     error = keys_insert(store, &row, &id);
     if (error == IW_OK)
-        fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown this once:\n", id, account.id);
+        fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown only once:\n", id, account.id);
     return error;
 }
 
@@ -133,7 +133,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* A number is an id; anything else is how the key begins, or the key itself. */
+/* A number is an id; any other text is the beginning of a key, or a whole key. */
 static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_t *id)
 {
     const char *given = ctl->arguments[0];
@@ -142,7 +142,7 @@ static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_
         return IW_OK;
     if (strlen(given) < key_prefix_length)
         return context_fail(ctl->context, IW_VALIDATION_FAILED,
-                            "Name the key by its id or by its first %d characters.", key_prefix_length);
+                            "Give the id of the key or its first %d characters.", key_prefix_length);
     key_prefix(given, prefix);
     return keys_find_by_prefix(store, prefix, id);
 }
@@ -160,7 +160,7 @@ static enum ctl_exit revoke_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("key %" PRId64 ": revoked; processes that remember it forget it within %" PRId64 " s\n", id,
+    printf("key %" PRId64 ": revoked; it is refused everywhere within %" PRId64 " s\n", id,
            config.api_key_cache_s);
     return CTL_DONE;
 }

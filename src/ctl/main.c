@@ -1,13 +1,13 @@
-/* imgwardctl: finds the command in the tables, reads its options, runs it. */
+/* imgwardctl: looks up the command, reads its options and runs it. */
 #include "ctl/ctl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The longest list that may be asked for, printed or as JSON, takes a few hundred MiB. */
+/* The longest list that can be requested takes a few hundred MiB, printed or as JSON. */
 static const size_t arena_bytes = (size_t)1 << 30;
 
-/* One line a family; each file of src/ctl brings its own table. */
+/* One line per file of commands; each file of src/ctl has its own table. */
 const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,       ctl_commands_init,    ctl_commands_migrate,
     ctl_commands_account,       ctl_commands_key,     ctl_commands_order,
@@ -68,8 +68,8 @@ static enum ctl_exit help_run(struct ctl *ctl)
             command_print_line(command, stdout);
             printf("        %s\n", command->help);
         }
-    printf("\nExit codes: 0 done; 1 the answer is no (no watermark, a check failed); 2 bad usage or a "
-           "failure.\n");
+    printf("\nExit codes: 0 success; 1 negative result (no watermark, a failed check); 2 bad usage or an "
+           "error.\n");
     return CTL_DONE;
 }
 
@@ -110,7 +110,7 @@ const struct ctl_command ctl_commands_general[] = {
     {.words = {NULL}},
 };
 
-/* Takes one option at argv[*at]; false after a line on stderr. */
+/* Parses the option at argv[*at]; false, with a line on stderr, on errors. */
 static bool option_take(struct ctl *ctl, int argc, char **argv, int *at)
 {
     const struct ctl_option *options = ctl->command->options;
@@ -132,7 +132,7 @@ static bool option_take(struct ctl *ctl, int argc, char **argv, int *at)
         }
         return true;
     }
-    fprintf(stderr, "imgwardctl: there is no option %s here.\n", argv[*at]);
+    fprintf(stderr, "imgwardctl: unknown option %s.\n", argv[*at]);
     return false;
 }
 
@@ -166,15 +166,6 @@ static enum ctl_exit command_run(struct ctl *ctl, int argc, char **argv)
     return arguments_take(ctl, argc, argv) ? ctl->command->run(ctl) : CTL_FAILED;
 }
 
-/* A key is shown once: where it could not be written, the command has failed. */
-static enum ctl_exit output_end(enum ctl_exit code)
-{
-    if (fflush(stdout) == 0 && ferror(stdout) == 0)
-        return code;
-    fprintf(stderr, "imgwardctl: the output could not be written.\n");
-    return CTL_FAILED;
-}
-
 int main(int argc, char **argv)
 {
     struct context context;
@@ -193,7 +184,11 @@ int main(int argc, char **argv)
     else if ((ctl.command = command_find(argc - at, argv + at, &length)) != NULL)
         code = command_run(&ctl, argc - at - length, argv + at + length);
     else
-        fprintf(stderr, "imgwardctl: there is no such command; imgwardctl help lists them.\n");
+        fprintf(stderr, "imgwardctl: unknown command; imgwardctl help lists the commands.\n");
     arena_free(arena);
-    return (int)output_end(code);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return (int)code;
+    /* A key is shown only once, so the command fails when its output could not be written. */
+    fprintf(stderr, "imgwardctl: the output could not be written.\n");
+    return CTL_FAILED;
 }

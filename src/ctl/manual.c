@@ -1,14 +1,16 @@
 /*
- * Manual pages and the shell's completion, written from the tables that the
- * programs themselves read, so that neither can differ from them.  The pages
- * are mdoc(7); make builds and installs them.
+ * Manual pages and shell completion, generated from the tables that the programs use, so that
+ * they always agree. The pages are in mdoc(7); make builds and installs them.
  */
 #include "ctl/ctl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Text of a page: a dot or quote at the start of a line would be a macro, a backslash an escape. */
+/*
+ * Escapes text for a page: a dot or quote at the start of a line would begin a macro, a
+ * backslash an escape.
+ */
 static void text_print(const char *text)
 {
     if (text[0] == '.' || text[0] == '\'')
@@ -63,7 +65,7 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
     (void)ctl;
     head_print("imgwardctl", "8", "administer the imgward image protection service");
     printf(".Sh SYNOPSIS\n.Nm\n.Op Fl \\-config Ar FILE\n.Ar COMMAND\n.Op Ar OPTIONS\n.Op Ar ARGUMENTS\n"
-           ".Sh DESCRIPTION\nEvery command reads the configuration named by\n.Fl \\-config ,\n"
+           ".Sh DESCRIPTION\nEvery command reads the configuration file given by\n.Fl \\-config ,\n"
            "else by the environment variable\n.Ev IMGWARD_CONFIG ,\nelse\n.Pa %s/imgward.conf .\n"
            "The\n.Cm image\ncommands work on files only; they need no configuration and no database.\n"
            ".Sh COMMANDS\n.Bl -tag -width Ds\n",
@@ -71,12 +73,11 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
     for (unsigned family = 0; ctl_families[family] != NULL; family++)
         for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++)
             command_print(command);
-    printf(".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nDone.\n.It 1\nThe answer is no: the image "
-           "carries no "
-           "watermark, a check of\n.Cm doctor\nfailed.\n.It 2\nBad usage, bad input, or a failure; one line "
-           "on standard "
-           "error says which.\n.El\n.Sh SEE ALSO\n.Xr imgward.conf 5 ,\n.Xr imgward\\-api 8 ,\n.Xr "
-           "imgward\\-worker 8\n");
+    printf(
+        ".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the image has no "
+        "watermark, a check of\n.Cm doctor\nfailed.\n.It 2\nBad usage, bad input or an error; one line "
+        "on standard error names it.\n.El\n.Sh SEE ALSO\n.Xr imgward.conf 5 ,\n.Xr imgward\\-api 8 ,\n.Xr "
+        "imgward\\-worker 8\n");
     return CTL_DONE;
 }
 
@@ -126,7 +127,7 @@ static enum ctl_exit config_manual_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* The words of every command that begins with what was typed are all the completion there is to know. */
+/* Completes the words of all commands that begin with the typed text. */
 static enum ctl_exit completion_run(struct ctl *ctl)
 {
     (void)ctl;

@@ -10,7 +10,7 @@
 
 const char migrate_directory_default[] = IW_DATADIR "/sql";
 
-/* A change of a big table may take its time. */
+/* Altering a large table takes long. */
 enum { file_bytes_max = 16 * 1024 * 1024, statement_timeout_s = 900 };
 
 static int is_migration(const struct dirent *entry)
@@ -50,7 +50,7 @@ enum iw_error migrate_read(struct context *context, const char *directory, struc
     }
     free(entries);
     if (error == IW_OK && found == 0)
-        return context_fail(context, IW_CONFIG_INVALID, "%s: there are no migrations here.", directory);
+        return context_fail(context, IW_CONFIG_INVALID, "%s has no migrations.", directory);
     return error;
 }
 
@@ -59,10 +59,10 @@ static void migration_print(const struct ctl *ctl, const struct migration *migra
     if (migration->is_applied)
         printf("%s: applied %s\n", migration->name, ctl_time(ctl, migration->applied_at_ms));
     else if (migration->statements_done > 0)
-        printf("%s: begun, %u of %u statements done\n", migration->name, migration->statements_done,
+        printf("%s: started, %u of %u statements done\n", migration->name, migration->statements_done,
                migration->statement_count);
     else
-        printf("%s: to be applied, %u statements\n", migration->name, migration->statement_count);
+        printf("%s: pending, %u statements\n", migration->name, migration->statement_count);
 }
 
 static enum iw_error pending_apply(const struct store *store, struct migration *migrations, unsigned count,
@@ -81,7 +81,7 @@ static enum iw_error pending_apply(const struct store *store, struct migration *
     return error;
 }
 
-/* What is done with the migrations while the lock is held. */
+/* Lists or applies the migrations while the lock is held. */
 static enum iw_error migrations_work(struct ctl *ctl, const struct store *store, const char *directory,
                                      bool is_dry, unsigned *applied, unsigned *count)
 {
@@ -138,7 +138,7 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (!is_dry)
-        printf("migrate: %u applied, %u in all\n", applied, count);
+        printf("migrate: %u applied, %u in total\n", applied, count);
     return CTL_DONE;
 }
 

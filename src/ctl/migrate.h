@@ -1,4 +1,4 @@
-/* Reads the files of migrations; shared by migrate, init and doctor. */
+/* Reads and applies migration files, for the commands migrate, init and doctor. */
 #ifndef CTL_MIGRATE_H
 #define CTL_MIGRATE_H
 
@@ -6,17 +6,19 @@
 #include "store/db.h"
 #include "store/migrate.h"
 
-/* Where the installed migrations are. */
+/* Folder of the installed migrations. */
 extern const char migrate_directory_default[];
 
 /*
- * Reads every *.sql of a directory, in the order of their names.  The array and
- * what it points at are the arena's.  CONFIG_INVALID when there is none.
+ * Reads every *.sql file of a folder, sorted by name, into the arena. CONFIG_INVALID when
+ * there is none.
  */
 enum iw_error migrate_read(struct context *context, const char *directory, struct migration **migrations,
                            unsigned *count) IW_MUST_USE;
 
-/* Applies what is not applied yet, printing a line each; applied gets how many.  directory NULL: the default.
+/*
+ * Applies all pending migrations and prints a line for each; *applied is their number.
+ * directory may be NULL for the default.
  */
 enum iw_error migrate_all(struct ctl *ctl, const struct store *store, const char *directory,
                           unsigned *applied) IW_MUST_USE;

@@ -1,4 +1,4 @@
-/* imgwardctl order and queue: what an operator looks at when something is slow or failed. */
+/* imgwardctl order: shows, finds, retries and cancels orders. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
                                    .name = ctl_option(ctl, "--name")};
     enum order_status status;
     if (wanted.status != NULL && !order_status_read(wanted.status, &status)) {
-        fprintf(stderr, "imgwardctl: %s is no status of an order.\n", wanted.status);
+        fprintf(stderr, "imgwardctl: %s is not an order status.\n", wanted.status);
         return CTL_FAILED;
     }
     if (!ctl_option_integer(ctl, "--most", 1, listed_max, listed_default, &wanted.most))
@@ -91,10 +91,10 @@ static enum ctl_exit find_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* ---- order retry, cancel ---- */
+/* ---- order retry, order cancel ---- */
 
-/* The bell spares the jobs the wait for a worker's next look. */
-static void bell_ring(struct ctl *ctl, const struct config *config, int64_t order_id)
+/* Wakes a worker, so that the jobs need not wait for the next sweep. */
+static void worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
 {
     const char *password;
     if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
@@ -104,11 +104,11 @@ static void bell_ring(struct ctl *ctl, const struct config *config, int64_t orde
     redis_free(redis);
 }
 
-/* Says what was done; false when nothing was. */
-static bool reopening_tell(int64_t id, const struct reopening *done)
+/* Prints the result of a retry; false when no job was changed. */
+static bool reopening_print(int64_t id, const struct reopening *done)
 {
     if (done->status == ORDER_PENDING)
-        printf("order %" PRId64 ": it is pending: it waits for its client\n", id);
+        printf("order %" PRId64 ": is pending; its client has to confirm it\n", id);
     else if (done->status != ORDER_IN_PROGRESS)
         printf("order %" PRId64
                ": a finished order (%s) cannot be restarted: its inputs are deleted; the client must "
@@ -139,9 +139,9 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    if (!reopening_tell(id, &done))
+    if (!reopening_print(id, &done))
         return CTL_NEGATIVE;
-    bell_ring(ctl, &config, id);
+    worker_wake(ctl, &config, id);
     return CTL_DONE;
 }
 

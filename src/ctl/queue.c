@@ -1,4 +1,4 @@
-/* imgwardctl queue, status: what there is to do, who does it, and the switch that keeps workers from it. */
+/* imgwardctl queue, status: waiting and running jobs, workers, and pausing the queue. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ struct queue_facts {
     struct jobs_count *counts;
     unsigned count;
     struct query_table owners;
-    int64_t rings; /* -1: Redis is away */
+    int64_t rings; /* unread wake-ups; -1: Redis is unavailable */
 };
 
 static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
@@ -34,9 +34,9 @@ static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
     if (facts->count == 0)
         printf("no jobs\n");
     if (facts->rings >= 0)
-        printf("\nbell: %" PRId64 " not heard yet\n\n", facts->rings);
+        printf("\nwake-ups: %" PRId64 " unread\n\n", facts->rings);
     else
-        printf("\nbell: Redis is away, jobs are found by the sweep\n\n");
+        printf("\nwake-ups: Redis is not reachable, workers find jobs by the sweep\n\n");
     ctl_table_print(ctl, &facts->owners);
 }
 
@@ -102,7 +102,7 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* ---- status: the whole on one screen ---- */
+/* ---- status ---- */
 
 struct status {
     struct queue_facts queue;
@@ -146,12 +146,12 @@ static void status_print(const struct ctl *ctl, const struct status *status)
     queue_print(ctl, &status->queue);
     printf("workers\n");
     for (unsigned i = 0; i < status->worker_count; i++)
-        printf("  %s:%" PRId64 "  %s  %" PRId64 " of %" PRId64 " places busy, since %s%s\n",
+        printf("  %s:%" PRId64 "  %s  %" PRId64 " of %" PRId64 " image processes busy, since %s%s\n",
                status->workers[i].host, status->workers[i].pid, status->workers[i].version,
                status->workers[i].busy, status->workers[i].places,
                ctl_time(ctl, status->workers[i].started_ms),
                status->workers[i].silent_s > 30 ? ", SILENT" : "");
-    printf("%s\n", status->worker_count == 0 ? "  none has told of itself\n" : "");
+    printf("%s\n", status->worker_count == 0 ? "  no worker has registered\n" : "");
     ctl_table_print(ctl, &status->rates);
     printf("deliveries");
     for (unsigned i = 0; i < status->delivery_count; i++)
@@ -230,7 +230,7 @@ static enum ctl_exit pause_set(struct ctl *ctl, bool is_paused)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("queue: %s%s; workers know within %" PRId64 " s\n", is_changed ? "" : "was already ",
+    printf("queue: %s%s; workers follow within %" PRId64 " s\n", is_changed ? "" : "was already ",
            is_paused ? "paused" : "open", config.worker_heartbeat_s);
     return CTL_DONE;
 }
@@ -256,7 +256,7 @@ static enum iw_error leased_count(const struct store *store, int64_t *leased)
     return error;
 }
 
-/* Workers hear of the pause with their next heartbeat: only then is nothing leased for good. */
+/* Workers learn of the pause with their next heartbeat; until then they may lease more jobs. */
 static enum ctl_exit drain_run(struct ctl *ctl)
 {
     struct config config;
@@ -279,7 +279,7 @@ static enum ctl_exit drain_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("queue: paused, %" PRId64 " jobs under way\n", leased);
+    printf("queue: paused, %" PRId64 " jobs running\n", leased);
     return leased == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 

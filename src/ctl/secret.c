@@ -1,4 +1,4 @@
-/* imgwardctl secret: makes the files of secrets that the other programs read. */
+/* imgwardctl secret: creates the secret files that the other programs read. */
 #include "ctl/ctl.h"
 
 #include <stdio.h>
@@ -14,12 +14,12 @@ static enum ctl_exit signing_made(struct ctl *ctl)
     const char *id;
     enum iw_error error = presign_keys_generate(ctl->context, ctl->arguments[0], &id);
     if (error == IW_TWIN_EXISTS) {
-        fprintf(stderr, "imgwardctl: %s is there already; --rotate adds a key to it.\n", ctl->arguments[0]);
+        fprintf(stderr, "imgwardctl: %s exists already; --rotate adds a key to it.\n", ctl->arguments[0]);
         return CTL_FAILED;
     }
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("%s: key %s signs from the next start or reload on\n", ctl->arguments[0], id);
+    printf("%s: key %s signs after the next start or reload\n", ctl->arguments[0], id);
     return CTL_DONE;
 }
 
@@ -30,8 +30,8 @@ static enum ctl_exit signing_rotated(struct ctl *ctl, int64_t from_s)
     if (presign_keys_rotate(ctl->context, ctl->arguments[0], from_s, &id) != IW_OK)
         return ctl_failed(ctl);
     clock_iso(from_s * 1000, from);
-    printf("%s: key %s is accepted from the next start or reload on and signs from %s on; "
-           "the one that signs now is still accepted\n",
+    printf("%s: key %s is accepted after the next start or reload and signs from %s on; "
+           "the current signing key is still accepted\n",
            ctl->arguments[0], id, from);
     return CTL_DONE;
 }
@@ -46,7 +46,7 @@ static enum ctl_exit signing_run(struct ctl *ctl)
         return signing_rotated(ctl, clock_now_ms() / 1000 + after_s);
     if (ctl_option(ctl, "--after") == NULL)
         return signing_made(ctl);
-    fprintf(stderr, "imgwardctl: --after goes with --rotate: a first key signs at once.\n");
+    fprintf(stderr, "imgwardctl: --after needs --rotate: a first key signs immediately.\n");
     return CTL_FAILED;
 }
 
@@ -54,7 +54,8 @@ static enum ctl_exit sealing_run(struct ctl *ctl)
 {
     enum iw_error error = secret_box_generate(ctl->context, ctl->arguments[0]);
     if (error == IW_TWIN_EXISTS) {
-        fprintf(stderr, "imgwardctl: %s is there already; without it no webhook could be signed any more.\n",
+        fprintf(stderr,
+                "imgwardctl: %s exists already; replacing it would make all webhook secrets unreadable.\n",
                 ctl->arguments[0]);
         return CTL_FAILED;
     }

@@ -13,10 +13,10 @@ const char *site_read(struct context *context, const char *file)
     struct text text;
     char piece[4096];
     size_t size;
-    /* sbin is in root's path alone. */
+    /* Only root's PATH contains sbin. */
     static const char command[] = "PATH=\"$PATH:/usr/sbin:/sbin\" nginx -T "
                                   "${IMGWARD_NGINX_FILE:+-c \"$IMGWARD_NGINX_FILE\"} 2>/dev/null";
-    /* nginx looks for a relative path under its own prefix, not where the command was given. */
+    /* nginx resolves a relative path under its prefix, not in the current folder. */
     char *whole = file != NULL ? realpath(file, NULL) : NULL;
     bool is_set =
         (file == NULL || whole != NULL) && setenv("IMGWARD_NGINX_FILE", whole != NULL ? whole : "", 1) == 0;

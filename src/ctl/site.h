@@ -1,17 +1,18 @@
-/* The web server's configuration as nginx itself reads it; shared by init and doctor. */
+/* nginx's configuration as nginx reads it, for init and doctor. */
 #ifndef CTL_SITE_H
 #define CTL_SITE_H
 
 #include <imgward/context.h>
 
 /*
- * All that "nginx -T" prints for a configuration file (NULL: nginx's own), the
- * arena's; NULL when there is no nginx here, it
- * cannot be run by this user, or its configuration is broken.
+ * Output of "nginx -T" for a configuration file (NULL: nginx's default), in the arena. NULL
+ * when nginx is not installed, this user may not run it, or its configuration is invalid.
  */
 const char *site_read(struct context *context, const char *file);
 
-/* The words behind a directive's first appearance ("server_name a b" gives "a b"), the arena's; NULL: none.
+/*
+ * Arguments of the first occurrence of a directive ("server_name a b" gives "a b"), in the
+ * arena; NULL when there is none.
  */
 const char *site_directive(struct context *context, const char *site, const char *name);
 

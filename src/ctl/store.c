@@ -1,4 +1,4 @@
-/* imgwardctl store: whether the files that the database names are there, and what nobody names any more. */
+/* imgwardctl store: verifies the files that the database names, and deletes files that no row names. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +21,13 @@ enum {
 };
 
 struct verification {
-    struct context context; /* of one step: its arena is emptied after each */
-    struct store store;     /* over context */
+    struct context context; /* of one step: its arena is reset after each */
+    struct store store;     /* uses context */
     struct storage *storage;
-    struct render *render; /* of the faults; NULL: they are printed at once */
+    struct render *render; /* of the faults as JSON; NULL: print them immediately */
     bool is_quick;
     int64_t progress_s;
-    int64_t told_at_ms; /* monotonic: the last word on how far it is */
+    int64_t progress_at_ms; /* monotonic time of the last progress line */
     int64_t order_total;
     int64_t orders;
     int64_t files;
@@ -36,7 +36,7 @@ struct verification {
     unsigned char piece[piece_bytes];
 };
 
-/* A step may lie minutes back: what has expired since is gone by right. */
+/* The rows were read up to minutes ago; the order may have expired since. */
 static bool is_still_named(struct verification *work, const struct files_stored *file)
 {
     struct query_texts keys;
@@ -49,7 +49,7 @@ static bool is_still_named(struct verification *work, const struct files_stored 
     return false;
 }
 
-static void fault_tell(struct verification *work, const struct files_stored *file, const char *what)
+static void fault_report(struct verification *work, const struct files_stored *file, const char *what)
 {
     if (!is_still_named(work, file))
         return;
@@ -65,7 +65,7 @@ static void fault_tell(struct verification *work, const struct files_stored *fil
     render_object_end(work->render);
 }
 
-/* SHA-256 of what lies behind a descriptor; false when it cannot be read. */
+/* SHA-256 of the rest of a file; false when it cannot be read. */
 static bool bytes_digest(struct verification *work, int descriptor, uint8_t digest[sha256_bytes])
 {
     struct crypto_hash *hash = crypto_hash_begin();
@@ -86,26 +86,26 @@ static void file_verify(struct verification *work, const struct files_stored *fi
     int descriptor = -1;
     work->files++;
     if (!storage_key_read(file->store_key, &key))
-        fault_tell(work, file, "is no key of the store");
+        fault_report(work, file, "is not a store key");
     else if (storage_get(work->storage, &work->context, &key, &descriptor, &facts) != IW_OK)
-        fault_tell(work, file, "missing");
+        fault_report(work, file, "missing");
     else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
-        fault_tell(work, file, "has another size than the database says");
+        fault_report(work, file, "does not have the size in the database");
     else if (!work->is_quick && file->digest != NULL && !bytes_digest(work, descriptor, digest))
-        fault_tell(work, file, "cannot be read");
+        fault_report(work, file, "cannot be read");
     else if (!work->is_quick && file->digest != NULL && memcmp(digest, file->digest, sizeof digest) != 0)
-        fault_tell(work, file, "holds other bytes than the database says");
+        fault_report(work, file, "does not have the digest in the database");
     if (descriptor >= 0)
         close(descriptor);
     context_clear(&work->context);
 }
 
-static void progress_tell(struct verification *work)
+static void progress_report(struct verification *work)
 {
     int64_t now_ms = clock_monotonic_ms();
-    if (now_ms - work->told_at_ms < work->progress_s * 1000)
+    if (now_ms - work->progress_at_ms < work->progress_s * 1000)
         return;
-    work->told_at_ms = now_ms;
+    work->progress_at_ms = now_ms;
     fprintf(stderr, "store: %" PRId64 " of %" PRId64 " orders, %" PRId64 " files, %" PRId64 " MiB read\n",
             work->orders, work->order_total, work->files, work->bytes >> 20);
 }
@@ -121,21 +121,21 @@ static enum iw_error orders_verify(struct verification *work)
             return error;
         for (unsigned i = 0; i < step.count; i++) {
             file_verify(work, &step.files[i]);
-            progress_tell(work);
+            progress_report(work);
         }
         work->orders += step.orders;
     }
     return error;
 }
 
-/* Opens what the work needs, does it, and leaves the error with the command. */
+/* Opens the store, verifies, and copies an error to the command's context. */
 static enum iw_error verify_work(struct ctl *ctl, const struct config *config, struct verification *work)
 {
     enum iw_error error = storage_open(ctl->context, config->store_path, &work->storage);
     if (error != IW_OK)
         return error;
     context_init(&work->context, arena_new(0), NULL);
-    work->told_at_ms = clock_monotonic_ms();
+    work->progress_at_ms = clock_monotonic_ms();
     error = orders_verify(work);
     if (error != IW_OK)
         context_fail(ctl->context, error, "%s", work->context.sentence);
@@ -144,16 +144,15 @@ static enum iw_error verify_work(struct ctl *ctl, const struct config *config, s
     return error;
 }
 
-static void verify_tell(const struct verification *work, const struct text *json)
+static void verify_print(const struct verification *work, const struct text *json)
 {
     if (work->render != NULL)
         puts(json->data);
     else if (work->is_quick)
-        printf("store: %" PRId64 " files that the database names, %" PRId64 " not as it says (sizes alone)\n",
+        printf("store: %" PRId64 " files in the database, %" PRId64 " with faults (sizes only)\n",
                work->files, work->faults);
     else
-        printf("store: %" PRId64 " files that the database names, %" PRId64 " not as it says, %" PRId64
-               " MiB read\n",
+        printf("store: %" PRId64 " files in the database, %" PRId64 " with faults, %" PRId64 " MiB read\n",
                work->files, work->faults, work->bytes >> 20);
 }
 
@@ -180,11 +179,11 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     render_array_end(&render);
-    verify_tell(work, &text);
+    verify_print(work, &text);
     return work->faults == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
-/* The whole walk, on an arena that is emptied after each step. */
+/* Visits all parts of the store, with an arena that is reset after each. */
 static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain, struct storage *storage,
                                     unsigned *files)
 {

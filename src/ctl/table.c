@@ -54,7 +54,6 @@ void ctl_table_print(const struct ctl *ctl, const struct query_table *table)
     printf("\n\n");
 }
 
-/* One row, a line a column. */
 void ctl_row_print(const struct ctl *ctl, const struct query_table *table)
 {
     for (unsigned column = 0; column < table->rows.columns; column++)

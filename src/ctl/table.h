@@ -1,4 +1,4 @@
-/* Rows of the database as an operator sees them: printed in columns, or as JSON. */
+/* Database rows for operators, printed in columns or as JSON. */
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 
@@ -6,19 +6,19 @@
 #include "ctl/ctl.h"
 #include "store/query.h"
 
-/* The name of the table, the names of its columns, its rows, an empty line. */
+/* Prints the table's name, the column names, the rows and an empty line. */
 void ctl_table_print(const struct ctl *ctl, const struct query_table *table);
 
-/* One row, a line a column. */
+/* Prints one row, a line per column. */
 void ctl_row_print(const struct ctl *ctl, const struct query_table *table);
 
-/* The members of one row, into an object that is begun. */
+/* Renders one row as members of an open object. */
 void ctl_row_render(struct render *render, const struct query_table *table, size_t row);
 
-/* An array of objects under the table's name. */
+/* Renders an array of objects, named after the table. */
 void ctl_table_render(struct render *render, const struct query_table *table);
 
-/* What a listing does with its table: a JSON array with the option --json, columns otherwise. */
+/* Prints a list: as a JSON array with the option --json, else in columns. */
 void ctl_table_show(const struct ctl *ctl, const struct query_table *table);
 
 #endif

@@ -1,4 +1,4 @@
-/* imgwardctl webhook: the receivers of all accounts, and deliveries that were given up. */
+/* imgwardctl webhook: lists webhooks and retries failed deliveries. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* What is being sent just now is not there to be repeated. */
+/* A delivery that is being sent is not reset. */
 static enum iw_error failed_repeat(const struct store *store, int64_t webhook_id, int64_t *count)
 {
     struct query_ids found = {.count = 0};
@@ -47,7 +47,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     int64_t id, count = 0;
     if (!text_integer(ctl->arguments[0], 1, INT64_MAX, &id)) {
         fprintf(stderr,
-                "imgwardctl: a webhook is named by its number; imgwardctl webhook list shows them.\n");
+                "imgwardctl: a webhook id is a positive number; imgwardctl webhook list shows them.\n");
         return CTL_FAILED;
     }
     const struct store *store = ctl_store_open(ctl, &config);

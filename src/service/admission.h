@@ -31,7 +31,7 @@ enum {
 enum admission_state {
     ADMISSION_NONE,    /* no account: an open route, or authentication failed */
     ADMISSION_NEW,     /* not sent yet */
-    ADMISSION_SENT,    /* a reply is owed */
+    ADMISSION_SENT,    /* a reply is pending */
     ADMISSION_DECIDED, /* the numbers below are valid */
 };
 
@@ -63,7 +63,7 @@ void admission_send(struct admission *admission);
 
 /*
  * Waits for the reply to admission_send.  RATE_LIMIT_EXCEEDED, with retry_after_s in the
- * context, replaces any earlier error of the context.  IW_OK when no reply is owed.
+ * context, replaces any earlier error of the context.  IW_OK when no reply is pending.
  */
 enum iw_error admission_receive(struct admission *admission) IW_MUST_USE;
 

@@ -6,11 +6,10 @@ enum {
     png_signature_bytes = 8,
     png_crc_bytes = 4,
     riff_head_bytes = 12,
-    chunk_head_bytes = 8, /* of both formats */
+    chunk_head_bytes = 8, /* in both formats */
     /*
-     * What may follow the last pixel in a zlib stream: the code that ends its block
-     * (2 bytes at most), the empty stored block of a flush (5), an empty last block
-     * (2), Adler-32 (4).
+     * Most bytes of a zlib stream after the last pixel: the end-of-block code (2 bytes at most),
+     * the empty stored block of a flush (5), an empty last block (2), Adler-32 (4).
      */
     zlib_end_bytes = 13
 };
@@ -27,21 +26,20 @@ static uint32_t little_endian(const uint8_t *bytes)
     return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
 }
 
-/* The first chunk is IHDR of 13 bytes, or in Apple's dialect CgBI. */
-static bool png_begins(const uint8_t *head)
-{
-    return memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
-}
-
-/* A length of more than 31 bits is not one; what follows IEND does not matter. */
+/*
+ * A length over 31 bits is invalid. Bytes after IEND are ignored. The first chunk is IHDR with 13
+ * bytes, or CgBI in Apple's variant.
+ */
 static void png_chunk(struct cutoff *cutoff)
 {
     const uint8_t *head = cutoff->head;
+    bool is_header =
+        memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
     cutoff->is_in_pixels = memcmp(head + 4, "IDAT", 4) == 0;
     cutoff->has_pixels |= cutoff->is_in_pixels;
     cutoff->left_bytes = (uint64_t)big_endian(head) + png_crc_bytes;
-    cutoff->is_judged = (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 ||
-                        (cutoff->heads == 1 && !png_begins(head));
+    cutoff->is_judged =
+        (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 || (cutoff->heads == 1 && !is_header);
 }
 
 static bool png_is_cut(const struct cutoff *cutoff)
@@ -62,8 +60,10 @@ static void webp_chunk(struct cutoff *cutoff)
     cutoff->left_bytes = (uint64_t)size + (size & 1);
 }
 
-/* The file names itself longer, and so does its picture; the byte that makes a chunk's size even is not
- * missed. */
+/*
+ * Cut off when both the file and the chunk with the pixels announce more bytes. The padding
+ * byte of an odd chunk is not counted.
+ */
 static bool webp_is_cut(const struct cutoff *cutoff)
 {
     bool is_picture_whole = cutoff->has_pixels && !(cutoff->is_in_pixels && cutoff->left_bytes > 1);
@@ -79,15 +79,7 @@ static const struct {
     [FORMAT_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
 };
 
-/* The last bytes so far: PNG alone asks for them. */
-static void tail_keep(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
-{
-    size_t count = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
-    memmove(cutoff->tail, cutoff->tail + count, sizeof cutoff->tail - count);
-    memcpy(cutoff->tail + sizeof cutoff->tail - count, bytes + size - count, count);
-}
-
-/* Takes bytes of the signature or of a chunk's head, at least one; how many. */
+/* Reads bytes of the signature or of a chunk header, at least one. Returns how many. */
 static size_t head_take(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
 {
     size_t wanted = cutoff->heads == 0 ? formats[cutoff->format].signature_bytes : chunk_head_bytes;
@@ -110,7 +102,10 @@ void cutoff_add(struct cutoff *cutoff, const void *bytes, size_t size)
     const uint8_t *at = bytes, *end = at + size;
     if (size == 0 || formats[cutoff->format].chunk == NULL)
         return;
-    tail_keep(cutoff, at, size);
+    /* The last bytes so far; only PNG needs them. */
+    size_t kept = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
+    memmove(cutoff->tail, cutoff->tail + kept, sizeof cutoff->tail - kept);
+    memcpy(cutoff->tail + sizeof cutoff->tail - kept, end - kept, kept);
     cutoff->size_bytes += size;
     while (at < end && !cutoff->is_judged) {
         uint64_t rest = (uint64_t)(end - at);

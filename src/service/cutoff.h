@@ -1,14 +1,14 @@
 /*
- * Tells a PNG or WebP file whose end is missing by the lengths that the file
- * itself announces, while its bytes pass by.  No pixel is decoded and nothing is
- * kept but some bytes.
+ * Detects PNG and WebP files whose end is missing, from the lengths in the file, while the
+ * bytes arrive. It decodes no pixels and keeps only a few bytes.
  *
- * It says "cut off" only of a file that no decoder can take: pixels are surely
- * missing.  A cut that loses nothing but an end marker, checksums or metadata is
- * left to the decoder, and so is every structure that is not the one of the
- * format.  Nothing is said of a JPEG: its scans announce no length.  Sources: the
- * PNG specification, chapter 5; RFC 9649 (WebP); RFC 1950 and RFC 1951 (what can
- * follow the last pixel).
+ * It reports "cut off" only for a file that no decoder accepts because pixels are missing.
+ * When only an end marker, checksums or metadata are missing, the decoder decides; the same
+ * holds for an invalid structure. JPEG is never reported, because its scans have no length
+ * field.
+ *
+ * Sources: the PNG specification, chapter 5; RFC 9649 (WebP); RFC 1950 and RFC 1951 (bytes
+ * after the last pixel).
  */
 #ifndef SERVICE_CUTOFF_H
 #define SERVICE_CUTOFF_H
@@ -21,25 +21,25 @@
 
 enum { cutoff_head_max = 12 };
 
-/* All zeros but the format at the beginning. */
+/* Initialise to zeros, and set the format. */
 struct cutoff {
     enum format format;
-    uint8_t head[cutoff_head_max]; /* of the chunk at hand, as far as it is here */
+    uint8_t head[cutoff_head_max]; /* the bytes of the current chunk's header that have arrived */
     size_t head_count;
-    unsigned heads;       /* read so far: the first one is the signature of the file; 2 at most */
-    uint64_t left_bytes;  /* of the chunk at hand, behind its head */
-    bool is_in_pixels;    /* the chunk at hand holds pixels */
-    bool has_pixels;      /* such a chunk has begun */
-    bool is_judged;       /* nothing more is to be said of the file */
-    uint64_t size_bytes;  /* so far */
-    uint64_t named_bytes; /* the size that a WebP file gives itself */
+    unsigned heads;       /* headers read; the first is the file signature; 2 at most */
+    uint64_t left_bytes;  /* remaining bytes of the current chunk after its header */
+    bool is_in_pixels;    /* the current chunk holds pixels */
+    bool has_pixels;      /* a chunk with pixels has begun */
+    bool is_judged;       /* decided; further bytes are ignored */
+    uint64_t size_bytes;  /* bytes added so far */
+    uint64_t named_bytes; /* file size according to the WebP header */
     uint8_t tail[cutoff_head_max];
 };
 
-/* Takes the next bytes of the file, from its first on. */
+/* Adds the next bytes of the file; begin with the first. */
 void cutoff_add(struct cutoff *cutoff, const void *bytes, size_t size);
 
-/* Whether the file that has ended now lacks pixels. */
+/* Call after the last byte: true when the file lacks pixels. */
 bool cutoff_is_cut(const struct cutoff *cutoff);
 
 #endif

@@ -21,35 +21,36 @@ static const struct {
 
 enum {
     output_bytes = 16384,
-    zlib_window_bits = 15, /* zlib.h, inflateInit2: 16 more for gzip, negative for raw deflate */
+    zlib_window_bits = 15, /* zlib.h, inflateInit2: add 16 for gzip, negate for raw deflate */
     zlib_gzip_bits = 16,
-    between_factor = 2 /* an encoded file is hardly larger than the file: twice the limit is ample */
+    between_factor =
+        2 /* An encoded file is hardly larger than the file; twice its limit is enough between two layers. */
 };
 
 struct layer {
     enum coding coding;
-    bool is_begun; /* the first bytes have decided how the layer is read */
-    bool is_over;  /* the stream has ended */
+    bool is_begun; /* the first bytes have selected the decoder */
+    bool is_over;  /* end of the stream */
     unsigned char first[sniff_bytes];
     size_t first_count;
     z_stream zlib;
     BrotliDecoderState *brotli;
-    unsigned char *output; /* NULL while nothing is decoded */
+    unsigned char *output; /* NULL until decoding starts */
 };
 
 struct decode {
-    struct layer layers[decode_layers_max]; /* the coding applied last comes first */
+    struct layer layers[decode_layers_max]; /* the last applied coding comes first */
     unsigned count;
     bool is_unknown;
     int64_t most_bytes;
-    int64_t passed[decode_layers_max + 1]; /* bytes into each layer, and out of the last */
+    int64_t passed[decode_layers_max + 1]; /* bytes into each layer, and out of the last one */
     decode_sink sink;
     void *user;
 };
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
-/* False: one layer too many. */
+/* False when there are too many layers. */
 static bool coding_add(struct decode *decode, const char *name, size_t length)
 {
     enum coding coding = CODING_PLAIN;
@@ -115,25 +116,19 @@ bool decode_is_unknown(const struct decode *decode)
 
 /* ---- one layer ---- */
 
-/* RFC 1952, 2.3.1. */
-static bool begins_gzip(const struct layer *layer)
-{
-    return layer->first_count >= 2 && layer->first[0] == 0x1F && layer->first[1] == 0x8B;
-}
-
-/* RFC 1950, 2.2; some servers send deflate without this frame. */
-static bool begins_zlib(const struct layer *layer)
-{
-    return layer->first_count >= 2 && (layer->first[0] & 0x0F) == Z_DEFLATED &&
-           (layer->first[0] * 256 + layer->first[1]) % 31 == 0;
-}
-
-/* The first bytes decide how the layer is read. */
+/*
+ * Selects the decoder by the first bytes: those of gzip (RFC 1952, 2.3.1) or zlib (RFC 1950, 2.2).
+ * Some servers send deflate without the frame of zlib.
+ */
 static void layer_begin(struct layer *layer)
 {
-    bool is_picture = sniff_format(layer->first, layer->first_count) != FORMAT_NONE;
+    const unsigned char *first = layer->first;
+    bool is_picture = sniff_format(first, layer->first_count) != FORMAT_NONE;
+    bool is_gzip = layer->first_count >= 2 && first[0] == 0x1F && first[1] == 0x8B;
+    bool is_zlib =
+        layer->first_count >= 2 && (first[0] & 0x0F) == Z_DEFLATED && (first[0] * 256 + first[1]) % 31 == 0;
     layer->is_begun = true;
-    if (is_picture || (layer->coding == CODING_GZIP && !begins_gzip(layer)))
+    if (is_picture || (layer->coding == CODING_GZIP && !is_gzip))
         layer->coding = CODING_PLAIN;
     if (layer->coding == CODING_PLAIN)
         return;
@@ -147,7 +142,7 @@ static void layer_begin(struct layer *layer)
         return;
     }
     int bits = layer->coding == CODING_GZIP ? zlib_window_bits + zlib_gzip_bits
-               : begins_zlib(layer)         ? zlib_window_bits
+               : is_zlib                    ? zlib_window_bits
                                             : -zlib_window_bits;
     if (inflateInit2(&layer->zlib, bits) != Z_OK)
         abort();
@@ -156,7 +151,7 @@ static void layer_begin(struct layer *layer)
 static enum decode_end layer_take(struct decode *decode, unsigned at, const unsigned char *bytes,
                                   size_t size);
 
-/* A gzip file may have several members (RFC 1952, 2.2); whatever else follows the end is dropped. */
+/* A gzip file may have several members (RFC 1952, 2.2). Any other bytes after the end are dropped. */
 static bool zlib_goes_on(struct layer *layer, const unsigned char *bytes)
 {
     if (!layer->is_over)
@@ -216,7 +211,7 @@ static enum decode_end layer_run(struct decode *decode, unsigned at, const unsig
     return runs[layer->coding](decode, at, bytes, size);
 }
 
-/* Holds back the first bytes of a layer until there are enough of them to tell. */
+/* Buffers the first bytes of a layer until the decoder can be selected. */
 static enum decode_end layer_look(struct decode *decode, unsigned at, const unsigned char *bytes, size_t size)
 {
     struct layer *layer = &decode->layers[at];
@@ -233,7 +228,7 @@ static enum decode_end layer_look(struct decode *decode, unsigned at, const unsi
     return end;
 }
 
-/* Bytes that enter a layer, or behind the last one the sink. */
+/* Passes bytes to a layer; after the last layer, to the sink. */
 static enum decode_end layer_take(struct decode *decode, unsigned at, const unsigned char *bytes, size_t size)
 {
     bool is_sink = at == decode->count;

@@ -31,14 +31,14 @@ enum {
     status_client_first = 400
 };
 
-/* How a transfer ended, and the rule for it: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
+/* A result of a transfer with its outcome: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
 struct ending {
     enum fetch_outcome outcome;
     const char *reason;
     const char *message;
 };
 
-/* Why we ended a transfer ourselves. */
+/* Reason why this module ended a transfer. */
 enum stop {
     STOP_NONE,
     STOP_UNREAD,
@@ -51,16 +51,16 @@ enum stop {
 };
 
 static const struct ending stops[STOP_COUNT] = {
-    [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server answered before it had the whole file"},
-    [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the file was not wanted"},
+    [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server responded before it received the whole file"},
+    [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the receiver stopped the transfer"},
     [STOP_TOO_LARGE] = {FETCH_TOO_LARGE, "too_large", "the file is too large"},
     [STOP_CODING] = {FETCH_UNREACHABLE, "encoding", "the answer cannot be decoded by its Content-Encoding"},
     [STOP_TRANSFER_CODING] = {FETCH_UNREACHABLE, "encoding",
-                              "the server used a Transfer-Encoding that was not asked for"},
+                              "the server used a Transfer-Encoding that was not requested"},
     [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout", "the connection is too slow, under 1024 bytes a second"},
 };
 
-struct transfer {
+struct fetch_transfer {
     struct fetch *fetch;
     CURL *handle;
     struct curl_slist *headers;
@@ -69,18 +69,18 @@ struct transfer {
     int64_t sent;      /* FETCH_PUT */
     int64_t send_size; /* FETCH_PUT */
     enum stop stop;
-    struct decode *decode; /* NULL until the body of a success begins */
-    int64_t due_since_ms;  /* monotonic, begin of the window in which due_bytes came; 0: no bytes are due */
+    struct decode *decode; /* NULL until the body of a 2xx response begins */
+    int64_t due_since_ms;  /* monotonic start of the window in which due_bytes arrived; 0: no bytes are due */
     int64_t due_bytes;
 
-    /* Of the answer that is being read; the answer of a redirect comes before it. */
-    char codings[codings_size]; /* the values of Content-Encoding */
-    bool is_whole_range;        /* Content-Range is that of the whole file */
+    /* About the current response; reset for each response, as redirects come before the last one. */
+    char codings[codings_size]; /* all Content-Encoding values */
+    bool is_whole_range;        /* Content-Range covers the whole file */
     bool is_address_refused;
     bool is_address_allowed;
 
     char message[CURL_ERROR_SIZE];
-    struct transfer *next;
+    struct fetch_transfer *next;
 };
 
 struct fetch {
@@ -88,8 +88,8 @@ struct fetch {
     struct netguard *guard;
     bool allow_http;
     char *allow_addresses;
-    char *ca_file; /* empty: the system's */
-    struct transfer *transfers;
+    char *ca_file; /* "" for the system's certificates */
+    struct fetch_transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
     unsigned watched_count;
@@ -102,7 +102,7 @@ static const char *url_part(CURLU *url, CURLUPart part)
     return curl_url_get(url, part, &text, 0) == CURLUE_OK ? text : NULL;
 }
 
-/* Takes the parts of a parsed URL apart and says what is wrong with them. */
+/* Checks the parts of a parsed URL; returns the problem or NULL. */
 static const char *url_problem(CURLU *url, bool allow_http)
 {
     const char *problem = NULL;
@@ -150,10 +150,10 @@ bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
 
 /* ---- libcurl's callbacks ---- */
 
-/* The guard: libcurl asks for a socket to an address, and gets none where we do not go. */
+/* The guard: libcurl asks for a socket for an address, and refused addresses get none. */
 static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     if (purpose != CURLSOCKTYPE_IPCXN || !netguard_allows(transfer->fetch->guard, &address->addr)) {
         transfer->is_address_refused = true;
         return CURL_SOCKET_BAD;
@@ -176,7 +176,7 @@ static bool target_write(int target, const char *bytes, size_t size)
     return true;
 }
 
-static long status_of(const struct transfer *transfer)
+static long status_of(const struct fetch_transfer *transfer)
 {
     long status = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &status);
@@ -188,34 +188,28 @@ static bool is_success(long status)
     return status >= status_success && status <= status_success_last;
 }
 
-static bool is_partial(const struct transfer *transfer, long status)
+static bool is_partial(const struct fetch_transfer *transfer, long status)
 {
     return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
 }
 
-/* ---- when bytes are due ---- */
+/* ---- low speed ---- */
 
-static int64_t window_ms(const struct transfer *transfer)
+static int64_t window_ms(const struct fetch_transfer *transfer)
 {
     int64_t window_s = transfer->request.low_speed_s;
     return (window_s > 0 ? window_s : low_speed_s) * 1000;
 }
 
-static void bytes_moved(struct transfer *transfer, size_t size)
+static void bytes_moved(struct fetch_transfer *transfer, size_t size)
 {
     if (transfer->due_since_ms == 0)
         transfer->due_since_ms = clock_monotonic_ms();
     transfer->due_bytes += (int64_t)size;
 }
 
-static void bytes_over(struct transfer *transfer)
-{
-    transfer->due_since_ms = 0;
-    transfer->due_bytes = 0;
-}
-
-/* Looks at a window that is over, and begins the next one. */
-static bool is_slow(struct transfer *transfer, int64_t now_ms)
+/* Evaluates a finished window and starts the next one. */
+static bool is_slow(struct fetch_transfer *transfer, int64_t now_ms)
 {
     int64_t passed_ms = now_ms - transfer->due_since_ms;
     if (transfer->due_since_ms == 0 || passed_ms < window_ms(transfer))
@@ -226,9 +220,9 @@ static bool is_slow(struct transfer *transfer, int64_t now_ms)
     return is_under;
 }
 
-/* ---- the head of an answer ---- */
+/* ---- response headers ---- */
 
-/* The value of a header line if it has that name, without the blanks around it; NULL otherwise. */
+/* Value of a header line with this name, without surrounding blanks; NULL for another name. */
 static const char *value_of(const char *line, size_t size, const char *name, size_t *length)
 {
     size_t at = strlen(name);
@@ -242,20 +236,22 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
     return line + at;
 }
 
-/* Fields of one name are one list (RFC 9110, 5.3).  A list that has no room has more layers than are taken.
+/*
+ * Fields with the same name form one list (RFC 9110, 5.3). A list that does not fit has too
+ * many layers anyway.
  */
-static void codings_add(struct transfer *transfer, const char *value, size_t length)
+static void codings_add(struct fetch_transfer *transfer, const char *value, size_t length)
 {
     size_t at = strlen(transfer->codings);
     if (transfer->decode != NULL)
-        return; /* a trailer: too late */
+        return; /* a trailer: the decoder exists already */
     if (length + 2 > sizeof transfer->codings - at)
         transfer->stop = STOP_CODING;
     else
         snprintf(transfer->codings + at, sizeof transfer->codings - at, "%.*s,", (int)length, value);
 }
 
-/* "bytes 0-4999/5000": all of it (RFC 9110, 14.4). */
+/* "bytes 0-4999/5000" is the whole file (RFC 9110, 14.4). */
 static bool is_range_whole(const char *value, size_t length)
 {
     char text[64];
@@ -268,16 +264,13 @@ static bool is_range_whole(const char *value, size_t length)
            last >= 0 && last + 1 == all;
 }
 
-/* Every server may send chunks; other transfer codings are only for clients that ask (RFC 9112, 7.4). */
-static bool is_transfer_coding_asked_for(const char *value, size_t length)
-{
-    return (length == 7 && strncasecmp(value, "chunked", length) == 0) ||
-           (length == 8 && strncasecmp(value, "identity", length) == 0);
-}
-
+/*
+ * Reads a header line. Servers may always send chunked; other transfer codings need a client that
+ * requested them (RFC 9112, 7.4).
+ */
 static size_t head_receive(char *line, size_t one, size_t size, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const char *value;
     size_t length = 0;
     size *= one;
@@ -291,23 +284,24 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
     else if ((value = value_of(line, size, "Content-Range", &length)) != NULL)
         transfer->is_whole_range = is_range_whole(value, length);
     else if ((value = value_of(line, size, "Transfer-Encoding", &length)) != NULL &&
-             !is_transfer_coding_asked_for(value, length))
+             (length != 7 || strncasecmp(value, "chunked", length) != 0) &&
+             (length != 8 || strncasecmp(value, "identity", length) != 0))
         transfer->stop = STOP_TRANSFER_CODING;
     return transfer->stop == STOP_NONE ? size : 0;
 }
 
-/* ---- the body of an answer ---- */
+/* ---- response body ---- */
 
 static bool body_take(void *user, const void *bytes, size_t size)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const struct fetch_request *request = &transfer->request;
     if (request->receive != NULL)
         return request->receive(request->user, bytes, size);
     return request->target < 0 || target_write(request->target, bytes, size);
 }
 
-static void decode_said(struct transfer *transfer, enum decode_end end)
+static void decode_stop(struct fetch_transfer *transfer, enum decode_end end)
 {
     static const enum stop stop_of[] = {[DECODE_GOES_ON] = STOP_NONE,
                                         [DECODE_STOPPED] = STOP_UNWANTED,
@@ -316,8 +310,8 @@ static void decode_said(struct transfer *transfer, enum decode_end end)
     transfer->stop = stop_of[end];
 }
 
-/* A body is worth its bytes only to those who asked for it, and only when it is the file. */
-static void body_hand_over(struct transfer *transfer, const char *bytes, size_t size)
+/* Reads the body only when the caller wants it and it is the file; otherwise drops it. */
+static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, size_t size)
 {
     const struct fetch_request *request = &transfer->request;
     long status = status_of(transfer);
@@ -331,13 +325,13 @@ static void body_hand_over(struct transfer *transfer, const char *bytes, size_t 
     if (transfer->decode == NULL)
         transfer->stop = STOP_CODING;
     else
-        decode_said(transfer, decode_add(transfer->decode, bytes, size));
+        decode_stop(transfer, decode_add(transfer->decode, bytes, size));
 }
 
-/* Answering less than it was given makes libcurl end the transfer. */
+/* Returning fewer bytes than it received makes libcurl end the transfer. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     const struct fetch_request *request = &transfer->request;
     size *= one;
     transfer->received += (int64_t)size;
@@ -352,7 +346,7 @@ static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 
 static size_t body_send(char *bytes, size_t one, size_t room, void *user)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     ssize_t size;
     do
         size = read(transfer->request.source, bytes, one * room);
@@ -361,21 +355,26 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
         return CURL_READFUNC_ABORT;
     transfer->sent += size;
     bytes_moved(transfer, (size_t)size);
-    if (transfer->sent >= transfer->send_size)
-        bytes_over(transfer);
+    if (transfer->sent >= transfer->send_size) {
+        transfer->due_since_ms = 0;
+        transfer->due_bytes = 0;
+    }
     return (size_t)size;
 }
 
-/* A server that closed a kept connection makes libcurl send again, from the start. */
+/*
+ * libcurl repeats a request when the server closed a reused connection; the body is then sent
+ * from the start.
+ */
 static int body_rewind(void *user, curl_off_t offset, int origin)
 {
-    struct transfer *transfer = user;
+    struct fetch_transfer *transfer = user;
     off_t at = lseek(transfer->request.source, offset, origin);
     transfer->sent = at;
     return at < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
 }
 
-/* Keeps the table of descriptors that the caller polls. */
+/* Keeps the table of descriptors that fetch_poll returns. */
 static int socket_watch(CURL *handle, curl_socket_t socket, int what, void *user, void *unused)
 {
     struct fetch *fetch = user;
@@ -410,21 +409,16 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
     return 0;
 }
 
-/* ---- life ---- */
-
-static enum iw_error ca_file_check(struct context *context, const char *file)
-{
-    if (file[0] == '\0' || access(file, R_OK) == 0)
-        return IW_OK;
-    return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", file, strerror(errno));
-}
+/* ---- creation ---- */
 
 enum iw_error fetch_new(struct context *context, const struct config *config, struct fetch **fetch)
 {
     struct netguard *guard = NULL;
-    enum iw_error error = ca_file_check(context, config->outgoing_ca_file);
-    if (error == IW_OK)
-        error = netguard_new(context, config->outgoing_allow_addresses, &guard);
+    const char *ca_file = config->outgoing_ca_file;
+    if (ca_file[0] != '\0' && access(ca_file, R_OK) != 0)
+        return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", ca_file,
+                            strerror(errno));
+    enum iw_error error = netguard_new(context, config->outgoing_allow_addresses, &guard);
     if (error != IW_OK)
         return error;
     struct fetch *fresh = calloc(1, sizeof *fresh);
@@ -434,7 +428,7 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
     fresh->guard = guard;
     fresh->allow_http = config->outgoing_allow_http;
     fresh->allow_addresses = strdup(config->outgoing_allow_addresses);
-    fresh->ca_file = strdup(config->outgoing_ca_file);
+    fresh->ca_file = strdup(ca_file);
     if (fresh->allow_addresses == NULL || fresh->ca_file == NULL)
         abort();
     fresh->timer_at_ms = -1;
@@ -453,10 +447,10 @@ bool fetch_is_made_with(const struct fetch *fetch, const struct config *config)
            strcmp(fetch->ca_file, config->outgoing_ca_file) == 0;
 }
 
-/* Takes it out of the list and away from libcurl, so that done finds it gone. */
-static void transfer_free(struct transfer *transfer)
+/* Removes the transfer from the list and from libcurl before done is called. */
+static void transfer_free(struct fetch_transfer *transfer)
 {
-    struct transfer **link = &transfer->fetch->transfers;
+    struct fetch_transfer **link = &transfer->fetch->transfers;
     while (*link != transfer)
         link = &(*link)->next;
     *link = transfer->next;
@@ -481,7 +475,7 @@ void fetch_free(struct fetch *fetch)
     free(fetch);
 }
 
-static void options_guard(struct transfer *transfer)
+static void options_guard(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const char *schemes = transfer->fetch->allow_http ? "http,https" : "https";
@@ -489,21 +483,21 @@ static void options_guard(struct transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, schemes);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, transfer);
-    /* A kept connection would pass by the guard of another transfer's address. */
+    /* A reused connection would skip the guard, whose answer can differ by transfer. */
     curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    /* Behind a redirect too: a user name in a URL would go out as credentials. */
+    /* Also after a redirect: libcurl would send a user name in a URL as credentials. */
     curl_easy_setopt(handle, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     if (transfer->fetch->ca_file[0] != '\0')
         curl_easy_setopt(handle, CURLOPT_CAINFO, transfer->fetch->ca_file);
-    /* Otherwise giving a transfer up waits for the thread that asks a silent name server. */
+    /* Without this, ending a transfer waits for the resolver thread and its name server. */
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 }
 
-static void options_bounds(struct transfer *transfer)
+static void options_bounds(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const struct fetch_request *request = &transfer->request;
@@ -519,7 +513,7 @@ static void options_bounds(struct transfer *transfer)
         curl_easy_setopt(handle, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->body_max_bytes);
 }
 
-static void options_body(struct transfer *transfer)
+static void options_body(struct fetch_transfer *transfer)
 {
     CURL *handle = transfer->handle;
     const struct fetch_request *request = &transfer->request;
@@ -539,9 +533,9 @@ static void options_body(struct transfer *transfer)
     }
 }
 
-static void options_headers(struct transfer *transfer)
+static void options_headers(struct fetch_transfer *transfer)
 {
-    /* An empty Expect keeps libcurl from waiting for a 100 that many receivers never send. */
+    /* An empty Expect header prevents waiting for "100 Continue", which many receivers never send. */
     transfer->headers = curl_slist_append(NULL, "Expect:");
     if (transfer->request.method == FETCH_GET)
         transfer->headers = curl_slist_append(transfer->headers, "Accept-Encoding: identity");
@@ -553,7 +547,7 @@ static void options_headers(struct transfer *transfer)
 
 enum iw_error fetch_start(struct fetch *fetch, struct context *context, const struct fetch_request *request)
 {
-    struct transfer *transfer = calloc(1, sizeof *transfer);
+    struct fetch_transfer *transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL || (transfer->handle = curl_easy_init()) == NULL) {
         free(transfer);
         return context_fail(context, IW_NO_MEMORY, NULL);
@@ -591,7 +585,8 @@ unsigned fetch_poll(const struct fetch *fetch, struct pollfd *polls, unsigned ro
 int fetch_wait_ms(const struct fetch *fetch)
 {
     int64_t at_ms = fetch->timer_at_ms < 0 ? INT64_MAX : fetch->timer_at_ms;
-    for (const struct transfer *transfer = fetch->transfers; transfer != NULL; transfer = transfer->next)
+    for (const struct fetch_transfer *transfer = fetch->transfers; transfer != NULL;
+         transfer = transfer->next)
         if (transfer->due_since_ms != 0 && transfer->due_since_ms + window_ms(transfer) < at_ms)
             at_ms = transfer->due_since_ms + window_ms(transfer);
     if (at_ms == INT64_MAX)
@@ -600,7 +595,7 @@ int fetch_wait_ms(const struct fetch *fetch)
     return left_ms <= 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-/* ---- how a transfer ended ---- */
+/* ---- outcome of a transfer ---- */
 
 static const struct {
     CURLcode code;
@@ -610,13 +605,14 @@ static const struct {
     {CURLE_COULDNT_CONNECT, {FETCH_UNREACHABLE, "connect", "the server could not be connected to"}},
     {CURLE_OPERATION_TIMEDOUT, {FETCH_UNREACHABLE, "timeout", "the server took too long"}},
     {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
-    {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server asks for a client certificate"}},
+    {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server requires a client certificate"}},
     {CURLE_PEER_FAILED_VERIFICATION, {FETCH_REFUSED, "certificate", "the server's certificate is not valid"}},
     {CURLE_SSL_CACERT_BADFILE,
      {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be checked at the moment"}},
     {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too often"}},
-    {CURLE_UNSUPPORTED_PROTOCOL, {FETCH_REFUSED, "scheme", "the URL leads to a scheme that is not allowed"}},
-    {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL leads to one with a user name"}},
+    {CURLE_UNSUPPORTED_PROTOCOL,
+     {FETCH_REFUSED, "scheme", "the URL redirects to a scheme that is not allowed"}},
+    {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL redirects to a URL with a user name"}},
     {CURLE_URL_MALFORMAT, {FETCH_REFUSED, "url", "the URL is not valid"}},
     {CURLE_FILESIZE_EXCEEDED, {FETCH_TOO_LARGE, "too_large", "the file is too large"}},
     {CURLE_PARTIAL_FILE, {FETCH_UNREACHABLE, "cut_off", "the answer was cut off"}},
@@ -625,7 +621,7 @@ static const struct {
     {CURLE_SEND_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off while the file was sent"}},
     {CURLE_HTTP2, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 connection broke off"}},
     {CURLE_HTTP2_STREAM, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 stream was closed by the server"}},
-    {CURLE_WEIRD_SERVER_REPLY, {FETCH_UNREACHABLE, "no_http", "the server's answer is no valid HTTP"}},
+    {CURLE_WEIRD_SERVER_REPLY, {FETCH_UNREACHABLE, "no_http", "the server's response is not valid HTTP"}},
 };
 
 static const struct ending ending_answered = {FETCH_ANSWERED, "answered", "the server answered"};
@@ -635,13 +631,13 @@ static const struct ending ending_refused = {FETCH_UNREACHABLE, "connect",
 static const struct ending ending_connect_late = {FETCH_UNREACHABLE, "timeout",
                                                   "the server could not be connected to in time"};
 static const struct ending ending_address = {FETCH_REFUSED, "address_refused",
-                                             "the address is not one that may be connected to"};
+                                             "connections to this address are not allowed"};
 static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
-                                             "the server's answer is no valid HTTP"};
+                                             "the server's response is not valid HTTP"};
 
 /*
- * Faults of a certificate, by the codes of OpenSSL's x509_vfy.h.  libcurl compares the host name
- * itself, and leaves the code at 0 or its own start value of 1 then.
+ * Certificate errors, by the codes in OpenSSL's x509_vfy.h. libcurl compares the host name
+ * itself; then the code is 0, or 1, its initial value.
  */
 static const struct {
     long code;
@@ -656,16 +652,17 @@ static const struct {
     {20,
      {FETCH_REFUSED, "certificate",
       "the server's certificate comes from an unknown authority, or the server does not send the "
-      "certificates between"}},
+      "intermediate certificates"}},
     {21,
      {FETCH_REFUSED, "certificate",
       "the server's certificate comes from an unknown authority, or the server does not send the "
-      "certificates between"}},
+      "intermediate certificates"}},
     {62, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
     {64, {FETCH_REFUSED, "certificate", "the server's certificate is for another host name"}},
 };
 
-static const struct ending *certificate_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *certificate_ending(const struct fetch_transfer *transfer,
+                                               const struct ending *other)
 {
     long code = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_SSL_VERIFYRESULT, &code);
@@ -675,7 +672,7 @@ static const struct ending *certificate_ending(const struct transfer *transfer, 
     return other;
 }
 
-static const struct ending *connect_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *connect_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     long number = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_OS_ERRNO, &number);
@@ -684,15 +681,15 @@ static const struct ending *connect_ending(const struct transfer *transfer, cons
     return number == ECONNREFUSED ? &ending_refused : other;
 }
 
-static const struct ending *timeout_ending(const struct transfer *transfer, const struct ending *other)
+static const struct ending *timeout_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     curl_off_t connected_us = 0;
     curl_easy_getinfo(transfer->handle, CURLINFO_CONNECT_TIME_T, &connected_us);
     return connected_us == 0 ? &ending_connect_late : other;
 }
 
-/* libcurl has one code for a scheme that it may not use and for an answer that is no HTTP. */
-static const struct ending *protocol_ending(const struct transfer *transfer, const struct ending *other)
+/* libcurl has one code for a forbidden scheme and for an invalid HTTP response. */
+static const struct ending *protocol_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     const char *url = NULL;
     curl_easy_getinfo(transfer->handle, CURLINFO_EFFECTIVE_URL, &url);
@@ -701,11 +698,11 @@ static const struct ending *protocol_ending(const struct transfer *transfer, con
     return is_http || is_https ? &ending_no_http : other;
 }
 
-static const struct ending *ending_of(const struct transfer *transfer, CURLcode code)
+static const struct ending *ending_of(const struct fetch_transfer *transfer, CURLcode code)
 {
     static const struct {
         CURLcode code;
-        const struct ending *(*look)(const struct transfer *, const struct ending *);
+        const struct ending *(*look)(const struct fetch_transfer *, const struct ending *);
     } closer[] = {{CURLE_PEER_FAILED_VERIFICATION, certificate_ending},
                   {CURLE_COULDNT_CONNECT, connect_ending},
                   {CURLE_OPERATION_TIMEDOUT, timeout_ending},
@@ -723,10 +720,10 @@ static const struct ending *ending_of(const struct transfer *transfer, CURLcode 
 }
 
 /*
- * The status is the answer, whatever became of the body behind it.  A redirect that a GET follows leaves its
- * status behind, and of a success a GET needs the body.
+ * The status decides even when the body fails. Two exceptions for GET: a redirect that is
+ * followed, and a 2xx, which needs its body.
  */
-static bool is_status_decisive(const struct transfer *transfer, enum fetch_outcome outcome, long status)
+static bool is_status_decisive(const struct fetch_transfer *transfer, enum fetch_outcome outcome, long status)
 {
     if (outcome != FETCH_UNREACHABLE && outcome != FETCH_TOO_LARGE)
         return false;
@@ -737,8 +734,8 @@ static bool is_status_decisive(const struct transfer *transfer, enum fetch_outco
     return status >= status_success;
 }
 
-/* The host that an answer redirects to, for a sentence: only where it is plain text. */
-static void redirect_host_read(const struct transfer *transfer, char host[fetch_host_size])
+/* The host of a redirect for use in a message; "" when it is not plain text. */
+static void redirect_host_read(const struct fetch_transfer *transfer, char host[fetch_host_size])
 {
     char *location = NULL, *name = NULL;
     CURLU *url = NULL;
@@ -755,11 +752,11 @@ static void redirect_host_read(const struct transfer *transfer, char host[fetch_
     curl_url_cleanup(url);
 }
 
-static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
+static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode code)
 {
     long status = status_of(transfer);
     if (code == CURLE_OK && transfer->decode != NULL)
-        decode_said(transfer, decode_finish(transfer->decode));
+        decode_stop(transfer, decode_finish(transfer->decode));
     const struct ending *ending = ending_of(transfer, code);
     if (is_status_decisive(transfer, ending->outcome, status))
         ending = &ending_answered;
@@ -779,7 +776,7 @@ static struct fetch_result result_of(struct transfer *transfer, CURLcode code)
     return result;
 }
 
-static void transfer_end(struct transfer *transfer, CURLcode code)
+static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
 {
     struct fetch_result result = result_of(transfer, code);
     void (*done)(void *, const struct fetch_result *) = transfer->request.done;
@@ -788,13 +785,13 @@ static void transfer_end(struct transfer *transfer, CURLcode code)
     done(user, &result);
 }
 
-/* Tells the ends of transfers; done may start new ones. */
-static void ends_tell(struct fetch *fetch)
+/* Reports ended transfers; done may start new ones. */
+static void ends_report(struct fetch *fetch)
 {
     CURLMsg *message;
     int left;
     while ((message = curl_multi_info_read(fetch->multi, &left)) != NULL) {
-        struct transfer *transfer = NULL;
+        struct fetch_transfer *transfer = NULL;
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
@@ -802,12 +799,11 @@ static void ends_tell(struct fetch *fetch)
     }
 }
 
-/* Ends transfers that are too slow.  done may change the list: after each end it is looked at from its start.
- */
+/* Ends transfers below the minimum speed. done may change the list, so each time the loop restarts. */
 static void slow_end(struct fetch *fetch)
 {
     int64_t now_ms = clock_monotonic_ms();
-    for (struct transfer *transfer = fetch->transfers; transfer != NULL;) {
+    for (struct fetch_transfer *transfer = fetch->transfers; transfer != NULL;) {
         if (is_slow(transfer, now_ms)) {
             transfer->stop = STOP_SLOW;
             transfer_end(transfer, CURLE_OPERATION_TIMEDOUT);
@@ -816,11 +812,6 @@ static void slow_end(struct fetch *fetch)
             transfer = transfer->next;
         }
     }
-}
-
-static bool is_timer_due(const struct fetch *fetch)
-{
-    return fetch->timer_at_ms >= 0 && fetch->timer_at_ms <= clock_monotonic_ms();
 }
 
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
@@ -837,10 +828,10 @@ void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count)
         if (events != 0)
             curl_multi_socket_action(fetch->multi, polls[i].fd, events, &running);
     }
-    if (is_timer_due(fetch)) {
+    if (fetch->timer_at_ms >= 0 && fetch->timer_at_ms <= clock_monotonic_ms()) {
         fetch->timer_at_ms = -1;
         curl_multi_socket_action(fetch->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
-    ends_tell(fetch);
+    ends_report(fetch);
     slow_end(fetch);
 }

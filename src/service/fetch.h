@@ -1,13 +1,12 @@
 /*
- * What goes out: sources fetched, results and webhooks pushed.  The only file
- * pair that includes libcurl.  Every connection passes netguard.h, on the
- * address really connected to, after DNS and after every redirect.
+ * The HTTP client: fetches sources, pushes results and webhooks. The only module that includes
+ * libcurl. netguard.h checks the address of every connection, after DNS and after every
+ * redirect.
  *
- * Many transfers run side by side on one event loop and none waits for another.
- * Only http and https; no proxies from the environment, no credentials, no
- * cookies, no .netrc.  A body is cut off while it is read as soon as it passes
- * its limit.  URLs are read by libcurl's URL interface and by nothing else: two
- * parsers that disagree are a hole.
+ * Many transfers run in parallel on one event loop. Only http and https are allowed; proxies
+ * from the environment, credentials, cookies and .netrc are not used. A body over its limit is
+ * cut off while it arrives. Only libcurl's URL interface parses URLs: two parsers that
+ * disagree are a security hole.
  */
 #ifndef SERVICE_FETCH_H
 #define SERVICE_FETCH_H
@@ -23,61 +22,64 @@
 
 enum {
     fetch_url_bytes_max = 2048,
-    fetch_headers_max = 24, /* the service's own and those of an output target (domain/outgoing.h) */
+    fetch_headers_max = 24, /* the service's headers and those of an output target (domain/outgoing.h) */
     fetch_descriptors_max = 512,
-    fetch_host_size = 256 /* a name of DNS has at most 255 bytes */
+    fetch_host_size = 256 /* DNS names have at most 255 bytes */
 };
 
 struct fetch;
 
 enum fetch_method { FETCH_GET, FETCH_PUT, FETCH_POST };
 
-/* How a transfer ended. */
+/* Outcome of a transfer. */
 enum fetch_outcome {
-    FETCH_ANSWERED,    /* there is a status that decides, and with a 2xx of a GET the whole body */
-    FETCH_UNREACHABLE, /* DNS, connection, TLS, time, a broken answer: may go better later */
-    FETCH_REFUSED,     /* an address or scheme we do not go to, too many redirects: will not go better */
-    FETCH_TOO_LARGE,   /* the body of a GET passed its limit, as sent or decoded */
-    FETCH_STOPPED      /* receive wanted no more */
+    FETCH_ANSWERED,    /* the status decides; for a 2xx of a GET the whole body arrived */
+    FETCH_UNREACHABLE, /* DNS, connection, TLS, timeout, invalid response: retry later */
+    FETCH_REFUSED,     /* refused address or scheme, too many redirects: do not retry */
+    FETCH_TOO_LARGE,   /* body of a GET over its limit, encoded or decoded */
+    FETCH_STOPPED      /* receive returned false */
 };
 
 struct fetch_result {
     enum fetch_outcome outcome;
-    long status;           /* with FETCH_ANSWERED; 0 when there is none */
-    bool is_partial;       /* a 206 that is not the whole file; its body was not read */
-    bool is_coded;         /* labelled with a content coding that is not known here, and taken as it is */
-    int64_t body_bytes;    /* received, not decoded */
-    int64_t retry_after_s; /* from the answer, 0 when it said nothing */
-    const char *reason;    /* a short constant word: "timeout", "address_refused", "dns" ... */
-    const char *message;   /* a constant clause: "the server took too long" */
-    char redirect_host[fetch_host_size]; /* of a redirect that was not followed; "" otherwise */
+    long status;                         /* with FETCH_ANSWERED, else 0 */
+    bool is_partial;                     /* a 206 that is not the whole file; the body was not read */
+    bool is_coded;                       /* unknown content coding; the body was passed on as it is */
+    int64_t body_bytes;                  /* received, before decoding */
+    int64_t retry_after_s;               /* from the response, 0 when absent */
+    const char *reason;                  /* short constant word: "timeout", "address_refused", "dns" ... */
+    const char *message;                 /* constant clause: "the server took too long" */
+    char redirect_host[fetch_host_size]; /* host of a redirect that was not followed, else "" */
 };
 
 /*
- * The status decides as soon as it is there, whatever becomes of the body behind it, save for the body of a
- * GET that is asked for.  Of a PUT a 2xx counts only when all of the source was sent.
+ * The status decides as soon as it arrives, even when the body then fails. Exception: a GET
+ * whose body is wanted. A 2xx for a PUT counts only after the whole source was sent.
  *
- * A body comes decoded (decode.h); sources are asked for the identity coding, for a picture is compressed
- * already.  A transfer coding other than chunked, which nobody asked for, is a broken answer.
+ * Bodies are decoded (decode.h). Sources are requested with the identity coding, because
+ * images are compressed already. A transfer coding other than chunked was not requested and is
+ * an invalid response.
  *
- * While bytes are due, fewer than 1024 a second over low_speed_s end the transfer: of a GET from the first
- * byte of the body on, of a PUT until the source is read to its end.  Before the first byte, and while a
- * target thinks about its answer, timeout_s alone counts.
+ * A transfer ends when fewer than 1024 bytes a second arrive over low_speed_s. This applies to
+ * a GET from the first byte of the body, and to a PUT until the source is sent. Otherwise only
+ * timeout_s limits it.
  */
 
 struct fetch_request {
     enum fetch_method method;
     const char *url;
-    const char *headers[fetch_headers_max]; /* "Content-Type: image/png"; NULL ends them */
-    int source;       /* FETCH_PUT: a descriptor whose bytes are sent from its start; -1 otherwise */
-    const void *body; /* FETCH_POST: bytes, borrowed until done */
+    const char *headers[fetch_headers_max]; /* "Content-Type: image/png"; a NULL ends the list */
+    int source;       /* FETCH_PUT: descriptor of the file to send from its start; else -1 */
+    const void *body; /* FETCH_POST: bytes, borrowed until done is called */
     size_t body_bytes;
-    int target; /* a descriptor the answer's body is written to; -1 drops it */
-    /* Instead of target: takes the body of a 2xx answer, false ends the transfer.  Other bodies are not read.
+    int target; /* descriptor that the response body is written to; -1 drops the body */
+    /*
+     * Receives the body of a 2xx response in place of target; returns false to end the transfer.
+     * Other bodies are not read.
      */
     bool (*receive)(void *user, const void *bytes, size_t size);
-    int64_t body_max_bytes; /* of the answer; 0: none is kept and 64 KiB are read at most */
-    int64_t timeout_s;      /* for all of it */
+    int64_t body_max_bytes; /* of the response; 0: none is kept and at most 64 KiB are read */
+    int64_t timeout_s;      /* for the whole transfer */
     int64_t low_speed_s;    /* 0: 15 s */
     unsigned redirects_max;
     void (*done)(void *user, const struct fetch_result *result);
@@ -85,38 +87,39 @@ struct fetch_request {
 };
 
 /*
- * True when the text is a URL that a client may give us: absolute, http or https
- * (http only where allow_http), a host, no userinfo, ASCII without blanks and control
- * characters (RFC 3986), at most fetch_url_bytes_max bytes.  why gets a constant
- * sentence otherwise.
+ * True when a client may give this URL. It must be absolute, with a host and without userinfo.
+ * Its scheme is https, or http with allow_http. It has at most fetch_url_bytes_max bytes, all ASCII
+ * without blanks and control characters (RFC 3986). Otherwise *why is a constant clause.
  */
 bool fetch_url_is_valid(const char *url, bool allow_http, const char **why);
 
-/* CONFIG_INVALID when outgoing.allow_addresses is none, or outgoing.ca_file cannot be read.  The caller owns
- * it. */
+/*
+ * CONFIG_INVALID when outgoing.allow_addresses is invalid or outgoing.ca_file cannot be read.
+ * The caller owns the result.
+ */
 enum iw_error fetch_new(struct context *context, const struct config *config,
                         struct fetch **fetch) IW_MUST_USE;
 
-/* False when a setting that fetch_new took from the configuration has another value there. */
+/* False when a setting that fetch_new uses has another value in config. */
 bool fetch_is_made_with(const struct fetch *fetch, const struct config *config);
 
 /* Ends every transfer without calling done. */
 void fetch_free(struct fetch *fetch);
 
-/* Starts a transfer; texts are copied, descriptors borrowed until done is called from fetch_step. */
+/* Starts a transfer. Texts are copied; descriptors and body are borrowed until fetch_step calls done. */
 enum iw_error fetch_start(struct fetch *fetch, struct context *context,
                           const struct fetch_request *request) IW_MUST_USE;
 
-/* Transfers under way. */
+/* Number of transfers in progress. */
 unsigned fetch_count(const struct fetch *fetch);
 
-/* Fills what to poll for, at most room of them, and answers how many. */
+/* Fills polls with at most room entries and returns their number. */
 unsigned fetch_poll(const struct fetch *fetch, struct pollfd *polls, unsigned room);
 
-/* Milliseconds until fetch_step wants to be called even without events; -1: no need. */
+/* Milliseconds until fetch_step must be called even without events; -1: never. */
 int fetch_wait_ms(const struct fetch *fetch);
 
-/* Moves everything on after a poll; calls done of what ended. */
+/* Processes the events of a poll and calls done for ended transfers. */
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count);
 
 #endif

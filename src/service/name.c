@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-/* The parts that a name is put together from. */
+/* The parts of a name. */
 struct shape {
     const char *prefix;
     const char *stem;
@@ -22,7 +22,10 @@ struct shape {
 
 /* ---- Characters ---- */
 
-/* The characters of Bidi_Control (Unicode, PropList.txt): they show a name in another order than it has. */
+/*
+ * Characters with the Unicode property Bidi_Control (PropList.txt): they change the order in
+ * which a name is displayed.
+ */
 static bool is_bidi_control(utf8proc_int32_t point)
 {
     switch (utf8proc_get_property(point)->bidi_class) {
@@ -41,7 +44,7 @@ static bool is_bidi_control(utf8proc_int32_t point)
     }
 }
 
-/* Reserved by Windows ("Naming Files, Paths, and Namespaces"), a control character or a line separator. */
+/* Reserved by Windows ("Naming Files, Paths, and Namespaces"), control characters and line separators. */
 static bool is_forbidden(utf8proc_int32_t point)
 {
     utf8proc_category_t category = utf8proc_category(point);
@@ -49,7 +52,7 @@ static bool is_forbidden(utf8proc_int32_t point)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* Never longer than what was given.  A byte that is no UTF-8 becomes "_", too. */
+/* Never longer than the given name. Invalid UTF-8 bytes become "_" as well. */
 static const char *name_clean(struct arena *arena, const char *given)
 {
     size_t length = strlen(given);
@@ -71,8 +74,7 @@ static const char *name_clean(struct arena *arena, const char *given)
 
 /* ---- Extensions ---- */
 
-/* Splits a name before its extension.  Only an extension of ours is one, and a dot at the start begins none.
- */
+/* Splits a name before a known extension. A leading dot does not begin an extension. */
 static void shape_split(struct shape *shape, const char *name, enum format format)
 {
     const char *dot = strrchr(name, '.');
@@ -85,7 +87,9 @@ static void shape_split(struct shape *shape, const char *name, enum format forma
 
 /* ---- Devices ---- */
 
-/* A device of Windows ("Naming Files, Paths, and Namespaces"), also with blanks and an extension behind it.
+/*
+ * A Windows device name ("Naming Files, Paths, and Namespaces"), also when blanks or an
+ * extension follow.
  */
 static bool is_device(const char *stem, size_t length)
 {
@@ -120,8 +124,8 @@ static struct shape shape_of(struct arena *arena, const struct name_request *wan
 }
 
 /*
- * The longest start of at most room bytes that ends between two user-perceived
- * characters (UAX #29), or between code points where the first is longer.
+ * Length of the longest prefix of at most room bytes that ends between two grapheme clusters
+ * (UAX #29). When the first cluster is longer than room, it ends between code points.
  */
 static size_t stem_fit(const char *stem, size_t length, size_t room)
 {
@@ -141,7 +145,7 @@ static size_t stem_fit(const char *stem, size_t length, size_t room)
     return whole > 0 ? whole : fit;
 }
 
-/* The name, numbered " (2)" and so on for a twin; number 0: not numbered. */
+/* The name; a number other than 0 is added as " (2)" and so on. */
 static const char *shape_print(struct arena *arena, const struct shape *shape, unsigned number)
 {
     char digits[text_decimal_size + 3] = "";
@@ -149,7 +153,7 @@ static const char *shape_print(struct arena *arena, const struct shape *shape, u
         snprintf(digits, sizeof digits, " (%u)", number);
     size_t around = strlen(shape->prefix) + strlen(shape->suffix) + strlen(digits) + strlen(shape->extension);
     size_t length = stem_fit(shape->stem, shape->stem_length, name_bytes_max - around);
-    /* Windows drops dots and blanks at the end of a name. */
+    /* Windows removes dots and blanks at the end of a name. */
     bool is_end = shape->suffix[0] == '\0' && digits[0] == '\0' && shape->extension[0] == '\0';
     while (is_end && length > 0 && strchr(". ", shape->stem[length - 1]) != NULL)
         length--;
@@ -163,7 +167,7 @@ const char *name_one(struct arena *arena, const struct name_request *wanted)
     return shape_print(arena, &shape, 0);
 }
 
-/* ---- Twins ---- */
+/* ---- Duplicates ---- */
 
 static uint8_t *text_map(const uint8_t *text, size_t length, unsigned options, size_t *mapped_length)
 {
@@ -171,14 +175,14 @@ static uint8_t *text_map(const uint8_t *text, size_t length, unsigned options, s
     utf8proc_ssize_t size =
         utf8proc_map(text, (utf8proc_ssize_t)length, &mapped, (utf8proc_option_t)(UTF8PROC_STABLE | options));
     if (size < 0)
-        abort(); /* no memory: the text is valid */
+        abort(); /* out of memory: the text is valid */
     *mapped_length = (size_t)size;
     return mapped;
 }
 
 /*
- * What is equal for names that some file system takes for one: canonical caseless
- * matching (Unicode, D145), without the characters that are ignorable.
+ * The key under which names are compared: canonical caseless matching (Unicode, D145), without
+ * default-ignorable characters. Equal keys may collide on some file system.
  */
 static const char *name_fold(struct arena *arena, const char *name)
 {
@@ -198,13 +202,13 @@ static const char *name_fold(struct arena *arena, const char *name)
     return key;
 }
 
-/* A name that is given, and the number that its next twin tries first: those below are taken. */
+/* A name in use, and the number that its next duplicate tries first; lower numbers are in use. */
 struct taken {
-    const char *key; /* NULL: a free place */
+    const char *key; /* NULL: an empty entry */
     unsigned next;
 };
 
-/* The place of a key, or the free one that it would get.  FNV-1a (Fowler, Noll, Vo). */
+/* Entry of a key, or the empty entry for it. Hash function: FNV-1a (Fowler, Noll, Vo). */
 static struct taken *taken_find(struct taken *table, size_t room, const char *key)
 {
     uint64_t hash = UINT64_C(14695981039346656037);

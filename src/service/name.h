@@ -1,10 +1,10 @@
 /*
- * The names of results on a client's computer.
+ * File names of results on a client's computer.
  *
- * A name of this module can be made on Windows, macOS and Linux, has at most
- * 255 bytes, and ends as the format of its bytes asks.  Names of one list differ
- * also where a file system folds case or normal forms.  The only file pair that
- * includes utf8proc.  Knows no archive, no store, no database.
+ * The names are valid on Windows, macOS and Linux, have at most 255 bytes, and have the
+ * extension of their format. Names of one list also differ on file systems that fold case or
+ * normal forms. The only module that includes utf8proc. It knows no archive, store or
+ * database.
  */
 #ifndef SERVICE_NAME_H
 #define SERVICE_NAME_H
@@ -15,33 +15,32 @@
 
 #include "model/format.h"
 
-/* NAME_MAX of Linux; Windows and macOS allow 255 characters of 1 to 4 bytes. */
+/* NAME_MAX of Linux; Windows and macOS allow 255 characters of 1 to 4 bytes each. */
 enum { name_bytes_max = 255 };
 
-/* A name that is wanted. */
+/* A requested name. */
 struct name_request {
     const char *name;   /* UTF-8; NULL or empty: "file" */
-    const char *suffix; /* short ASCII text before the extension, which a cut keeps; NULL: none */
-    enum format format; /* of the bytes; FORMAT_NONE: the extension stays */
+    const char *suffix; /* short ASCII text before the extension that is never cut off; NULL: none */
+    enum format format; /* FORMAT_NONE keeps the extension */
 };
 
 /*
  * The names for count requests, in their order; an array in the arena.
  *
- * Characters that Windows forbids, control characters and line separators become
- * "_".  Bidirectional controls are removed.  "_" stands before the name of a
- * Windows device.  An extension of another format is replaced ("photo.png" of
- * "photo.jpg"); the client's spelling stays where it fits ("photo.JPEG").  Twins
- * get " (2)" and so on before the extension.  A name that is too long is cut
- * before its suffix, between two user-perceived characters.
+ * Characters that Windows forbids, control characters and line separators become "_".
+ * Bidirectional controls are removed. Windows device names get a leading "_". The extension of
+ * another format is replaced ("photo.png" for "photo.jpg"); a correct one keeps its spelling
+ * ("photo.JPEG"). Duplicates get " (2)" and so on before the extension. Long names are cut
+ * before the suffix, between two grapheme clusters.
  *
- * A leading dash or dot stays: all three systems take it, and clients compare
- * names with their own.  The same list always gives the same names, and names
- * that this function gave do not change.
+ * A leading dash or dot is kept: all three systems allow it, and clients compare names with
+ * their list. The result depends only on the list, and names from this function do not change
+ * when they pass through it again.
  */
 const char **name_list(struct arena *arena, const struct name_request *requests, size_t count);
 
-/* The name for one wanted alone. */
+/* The name for a single request. */
 const char *name_one(struct arena *arena, const struct name_request *wanted);
 
 #endif

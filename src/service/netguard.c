@@ -10,20 +10,20 @@
 
 enum { blocks_max = 64 };
 
-/* A block of addresses; IPv4 ones stand as ::ffff:a.b.c.d, so that there is one form. */
-struct block {
+/* A block of addresses. IPv4 addresses are stored as ::ffff:a.b.c.d. */
+struct address_block {
     uint8_t address[16];
     unsigned bits;
 };
 
 struct netguard {
-    struct block refused[blocks_max];
+    struct address_block refused[blocks_max];
     unsigned refused_count;
-    struct block allowed[blocks_max];
+    struct address_block allowed[blocks_max];
     unsigned allowed_count;
 };
 
-/* Not globally reachable by the IANA registries, or not meant for one receiver. */
+/* Not globally reachable according to the IANA registries, or multicast. */
 static const char *const refused_blocks[] = {
     "0.0.0.0/8",       /* this network, RFC 791 */
     "10.0.0.0/8",      /* private use, RFC 1918 */
@@ -62,7 +62,7 @@ static void mapped_set(uint8_t address[16], const uint8_t ipv4[4])
 }
 
 /* Reads "address" or "address/bits". */
-static bool block_read(const char *text, struct block *block)
+static bool block_read(const char *text, struct address_block *block)
 {
     char host[64];
     uint8_t ipv4[4];
@@ -87,19 +87,15 @@ static bool block_read(const char *text, struct block *block)
     return true;
 }
 
-static bool block_holds(const struct block *block, const uint8_t address[16])
+static bool blocks_hold(const struct address_block *blocks, unsigned count, const uint8_t address[16])
 {
-    unsigned whole = block->bits / 8, rest = block->bits % 8;
-    if (memcmp(block->address, address, whole) != 0)
-        return false;
-    return rest == 0 || ((block->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
-}
-
-static bool blocks_hold(const struct block *blocks, unsigned count, const uint8_t address[16])
-{
-    for (unsigned i = 0; i < count; i++)
-        if (block_holds(&blocks[i], address))
+    for (unsigned i = 0; i < count; i++) {
+        const uint8_t *block = blocks[i].address;
+        unsigned whole = blocks[i].bits / 8, rest = blocks[i].bits % 8;
+        if (memcmp(block, address, whole) == 0 &&
+            (rest == 0 || ((block[whole] ^ address[whole]) >> (8 - rest)) == 0))
             return true;
+    }
     return false;
 }
 
@@ -109,7 +105,7 @@ static bool allowed_read(struct context *context, struct netguard *guard, const 
     for (char *word = strtok_r(copy, " \t,", &rest); word != NULL; word = strtok_r(NULL, " \t,", &rest)) {
         if (guard->allowed_count < blocks_max && block_read(word, &guard->allowed[guard->allowed_count++]))
             continue;
-        context_fail(context, IW_CONFIG_INVALID, "outgoing.allow_addresses: \"%s\" is no address block.",
+        context_fail(context, IW_CONFIG_INVALID, "outgoing.allow_addresses: \"%s\" is not an address block.",
                      word);
         return false;
     }
@@ -123,7 +119,7 @@ enum iw_error netguard_new(struct context *context, const char *allowed, struct 
         return context_fail(context, IW_NO_MEMORY, NULL);
     for (size_t i = 0; i < sizeof refused_blocks / sizeof refused_blocks[0]; i++)
         if (!block_read(refused_blocks[i], &fresh->refused[fresh->refused_count++]))
-            abort(); /* A mistake in the table. */
+            abort(); /* an error in the table */
     if (!allowed_read(context, fresh, allowed)) {
         netguard_free(fresh);
         return context->error;
@@ -137,7 +133,7 @@ void netguard_free(struct netguard *guard)
     free(guard);
 }
 
-/* The IPv4 address that an IPv6 address carries inside; false when it carries none. */
+/* Extracts the IPv4 address inside an IPv6 address; false when there is none. */
 static bool inner_ipv4(const uint8_t address[16], uint8_t inner[16])
 {
     static const struct {

@@ -1,14 +1,13 @@
 /*
- * Which addresses we may connect to on a client's behalf.
+ * The addresses that the service may connect to for a client.
  *
- * The check is on the address that a socket is about to be connected to, after
- * DNS and after every redirect, so that no spelling of a host name and no
- * answer of a name server gets around it.  Addresses that carry an IPv4 address
- * inside (mapped, compatible, NAT64, 6to4) are judged by that one as well.
+ * The check applies to the address that a socket connects to, after DNS and after every
+ * redirect. So spellings of a host name and DNS answers cannot bypass it. An IPv6 address with
+ * an IPv4 address inside (mapped, compatible, NAT64, 6to4) is checked as both.
  *
- * Source of the table: the IANA special-purpose address registries for IPv4 and
- * IPv6 (RFC 6890 and its updates); everything not globally reachable is refused,
- * and so is multicast.  Knows neither libcurl nor the database.
+ * Source of the table: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890
+ * and its updates). Blocks that are not globally reachable are refused, and multicast. Knows
+ * neither libcurl nor the database.
  */
 #ifndef SERVICE_NETGUARD_H
 #define SERVICE_NETGUARD_H
@@ -22,14 +21,14 @@
 struct netguard;
 
 /*
- * A guard that lets through the public addresses and the blocks named in
- * allowed ("127.0.0.0/8 ::1/128 10.1.2.3", separated by blanks; "" for none).
- * CONFIG_INVALID names the block that is none.  The caller owns it.
+ * Creates a guard that allows public addresses and the blocks in allowed: "127.0.0.0/8 ::1/128
+ * 10.1.2.3", separated by blanks; "" for none. CONFIG_INVALID names an invalid block. The
+ * caller owns the guard.
  */
 enum iw_error netguard_new(struct context *context, const char *allowed, struct netguard **guard) IW_MUST_USE;
 void netguard_free(struct netguard *guard);
 
-/* True when we may connect there.  Anything but IPv4 and IPv6 is refused. */
+/* True when the service may connect to the address. Families other than IPv4 and IPv6 are refused. */
 bool netguard_allows(const struct netguard *guard, const struct sockaddr *address);
 
 #endif

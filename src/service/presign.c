@@ -17,12 +17,12 @@
 enum {
     key_bytes = 32,
     key_id_max = 16,
-    signature_length = 43, /* base64url of 32 bytes, unpadded */
+    signature_length = 43, /* base64url of 32 bytes, without padding */
     file_max_bytes = 4096,
     signed_size = 256
 };
 
-/* Which keys there are, in the order of the file, and since when (seconds since 1970) each may sign. */
+/* The keys in the order of the file, with the time (seconds since 1970) from which each may sign. */
 struct key_list {
     struct {
         char id[key_id_max + 1];
@@ -45,9 +45,9 @@ struct presign {
     int64_t upload_max_bytes;
 };
 
-/* ---- Lists of keys ---- */
+/* ---- Key lists ---- */
 
-/* The place of the key of this id, or the count. */
+/* Index of the key with this id, or the count. */
 static unsigned key_find(const struct key_list *list, const char *id)
 {
     unsigned i = 0;
@@ -56,7 +56,7 @@ static unsigned key_find(const struct key_list *list, const char *id)
     return i;
 }
 
-/* The one that signs now: the first whose time has come, or else the last. */
+/* The key that signs now: the first one that is valid already, else the last one. */
 static unsigned key_signing(const struct key_list *list)
 {
     unsigned i = 0;
@@ -65,7 +65,7 @@ static unsigned key_signing(const struct key_list *list)
     return i;
 }
 
-/* ---- The file of keys ---- */
+/* ---- The key file ---- */
 
 static bool id_is_good(const char *id, size_t length)
 {
@@ -77,7 +77,10 @@ static bool id_is_good(const char *id, size_t length)
     return true;
 }
 
-/* Takes one line, which is cut at its colons, into the list; NULL, or why not. */
+/*
+ * Parses one line and adds it to the list. Overwrites the colons in the line. Returns NULL or
+ * the problem.
+ */
 static const char *line_take(struct key_file *file, char *line)
 {
     struct key_list *list = &file->list;
@@ -88,18 +91,18 @@ static const char *line_take(struct key_file *file, char *line)
     if (from != NULL)
         *from++ = '\0';
     if (key_find(list, line) < list->count)
-        return "has an id that stands there already";
+        return "has a duplicate id";
     if (list->count == presign_keys_max)
-        return "is one key too many";
+        return "is over the maximum number of keys";
     if (strlen(secret) != 2 * key_bytes || !crypto_hex_read(secret, file->secrets[list->count], key_bytes))
-        return "must hold 64 hexadecimal digits behind the colon";
+        return "must have 64 hexadecimal digits after the colon";
     if (from != NULL && !text_integer(from, 0, INT64_MAX / 1000, &list->keys[list->count].from_s))
         return "must end with the key, or with a colon and the seconds since 1970 from which it signs";
     memcpy(list->keys[list->count++].id, line, strlen(line) + 1);
     return NULL;
 }
 
-/* Reads the text of the file, at most room bytes with the zero. */
+/* Reads the whole file into text; room includes the terminating zero. */
 static enum iw_error file_load(struct context *context, const char *path, char *text, size_t room)
 {
     struct stat facts;
@@ -111,12 +114,12 @@ static enum iw_error file_load(struct context *context, const char *path, char *
     ssize_t size = is_regular ? read(descriptor, text, room - 1) : -1;
     close(descriptor);
     if (size < 0 || (size_t)size == room - 1)
-        return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s are not a short text file.",
+        return context_fail(context, IW_CONFIG_INVALID, "The signing key file %s is too long or not text.",
                             path);
     text[size] = '\0';
     if ((facts.st_mode & 07) != 0)
         return context_fail(context, IW_CONFIG_INVALID,
-                            "The signing keys %s can be read by everybody; chmod 0600 the file.", path);
+                            "The signing keys %s are readable by other users; chmod 0600 the file.", path);
     return IW_OK;
 }
 
@@ -136,7 +139,7 @@ static enum iw_error text_parse(struct context *context, const char *path, char 
             return context_fail(context, IW_CONFIG_INVALID, "%s:%d: the line %s.", path, number, why);
     }
     if (file->list.count == 0)
-        return context_fail(context, IW_CONFIG_INVALID, "The signing keys %s hold no key.", path);
+        return context_fail(context, IW_CONFIG_INVALID, "The signing key file %s has no key.", path);
     return IW_OK;
 }
 
@@ -150,7 +153,7 @@ static enum iw_error key_file_read(struct context *context, const char *path, st
     return error;
 }
 
-/* One line; what signs from the beginning needs no time. */
+/* Writes one line. A key that signs from the beginning has no time. */
 static bool key_write(struct arena *arena, int descriptor, const struct key_file *file, unsigned i)
 {
     const char *id = file->list.keys[i].id;
@@ -162,7 +165,7 @@ static bool key_write(struct arena *arena, int descriptor, const struct key_file
     return length > 0;
 }
 
-/* Writes a new file whole: a file beside it, then a link (must not exist) or a rename. */
+/* Writes a file atomically: a temporary file, then a link (a new file) or a rename (a replacement). */
 static enum iw_error key_file_write(struct context *context, const char *path, const struct key_file *file,
                                     bool is_replacing)
 {
@@ -174,7 +177,7 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
     bool is_written = true;
     for (unsigned i = 0; i < file->list.count; i++)
         is_written = key_write(context->arena, descriptor, file, i) && is_written;
-    /* The service's user must still be able to read what root has rotated. */
+    /* Keeps the owner: the service's user must be able to read a file that root has rotated. */
     if (is_replacing && stat(path, &before) == 0)
         is_written = fchown(descriptor, before.st_uid, before.st_gid) == 0 &&
                      fchmod(descriptor, before.st_mode & 0640) == 0 && is_written;
@@ -189,7 +192,7 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
                         strerror(why));
 }
 
-/* A file of a new key and of the old list's that signs now, if there is one. */
+/* Writes a file with a new key and, when there is one, the current signing key of the old list. */
 static enum iw_error key_add(struct context *context, const char *path, const struct key_file *old,
                              int64_t from_s, const char **new_id)
 {
@@ -227,7 +230,7 @@ enum iw_error presign_keys_rotate(struct context *context, const char *path, int
     return error;
 }
 
-/* ---- The keys of a process ---- */
+/* ---- Loaded keys ---- */
 
 enum iw_error presign_new(struct context *context, const struct config *config, struct presign **presign)
 {
@@ -280,7 +283,8 @@ struct signed_url {
     int64_t max_bytes; /* uploads only, otherwise 0 */
 };
 
-/* The first line of the signed text names the purpose, so that the key signs nothing else by accident. */
+/* The first line of the signed text names the purpose, so that the key cannot sign anything else by accident.
+ */
 static const char *signature_make(const struct presign *presign, struct arena *arena, unsigned key,
                                   const struct signed_url *url)
 {
@@ -290,7 +294,7 @@ static const char *signature_make(const struct presign *presign, struct arena *a
                           url->method == PRESIGN_PUT ? "PUT" : "GET", url->key_text, url->expires_s,
                           url->max_bytes, presign->list.keys[key].id);
     if (length < 0 || (size_t)length >= sizeof text)
-        abort(); /* The pieces are bounded; a cut text must never be signed. */
+        abort(); /* The parts are bounded; a truncated text must never be signed. */
     crypto_mac_sign(presign->macs[key], text, (size_t)length, digest);
     return crypto_base64url(arena, digest, sizeof digest);
 }
@@ -318,7 +322,7 @@ const char *presign_download_url(const struct presign *presign, struct arena *ar
                         presign->list.keys[signing].id, signature_make(presign, arena, signing, &url));
 }
 
-/* ---- Checking ---- */
+/* ---- Verification ---- */
 
 enum { parameter_count = 4, parameter_size = 64 };
 
@@ -328,7 +332,10 @@ struct parameters {
 
 static const char parameter_names[parameter_count] = {'e', 'm', 'k', 's'};
 
-/* Takes "e=..." of length bytes; false when it is unknown, empty, too long, or there already. */
+/*
+ * Stores one parameter ("e=..." of length bytes); false when it is unknown, empty, too long or
+ * a duplicate.
+ */
 static bool parameter_take(struct parameters *parameters, const char *text, size_t length)
 {
     if (length < 3 || text[1] != '=' || length - 2 >= parameter_size)
@@ -355,7 +362,7 @@ static bool query_read(const char *query, struct parameters *parameters)
     }
 }
 
-/* The numbers of the query: an upload has a limit, a download has none. */
+/* Reads the numbers of the query. Only uploads have a size limit. */
 static bool limits_read(const struct parameters *parameters, enum presign_method method,
                         struct presign_grant *grant)
 {
@@ -367,7 +374,7 @@ static bool limits_read(const struct parameters *parameters, enum presign_method
     return text_integer(parameters->values[1], 1, INT64_MAX, &grant->max_bytes);
 }
 
-/* The text is compared, not the bytes it stands for: base64 spells some bytes in more than one way. */
+/* Compares the text, not the decoded bytes: several base64 texts can decode to the same bytes. */
 static bool signature_matches(const struct presign *presign, struct arena *arena,
                               const struct presign_request *request, const struct parameters *parameters,
                               const struct presign_grant *grant)
@@ -381,12 +388,7 @@ static bool signature_matches(const struct presign *presign, struct arena *arena
            crypto_equal(wanted, parameters->values[3], signature_length);
 }
 
-static bool key_is_upload(const struct filekey *key)
-{
-    return key->kind == FILEKEY_UPLOAD || key->kind == FILEKEY_ORIGINAL;
-}
-
-/* The value of a parameter of one letter, or NULL. */
+/* Value of a one-letter parameter, or NULL. */
 static const char *parameter_at(const char *query, char name)
 {
     for (const char *at = query; at != NULL; at = strchr(at, '&'), at = at != NULL ? at + 1 : NULL)
@@ -395,7 +397,7 @@ static const char *parameter_at(const char *query, char name)
     return NULL;
 }
 
-/* The parameters that a URL of this method must have and this query lacks, as "k, s"; "" for none. */
+/* Required parameters that this query lacks, as "k, s"; "" for none. */
 static const char *parameters_missing(struct arena *arena, const char *query, enum presign_method method)
 {
     const char *missing = "";
@@ -408,8 +410,8 @@ static const char *parameters_missing(struct arena *arena, const char *query, en
 }
 
 /*
- * What probably became of a URL on its way to the client that sends it.  It is
- * asked after the URL is known to be wrong, and it decides nothing.
+ * Guesses how the client changed an invalid URL. It is only used for the message, after
+ * verification failed.
  */
 static const char *query_fault(struct arena *arena, const char *query, enum presign_method method)
 {
@@ -435,15 +437,17 @@ static const char *query_fault(struct arena *arena, const char *query, enum pres
     return "it was changed, or its query belongs to another file";
 }
 
-/* NULL when the URL is one that we signed, otherwise why it is not. */
+/* NULL when the URL is valid, else the reason why it is not. */
 static const char *url_fault(const struct presign *presign, struct arena *arena,
                              const struct presign_request *request, struct presign_grant *grant)
 {
     struct parameters parameters;
     const char *query = request->query;
     enum presign_method method = request->method;
-    if (!filekey_read(request->key_text, &grant->key) ||
-        key_is_upload(&grant->key) != (method == PRESIGN_PUT))
+    if (!filekey_read(request->key_text, &grant->key))
+        return "its path was changed";
+    bool is_upload = grant->key.kind == FILEKEY_UPLOAD || grant->key.kind == FILEKEY_ORIGINAL;
+    if (is_upload != (method == PRESIGN_PUT))
         return "its path was changed";
     if (!query_read(query, &parameters) || !limits_read(&parameters, method, grant))
         return query_fault(arena, query, method);
@@ -455,7 +459,7 @@ static const char *url_fault(const struct presign *presign, struct arena *arena,
     return NULL;
 }
 
-/* Where a new URL of each kind comes from. */
+/* The requests that return a new URL of each kind. */
 static const struct {
     const char *what;
     const char *method;

@@ -7,23 +7,15 @@
 
 #include "base/clock.h"
 
-/* How long Redis holds a BLPOP, and after which silence the connection is taken for dead. */
+/* Timeout of the BLPOP in Redis, and the silence after which the connection is considered dead. */
 enum { hold_s = 5, silence_ms = 8000 };
 
-/* A list this long means that nobody listens; only its end is kept. */
+/* A longer list has no reader; only its newest entries are kept. */
 enum { length_max = 1000, key_size = 128, number_size = 24 };
 
 static void key_write(const struct config *config, char key[key_size])
 {
     snprintf(key, key_size, "%sbell", config->redis_prefix);
-}
-
-/* Keeps a list that nobody hears from growing for ever. */
-static void list_cut(struct redis *redis, struct context *context, const char *key)
-{
-    char from[number_size];
-    snprintf(from, sizeof from, "-%d", length_max / 10);
-    redis_call(redis, context, 4, (const char *const[]){"LTRIM", key, from, "-1"}, NULL);
 }
 
 void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
@@ -33,8 +25,11 @@ void queue_ring(struct redis *redis, const struct config *config, struct context
     key_write(config, key);
     snprintf(id, sizeof id, "%" PRId64, order_id);
     struct redis_reply reply = redis_call(redis, context, 3, (const char *const[]){"RPUSH", key, id}, NULL);
-    if (reply.kind == REDIS_INTEGER && reply.integer > length_max)
-        list_cut(redis, context, key);
+    if (reply.kind != REDIS_INTEGER || reply.integer <= length_max)
+        return;
+    char from[number_size];
+    snprintf(from, sizeof from, "-%d", length_max / 10);
+    redis_call(redis, context, 4, (const char *const[]){"LTRIM", key, from, "-1"}, NULL);
 }
 
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context)

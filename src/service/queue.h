@@ -1,12 +1,11 @@
 /*
- * The bell: a Redis list that says "look now".
+ * The wake-up: a Redis list that wakes idle workers.
  *
- * Jobs are rows of the database; the bell only spares the workers the wait
- * until their next sweep.  Whoever commits job rows rings; an idle worker
- * listens by a BLPOP that is sent ahead and polled for.  A worker that hears
- * the bell empties the list, leases what it has room for, and rings on when it
- * left something for others, so a long list costs nothing.  With Redis away
- * nothing rings and the sweep finds the jobs.
+ * Jobs are database rows; a wake-up only saves the wait for the next sweep. A process that
+ * commits jobs sends a wake-up. An idle worker has a BLPOP pending and polls for its reply. A
+ * worker that is woken empties the list, leases as many jobs as it can, and sends another
+ * wake-up when jobs are left. So a long list costs nothing. Without Redis there are no
+ * wake-ups, and the sweep finds the jobs.
  */
 #ifndef SERVICE_QUEUE_H
 #define SERVICE_QUEUE_H
@@ -20,15 +19,15 @@
 #include "service/redis.h"
 
 /*
- * Rings once for all fresh jobs of an order, after their commit; the id is for
- * whoever looks at the list.  With Redis away it does nothing.
+ * Sends one wake-up for all new jobs of an order, after their commit. The id is only for
+ * people who look at the list. No effect while Redis is unavailable.
  */
 void queue_ring(struct redis *redis, const struct config *config, struct context *context, int64_t order_id);
 
-/* How many rings nobody has heard yet; -1 when Redis is away. */
+/* Number of wake-ups that no worker has read; -1 while Redis is unavailable. */
 int64_t queue_length(struct redis *redis, const struct config *config, struct context *context);
 
-/* One listener.  Its connection is used for nothing else while it listens. */
+/* One listener. It needs a connection for itself. */
 struct queue {
     struct redis *redis; /* borrowed */
     char key[128];
@@ -38,15 +37,15 @@ struct queue {
 
 void queue_init(struct queue *queue, struct redis *redis, const struct config *config);
 
-/* Begins to listen unless it does already; nothing happens while Redis is away. */
+/* Starts listening unless it listens already. No effect while Redis is unavailable. */
 void queue_listen(struct queue *queue, struct context *context);
 
-/* What to poll for reading; -1 when not listening. */
+/* Descriptor to poll for reading; -1 when not listening. */
 int queue_descriptor(const struct queue *queue);
 
 /*
- * True when the bell has rung since queue_listen; the list is empty then.  Never
- * waits for the bell.  Gives up a connection that is silent for too long.
+ * True when a wake-up has arrived since queue_listen; the list is empty then. Never blocks.
+ * Closes a connection that was silent too long.
  */
 bool queue_heard(struct queue *queue, struct context *context);
 

@@ -15,7 +15,7 @@
 struct redis {
     const struct config *config;
     char *password;
-    redisContext *connection; /* NULL when there is none */
+    redisContext *connection; /* NULL when not connected */
     int64_t away_until_ms;    /* monotonic */
     bool is_reply_owed;
 };
@@ -46,7 +46,7 @@ void redis_free(struct redis *redis)
     free(redis);
 }
 
-/* Closes the connection and leaves Redis alone for a while. */
+/* Closes the connection and starts the back-off. */
 static void redis_give_up(struct redis *redis, struct context *context, const char *reason)
 {
     const char *cause = redis->connection != NULL ? redis->connection->errstr : "";
@@ -89,33 +89,24 @@ static bool redis_open(struct redis *redis, struct context *context)
     return is_open;
 }
 
-/* Writes all that is in the output buffer; false when the connection broke. */
-static bool redis_flush(struct redis *redis)
-{
-    int is_done = 0;
-    while (!is_done)
-        if (redisBufferWrite(redis->connection, &is_done) != REDIS_OK)
-            return false;
-    return true;
-}
-
 bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
                 const size_t *lengths)
 {
-    /* A reply that nobody fetched would be taken for the next one's: start afresh. */
+    /* A reply that was not read would be taken for that of this command, so reconnect. */
     if (redis->is_reply_owed)
         redis_close(redis);
     if (!redis_open(redis, context))
         return false;
     const char **given = (const char **)(uintptr_t)arguments;
-    if (fault_fails(FAULT_REDIS_SEND) ||
-        redisAppendCommandArgv(redis->connection, (int)count, given, lengths) != REDIS_OK ||
-        !redis_flush(redis)) {
+    int is_flushed = 0;
+    bool is_sent = !fault_fails(FAULT_REDIS_SEND) &&
+                   redisAppendCommandArgv(redis->connection, (int)count, given, lengths) == REDIS_OK;
+    while (is_sent && !is_flushed)
+        is_sent = redisBufferWrite(redis->connection, &is_flushed) == REDIS_OK;
+    if (!is_sent)
         redis_give_up(redis, context, "send");
-        return false;
-    }
-    redis->is_reply_owed = true;
-    return true;
+    redis->is_reply_owed = is_sent;
+    return is_sent;
 }
 
 static struct redis_reply reply_copy(struct arena *arena, const redisReply *from)
@@ -147,7 +138,7 @@ static struct redis_reply reply_copy(struct arena *arena, const redisReply *from
     return to;
 }
 
-/* Takes a whole reply out of the connection if it holds one; true when nothing more is owed. */
+/* Takes a complete reply from the connection; true when no reply is pending any more. */
 static bool reply_take(struct redis *redis, struct context *context, struct redis_reply *reply)
 {
     void *raw = NULL;
@@ -163,7 +154,7 @@ static bool reply_take(struct redis *redis, struct context *context, struct redi
     return true;
 }
 
-/* As redis_receive_ready, and waits so long for bytes to come. */
+/* Like redis_receive_ready, but waits up to timeout_ms for data. */
 static bool receive_within(struct redis *redis, struct context *context, struct redis_reply *reply,
                            int64_t wait_ms)
 {

@@ -1,11 +1,10 @@
 /*
- * Redis, the bell and the limiter: never the truth.  The only file pair that
- * includes hiredis.
+ * The Redis connection, for wake-ups, rate limits and locks. Redis never holds the only copy
+ * of anything. The only module that includes hiredis.
  *
- * Redis may vanish at any line.  A connection is made when first needed; after
- * a failure it is closed and Redis is left alone for redis.retry_ms, during
- * which every call answers "away" at once.  A command can be sent before other
- * work and its reply read after it.  One command at a time is under way.
+ * Redis may fail at any time. A connection is opened on first use. After a failure it is
+ * closed, and for redis.retry_ms every call returns REDIS_AWAY immediately. A command can be
+ * sent early and its reply read after other work. Only one command may be pending.
  */
 #ifndef SERVICE_REDIS_H
 #define SERVICE_REDIS_H
@@ -21,43 +20,42 @@ struct redis;
 
 enum redis_kind { REDIS_AWAY, REDIS_NULL, REDIS_INTEGER, REDIS_TEXT, REDIS_LIST, REDIS_ERROR };
 
-/* A reply, copied into the arena of the context. */
+/* A reply, copied into the context's arena. */
 struct redis_reply {
     enum redis_kind kind;
     int64_t integer;
-    const char *text; /* REDIS_TEXT and REDIS_ERROR; closed by a zero */
-    size_t length;    /* bytes of the text, or the count of items */
+    const char *text; /* REDIS_TEXT and REDIS_ERROR; zero-terminated */
+    size_t length;    /* bytes of the text, or number of items */
     const struct redis_reply *items;
 };
 
-/* Does not connect yet.  Borrows config.  password may be "" and is copied. */
+/* Does not connect yet. Borrows config; copies password, which may be "". */
 struct redis *redis_new(const struct config *config, const char *password);
 void redis_free(struct redis *redis);
 
 /*
- * Sends a command of count arguments (lengths may be NULL for texts).  False
- * when Redis is away; then no reply is owed.  A failure is logged once each
+ * Sends a command of count arguments (lengths may be NULL for zero-terminated texts). Returns
+ * false when Redis is unavailable; then no reply is pending. Failures are logged once per
  * back-off, as event redis_away.
  */
 bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
                 const size_t *lengths);
 
-/* Waits (redis.timeout_ms at most) for the reply of what was sent; REDIS_AWAY when it failed. */
+/* Waits up to redis.timeout_ms for the reply to the last command; REDIS_AWAY on failure. */
 struct redis_reply redis_receive(struct redis *redis, struct context *context);
 
-/* Both in one. */
+/* Sends a command and waits for its reply. */
 struct redis_reply redis_call(struct redis *redis, struct context *context, unsigned count,
                               const char *const *arguments, const size_t *lengths);
 
 /*
- * For an event loop: the descriptor to poll for reading while a reply is owed, -1
- * when there is none.  redis_receive_ready answers false while the reply is not
- * whole yet, and never waits.
+ * For an event loop: the descriptor to poll for reading while a reply is pending, else -1.
+ * redis_receive_ready never blocks; it returns false while the reply is incomplete.
  */
 int redis_descriptor(const struct redis *redis);
 bool redis_receive_ready(struct redis *redis, struct context *context, struct redis_reply *reply);
 
-/* Closes the connection; the next call opens a new one (after a fork, and to give up an owed reply). */
+/* Closes the connection, after a fork or to discard a pending reply. The next call reconnects. */
 void redis_close(struct redis *redis);
 
 #endif

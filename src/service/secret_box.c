@@ -23,7 +23,7 @@ enum iw_error secret_box_read(struct context *context, const char *path, struct 
                         "The sealing key %s is not one line of 64 hexadecimal digits.", path);
 }
 
-/* The new file gets its name only when it is whole, and never takes another's. */
+/* Written under a temporary name and linked: complete, and never over an existing file. */
 enum iw_error secret_box_generate(struct context *context, const char *path)
 {
     uint8_t key[crypto_key_bytes];

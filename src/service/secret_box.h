@@ -1,11 +1,10 @@
 /*
- * The key that secrets of others are kept under: a file of 64 hexadecimal
- * digits (32 bytes) that nobody but its owner and group can read.
+ * The key that encrypts stored secrets: a file with 64 hexadecimal digits (32 bytes) that only
+ * its owner and group can read.
  *
- * A webhook's secret must be used again to sign with, so that it cannot be
- * hashed; it lies encrypted in the database (crypto_seal), and this key lies
- * elsewhere.  Whoever loses the file has to rotate the secret of every webhook.
- * Knows neither the database nor what is sealed.
+ * Webhook secrets sign deliveries, so a hash is not enough: the database holds them encrypted
+ * (crypto_seal), and the key is stored elsewhere. After the loss of this file, every webhook's
+ * secret must be rotated. Knows neither the database nor the encrypted data.
  */
 #ifndef SERVICE_SECRET_BOX_H
 #define SERVICE_SECRET_BOX_H
@@ -20,11 +19,11 @@ struct secret_box {
     uint8_t key[crypto_key_bytes];
 };
 
-/* CONFIG_INVALID when the file is missing, readable by everybody, or holds anything else. */
+/* CONFIG_INVALID when the file is missing, readable by other users, or has other content. */
 enum iw_error secret_box_read(struct context *context, const char *path,
                               struct secret_box *secret_box) IW_MUST_USE;
 
-/* Writes a file with a new key, mode 0600, whole or not at all; TWIN_EXISTS when there is one. */
+/* Writes a file with a new key, mode 0600, atomically. TWIN_EXISTS when the file exists. */
 enum iw_error secret_box_generate(struct context *context, const char *path) IW_MUST_USE;
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The WebP row leaves out bytes 4..7, which hold the size of the file. */
+/* The WebP row ignores bytes 4..7, which are the file size. */
 static const struct {
     enum format format;
     size_t size;
@@ -33,13 +33,13 @@ enum format sniff_format(const void *first_bytes, size_t n)
     return FORMAT_NONE;
 }
 
-/* ---- other formats ---- */
+/* ---- unsupported formats ---- */
 
 #define EXPORT_AS_JPEG "Export it as JPEG and upload it again."
 #define EXPORT_AS_PNG  "Export it as PNG and upload it again."
 #define SEND_BYTES     "Send the bytes of the image file alone as the body of the PUT."
 
-/* Binary formats, by the bytes at an offset.  The first row that fits counts. */
+/* Binary formats, by bytes at an offset. The first matching row is used. */
 static const struct {
     size_t offset;
     size_t size;
@@ -101,7 +101,7 @@ static const struct {
     {0, 1, "{", "This looks like JSON. " SEND_BYTES},
 };
 
-/* Text formats, by a word among the first bytes, in any case. */
+/* Text formats, by a word in the first bytes, ignoring case. */
 static const struct {
     const char *word;
     const char *advice;
@@ -122,7 +122,7 @@ static bool holds_word(const unsigned char *data, size_t n, const char *word)
     return false;
 }
 
-/* Text may have a byte order mark and blanks before its first word. */
+/* A byte order mark and blanks may precede the first word. */
 static bool is_markup(const unsigned char *data, size_t n)
 {
     size_t at = n >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

@@ -1,6 +1,6 @@
 /*
- * Tells an image by its first bytes.  Knows nothing of image libraries: the API
- * links it to refuse files of other formats while they arrive.
+ * Identifies an image by its first bytes. Uses no image library, so that the API can refuse
+ * other formats while they arrive.
  */
 #ifndef SERVICE_SNIFF_H
 #define SERVICE_SNIFF_H
@@ -9,15 +9,18 @@
 
 #include "model/format.h"
 
-/* Bytes that decide; fewer may give FORMAT_NONE for an image.  An SVG may begin with a long XML prologue. */
+/*
+ * Number of bytes to pass; with fewer, an image may be FORMAT_NONE. An SVG may begin with a
+ * long XML prologue.
+ */
 enum { sniff_bytes = 256 };
 
-/* The format that the first n bytes announce.  Says nothing of the rest of the file. */
+/* The format according to the first n bytes; the rest of the file may be invalid. */
 enum format sniff_format(const void *first_bytes, size_t n);
 
 /*
- * A sentence for the client about a file that is FORMAT_NONE: the format, where
- * it is a well-known one, and how to get an image that is taken.  A constant.
+ * A sentence for the client about a FORMAT_NONE file: its format, when it is a known one, and
+ * how to convert it. A constant.
  */
 const char *sniff_advice(const void *first_bytes, size_t n);
 

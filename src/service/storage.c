@@ -20,26 +20,26 @@
 /*
  * <root>/<kind>/<shard>/<order>.<number>.<version>[.<part>]
  *
- * 4,096 shards a kind, made when first needed and never removed: ten million
- * files are then some 2,400 names a folder.
+ * There are 4,096 shards per kind, created on first use and never removed. Ten million files
+ * then mean about 2,400 names per folder.
  */
 enum {
     shard_bits = 12,
-    folder_mode = 0750, /* the front server reads through the group */
+    folder_mode = 0750, /* nginx reads through the group */
     file_mode = 0640,
     name_size = 160
 };
 
 struct storage {
     int root;
-    int kinds[FILEKEY_KIND_COUNT]; /* their folders */
-    int unfinished;                /* tmp/, for file systems without O_TMPFILE and for replacing */
+    int kinds[FILEKEY_KIND_COUNT]; /* folders of the kinds */
+    int unfinished;                /* tmp/, for replacing files and for file systems without O_TMPFILE */
 };
 
 struct storage_writer {
     struct storage *storage;
     int descriptor;
-    char name[40]; /* under tmp/; "" while the file has no name at all */
+    char name[40]; /* name under tmp/; "" while the file has no name (O_TMPFILE) */
 };
 
 /* ---- Keys and names ---- */
@@ -60,7 +60,7 @@ const char *storage_key_text(struct arena *arena, const struct storage_key *key)
     return arena_printf(arena, "%s/%s", filekey_folder(key->kind), numbers);
 }
 
-/* Reads "7001/12.1.2" or "7001.12.1.2", by the separator between the first two numbers. */
+/* Reads "7001/12.1.2" or "7001.12.1.2"; separator is the one between the first two numbers. */
 static bool numbers_read(const char *text, char separator, struct storage_key *key)
 {
     char copy[name_size];
@@ -104,7 +104,7 @@ int64_t storage_version_new(void)
     return version;
 }
 
-/* Orders of one moment spread over the shards: Fibonacci hashing (Knuth, TAOCP 3, 6.4). */
+/* Spreads consecutive orders over the shards: Fibonacci hashing (Knuth, TAOCP 3, 6.4). */
 static unsigned shard_of(int64_t order_id)
 {
     return (unsigned)(((uint64_t)order_id * UINT64_C(11400714819323198485)) >> (64 - shard_bits));
@@ -132,7 +132,7 @@ static enum iw_error store_failed(struct context *context, const char *what, int
     bool is_full = why == ENOSPC || why == EDQUOT || why == EFBIG;
     enum iw_error error =
         context_fail(context, IW_SERVICE_UNAVAILABLE,
-                     is_full ? "The service has no room left to store files; try again later."
+                     is_full ? "The service has no space left to store files; try again later."
                              : "The file store cannot be used now; try again later.");
     context->reason = is_full ? "store_full" : "store_failed";
     context->retry_after_s = is_full ? 60 : 10;
@@ -140,7 +140,7 @@ static enum iw_error store_failed(struct context *context, const char *what, int
     return error;
 }
 
-/* What a broken disk says. */
+/* Simulates a disk error at a fault point: ENOSPC, or EIO. */
 static bool is_broken(enum fault fault)
 {
     (void)fault;
@@ -154,7 +154,8 @@ static bool is_broken(enum fault fault)
 
 static bool folder_make(int parent, const char *name)
 {
-    if (mkdirat(parent, name, folder_mode) == 0) /* the mask of the process must not take the group's bits */
+    /* With chmod, because the umask must not remove the bits of the group. */
+    if (mkdirat(parent, name, folder_mode) == 0)
         return fchmodat(parent, name, folder_mode, 0) == 0 && fsync(parent) == 0;
     return errno == EEXIST;
 }
@@ -164,7 +165,7 @@ static int folder_open(int parent, const char *name)
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Makes and opens one folder under the root; -1 with errno. */
+/* Creates and opens a folder under the root; -1 with errno. */
 static int folder_prepare(struct storage *storage, const char *name)
 {
     return folder_make(storage->root, name) ? folder_open(storage->root, name) : -1;
@@ -184,7 +185,7 @@ enum iw_error storage_open(struct context *context, const char *path, struct sto
     struct storage *opened = malloc(sizeof *opened);
     if (opened == NULL)
         abort();
-    memset(opened, 0xFF, sizeof *opened); /* every descriptor -1 */
+    memset(opened, 0xFF, sizeof *opened); /* every descriptor is -1 */
     opened->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened->root >= 0 && folders_prepare(opened)) {
         *storage = opened;
@@ -214,7 +215,7 @@ void storage_close(struct storage *storage)
     free(storage);
 }
 
-/* The folder of a key, no link followed on the way; -1 with errno. */
+/* Opens the folder of a key without following symbolic links; -1 with errno. */
 static int shard_open(struct storage *storage, const struct storage_key *key)
 {
     char shard[shard_size];
@@ -271,7 +272,7 @@ enum iw_error storage_put_add(struct storage_writer *writer, struct context *con
     return IW_OK;
 }
 
-/* Gives the file a name under tmp/ so that it can be renamed over another. */
+/* Links the file under tmp/, so that it can be renamed over another one. */
 static bool writer_name(struct storage_writer *writer)
 {
     char file[64];
@@ -283,7 +284,7 @@ static bool writer_name(struct storage_writer *writer)
     return false;
 }
 
-/* Puts the file in its place: a link where nothing stood, otherwise a rename. */
+/* Gives the file its final name: a link for a new key, a rename over an existing one. */
 static bool writer_place(struct storage_writer *writer, int folder, const char *name)
 {
     char file[64];
@@ -301,8 +302,8 @@ static bool writer_place(struct storage_writer *writer, int folder, const char *
 }
 
 /*
- * Opens the folder of a key and makes it first where it is missing.  The parent
- * is synced even where another process was first: it may not have come to that yet.
+ * Opens the folder of a key and creates it when it is missing. Syncs the parent also when
+ * another process has created the folder, because that process may not have synced it yet.
  */
 static int shard_make(struct storage *storage, const struct storage_key *key)
 {
@@ -314,7 +315,7 @@ static int shard_make(struct storage *storage, const struct storage_key *key)
     return folder_make(parent, shard) && fsync(parent) == 0 ? shard_open(storage, key) : -1;
 }
 
-/* The steps of a commit, in order; NULL, or the one that failed with errno set. */
+/* The steps of a commit, in order. Returns NULL, or the failed step with errno set. */
 static const char *writer_finish(struct storage_writer *writer, const struct storage_key *key)
 {
     char name[name_size];
@@ -377,7 +378,10 @@ static void facts_fill(struct storage_facts *facts, const struct stat *found)
     facts->modified_ms = (int64_t)found->st_mtim.tv_sec * 1000 + found->st_mtim.tv_nsec / 1000000;
 }
 
-/* O_NONBLOCK: a planted pipe must not hold us; it does nothing to a regular file. */
+/*
+ * O_NONBLOCK: opening must not block when someone has put a pipe there. It has no effect on
+ * regular files.
+ */
 static int file_open(struct storage *storage, const struct storage_key *key)
 {
     char name[name_size];
@@ -443,7 +447,7 @@ static DIR *folder_stream(int parent, const char *name)
 
 struct listing {
     enum filekey_kind kind;
-    int64_t order_id; /* 0: all */
+    int64_t order_id; /* 0: all orders */
     storage_visit *visit;
     void *user;
     bool is_stopped;
@@ -461,7 +465,7 @@ static void name_visit(struct listing *listing, int folder, const char *name)
     listing->is_stopped = !listing->visit(listing->user, &key, &facts);
 }
 
-/* Visits one shard; a shard that is not there is empty. */
+/* Visits one shard; a missing shard is empty. */
 static int shard_list(struct storage *storage, struct listing *listing, unsigned shard)
 {
     char name[shard_size];

@@ -8,11 +8,11 @@
 
 struct upload_sink {
     struct storage_writer *writer;
-    struct crypto_hash *sha256; /* NULL once ended */
-    struct crypto_md5 *md5;     /* NULL once ended, or not asked for */
+    struct crypto_hash *sha256; /* NULL after its end */
+    struct crypto_md5 *md5;     /* NULL after its end, or when not requested */
     unsigned char first[sniff_bytes];
     size_t first_count;
-    struct cutoff cutoff; /* its format is that of the first bytes, once they tell it */
+    struct cutoff cutoff; /* its format is set when the first bytes have been identified */
     int64_t size_bytes;
     int64_t max_bytes;
 };
@@ -35,7 +35,7 @@ enum iw_error upload_sink_begin(struct storage *storage, struct context *context
     return IW_OK;
 }
 
-/* By the first bytes, as many as there are. */
+/* The format is identified by the available first bytes. */
 static enum iw_error no_picture(const struct upload_sink *sink, struct context *context)
 {
     const char *advice = sniff_advice(sink->first, sink->first_count);
@@ -43,7 +43,10 @@ static enum iw_error no_picture(const struct upload_sink *sink, struct context *
     return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", advice);
 }
 
-/* Gathers the first bytes until there are enough of them to tell; what is known of the format looks on. */
+/*
+ * Collects the first bytes until the format is known; then the check for its end continues
+ * with all bytes.
+ */
 static enum iw_error first_look(struct upload_sink *sink, struct context *context, const void *bytes,
                                 size_t size)
 {
@@ -80,7 +83,7 @@ enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context,
     return storage_put_add(sink->writer, context, bytes, size);
 }
 
-/* Ends the hashes, which frees them. */
+/* Finishes and frees the hash states. */
 static void hashes_end(struct upload_sink *sink, struct upload_sink_facts *facts)
 {
     if (sink->sha256 != NULL)

@@ -1,8 +1,7 @@
 /*
- * A picture on its way into the store, in pieces: counted against a limit,
- * recognised by its first bytes, hashed, written.  Refuses as soon as it knows.
- * For uploads and for what is fetched from a source URL.  Knows no HTTP, no
- * database.
+ * Writes an incoming image to the store, piece by piece: limits its size, identifies its
+ * format by the first bytes, hashes it. Reports errors as early as possible. Used for uploads
+ * and for fetched sources. Knows no HTTP and no database.
  */
 #ifndef SERVICE_UPLOAD_SINK_H
 #define SERVICE_UPLOAD_SINK_H
@@ -16,42 +15,41 @@
 
 struct upload_sink;
 
-/* What came in; valid after upload_sink_finish. */
+/* Facts about the received bytes; valid after upload_sink_finish. */
 struct upload_sink_facts {
     enum format format;
     int64_t size_bytes;
     uint8_t sha256[32];
-    uint8_t md5[16]; /* all zeros unless it was asked for */
+    uint8_t md5[16]; /* zeros unless requested */
 };
 
 /*
- * Begins.  with_md5 also computes MD5, for Content-MD5 alone.  On success
- * the caller ends it with upload_sink_commit or upload_sink_abandon.  Errors as storage_put_begin.
+ * Begins an upload. with_md5 also computes MD5, for Content-MD5. On success the caller must
+ * call upload_sink_commit or upload_sink_abandon. Errors as for storage_put_begin.
  */
 enum iw_error upload_sink_begin(struct storage *storage, struct context *context, int64_t max_bytes,
                                 bool with_md5, struct upload_sink **sink) IW_MUST_USE;
 
 /*
- * Adds bytes.  PAYLOAD_TOO_LARGE above the limit, UNSUPPORTED_MEDIA_TYPE once
- * the first bytes are no JPEG, PNG or WebP, or as storage_put_add.  After an
- * error only upload_sink_abandon may follow.
+ * Adds bytes. PAYLOAD_TOO_LARGE over the limit, UNSUPPORTED_MEDIA_TYPE when the first bytes
+ * are not JPEG, PNG or WebP, or errors of storage_put_add. After an error call only
+ * upload_sink_abandon.
  */
 enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,
                               size_t size) IW_MUST_USE;
 
 /*
- * No more bytes come.  UNSUPPORTED_MEDIA_TYPE when there were too few to be a
- * picture, IMAGE_CORRUPT when the end of the file is surely missing
- * (service/cutoff.h).  Comes before upload_sink_commit.
+ * Ends the input; call it before upload_sink_commit. UNSUPPORTED_MEDIA_TYPE when there were
+ * too few bytes for an image, IMAGE_CORRUPT when the end is missing (service/cutoff.h).
  */
 enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
                                  struct upload_sink_facts *facts) IW_MUST_USE;
 
-/* Puts the bytes under a key, durably, and frees the sink, also when it fails. */
+/* Stores the bytes under a key, durably. Frees the sink, also on errors. */
 enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context,
                                  const struct storage_key *key) IW_MUST_USE;
 
-/* Forgets the bytes and frees the sink. */
+/* Discards the bytes and frees the sink. */
 void upload_sink_abandon(struct upload_sink *sink);
 
 #endif

@@ -14,17 +14,17 @@
 
 enum { piece_bytes = 65536 };
 
-/* Where the archive goes. */
-struct sink {
+/* Output of the archive. */
+struct zip_sink {
     struct context *context;
     struct storage_writer *writer;
     struct crypto_hash *hash;
     int64_t size_bytes;
-    struct text record;  /* the one that is written next */
+    struct text record;  /* the record to write next */
     struct text central; /* the central headers so far */
 };
 
-static enum iw_error sink_put(struct sink *sink, const void *bytes, size_t size)
+static enum iw_error sink_put(struct zip_sink *sink, const void *bytes, size_t size)
 {
     enum iw_error error = storage_put_add(sink->writer, sink->context, bytes, size);
     if (error != IW_OK)
@@ -36,23 +36,16 @@ static enum iw_error sink_put(struct sink *sink, const void *bytes, size_t size)
 
 /* ---- Results ---- */
 
-/* A result, open; its size and CRC-32 are known once it was read. */
+/* An open result. Size and CRC-32 are set after the first reading. */
 struct source {
     int descriptor;
     int64_t size_bytes;
     uint32_t crc;
 };
 
-static enum iw_error read_failed(struct context *context)
-{
-    context_cause(context, "read: %s", strerror(errno));
-    context->reason = "store_failed";
-    return context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be read.");
-}
-
-/* Reads the source from its start to its end, for its size and CRC-32, into the hash or the sink. */
+/* Reads the whole source for its size and CRC-32, and passes the bytes to the hash or the archive. */
 static enum iw_error source_read(struct context *context, struct source *source, struct crypto_hash *hash,
-                                 struct sink *sink)
+                                 struct zip_sink *sink)
 {
     unsigned char piece[piece_bytes];
     enum iw_error error = IW_OK;
@@ -64,8 +57,11 @@ static enum iw_error source_read(struct context *context, struct source *source,
             break;
         if (count < 0 && errno == EINTR)
             continue;
-        if (count < 0)
-            return read_failed(context);
+        if (count < 0) {
+            context_cause(context, "read: %s", strerror(errno));
+            context->reason = "store_failed";
+            return context_fail(context, IW_SERVICE_UNAVAILABLE, "The file store cannot be read.");
+        }
         source->size_bytes += count;
         source->crc = (uint32_t)crc32_z(source->crc, piece, (size_t)count);
         if (hash != NULL)
@@ -78,13 +74,12 @@ static enum iw_error source_read(struct context *context, struct source *source,
 
 static enum iw_error source_changed(struct context *context, const struct zip_entry *entry)
 {
-    context_cause(context, "%s is not what was stored: its bytes changed",
-                  storage_key_text(context->arena, &entry->key));
+    context_cause(context, "%s changed after it was stored", storage_key_text(context->arena, &entry->key));
     context->reason = "result_changed";
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-/* The first reading: size and CRC-32, and the digest must be that of the row. */
+/* First reading: size and CRC-32; the digest must match the row's. */
 static enum iw_error source_measure(struct context *context, struct source *source,
                                     const struct zip_entry *entry)
 {
@@ -97,8 +92,8 @@ static enum iw_error source_measure(struct context *context, struct source *sour
     return error;
 }
 
-/* The second reading: the bytes go out behind their header, and must be those of the first. */
-static enum iw_error source_copy(struct sink *sink, const struct source *measured,
+/* Second reading: writes the bytes after their header; they must be the same as in the first. */
+static enum iw_error source_copy(struct zip_sink *sink, const struct source *measured,
                                  const struct zip_entry *entry)
 {
     struct source copied = *measured;
@@ -109,8 +104,8 @@ static enum iw_error source_copy(struct sink *sink, const struct source *measure
 
 /* ---- The archive ---- */
 
-static enum iw_error source_archive(struct sink *sink, struct source *source, const struct zip_entry *entry,
-                                    const char *name, int64_t time_ms)
+static enum iw_error source_archive(struct zip_sink *sink, struct source *source,
+                                    const struct zip_entry *entry, const char *name, int64_t time_ms)
 {
     enum iw_error error = source_measure(sink->context, source, entry);
     if (error != IW_OK)
@@ -127,8 +122,8 @@ static enum iw_error source_archive(struct sink *sink, struct source *source, co
     return error == IW_OK ? source_copy(sink, source, entry) : error;
 }
 
-static enum iw_error entry_archive(struct storage *storage, struct sink *sink, const struct zip_entry *entry,
-                                   const char *name, int64_t time_ms)
+static enum iw_error entry_archive(struct storage *storage, struct zip_sink *sink,
+                                   const struct zip_entry *entry, const char *name, int64_t time_ms)
 {
     struct source source;
     enum iw_error error = storage_get(storage, sink->context, &entry->key, &source.descriptor, NULL);
@@ -139,15 +134,8 @@ static enum iw_error entry_archive(struct storage *storage, struct sink *sink, c
     return error;
 }
 
-static enum iw_error end_archive(struct sink *sink, size_t count)
-{
-    text_clear(&sink->record);
-    zipformat_end(&sink->record, count, sink->size_bytes, (int64_t)sink->central.length);
-    enum iw_error error = sink_put(sink, sink->central.data, sink->central.length);
-    return error == IW_OK ? sink_put(sink, sink->record.data, sink->record.length) : error;
-}
-
-static enum iw_error archive_fill(struct storage *storage, struct sink *sink, const struct zip_source *source)
+static enum iw_error archive_fill(struct storage *storage, struct zip_sink *sink,
+                                  const struct zip_source *source)
 {
     const struct zip_entry *entries = source->entries;
     size_t count = source->count;
@@ -161,13 +149,17 @@ static enum iw_error archive_fill(struct storage *storage, struct sink *sink, co
     text_init(&sink->central, arena);
     for (size_t i = 0; i < count && error == IW_OK; i++)
         error = entry_archive(storage, sink, &entries[i], names[i], source->time_ms);
-    return error == IW_OK ? end_archive(sink, count) : error;
+    text_clear(&sink->record);
+    zipformat_end(&sink->record, count, sink->size_bytes, (int64_t)sink->central.length);
+    if (error == IW_OK)
+        error = sink_put(sink, sink->central.data, sink->central.length);
+    return error == IW_OK ? sink_put(sink, sink->record.data, sink->record.length) : error;
 }
 
 enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_source *source,
                         const struct storage_key *key, struct zip_facts *facts)
 {
-    struct sink sink = {.context = context};
+    struct zip_sink sink = {.context = context};
     enum iw_error error = storage_put_begin(storage, context, &sink.writer);
     if (error != IW_OK)
         return error;

@@ -1,10 +1,10 @@
 /*
- * The archive of an order: its results in one ZIP, stored and not deflated
- * (pictures are compressed already), named by service/name.h.
+ * The archive of an order: all its results in one ZIP file, stored without compression because
+ * images are compressed already. service/name.h makes the names.
  *
- * Each result is read twice: first for its CRC-32 and to compare its SHA-256
- * with the digest in its row, then into the archive.  The archive is written as
- * a stream, and memory does not grow with the pictures.  Knows no database.
+ * Each result is read twice: once for its CRC-32 and to compare its SHA-256 with the row's
+ * digest, once to copy it. The archive is written as a stream; memory use does not depend on
+ * the image sizes. Knows no database.
  */
 #ifndef SERVICE_ZIP_H
 #define SERVICE_ZIP_H
@@ -15,13 +15,13 @@
 #include "service/storage.h"
 
 struct zip_entry {
-    const char *name;   /* UTF-8; made safe and unique here, which changes no name that is */
-    enum format format; /* of the bytes */
+    const char *name; /* UTF-8; made safe and unique here */
+    enum format format;
     struct storage_key key;
-    uint8_t sha256[32]; /* of the result when it was stored */
+    uint8_t sha256[32]; /* digest of the result when it was stored */
 };
 
-/* What was written. */
+/* Size and digest of the archive. */
 struct zip_facts {
     int64_t size_bytes;
     uint8_t sha256[32];

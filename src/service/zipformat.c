@@ -6,13 +6,13 @@
 #include <time.h>
 
 enum {
-    version_stored = 10,     /* 4.4.3: version needed, 1.0 */
+    version_stored = 10,     /* 4.4.3: version needed to extract, 1.0 */
     version_zip64 = 45,      /* 4.4.3: 4.5 */
-    made_by_unix = 3 << 8,   /* 4.4.2: the upper byte; the modes below are Unix's */
-    flag_utf8 = 1 << 11,     /* 4.4.4: names are UTF-8; bit 3, a data descriptor, stays clear */
+    made_by_unix = 3 << 8,   /* 4.4.2: upper byte; external attributes are Unix modes */
+    flag_utf8 = 1 << 11,     /* 4.4.4: names are UTF-8; bit 3 (data descriptor) stays 0 */
     extra_zip64 = 0x0001,    /* 4.5.3 */
     extra_time = 0x5455,     /* Info-ZIP's extended timestamp (appnote.iz, "UT") */
-    extra_time_modified = 1, /* it holds the time of modification */
+    extra_time_modified = 1, /* the field holds the modification time */
     mode_unix = S_IFREG | 0644,
     dos_year_first = 1980,
     dos_year_last = 2107,
@@ -29,7 +29,7 @@ static void number_add(struct text *record, unsigned bytes, uint64_t number)
     }
 }
 
-/* A number that its field is too small for is all ones there (4.4.1.4). */
+/* A number too large for its field is written as all ones (4.4.1.4). */
 static void number_add_most(struct text *record, unsigned bytes, uint64_t number)
 {
     uint64_t most = bytes == 2 ? most_16 : most_32;
@@ -41,13 +41,7 @@ static bool is_large(int64_t number)
     return (uint64_t)number >= most_32;
 }
 
-/* Both headers of an entry say the same. */
-static unsigned version_needed(const struct zipformat_entry *entry)
-{
-    return is_large(entry->size_bytes) || is_large(entry->offset_bytes) ? version_zip64 : version_stored;
-}
-
-/* The time of day and the date of MS-DOS (4.4.6), in UTC, within the years that they can hold. */
+/* MS-DOS date and time (4.4.6), in UTC, clamped to the years it can hold. */
 static uint32_t dos_time(int64_t time_ms)
 {
     struct tm tm;
@@ -62,7 +56,7 @@ static uint32_t dos_time(int64_t time_ms)
     return date << 16 | (uint32_t)tm.tm_hour << 11 | (uint32_t)tm.tm_min << 5 | second / 2;
 }
 
-/* The time to the second and in UTC, which MS-DOS's is not for most readers; to 2038, the field's end. */
+/* UTC time in seconds. Most readers take the MS-DOS time for local time. The field ends in 2038. */
 static void time_add(struct text *extra, int64_t time_ms)
 {
     int64_t seconds = time_ms / 1000;
@@ -74,10 +68,11 @@ static void time_add(struct text *extra, int64_t time_ms)
     number_add(extra, 4, (uint64_t)seconds);
 }
 
-/* The fields of both headers from the version to the CRC and the sizes. */
+/* The fields that both headers share, from the version to the CRC and the sizes. */
 static void common_add(struct text *record, const struct zipformat_entry *entry)
 {
-    number_add(record, 2, version_needed(entry));
+    bool is_zip64 = is_large(entry->size_bytes) || is_large(entry->offset_bytes);
+    number_add(record, 2, is_zip64 ? version_zip64 : version_stored);
     number_add(record, 2, flag_utf8);
     number_add(record, 2, 0); /* 4.4.5: stored */
     number_add(record, 4, dos_time(entry->time_ms));
@@ -86,7 +81,10 @@ static void common_add(struct text *record, const struct zipformat_entry *entry)
     number_add_most(record, 4, (uint64_t)entry->size_bytes);
 }
 
-/* In a local header both sizes stand in it (4.5.3), in a central one what its field is too small for. */
+/*
+ * ZIP64 field: a local header needs both sizes (4.5.3), a central header only numbers too
+ * large for their fields.
+ */
 static void zip64_add(struct text *extra, const struct zipformat_entry *entry, bool is_central)
 {
     bool is_far = is_central && is_large(entry->offset_bytes);
@@ -140,11 +138,11 @@ void zipformat_central(struct text *record, const struct zipformat_entry *entry)
     text_add(record, extra.data, extra.length);
 }
 
-/* 4.3.14 and 4.3.15: the end for numbers that the older one has no room for. */
+/* 4.3.14 and 4.3.15: the ZIP64 end records, for numbers too large for the old one. */
 static void end64_add(struct text *record, uint64_t count, int64_t offset_bytes, int64_t size_bytes)
 {
     text_add(record, "PK\6\6", 4);
-    number_add(record, 8, 44); /* the bytes of this record that follow */
+    number_add(record, 8, 44); /* size of the rest of this record */
     number_add(record, 2, made_by_unix | version_zip64);
     number_add(record, 2, version_zip64);
     number_add(record, 4, 0); /* disk */

@@ -2,7 +2,7 @@
  * The table orders.
  *
  * Functions that a client's request calls take the account, so that another account's order is NOT_FOUND.
- * The worker's functions take the order alone: lock it first (orders_progress_lock), and before its files and
+ * The worker's functions only take the order: lock it first (orders_progress_lock), and before its files and
  * jobs, so that no two transactions wait for each other.  Rules are in src/domain.
  */
 #ifndef STORE_ORDERS_H

@@ -1,4 +1,4 @@
-"""A certificate authority for tests and its certificates; the openssl program does the work."""
+"""A certificate authority for tests, using the openssl program."""
 import os
 import ssl
 import subprocess
@@ -7,7 +7,7 @@ KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
 class Authority:
-    """Certificates in a folder of the test; file is its own certificate."""
+    """Issues certificates into a test's folder; file is the authority's certificate."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -21,7 +21,8 @@ class Authority:
         subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
 
     def issue(self, name, host="IP:127.0.0.1", days=30):
-        """Files of a certificate and its key; host is its subjectAltName, days below zero have passed."""
+        """Files of a new certificate and its key. host is its subjectAltName; negative days give an expired
+        certificate."""
         certificate, key, request, extensions = (self.path(name + end) for end in (".pem", ".key", ".csr", ".ext"))
         with open(extensions, "w", encoding="ascii") as file:
             file.write(f"subjectAltName={host}\n")
@@ -38,7 +39,7 @@ class Authority:
 
 
 def served(pair):
-    """The context of a server that shows that certificate."""
+    """An SSL context of a server with that certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*pair)
     return context

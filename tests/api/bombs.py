@@ -1,4 +1,4 @@
-"""Small files that ask for much, and files that are no whole picture: made by hand, chunk by chunk."""
+"""Decompression bombs and damaged files, built chunk by chunk."""
 import struct
 import zlib
 
@@ -10,7 +10,7 @@ def chunk(name, data):
 
 
 def png(width, height, depth=8, color=2, rows=None, before=b"", after=b"", data=None):
-    """A PNG of that header; without rows its pixels are one row of zeros."""
+    """A PNG with this header; without rows, its pixels are one row of zeros."""
     if data is None:
         samples = {0: 1, 2: 3, 4: 2, 6: 4}[color] * depth // 8
         data = chunk(b"IDAT", zlib.compress(b"\0" * (1 + width * samples) * (rows or 1), 9))
@@ -35,7 +35,7 @@ def jpeg_sized(width, height):
 
 
 def jpeg_scans(count):
-    """A progressive JPEG that goes over its last scan again and again."""
+    """A progressive JPEG that repeats its last scan."""
     data = pictures.jpeg(96, 80, progressive=True)
     last = data.rindex(b"\xff\xda")
     return data[:-2] + data[last:-2] * count + data[-2:]
@@ -51,7 +51,7 @@ def vp8x(flags, width, height):
 
 
 def webp_chunk(picture):
-    """The picture chunk of a plain WebP: its name and its bytes."""
+    """Name and bytes of the chunk with the pixels of a plain WebP."""
     data = pictures.encode(picture, "WEBP", quality=50)
     assert data[12:16] == b"VP8 "
     return b"VP8 ", data[20:20 + struct.unpack("<I", data[16:20])[0]]
@@ -64,7 +64,7 @@ def webp_frame_sized(width, height):
 
 
 def exif_loop():
-    """An EXIF block whose directories point at themselves and whose values lie far outside."""
+    """An EXIF block with directories that point at themselves and values outside the block."""
     entries = struct.pack(">HHII", 0x8769, 4, 1, 8) + struct.pack(">HHII", 0x0112, 3, 0xFFFFFFFF, 0xFFFFFFF0) + struct.pack(
         ">HHII", 0x9286, 7, 0x7FFFFFFF, 0x7FFFFFFF)
     return b"Exif\0\0MM\0*" + struct.pack(">IH", 8, 3) + entries + struct.pack(">I", 8)
@@ -76,12 +76,12 @@ def animation(form):
 
 
 def icc_segments(count, given=None):
-    """A profile in so many segments, of which only the first are given."""
+    """A profile split into count segments, of which only the first ones are present."""
     return b"".join(segment(0xE2, b"ICC_PROFILE\0" + bytes([number + 1, count]) + b"\0" * 65000) for number in range(given or count))
 
 
 def bombs():
-    """Name: (bytes, the code that its file fails with; None for one that is worked on)."""
+    """name: (bytes, error code of its file; None for a file that is processed)."""
     plain = pictures.jpeg(96, 80)
     packed = zlib.compress(b"\0" * (40 << 20), 9)
     rows = chunk(b"IDAT", zlib.compress((b"\0" + b"\x55" * 96 * 3) * 80, 9))

@@ -1,7 +1,6 @@
-"""A small client of the service, on the standard library alone.
+"""A small client of the service that only uses the standard library.
 
-Every call answers an Answer: status, headers, body bytes, and the JSON in them.
-Nothing here asserts but said(); tests do.
+Every call returns an Answer: status, headers, body bytes and parsed JSON. Only said() asserts.
 """
 import configparser
 import contextlib
@@ -33,7 +32,7 @@ def environment_read(path):
 
 
 def children(pid):
-    """The processes that a process has forked and not yet buried."""
+    """Ids of a process's children that are not reaped yet."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return {int(word) for word in file.read().split()}
@@ -42,7 +41,7 @@ def children(pid):
 
 
 def said(request, *good, seconds=60):
-    """The answer to a request that is said again: 502 and 503 are what one gets that a stopping pool had taken."""
+    """Repeats a request until its answer is not 502 or 503, which a stopping pool gives."""
     end = time.monotonic() + seconds
     while (answer := request()).status in (502, 503) and time.monotonic() < end:
         time.sleep(0.3)
@@ -66,13 +65,13 @@ class Answer:
 
     @property
     def items(self):
-        """The one named array of a list."""
+        """The only array of a list response."""
         [items] = [value for name, value in self.data.items() if name != "pageInfo"]
         return items
 
     @property
     def page(self):
-        """The pageInfo of a list."""
+        """The pageInfo of a list response."""
         return self.data["pageInfo"]
 
     @property
@@ -80,7 +79,7 @@ class Answer:
         return self.json["code"]
 
     def fields(self):
-        """The names of the bad fields of a validation error."""
+        """The fields in details of a validation error."""
         return [detail["field"] for detail in self.json.get("details", [])]
 
     def __repr__(self):
@@ -88,7 +87,7 @@ class Answer:
 
 
 class Stack:
-    """A running stack, as dev.env describes it."""
+    """A running stack, described by a dev.env file."""
 
     def __init__(self, environment):
         self.environment = environment
@@ -101,7 +100,7 @@ class Stack:
         return self.environment["IMGWARD_KEY_" + plan.upper()]
 
     def ctl(self, *words, check=True):
-        """Runs imgwardctl; its standard output."""
+        """Runs imgwardctl; returns its standard output."""
         done = subprocess.run(
             [self.environment["IMGWARD_CTL"], "--config", self.environment["IMGWARD_CONFIG"], *words],
             capture_output=True, text=True, timeout=180)
@@ -118,7 +117,7 @@ class Stack:
                        stdout=subprocess.DEVNULL)
 
     def reload(self, seconds=120):
-        """HUP to the API and the worker; over when each has said that it took it, and the pool's earlier processes are gone."""
+        """Sends HUP to API and worker. Waits until each has logged the reload and the old pool processes are gone."""
         asked = [self.hangup(name) for name in ("api", "worker")]
         end = time.monotonic() + seconds
         for has_heard in filter(None, asked):
@@ -128,7 +127,8 @@ class Stack:
                 time.sleep(0.02)
 
     def hangup(self, name):
-        """HUP to a part; a question whether it works with the new configuration alone, None where it is not there."""
+        """Sends HUP to a part. Returns a function that tests whether the reload is finished; None when the part does
+        not run."""
         log = os.path.join(self.environment["IMGWARD_LOG"], name + ".log")
         try:
             size, pid = os.path.getsize(log), self.pid(name)
@@ -141,14 +141,14 @@ class Stack:
             with open(log, "rb") as file:
                 file.seek(size)
                 said = file.read()
-            # One that died of something else meanwhile comes back with what the file says now.
+            # A part that died for another reason starts with the current file.
             if b'"event":"reload_refused"' in said or not os.path.exists(f"/proc/{pid}"):
                 return True
             return b'"event":"reloaded"' in said and not before & children(pid)
         return has_heard
 
     def configure(self, text):
-        """Another configuration file in the place of the one that is there: nobody reads half of it."""
+        """Replaces the configuration file atomically."""
         path = self.environment["IMGWARD_CONFIG"]
         with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(text)
@@ -157,7 +157,7 @@ class Stack:
 
     @contextlib.contextmanager
     def configured(self, section, key, value):
-        """The stack with one key of its configuration set, for as long as the block lasts."""
+        """Sets one key of the configuration for the duration of the block."""
         with open(self.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
             before = file.read()
         parser = configparser.RawConfigParser()
@@ -180,7 +180,7 @@ class Stack:
             return int(file.read())
 
     def worker_places(self, seconds=120):
-        """How many image processes the worker keeps, as it tells the database soon after its start."""
+        """Number of image processes, as the worker writes it to the database after its start."""
         end = time.monotonic() + seconds
         while not (rows := self.sql(f"SELECT places FROM workers WHERE pid = {self.pid('worker')}")):
             assert time.monotonic() < end, "the worker does not say that it is there"
@@ -188,9 +188,9 @@ class Stack:
         return int(rows[0][0])
 
     def sql(self, statement):
-        """Rows of a statement, as lists of text; as the database's administrator.
+        """Rows of a statement, as lists of text; runs as the database's administrator.
 
-        The client escapes line feeds and tabs of values, but no other end of a line, which a digest may well have.
+        The client escapes line feeds and tabs in values, but no other line ends, which a digest may contain.
         """
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
@@ -198,20 +198,20 @@ class Stack:
         return [line.split("\t") for line in done.stdout.decode(errors="replace").split("\n")[:-1]]
 
     def connections_kill(self):
-        """Ends every connection that the service has to the database; one may be gone by then of itself."""
+        """Kills every database connection of the service; a connection may be closed already."""
         for number, user in (row[:2] for row in self.sql("SHOW PROCESSLIST")):
             if user == "imgward":
                 with contextlib.suppress(subprocess.CalledProcessError):
                     self.sql(f"KILL {number}")
 
     def stored(self, order):
-        """What the file store holds of an order: the first folder of each file."""
+        """The order's files in the store: the first folder of each path."""
         return sorted(os.path.relpath(folder, self.store).split(os.sep)[0]
                       for folder, _, names in os.walk(self.store) for name in names
                       if str(order) in os.path.join(folder, name))
 
     def settled(self, order, seconds=60):
-        """Waits until an ended order's inputs are cleared away, which comes right after its end."""
+        """Waits until the inputs of a finished order are deleted, which follows its end."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and (
                 self.sql(f"SELECT 1 FROM files WHERE order_id = {order} AND store_key IS NOT NULL")
@@ -219,7 +219,7 @@ class Stack:
             time.sleep(0.1)
 
     def emptied(self, order, seconds=60):
-        """Waits until the file store holds nothing of an order, if it ever does."""
+        """Waits until the file store has no file of an order."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.stored(order):
             time.sleep(0.1)
@@ -230,7 +230,7 @@ class Stack:
         return done.stdout.strip()
 
     def account_new(self, plan="enterprise", requests_per_minute=1000000):
-        """A fresh account and a client of its key, by default without a limit that tests would meet."""
+        """A new account and a client with its key; the default limit is one that no test reaches."""
         name = "test-" + uuid.uuid4().hex[:12]
         account = self.ctl("account", "create", "--plan", plan, name).split()[-1]
         if requests_per_minute is not None:
@@ -243,7 +243,7 @@ class Stack:
 
 
 class Client:
-    """Talks to the API with one key over HTTPS; a connection a call unless kept."""
+    """Calls the API over HTTPS with one key; opens a connection for each call unless kept."""
 
     def __init__(self, stack, key=None, account=None):
         self.stack = stack
@@ -251,7 +251,7 @@ class Client:
         self.account = account
 
     def request(self, method, path, body=None, headers=None, key=True, timeout=180):
-        """path may be an absolute URL (an upload or download URL, which gets no key)."""
+        """path may be an absolute URL: an upload or download URL, for which no key is sent."""
         target = urllib.parse.urlsplit(path)
         base = urllib.parse.urlsplit(self.stack.url)
         sent = dict(headers or {})
@@ -283,10 +283,10 @@ class Client:
     def put(self, path, body=None, **more):
         return self.request("PUT", path, body, **more)
 
-    # The way of an order.
+    # The steps of an order.
 
     def create(self, files=("a.jpg",), key=None, kind="anti-ai", **fields):
-        """POST of a creation; files are names or whole file objects."""
+        """POSTs a creation; files are names or whole file objects."""
         body = {"idempotencyKey": key or uuid.uuid4().hex,
                 "files": [file if isinstance(file, dict) else {"fileName": file} for file in files]}
         body.update(fields)
@@ -307,7 +307,7 @@ class Client:
         return self.get(ORDERS + ("?" + urllib.parse.urlencode(query) if query else ""))
 
     def wait(self, order, seconds=240, until=ENDED):
-        """The order's data once its status is one of until; raises when it takes longer."""
+        """The order's data once its status is one of until; raises after the given seconds."""
         end = time.monotonic() + seconds
         while True:
             answer = self.detail(order)
@@ -318,12 +318,12 @@ class Client:
             time.sleep(0.1)
 
     def download(self, order):
-        """The bytes of the order's result: a picture or a ZIP."""
+        """The bytes of the order's result: an image or a ZIP."""
         url = self.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
         return self.request("GET", url, key=False)
 
     def order_whole(self, pictures, seconds=240, **fields):
-        """Creates, uploads, confirms, waits; pictures is a list of (name, bytes)."""
+        """Creates, uploads, confirms and waits; pictures is a list of (name, bytes)."""
         created = self.create([name for name, _ in pictures], **fields)
         if created.status != 201:
             raise RuntimeError(f"creation: {created}")

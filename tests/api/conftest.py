@@ -1,7 +1,7 @@
-"""The last test looks back on all the others: it can only judge a run of all of them.
+"""The last test checks the responses of all other tests, so it needs a complete run.
 
-That run may be of several sessions, each of some files (tests/check.sh): IMGWARD_ANSWERS names a folder where each notes
-what it was answered; none of them runs the last test, which then has a session of its own that reads the notes.
+That run may have several sessions with some files each (tests/check.sh). IMGWARD_ANSWERS names a folder where each
+session notes its responses. The last test then runs in a separate session that reads the notes.
 """
 import json
 import os
@@ -30,7 +30,7 @@ def notes_write(files):
 
 
 def notes_read():
-    """Adds what the other sessions were answered to what this one was; the files that they ran."""
+    """Adds the responses of other sessions to this one's; returns the files that they ran."""
     files = set()
     for name in os.listdir(NOTES):
         with open(os.path.join(NOTES, name), encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Programs under the rules of somebody else's container: some system calls answer EPERM, as Docker makes them."""
+"""Runs programs as in a container: some system calls fail with EPERM, as under Docker's seccomp profile."""
 import ctypes
 import os
 import platform
@@ -14,13 +14,13 @@ PRCTL = {"x86_64": 157, "aarch64": 167}
 
 
 def rules(has_seccomp):
-    """The filter: Landlock is refused and, if asked for, seccomp by both of its ways."""
+    """The filter. It refuses Landlock, and without has_seccomp both ways to install a seccomp filter."""
     machine = platform.machine()
     lines = [(LOAD_CALL, 0, 0, 0)]
     for number in LANDLOCK + (() if has_seccomp else (SECCOMP[machine],)):
         lines += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO_EPERM)]
     if not has_seccomp:
-        # prctl, but only with PR_SET_SECCOMP as its first argument, which lies 16 bytes behind the number.
+        # prctl is refused only with PR_SET_SECCOMP as first argument, at offset 16 of struct seccomp_data.
         lines += [(JUMP_EQUAL, 0, 3, PRCTL[machine]), (LOAD_CALL, 0, 0, 16), (JUMP_EQUAL, 0, 1, PR_SET_SECCOMP), (RETURN, 0, 0, ERRNO_EPERM)]
     lines.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *line) for line in lines), len(lines)
@@ -35,7 +35,7 @@ def without_landlock_and_seccomp():
 
 
 def enter(has_seccomp):
-    """For subprocess's preexec_fn."""
+    """For preexec_fn of subprocess."""
     code, count = rules(has_seccomp)
     libc = ctypes.CDLL(None, use_errno=True)
     kept = ctypes.create_string_buffer(code, len(code))
@@ -45,7 +45,7 @@ def enter(has_seccomp):
 
 
 def is_possible():
-    """False where the machine has no seccomp filters, or is of another kind."""
+    """False when the kernel has no seccomp filters or the architecture is not supported."""
     if platform.machine() not in SECCOMP:
         return False
     child = os.fork()

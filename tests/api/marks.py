@@ -1,4 +1,4 @@
-"""Watermark orders for tests: embedding, extracting, and what came of it."""
+"""Watermark orders for tests: embedding, extracting, results."""
 import uuid
 
 from client import ORDERS
@@ -11,7 +11,7 @@ def embed(client, files, **fields):
 
 
 def embedded(client, files, seconds=240, **fields):
-    """The same, uploaded and waited for; the order's data."""
+    """Same, then uploads and waits; the order's data."""
     created = embed(client, files, **fields)
     assert created.status == 201, created
     for file, (_, data, _) in zip(created.data["files"], files):
@@ -21,7 +21,7 @@ def embedded(client, files, seconds=240, **fields):
 
 
 def extract(client, data, original=None, name="suspect.jpg", seconds=240):
-    """An extraction of a picture, with its unmarked original or without; the order's data."""
+    """Extracts from a picture, with or without its original; the order's data."""
     file = {"fileName": name}
     if original is not None:
         file.update(includeOriginal=True, originalFile={"fileName": "original.jpg"})

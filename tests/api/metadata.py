@@ -1,4 +1,4 @@
-"""Files with metadata of every kind, built from segments and chunks, and exiftool to read them."""
+"""Files with all kinds of metadata, built from segments and chunks, and exiftool to read them."""
 import hashlib
 import io
 import json
@@ -16,10 +16,10 @@ RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
 PLUS = "http://ns.useplus.org/ldf/xmp/1.0/"
 DMI = "http://ns.useplus.org/ldf/vocab/DMI-"
 WIDTH, HEIGHT = 320, 256  # large enough for a watermark
-SMALL = (96, 80)  # and for protection alone
+SMALL = (96, 80)  # large enough for protection only
 
 
-# ---- the containers
+# ---- containers
 
 def segment(marker, payload):
     return bytes((0xFF, marker)) + struct.pack(">H", len(payload) + 2) + payload
@@ -40,7 +40,7 @@ def bare(form, size=(WIDTH, HEIGHT), **options):
 
 
 def jpeg_with(*segments, size=(WIDTH, HEIGHT), tail=b""):
-    """The segments stand behind JFIF."""
+    """A JPEG with the segments after JFIF."""
     data = bare("jpeg", size)
     return data[:20] + b"".join(segments) + data[20:] + tail
 
@@ -51,7 +51,7 @@ def png_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
 
 
 def webp_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
-    """The chunks stand behind the frame; the flags name the chunks."""
+    """A WebP with the chunks after the frame; the flags match the chunks."""
     flags = sum(flag for name, flag in ((b"EXIF", 8), (b"XMP ", 4)) if any(part[:4] == name for part in chunks))
     head = chunk_webp(b"VP8X", struct.pack("<I", flags) + b"".join(struct.pack("<I", side - 1)[:3] for side in size))
     body = b"WEBP" + head + bare("webp", size)[12:] + b"".join(chunks)
@@ -59,7 +59,7 @@ def webp_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
 
 
 def xmp_part(form, packet):
-    """An XMP packet where the format has it."""
+    """An XMP packet in the format's container."""
     return {"jpeg": lambda: segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + packet),
             "png": lambda: chunk_png(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet),
             "webp": lambda: chunk_webp(b"XMP ", packet)}[form]()
@@ -90,7 +90,7 @@ RIGHTS = '<dc:rights><rdf:Alt><rdf:li xml:lang="x-default">(c) Ada Smith</rdf:li
 
 
 def small_jpeg(color=(250, 0, 0), size=(160, 120), **options):
-    """Nothing like the picture, so that it shows when it stays."""
+    """Differs from the picture, so that a preview that was not replaced is detected."""
     out = io.BytesIO()
     Image.new("RGB", size, color).save(out, "JPEG", **{"quality": 85, **options})
     data = out.getvalue()
@@ -98,7 +98,7 @@ def small_jpeg(color=(250, 0, 0), size=(160, 120), **options):
 
 
 def thumbnail_jpeg():
-    """As large in bytes as those that cameras write."""
+    """About as many bytes as a camera's preview."""
     scene = Image.effect_mandelbrot((160, 120), (-2, -1, 1, 1), 60).convert("RGB")
     out = io.BytesIO()
     scene.save(out, "JPEG", quality=92)
@@ -107,7 +107,8 @@ def thumbnail_jpeg():
 
 
 def tiff(order="<", first=(), second=(), data=b"", maker=None):
-    """Entries are (tag, type, count, value); a value of bytes is put behind, "DATA" is where data stands."""
+    """Entries are (tag, type, count, value). A bytes value is stored after the directory; "DATA" stands for the
+    offset of data."""
     tables = [list(first), list(second)]
     if maker is not None:
         tables[0].append((0x8769, 4, 1, "EXIF"))
@@ -161,7 +162,7 @@ def tiff_thumbnail(order="<", thumbnail=None, more=(), **options):
 
 
 def extension(packet_bytes, part=40000):
-    """The digest of an extended packet and its segments."""
+    """Digest of an extended packet, and its segments."""
     guid = hashlib.md5(packet_bytes).hexdigest().upper().encode()
     parts = [segment(0xE1, b"http://ns.adobe.com/xmp/extension/\0" + guid + struct.pack(">II", len(packet_bytes), at)
                      + packet_bytes[at:at + part]) for at in range(0, len(packet_bytes), part)]
@@ -173,12 +174,12 @@ def box(kind, payload):
 
 
 def jumbf(uuid=b"c2pa\0\x11\0\x10\x80\0\0\xaa\0\x38\x9b\x71", label=b"c2pa\0"):
-    """A superbox with its description and one box in it."""
+    """A superbox with its description box and one other box."""
     return box(b"jumb", box(b"jumd", uuid + b"\3" + label) + box(b"json", b'{"claim": "made for a test"}'))
 
 
 def jumbf_segments(superbox, number=1, part=60):
-    """JUMBF in APP11: the head of the box stands in every segment."""
+    """JUMBF in APP11; each segment repeats the box header."""
     head, body = superbox[:8], superbox[8:]
     return [segment(0xEB, b"JP" + struct.pack(">HI", number, 1 + at // part) + head + body[at:at + part])
             for at in range(0, len(body), part)]
@@ -189,7 +190,7 @@ def resource(number, data):
 
 
 def raw_profile(name, data):
-    """As ImageMagick keeps it in a PNG."""
+    """ImageMagick's form in a PNG."""
     digits = data.hex()
     lines = "\n".join(digits[at:at + 72] for at in range(0, len(digits), 72))
     text = f"\n{name}\n{len(data):8d}\n{lines}\n".encode()
@@ -199,7 +200,7 @@ def raw_profile(name, data):
 # ---- exiftool
 
 class Exiftool:
-    """One process for all questions."""
+    """One exiftool process for all queries."""
 
     def __init__(self):
         self.process = subprocess.Popen(["exiftool", "-stay_open", "True", "-@", "-"], stdin=subprocess.PIPE,
@@ -217,7 +218,7 @@ class Exiftool:
         return out[:-len(b"{ready}\n")]
 
     def tags(self, path):
-        """Every tag with its group and its copy: {"XMP-dc:Rights": value}; binary ones as base64."""
+        """Every tag with group and copy number: {"XMP-dc:Rights": value}; binary values as base64."""
         out = self(path, "-j", "-a", "-G1:4", "-n", "-b", "-s", "--System:all", "--ExifTool:all", "--Composite:all")
         found = json.loads(out.decode("utf-8", "replace"))[0]
         found.pop("SourceFile")

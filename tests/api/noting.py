@@ -1,6 +1,6 @@
-"""An image process that has something to say: stands between the worker and the real one, and adds a note to each answer.
+"""A proxy between the worker and the image process that adds a note to each answer.
 
-test_5_notes.py writes the folder's note.json beside a copy of this file and names the copy as worker.image_program.
+test_5_notes.py writes note.json next to a copy of this file and sets worker.image_program to the copy.
 """
 import array
 import json
@@ -16,7 +16,7 @@ MESSAGE_BYTES, FILES_MAX = 4096, 8
 
 
 def noted(answer, note):
-    """The answer with the note, if it is one about a picture that was worked on."""
+    """Adds the note to an answer about a processed picture."""
     kind, ticket = struct.unpack_from("=4xIQ", answer)
     if kind == 0 or struct.unpack_from("=I", answer, ERROR_AT)[0] != 0:
         return answer

@@ -1,8 +1,7 @@
-"""Holds every answer that the tests see against doc/openapi.yaml.
+"""Checks every response that the tests receive against doc/openapi.yaml.
 
-client.Client calls check() on each answer; an answer that the document does not
-allow is an assertion that fails where it happened.  Without python3-yaml and
-python3-jsonschema nothing is checked, and test_openapi.py says so.
+client.Client calls check() on each response. A response that the document does not allow is an assertion error at
+that place. Without python3-yaml and python3-jsonschema nothing is checked, and test_openapi.py reports that.
 """
 import contextlib
 import json
@@ -16,21 +15,21 @@ except ImportError:
     jsonschema = None
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "openapi.yaml")
-# What nginx and the frame answer to requests that are no requests of an endpoint.
+# Statuses for requests that match no endpoint, from nginx and the HTTP layer.
 OUTSIDE = {400, 404, 405, 408, 411, 414, 416, 431, 494, 500, 501, 502, 503, 504}
 METHODS = ("get", "post", "put", "delete")
 
-# What no answer may tell: versions, paths of the machine, SQL, who is behind it.
+# Texts that no response may contain: versions, paths of the server, SQL, names of the software.
 LEAKS = [re.compile(pattern, flags) for pattern, flags in (
     (r"nginx/\d", 0), (r"(?<![\w:/.-])/(var|usr|etc|home|tmp|run|proc|root|opt|srv)/\w", 0),
     (re.escape(os.path.realpath(os.path.join(os.path.dirname(PATH), ".."))), 0),
     (r"\b(SELECT\b.{1,200}\bFROM|INSERT INTO|UPDATE\b.{1,80}\bSET|DELETE FROM|SQL syntax|SQLSTATE|ER_[A-Z_]{5,})\b", 0),
     (r"mariadb|mysql|hiredis|libfcgi|openssl|libcurl|jansson", re.IGNORECASE), (r"\b\w+\.[ch]:\d+", 0),
     (r"No such file or directory|Permission denied|Segmentation fault|Assertion|0x[0-9a-f]{8}", 0))]
-# Members that hold what a client wrote itself.
+# Members with text that the client wrote.
 OWN = {"orderName", "fileName", "name", "url", "originalFileUrl", "imageUrl", "watermarkText", "watermarks", "fileKey", "keyword", "idempotencyKey"}
 
-# What the tests were answered: (template, verb, status), and the codes of errors.
+# (template, verb, status) and error codes that the tests received.
 seen = set()
 codes_seen = set()
 file_codes_seen = set()
@@ -48,7 +47,7 @@ def document():
 
 @contextlib.contextmanager
 def allowing(path):
-    """Answers may also be what the document of an older release allows, whose programs are beside ours."""
+    """Also allows responses of an older release's document, while programs of that release run."""
     global _older
     if jsonschema is not None:
         with open(path, encoding="utf-8") as file:
@@ -60,7 +59,7 @@ def allowing(path):
 
 
 def older_faults(*words):
-    """The same by the older document."""
+    """Faults according to the older document."""
     global _document
     ours, _document = document(), _older
     try:
@@ -79,7 +78,7 @@ def resolve(thing):
 
 
 def items():
-    """The path items by their templates: the operations of the API, and the presigned URLs, which are none of them.
+    """Path items by template: the API's operations and the presigned URLs, which are not operations.
 
     The document of an older release may have no pathItems.
     """
@@ -88,16 +87,17 @@ def items():
 
 
 def parts_of(schema):
-    """The schemas that list members of an object: itself, and those that it is made of."""
+    """All schemas that list members of an object: the schema and those it is composed of."""
     schema = resolve(schema)
     found = [part for one in schema.get("allOf", []) for part in parts_of(one)]
     return found + [schema] if "properties" in schema else found
 
 
 def closed(schema):
-    """The schema whose objects have no members but those that it names.
+    """The schema with additional members forbidden.
 
-    The service's own answers have to fit it.  The document is open, for later versions may add members.
+    The service's responses must match it. The document allows additional members, because later versions may add
+    some.
     """
     parts = parts_of(schema)
     if parts:
@@ -114,7 +114,7 @@ def closed(schema):
 
 
 def template_of(path):
-    """The documented path that this path is one of: of several the one with the fewest captures."""
+    """The documented path that matches; the one with the fewest captures when several do."""
     fitting = []
     for template in items():
         pattern = re.escape(template).replace(r"\{fileKey\}", ".+")
@@ -154,7 +154,7 @@ def code_note(answer):
 
 
 def file_codes_note(answer):
-    """The codes of failed files in an order's detail."""
+    """Notes the error codes of failed files in an order detail."""
     data = answer.json.get("data")
     if isinstance(data, dict) and isinstance(data.get("files"), list):
         file_codes_seen.update(file["error"]["code"] for file in data["files"]
@@ -162,7 +162,7 @@ def file_codes_note(answer):
 
 
 def texts_of(thing, name=""):
-    """Every text in a JSON value that is not the client's own."""
+    """Every text in a JSON value except text from the client."""
     if isinstance(thing, dict):
         for key, value in thing.items():
             yield from texts_of(value, key)
@@ -174,7 +174,7 @@ def texts_of(thing, name=""):
 
 
 def leaks(headers, body):
-    """What an answer tells that it must not."""
+    """The forbidden texts in a response."""
     found = [f"Server: {headers['Server']}"] if headers.get("Server") not in (None, "nginx") else []
     found += [name for name in headers if name.lower() in ("x-powered-by", "x-accel-redirect", "via") or name.lower().startswith("imgward-")]
     try:
@@ -199,12 +199,12 @@ def check(method, path, answer):
 
 
 def unseen():
-    """Documented answers that no test saw."""
+    """Documented responses that no test received."""
     return sorted((template, verb, int(status)) for template, item in items().items() for verb in METHODS
                   if verb in item for status in item[verb]["responses"] if (template, verb, int(status)) not in seen)
 
 
 def codes_unseen():
-    """Documented error codes, of answers and of files, that no test was answered."""
+    """Documented error codes, of responses and of files, that no test received."""
     schemas = document()["components"]["schemas"]
     return sorted((set(schemas["ErrorCode"]["enum"]) - codes_seen) | (set(schemas["FileErrorCode"]["enum"]) - file_codes_seen))

@@ -6,7 +6,7 @@ from PIL import Image
 
 
 def scene(width, height, seed=1):
-    """Something photo-like: soft colour fields, edges, and texture at several scales."""
+    """A photo-like picture: soft colour fields, edges, and texture at several scales."""
     random = numpy.random.default_rng(seed)
     y, x = numpy.mgrid[0:height, 0:width].astype(float)
     planes = []
@@ -45,7 +45,7 @@ def decode(data):
 
 
 def psnr(one, two):
-    """Decibels between two pictures of the same size, as RGB."""
+    """PSNR of two pictures of the same size, as RGB."""
     a, b = (numpy.asarray(decode(data).convert("RGB"), dtype=float) for data in (one, two))
     error = ((a - b) ** 2).mean()
     return float("inf") if error == 0 else 10 * numpy.log10(255 ** 2 / error)

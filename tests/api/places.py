@@ -1,17 +1,20 @@
-"""Sources and output targets on loopback, well-behaved and otherwise."""
+"""Sources and output targets on loopback, with correct and with faulty behaviour."""
 import http.server
 import threading
 import time
 
 
 class Places:
-    """
-    GET gives what gives[path] says, PUT is answered by what takes[path] says: a
-    status, bytes (200), a (status, headers, body), "hang", "slow" bytes as
-    ("slow", body), ("gate", event, body) that waits half-way for the event, "endless", "cut"; ("pause", seconds, one of
-    these) that thinks before it answers; a function of the request's headers that returns one of these; or a list of these
-    to be used up, of which the last stays.  What was put is kept in put[path] as (headers, body).  With tls, an
-    ssl.SSLContext of a server, it speaks https.
+    """Answers GET as gives[path] says and PUT as takes[path] says. A behaviour is one of:
+
+    - a status, bytes (200), or a (status, headers, body)
+    - "hang", "endless", "cut", ("slow", body)
+    - ("gate", event, body): waits half-way for the event
+    - ("pause", seconds, behaviour): waits before it answers
+    - a function of the request's headers that returns a behaviour
+    - a list of behaviours, used one by one; the last one is repeated
+
+    put[path] keeps received bodies as (headers, body). With tls, an ssl.SSLContext of a server, it serves https.
     """
 
     def __init__(self, tls=None):
@@ -43,7 +46,7 @@ class Places:
             daemon_threads = True
 
             def handle_error(self, request, client_address):
-                """A client that refuses a certificate breaks off: tests want that."""
+                """Ignores clients that refuse a certificate; tests expect that."""
 
         self.scheme = "https" if tls else "http"
         self.server = Server(("127.0.0.1", 0), Handler)
@@ -59,7 +62,7 @@ class Places:
         self.server.server_close()
 
     def let_go(self, path):
-        """What hangs there ends without an answer."""
+        """Ends hanging requests without an answer."""
         with self.changed:
             self.let_gone.add(path)
             self.changed.notify_all()
@@ -97,7 +100,7 @@ class Places:
         return (200, {}, answer) if isinstance(answer, bytes) else answer
 
     def serve(self, handler, table, default, keep=lambda: None):
-        """What was put is kept before the answer goes out: who is told of it may look at once."""
+        """Keeps a received body before it answers, so that a test that sees the answer finds it."""
         answer = self.what(handler, table, default)
         try:
             if answer == "hang":
@@ -132,7 +135,7 @@ class Places:
         return status
 
     def endless(self, handler):
-        """The beginning of a JPEG and then no end, announced by nothing."""
+        """The beginning of a JPEG without an end and without a length."""
         handler.send_response(200)
         handler.end_headers()
         handler.wfile.write(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01")
@@ -140,7 +143,7 @@ class Places:
             handler.wfile.write(bytes(65536))
 
     def halt(self, handler, event, body):
-        """Half of it, and the other half when the event is there."""
+        """One half, then the other half after the event."""
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
@@ -151,7 +154,7 @@ class Places:
         return 200
 
     def slow(self, handler, body):
-        """Over about three seconds."""
+        """Takes about three seconds."""
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: keeps what came and answers as it is told."""
+"""A receiver of webhooks on loopback: keeps deliveries and answers as configured."""
 import base64
 import hashlib
 import hmac
@@ -27,7 +27,7 @@ class Delivery:
         return self.headers["webhook-signature"].split(" ")
 
     def is_signed_with(self, secret):
-        """By the words of the standard, with nothing of the service's code."""
+        """Verifies by the standard's text, with no code of the service."""
         key = base64.b64decode(secret.removeprefix("whsec_"))
         content = f"{self.id}.{self.headers['webhook-timestamp']}.".encode() + self.body
         digest = hmac.new(key, content, hashlib.sha256).digest()
@@ -35,9 +35,11 @@ class Delivery:
 
 
 class Receiver:
-    """
-    Each path behaves as answers[path] says: a status, a (status, headers, body) or
-    (status, headers, body, seconds until it answers), a list of these to be used up (the last one stays), or "hang".
+    """Answers each path as answers[path] says, which is one of:
+
+    - a status, or "hang"
+    - a (status, headers, body), or a (status, headers, body, seconds before it answers)
+    - a list of these, used one by one; the last one is repeated
     """
 
     def __init__(self):
@@ -105,13 +107,13 @@ class Receiver:
             pass
 
     def shut(self, delivery):
-        """It waits no longer; before the answer goes out, for the sender may come with the next one as soon as it has it."""
+        """Ends the wait before it answers, because the sender may send the next delivery immediately."""
         with self.changed:
             self.open[delivery.path] -= 1
             self.changed.notify_all()
 
     def let_go(self, path):
-        """What hangs there ends without an answer."""
+        """Ends hanging requests without an answer."""
         with self.changed:
             self.let_gone.add(path)
             self.changed.notify_all()
@@ -121,7 +123,7 @@ class Receiver:
             return [delivery for delivery in self.deliveries if delivery.path == path]
 
     def wait(self, path, count=1, seconds=90):
-        """The deliveries to a path once there are count of them; raises when it takes longer."""
+        """The deliveries to a path once there are count of them; raises after the given seconds."""
         end = time.monotonic() + seconds
         with self.changed:
             while True:

@@ -1,4 +1,4 @@
-"""Contract section 1: shapes, ids, times, bodies, methods, foreign things, caching."""
+"""Contract section 1: shapes, ids, times, bodies, methods, unknown fields, caching."""
 import http.client
 import json
 import re
@@ -48,7 +48,7 @@ def test_details_come_on_validation_errors_only_and_name_every_bad_field(client)
     assert all(detail["message"] for detail in body["details"])
 
 
-def test_every_answer_has_its_own_request_id(client, nobody):
+def test_every_response_has_a_unique_request_id(client, nobody):
     answers = [client.list(), client.get(f"{ORDERS}/1"), nobody.get(ORDERS), nobody.get("/nowhere"),
                client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers={"Content-Type": "application/json"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
@@ -56,7 +56,7 @@ def test_every_answer_has_its_own_request_id(client, nobody):
     assert len(set(ids)) == len(ids)
 
 
-def test_request_id_stands_in_the_log(client, stack):
+def test_the_request_id_is_in_the_log(client, stack):
     name = client.list().headers["X-Request-Id"]
     log = stack.environment["IMGWARD_LOG"]
     found = [part for part in ("api", "nginx", "access") if name in text_of(f"{log}/{part}.log")]
@@ -122,8 +122,8 @@ def test_body_of_just_under_1_mib_is_read(client):
     assert client.post(f"{ORDERS}/anti-ai", body).status == 201
 
 
-def test_bodies_as_large_as_an_operator_allows_are_read_whatever_they_hold(client, stack):
-    """Past nginx, whose own limit stands in its configuration."""
+def test_bodies_up_to_the_configured_size_are_read(client, stack):
+    """Also through nginx, which has a limit in its configuration."""
     with stack.configured("api", "body_max_bytes", str(4 << 20)):
         for item in (b"0,", b"{},", b'"",', b"[],"):
             body = b'{"a":[' + item * ((4 << 20) // len(item) - 10) + b"0]}"
@@ -208,7 +208,7 @@ def test_a_foreign_order_answers_exactly_as_a_missing_one(client, stranger):
 
 
 @pytest.mark.parametrize("name", ["abc", "-1", "0", "9223372036854775808", "1" * 40, "1.5", "1%27", "%2e%2e"])
-def test_an_order_id_that_is_none_is_404(client, name):
+def test_an_invalid_order_id_is_404(client, name):
     assert client.get(f"{ORDERS}/{name}").status == 404
 
 

@@ -66,14 +66,14 @@ def test_a_revoked_key_is_refused_within_the_cache_time_and_the_others_work(clie
     other = Client(stack, key)
     assert other.list().status == 200
     key_revoke(stack, client.account, key)
-    time.sleep(5.5)  # api.key_cache_s: one process has heard of the key, and each is to have forgotten it
+    time.sleep(5.5)  # longer than api.key_cache_s: every process must have dropped the cached key
     for _ in range(20):
         refused(other.list(), 401, "AUTH_TOKEN_INVALID")
     assert client.list().status == 200
 
 
 def key_revoke(stack, account, key):
-    """Finds the key's number by the prefix that the list shows."""
+    """Finds the key's id by the prefix in the list."""
     for line in stack.ctl("key", "list", account).splitlines():
         words = line.split()
         shown = [word for word in words if word.startswith("iw_live_")]

@@ -28,13 +28,13 @@ def photo(places):
 
 @pytest.fixture(scope="module", autouse=True)
 def short(stack, photo):
-    """Waits short enough for a test; how often and after what is the same."""
+    """Short timeouts and backoffs; the number of attempts and the reasons for retries stay the same."""
     with stack.configured("worker", "retry_first_ms", "200"):
         yield
 
 
 def by_url(client, places, paths, seconds=300, **fields):
-    """An order of with-urls, waited for; paths on the places or whole URLs."""
+    """Waits for a with-urls order; paths are on places, or whole URLs."""
     files = [{"fileName": f"{number}.jpg", "imageUrl": path if "://" in path else places.url(path)}
              for number, path in enumerate(paths)]
     created = client.create(files, kind="anti-ai/with-urls", **fields)
@@ -43,7 +43,7 @@ def by_url(client, places, paths, seconds=300, **fields):
 
 
 def failure(client, places, path):
-    """Code and sentence of an order of one file that fails."""
+    """Code and sentence of the failed file of an order."""
     order = by_url(client, places, [path])
     assert order["status"] == "failed", order
     name, code, sentence = order["errors"].split(": ", 2)
@@ -108,7 +108,7 @@ def test_at_most_three_redirects_are_followed(client, places, hops, is_good):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_client_error_of_the_source_is_refused_at_once(client, places, status):
+def test_a_client_error_of_the_source_is_not_retried(client, places, status):
     places.gives[f"/status{status}"] = (status, {}, b"no " * 100)
     code, sentence = failure(client, places, f"/status{status}")
     assert code == "SOURCE_REFUSED" and str(status) in sentence
@@ -125,7 +125,7 @@ def test_a_server_error_is_retried_with_backoff_until_it_goes(client, places, ph
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_source_moves_the_next_try_back(client, places, photo, status):
+def test_retry_after_of_a_source_delays_the_retry(client, places, photo, status):
     path = f"/asks{status}"
     places.gives[path] = [(status, {"Retry-After": "4"}, b"later"), photo]
     assert by_url(client, places, [path])["status"] == "complete"
@@ -133,8 +133,8 @@ def test_retry_after_of_a_source_moves_the_next_try_back(client, places, photo, 
     assert second - first > 3.9
 
 
-def test_no_retry_after_moves_a_try_further_back_than_the_longest_wait_of_a_job(client, stack, places, photo):
-    """A quarter of an hour (job_wait_max_ms), whatever a server asks for."""
+def test_retry_after_is_limited_to_the_longest_backoff(client, stack, places, photo):
+    """At most 15 minutes (job_wait_max_ms), whatever Retry-After says."""
     places.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
     created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/asks-a-day")}], kind="anti-ai/with-urls")
     order, waits = created.data["orderId"], []
@@ -148,7 +148,7 @@ def test_no_retry_after_moves_a_try_further_back_than_the_longest_wait_of_a_job(
     assert client.wait(order)["status"] == "complete" and places.count("/asks-a-day") == 2
 
 
-def test_a_source_that_never_answers_well_is_unreachable_after_five_tries(client, places):
+def test_a_failing_source_is_unreachable_after_five_attempts(client, places):
     places.gives["/down"] = 503
     code, sentence = failure(client, places, "/down")
     assert code == "SOURCE_UNREACHABLE" and "503" in sentence and places.count("/down") == 5
@@ -160,11 +160,11 @@ def test_a_source_that_hangs_is_unreachable(client, stack, places):
         assert failure(client, places, "/hang")[0] == "SOURCE_UNREACHABLE"
     assert time.monotonic() - begun > 10
     while places.count("/hang") < 5 and time.monotonic() < end:
-        time.sleep(0.1)  # the source may be slower to see a call than the service to give it up
+        time.sleep(0.1)  # the source may notice a closed connection later than the service
     assert places.count("/hang") == 5
 
 
-def test_a_port_where_nobody_listens_is_unreachable(client, places):
+def test_a_closed_port_is_unreachable(client, places):
     assert failure(client, places, "http://127.0.0.1:1/a.jpg")[0] == "SOURCE_UNREACHABLE"
 
 
@@ -186,7 +186,7 @@ def test_a_file_that_announces_too_much_is_not_read(client, places):
 
 
 @pytest.mark.parametrize("body", [b"<html>no picture</html>" * 50, b"", b"GIF89a" + bytes(200)], ids=["html", "empty", "gif"])
-def test_what_is_no_picture_is_refused_by_its_first_bytes(client, places, body):
+def test_a_source_that_is_no_image_is_refused_by_its_first_bytes(client, places, body):
     places.gives["/nopicture"] = body
     before = places.count("/nopicture")
     assert failure(client, places, "/nopicture")[0] == "IMAGE_FORMAT_UNSUPPORTED"
@@ -242,7 +242,7 @@ def test_a_url_of_a_source_is_in_no_log(client, stack, places, photo):
         assert "secret-path-of-a-source" not in log.read()
 
 
-def test_a_hundred_files_by_url_end_right_whatever_their_sources(client, stack, places, photo):
+def test_a_hundred_files_by_url_end_with_the_right_status(client, stack, places, photo):
     kinds = {"/good.jpg": None, "/gone": "SOURCE_REFUSED", "/hang": "SOURCE_UNREACHABLE", "/endless": "SOURCE_TOO_LARGE",
              "/broken.jpg": "IMAGE_CORRUPT", "/flaky": None}
     paths = []

@@ -1,4 +1,4 @@
-"""Contract 3.4: watermarks embedded, a copy for each text, and read again out of what is downloaded."""
+"""Contract 3.4: embedded watermarks, one copy per text, and extraction from the downloads."""
 import io
 import zipfile
 
@@ -20,7 +20,7 @@ def photo():
     return pictures.jpeg(640, 480, seed=41)
 
 
-def test_what_is_embedded_can_be_downloaded_and_is_read_again(client, photo):
+def test_an_embedded_text_is_extracted_from_the_download(client, photo):
     text = "licensed to Ada, 7 \u2013 Zo\u00eb \U0001d11e"
     order = embedded(client, [("photo.jpg", photo, [text])])
     assert order["status"] == "complete" and order["errors"] is None and order["completedFileCount"] == 1
@@ -40,7 +40,7 @@ def test_a_result_keeps_format_size_and_looks(client, photo):
         assert pictures.psnr(data, result) > 33
 
 
-def test_each_text_makes_its_own_copy_with_a_name_of_its_own(client, photo):
+def test_each_text_makes_a_copy_with_a_unique_name(client, photo):
     texts = ["for Ada", "for Bob", "for Cleo"]
     order = embedded(client, [("photo.jpg", photo, texts)])
     assert order["status"] == "complete" and (order["fileCount"], order["completedFileCount"]) == (1, 1)
@@ -83,7 +83,7 @@ def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_
                                "readable watermark; use an image with more detail or less transparency."), order
 
 
-def test_drawings_are_read_from_what_is_delivered_or_fail_with_a_code_of_their_own(client):
+def test_watermarks_of_drawings_are_readable_or_the_file_fails_with_a_code(client):
     files = [(f"{name.replace(' ', '-')}.{kind.lower()}", pictures.encode(pictures.Image.fromarray(pixels), kind, quality=quality))
              for (name, pixels), (kind, quality) in zip([drawing(seed) for seed in (0, 2, 3, 5)],
                                                         [("WEBP", 60), ("WEBP", 60), ("JPEG", 75), ("JPEG", 75)])]

@@ -1,4 +1,4 @@
-"""Contract 3.5: what extractions read, and what they do not."""
+"""Contract 3.5: pictures from which a watermark is extracted, and pictures without one."""
 import pytest
 from PIL import Image
 
@@ -44,7 +44,7 @@ def test_another_accounts_mark_is_undetected(stranger, marked):
 
 
 def test_with_its_original_a_hard_crop_is_still_read(client, photo, marked):
-    """A quarter of the picture, scaled and pressed hard: too little for a blind reading is the point of the original."""
+    """A quarter of the picture, scaled and strongly compressed: only extraction with the original can read it."""
     crop = pictures.decode(marked).crop((170, 120, 470, 345)).resize((330, 248), Image.BICUBIC)
     order = extract(client, pictures.encode(crop, "JPEG", quality=75), original=photo)
     assert (order["status"], order["watermarkText"]) == ("detected", TEXT), order

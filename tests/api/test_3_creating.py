@@ -15,7 +15,7 @@ def validation(answer, field):
     assert field in answer.fields(), answer
 
 
-def test_an_order_answers_what_is_needed_to_upload(client, stack):
+def test_a_creation_returns_everything_needed_to_upload(client, stack):
     data = client.create(["one.jpg", "two.PNG", "three.webp", "four.JPEG"], orderName="holiday").data
     assert data["orderName"] == "holiday" and data["status"] == "pending"
     assert [file["fileName"] for file in data["files"]] == ["one.jpg", "two.PNG", "three.webp", "four.JPEG"]
@@ -68,7 +68,7 @@ def test_a_refused_request_burns_no_key(client):
     assert client.create(["a.jpg"], key=key).status == 201
 
 
-def test_24_concurrent_twins_make_one_order(client):
+def test_24_concurrent_duplicates_make_one_order(client):
     key = uuid.uuid4().hex
     with concurrent.futures.ThreadPoolExecutor(24) as pool:
         answers = list(pool.map(lambda _: client.create(["a.jpg", "b.png"], key=key), range(24)))
@@ -95,7 +95,7 @@ def test_an_idempotency_key_is_required(client):
     validation(client.post(f"{ORDERS}/anti-ai", {"files": [{"fileName": "a.jpg"}]}), "idempotencyKey")
 
 
-def test_an_idempotency_key_of_255_characters_is_taken(client):
+def test_an_idempotency_key_of_255_characters_is_accepted(client):
     assert client.create(key=uuid.uuid4().hex + "x" * 223).status == 201
 
 
@@ -108,7 +108,7 @@ def test_idempotency_keys_are_compared_exactly(client):
 def test_an_order_without_a_name_gets_the_day(client):
     before = datetime.datetime.utcnow()
     name = client.create().data["orderName"]
-    assert name in {day.strftime("anti_ai_%Y-%m-%d") for day in (before, datetime.datetime.utcnow())}  # it may be midnight
+    assert name in {day.strftime("anti_ai_%Y-%m-%d") for day in (before, datetime.datetime.utcnow())}  # midnight may pass during the test
 
 
 @pytest.mark.parametrize("name, good", [("x" * 64, True), ("ü" * 64, True), ("😀" * 64, True), ("x" * 65, False), ("😀" * 65, False)])
@@ -148,7 +148,7 @@ def test_file_names_within_bounds_are_kept(client, name):
     assert client.detail(answer.data["orderId"]).data["files"][0]["fileName"] == name
 
 
-def test_twins_within_one_order_are_allowed(client):
+def test_duplicate_names_within_an_order_are_allowed(client):
     data = client.create(["a.jpg", "a.jpg"]).data
     assert data["files"][0]["fileKey"] != data["files"][1]["fileKey"]
 
@@ -192,11 +192,11 @@ def test_output_targets_are_checked_whole(client, wrong, field):
 
 
 def test_a_replay_is_answered_though_the_time_of_its_targets_is_over(client, stack):
-    """The client that never got its answer asks again when its presigned URLs have expired."""
+    """A client that missed the response repeats the request after its presigned URLs have expired."""
     wish = {"key": uuid.uuid4().hex, "mode": {"zeroCopy": True}, "outputTargets": [target()]}
     created = client.create(**wish)
     assert created.status == 201, created
-    with stack.configured("test", "clock_offset_s", "10800"):  # EXPIRY is two hours ahead
+    with stack.configured("test", "clock_offset_s", "10800"):  # EXPIRY is in two hours
         again = client.create(**wish)
         assert again.status == 200 and again.data["orderId"] == created.data["orderId"], again
         reused = client.create(**{**wish, "orderName": "other"})

@@ -1,4 +1,4 @@
-"""Contract 3.2, 3.4 and 3.5, up to the start of an order: what is created and what is refused."""
+"""Contract 3.2, 3.4 and 3.5, before processing: accepted and refused creations."""
 import concurrent.futures
 import uuid
 
@@ -14,7 +14,7 @@ def embed(client, files=None, **fields):
 
 
 def extract(client, key=None, beside=None, **file):
-    """An extraction of file, with members beside it."""
+    """An extraction of file; beside has additional members."""
     return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file, **(beside or {})})
 
 
@@ -47,7 +47,7 @@ def test_each_text_is_shown_once_for_the_order_and_with_each_of_its_files(client
     assert [file["watermarks"] for file in data["files"]] == [["one", "two", "one"], ["three", "two"], ["One"]]
 
 
-def test_texts_beside_the_files_are_for_every_file_without_its_own(client):
+def test_texts_of_the_order_apply_to_files_without_texts(client):
     order = embed(client, [{"fileName": "a.jpg"}, {"fileName": "b.jpg", "watermarks": [{"text": "own"}]}],
                   watermarks=[{"text": "common"}]).data["orderId"]
     data = client.detail(order).data
@@ -71,18 +71,18 @@ def test_every_bad_field_of_an_embedding_order_is_named(client):
                                      "files[1].watermarks[0].text", "files[2].fileName", "files[2].watermarks"}
 
 
-def test_a_thousand_characters_are_allowed_whatever_their_bytes(client):
+def test_the_limit_of_a_thousand_counts_characters_not_bytes(client):
     assert embed(client, [{"fileName": "a.jpg", "watermarks": [{"text": "𝄞" * 1000}]}]).status == 201
 
 
-def test_many_orders_at_once_register_their_common_texts_once(client, stack):
-    """Each in an order of its own, so that they wait for each other crosswise."""
+def test_concurrent_orders_register_their_common_texts_once(client, stack):
+    """Each order has the texts in another order, so that transactions deadlock."""
     texts = [f"recipient {number} {uuid.uuid4().hex}" for number in range(10)]
 
     def create(turn):
         marks = [{"text": text} for text in texts[turn:] + texts[:turn]]
         files = [{"fileName": "a.jpg", "watermarks": marks[:5]}, {"fileName": "b.jpg", "watermarks": marks[5:]}]
-        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # who loses a deadlock too often is told to come again
+        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # a request that lost too many deadlocks gets 503
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(create, range(10)))
     known = ", ".join(f"'{text}'" for text in texts)
@@ -120,7 +120,7 @@ FIRST = {"originalFile": {"fileName": "first.jpg"}}
 @pytest.mark.parametrize("beside, inside", [
     ({**WITH, **FIRST}, {}), (WITH, FIRST), (FIRST, WITH), ({**WITH, **FIRST}, {**WITH, **FIRST}),
     ({**WITH, **FIRST}, {"includeOriginal": None, "originalFile": None})])
-def test_the_original_may_be_asked_for_beside_the_file(client, beside, inside):
+def test_the_original_may_be_requested_inside_or_outside_the_file(client, beside, inside):
     answer = extract(client, beside=beside, fileName="suspect.png", **inside)
     assert answer.status == 201, answer
     assert answer.data["file"]["originalFile"]["fileName"] == "first.jpg"
@@ -135,7 +135,7 @@ def test_the_original_may_be_asked_for_beside_the_file(client, beside, inside):
     (WITH, {}, ["file.originalFile"]), ({"includeOriginal": "true"}, FIRST, ["includeOriginal"]),
     ({"originalFile": 7}, WITH, ["originalFile"]), ({**WITH, "originalFile": {}}, {}, ["originalFile.fileName"]),
     ({**WITH, "originalFile": {"fileName": "x.exe"}}, {}, ["originalFile.fileName"])])
-def test_what_contradicts_itself_is_refused_by_the_fields_name(client, beside, inside, fields):
+def test_contradictions_are_refused_with_the_fields_name(client, beside, inside, fields):
     answer = extract(client, beside=beside, fileName="suspect.png", **inside)
     assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == fields, answer
 

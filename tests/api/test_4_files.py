@@ -1,4 +1,4 @@
-"""Contract section 4: uploading and downloading through nginx."""
+"""Contract section 4: upload and download through nginx."""
 import base64
 import datetime
 import hashlib
@@ -16,7 +16,7 @@ from client import ORDERS
 
 @pytest.fixture
 def slot(client):
-    """A pending order of one file: the order's id and the file's upload URL."""
+    """A pending order with one file: order id and upload URL."""
     created = client.create(["a.jpg"]).data
     return created["orderId"], created["files"][0]["uploadUrl"]
 
@@ -114,7 +114,7 @@ def test_content_range_is_400(client, slot, jpeg):
     assert answer.status == 400, answer
 
 
-def test_a_digest_that_does_not_match_is_400_and_one_that_does_is_taken(client, slot, jpeg):
+def test_a_wrong_digest_is_400_and_a_right_one_is_accepted(client, slot, jpeg):
     md5 = base64.b64encode(hashlib.md5(jpeg).digest()).decode()
     sha = "sha-256=:" + base64.b64encode(hashlib.sha256(jpeg).digest()).decode() + ":"
     wrong = base64.b64encode(hashlib.md5(jpeg + b"x").digest()).decode()
@@ -127,7 +127,7 @@ def test_a_digest_that_does_not_match_is_400_and_one_that_does_is_taken(client, 
 
 
 def raw_put(stack, url, headers, body, seconds=90):
-    """A PUT whose headers need not be true; the status, or None when the connection just ended."""
+    """A PUT whose headers may be false; the status, or None when the connection was closed."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=seconds)
     connection.putrequest("PUT", f"{parts.path}?{parts.query}")
@@ -141,7 +141,7 @@ def raw_put(stack, url, headers, body, seconds=90):
         return connection
 
 
-def test_too_large_is_413_at_once_naming_both_sizes(client, stack, slot):
+def test_too_large_is_413_immediately_with_both_sizes(client, stack, slot):
     before = stored_files(stack)
     connection = raw_put(stack, slot[1], {"Content-Length": str((50 << 20) + 1)}, b"\xff\xd8\xff")
     answer = connection.getresponse()
@@ -183,7 +183,7 @@ def test_after_the_start_the_url_answers_409(client, slot, jpeg):
     refused(client.upload(url, jpeg), 409, "ORDER_ALREADY_STARTED")
 
 
-def test_an_upload_that_was_under_way_at_the_start_is_409(client, stack, slot, jpeg):
+def test_an_upload_in_progress_at_the_confirmation_is_409(client, stack, slot, jpeg):
     order, url = slot
     client.upload(url, jpeg)
     other = pictures.jpeg(300, 300, seed=9)
@@ -198,7 +198,7 @@ def test_an_upload_that_was_under_way_at_the_start_is_409(client, stack, slot, j
     assert pictures.decode(client.download(order).body).size == pictures.decode(jpeg).size
 
 
-def test_cors_is_answered_for_the_listed_origin_alone(client, slot, jpeg):
+def test_cors_headers_are_only_for_listed_origins(client, slot, jpeg):
     _, url = slot
     for origin, allowed in (("https://app.example", True), ("https://evil.example", False)):
         preflight = client.request("OPTIONS", url, key=False, headers={
@@ -216,7 +216,7 @@ def test_cors_is_answered_for_the_listed_origin_alone(client, slot, jpeg):
 
 @pytest.fixture(scope="module")
 def done(client, jpeg):
-    """A complete order and its download answer."""
+    """A complete order and its download response."""
     order = client.order_whole([("größe \"1\".jpg", jpeg)])
     assert order["status"] == "complete", order
     return order, client.get(f"{ORDERS}/{order['orderId']}/download").data
@@ -264,13 +264,13 @@ def test_no_signature_reaches_a_log(client, stack, done, slot, jpeg):
         assert not any(secret in text for secret in secrets), name
 
 
-def test_nobody_reaches_the_store_by_its_internal_path(client, stack):
+def test_the_internal_path_of_the_store_is_not_reachable(client, stack):
     for path in ("/_store/", "/_files/", "/store/", "/files/../signing.keys", "/internal/"):
         assert client.request("GET", path).status in (400, 403, 404, 405)
 
 
-def test_two_signing_keys_live_side_by_side(client, stack, slot, jpeg):
-    """After a rotation a URL of the old key still works and new URLs are of the new one."""
+def test_two_signing_keys_are_valid_together(client, stack, slot, jpeg):
+    """After a rotation, URLs of the old key still work and new URLs use the new key."""
     path = re.search(r"signing_keys_file = (.*)", open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read())[1]
     stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
     stack.reload()

@@ -1,6 +1,6 @@
-"""Contract section 4 from the side of the signature: URLs signed here, by our own hand, with the stack's key.
+"""Contract section 4, for URLs that this file signs with the stack's key.
 
-The order is written straight into the database, so that nothing but uploading and downloading is at work.
+Orders are inserted into the database, so that only uploading and downloading are tested.
 """
 import base64
 import datetime
@@ -25,7 +25,7 @@ MAX_BYTES = 50 << 20
 
 
 def store_files(stack, order=None):
-    """All of the store, or what of it is an order's."""
+    """All files of the store, or those of an order."""
     return {name for name in every_file(stack) if order is None or f"/{order.id}." in name}
 
 
@@ -43,7 +43,7 @@ def signing_key(stack):
 
 
 class Signer:
-    """Signs as presign.h describes it; every part can be given so that it lies."""
+    """Signs as presign.h describes; each part can be replaced by a false one."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -70,7 +70,7 @@ class Signer:
 
 
 class Order:
-    """A pending order of some files, made in the database."""
+    """A pending order inserted into the database."""
 
     def __init__(self, stack, account, files=1, name="an order", **columns):
         self.stack = stack
@@ -141,7 +141,7 @@ def connection_of(stack, url):
     return connection, f"{parts.path}?{parts.query}"
 
 
-# ---- Putting
+# ---- Uploading
 
 def test_a_put_lands_whole_and_its_row_names_it(stack, signer, nobody, order, jpeg):
     answer = nobody.upload(signer.put(order.key()), jpeg)
@@ -171,7 +171,7 @@ def test_an_empty_part_of_an_order_is_not_found(signer, nobody, order, jpeg):
     refused(nobody.upload(signer.put(order.key() + "o"), jpeg), 404, "ORDER_NOT_FOUND")
 
 
-def test_the_unmarked_original_is_a_file_of_its_own(stack, signer, nobody, order, jpeg, png):
+def test_the_unmarked_original_is_a_separate_file(stack, signer, nobody, order, jpeg, png):
     stack.sql(f"INSERT INTO files SET order_id = {order.id}, position = 1, role = 'original', name = 'o.png',"
               " updated_at = UTC_TIMESTAMP(3)")
     assert nobody.upload(signer.put(order.key()), jpeg).status == 201
@@ -205,7 +205,7 @@ def test_a_url_has_each_parameter_once_and_no_other(signer, nobody, order, jpeg)
 
 
 def test_another_spelling_of_the_same_signature_is_refused(signer, nobody, order, jpeg):
-    """The last character of base64 has bits to spare; only our spelling counts."""
+    """The last base64 character has unused bits; only the canonical text is accepted."""
     url = signer.put(order.key())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     twin = url[:-1] + letters[letters.index(url[-1]) ^ 1]
@@ -223,7 +223,7 @@ def test_an_expired_url_names_both_times(signer, nobody, order, jpeg):
 
 
 def test_expiry_counts_when_the_request_starts(stack, signer, nobody, order, jpeg):
-    for seconds in (2, 4, 8, 16):  # more on a machine that stands still before the request has even begun
+    for seconds in (2, 4, 8, 16):  # longer when a slow machine has not begun the request yet
         expires = int(time.time()) + seconds
         connection, place = connection_of(stack, signer.put(order.key(), expires=expires))
         connection.putrequest("PUT", place)
@@ -259,7 +259,7 @@ def chunked(stack, url, pieces):
     try:
         connection.request("PUT", place, body=pieces, headers={"Transfer-Encoding": "chunked"}, encode_chunked=True)
     except OSError:
-        pass  # The answer may come before the last piece.
+        pass  # The response may come before the last piece.
     answer = connection.getresponse()
     body = answer.read()
     connection.close()
@@ -276,7 +276,7 @@ def test_a_chunked_upload_is_counted_against_the_signed_size(stack, signer, orde
 
 
 def test_a_chunked_upload_is_cut_off_at_the_limit(stack, signer, order):
-    """nginx itself stops it, in the one error shape."""
+    """nginx stops it, with the service's error format."""
     piece = b"\xff\xd8\xff" + b"\0" * ((1 << 20) - 3)
     answer, body = chunked(stack, signer.put(order.key()), iter([piece] * 52))
     assert answer.status == 413, body
@@ -296,8 +296,8 @@ def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
     connection.close()
 
 
-def test_a_refused_upload_is_not_told_to_continue(stack, signer, order, jpeg):
-    """Expect: 100-continue (RFC 9110, 10.1.1): the answer comes in place of the go-ahead, and nothing follows it."""
+def test_a_refused_upload_gets_no_100_continue(stack, signer, order, jpeg):
+    """Expect: 100-continue (RFC 9110, 10.1.1): the final response comes in place of 100, and nothing follows it."""
     parts = urllib.parse.urlsplit(signer.put(order.key()) + "x")
     status, head, body = raw(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\n"
                              "Content-Length: 40000000\r\nExpect: 100-continue\r\n\r\n".encode())
@@ -318,7 +318,7 @@ def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, nob
     refused(nobody.upload(signer.put(order.key()), jpeg), 400, "ORDER_NOT_PENDING")
 
 
-def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
+def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
     kept, files = order.row(), store_files(stack, order)
@@ -337,7 +337,7 @@ def test_an_upload_under_way_when_the_order_starts_is_409(stack, signer, nobody,
 
 
 def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, nobody, order, jpeg, png):
-    """The order's row is locked while the upload is being recorded: whoever comes first, nothing is half done."""
+    """The order's row is locked while the upload is recorded. Either may come first; nothing may be half done."""
     url = signer.put(order.key())
     assert nobody.upload(url, jpeg).status == 201
     kept = order.row()
@@ -357,12 +357,12 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
 
 
 def handed_over(stack, url, body, is_whole):
-    """What the pool answers when a web server hands it an upload without its length, and ends the body or breaks it off."""
+    """The pool's response to an upload without a length, complete or broken off, as a web server passes it on."""
     parts = urllib.parse.urlsplit(url)
     return wire.fastcgi(stack, {"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{parts.path}?{parts.query}"}, body, is_whole)
 
 
-def test_a_body_without_a_length_that_breaks_off_is_not_taken_for_whole(stack, signer, order, jpeg):
+def test_a_truncated_body_without_a_length_is_not_complete(stack, signer, order, jpeg):
     before = store_files(stack)
     said = handed_over(stack, signer.put(order.key()), jpeg[:3000], False)
     assert b"Status: 400" in said and b"ended early" in said, said
@@ -387,7 +387,7 @@ def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, pn
     assert order.row() == kept and store_files(stack, order) == files and store_files(stack) - others == set()
 
 
-def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
+def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, nobody, order):
     url = signer.put(order.key())
     bodies = [pictures.jpeg(80 + i, 60, seed=i) for i in range(20)]
     answers = []
@@ -405,7 +405,7 @@ def test_twenty_puts_at_once_leave_one_whole_file(stack, signer, nobody, order):
 
 @pytest.mark.parametrize("data", [b"GIF89a" + b"\0" * 4000, b"\xff\xd8", b"", b"RIFF\0\0\0\0WAVE" + b"\0" * 70000],
                          ids=["gif", "cut", "empty", "wave"])
-def test_what_is_no_picture_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
+def test_an_upload_that_is_no_image_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
     before = store_files(stack)
     refused(nobody.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
     assert store_files(stack) - before == set() and order.row()[0] == "pending"
@@ -434,13 +434,13 @@ def test_a_digest_that_cannot_be_right_is_400(stack, signer, nobody, order, jpeg
     assert store_files(stack) - before == set()
 
 
-def test_a_right_digest_beside_an_unknown_one_is_taken(signer, nobody, order, jpeg):
+def test_a_valid_digest_with_an_unknown_one_is_accepted(signer, nobody, order, jpeg):
     value = "unixsum=:AAA=:, sha-256=:" + base64.b64encode(hashlib.sha256(jpeg).digest()).decode() + ":"
     assert nobody.request("PUT", signer.put(order.key()), jpeg, headers={"Content-Digest": value},
                           key=False).status == 201
 
 
-def test_a_refusal_comes_as_problem_json_when_asked(signer, nobody, order, jpeg):
+def test_an_error_is_problem_json_when_requested(signer, nobody, order, jpeg):
     order.status("inProgress")
     answer = nobody.request("PUT", signer.put(order.key()), jpeg, key=False,
                             headers={"Accept": "application/problem+json"})
@@ -454,7 +454,7 @@ def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, nobody, or
 
 
 def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, jpeg):
-    """More of them than there are processes; meanwhile another upload goes through at once."""
+    """More slow uploads than pool processes; another upload still succeeds immediately."""
     url = signer.put(order.key())
     processes = len(child_pids(stack.pid("api")))
     slow = []
@@ -467,7 +467,7 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, 
         slow.append(connection)
     time.sleep(0.5)
     assert nobody.upload(url, jpeg).status == 201
-    # It did not wait until they were given up: as many as there are processes are still heard.
+    # The slow uploads had not timed out: as many as there are processes still get a response.
     for connection in slow[-processes:]:
         connection.send(jpeg[50:])
         assert connection.getresponse().status == 200
@@ -475,10 +475,10 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, order, 
         connection.close()
 
 
-# ---- Getting
+# ---- Downloading
 
 class Result:
-    """A complete order with one result whose bytes lie in the store."""
+    """A complete order with one result in the store."""
 
     def __init__(self, stack, account, data, name="a.jpg", form="jpeg"):
         self.order = Order(stack, account, status="'complete'", name="übersicht",
@@ -560,7 +560,7 @@ def test_archive_and_thumbnail(stack, signer, nobody, result, webp):
     assert thumbnail.body == webp and "Content-Disposition" not in thumbnail.headers
 
 
-def test_a_download_is_signed_for_its_file_alone(stack, account, signer, nobody, result, jpeg):
+def test_a_download_url_is_only_valid_for_its_file(stack, account, signer, nobody, result, jpeg):
     other = Result(stack, account, jpeg)
     refused(nobody.request("GET", signer.get(result.key, path=other.key), key=False), 403, "URL_SIGNATURE_INVALID")
     refused(nobody.request("GET", signer.get(result.key, expires=1700000000), key=False), 403, "URL_EXPIRED")
@@ -603,7 +603,7 @@ def test_a_planted_symbolic_link_is_not_followed(stack, signer, nobody, result):
 
 
 def test_a_planted_folder_is_not_followed(stack, signer, nobody, result, tmp_path):
-    """A link in the place of a shard."""
+    """A symbolic link in place of a shard."""
     folder = os.path.dirname(result.path)
     aside = folder + ".aside"
     os.rename(folder, aside)
@@ -616,7 +616,7 @@ def test_a_planted_folder_is_not_followed(stack, signer, nobody, result, tmp_pat
     assert nobody.request("GET", signer.get(result.key), key=False).status == 200
 
 
-def test_the_internal_locations_cannot_be_asked_for(stack, nobody, result):
+def test_the_internal_locations_are_not_reachable(stack, nobody, result):
     inner = os.path.relpath(result.path, stack.store)
     for path in ("/imgward-store/" + inner, "/imgward-error", "/imgward-problem", "/imgward-upload-check",
                  "/imgward-files", "/imgward-unsized/in/1/1", "/internal/upload-check", "/files/%2e%2e/imgward-store/"):
@@ -624,7 +624,7 @@ def test_the_internal_locations_cannot_be_asked_for(stack, nobody, result):
             refused(nobody.request(method, path, key=False), 404, "RESOURCE_NOT_FOUND")
 
 
-# ---- Trouble
+# ---- Failures
 
 def test_a_dead_pool_is_503_with_retry_after(stack, signer, nobody, order, result, jpeg):
     stack.part("stop", "api")
@@ -679,15 +679,15 @@ def child_pids(parent):
         return [int(pid) for pid in file.read().split()]
 
 
-def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nobody):
-    """Processes of the pool are killed while uploads run: a row's bytes are always whole, and none is lost again."""
+def test_a_row_never_names_an_incomplete_file(stack, account, signer, nobody):
+    """Kills pool processes during uploads. A row's bytes must always be complete, and no upload may be lost."""
     order = Order(stack, account, files=4)
     told = {position: set() for position in range(1, 5)}
     begun = time.monotonic()
     answers, killed = [], 0
 
     def is_over():
-        """Four seconds, and more on a machine that gets little done in them."""
+        """Four seconds, or longer on a slow machine."""
         taken = answers.count(200) + answers.count(201)
         return time.monotonic() - begun > (4 if taken > 20 and killed > 20 else 60)
 
@@ -713,7 +713,7 @@ def test_a_row_never_names_half_a_file_whatever_dies(stack, account, signer, nob
         time.sleep(0.2)
     for thread in threads:
         thread.join()
-    # One that died behind its commit was not told of as 201; the next PUT is a 200 then.
+    # A process that died after its commit sent no 201; the repeated PUT is then a 200.
     assert killed > 20 and answers.count(201) <= 4 and answers.count(200) + answers.count(201) > 20, (killed, answers)
     assert set(answers) <= {200, 201, 503}, set(answers)
     for position in told:
@@ -780,7 +780,7 @@ def test_plain_http_on_the_port_of_https_is_sent_over(stack):
 
 
 def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
-    """Not in plain sailing, not in trouble: what nginx logs as an error holds the whole request line."""
+    """Also on errors, where nginx would log the whole request line."""
     urls = [signer.put(order.key()), signer.get(result.key), signer.get(result.key) + "x", signer.put(order.key(), limit=10)]
     for url in urls:
         nobody.upload(url, jpeg)
@@ -812,7 +812,7 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
     assert f"\"PUT /files/{order.key()}\"" in log and '"status":308' in log
 
 
-# ---- What an operator sets
+# ---- Configuration
 
 def test_cors_is_off_unless_an_origin_is_listed(stack, signer, nobody, order, jpeg):
     with stack.configured("store", "cors_origins", ""):

@@ -1,4 +1,4 @@
-"""Contract 5: what a client should know of a complete result stands in its file's note, once."""
+"""Contract 5: facts that a client should know about a complete result are in the file's note."""
 import json
 import os
 
@@ -20,7 +20,7 @@ def restart(stack):
 
 @pytest.fixture(scope="module")
 def noting(stack, tmp_path_factory):
-    """A worker whose image processes add a note to each answer; set() says which."""
+    """A worker whose image processes add a note to each answer; set() chooses the note."""
     folder = tmp_path_factory.mktemp("noting")
     program = folder / "noting"
     real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
@@ -53,7 +53,7 @@ def test_a_note_of_the_image_process_reaches_the_client(client, noting, jpeg):
     assert [file["error"] for file in order["files"]] == [None, None]
 
 
-def test_of_several_copies_the_first_note_stays(client, stack, noting):
+def test_the_first_note_of_several_copies_is_kept(client, stack, noting):
     noting("Job JOB.")
     order = embedded(client, [("a.jpg", pictures.jpeg(400, 300, seed=5), ["one", "two", "three"])])
     assert order["status"] == "complete", order
@@ -86,8 +86,8 @@ def test_a_zero_copy_order_has_its_notes(client, noting):
 
 
 @pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
-def test_a_note_that_is_none_is_not_shown(client, noting, jpeg, code, message):
-    """The process may have been taken over by a picture."""
+def test_an_invalid_note_is_not_shown(client, noting, jpeg, code, message):
+    """A picture may have taken control of the image process, so its output is checked."""
     noting(message, code)
     order = client.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "complete" and notes(order) == [None]

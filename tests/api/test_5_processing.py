@@ -1,4 +1,4 @@
-"""Contract section 5: what processing keeps, what fails alone, what is left behind."""
+"""Contract section 5: kept properties, failures of single files, deleted files."""
 import io
 import os
 import time
@@ -106,7 +106,7 @@ def test_the_extension_does_not_decide_the_format(client):
     assert pictures.decode(result).format == "PNG"
 
 
-def test_several_results_are_one_stored_zip_with_twins_renamed(client, jpeg, png):
+def test_several_results_are_one_stored_zip_with_duplicates_renamed(client, jpeg, png):
     order = client.order_whole([("a.jpg", jpeg), ("a.jpg", jpeg), ("b.png", png)], orderName="a:b? c")
     data = client.get(f"{ORDERS}/{order['orderId']}/download").data
     assert data["contentType"] == "application/zip" and data["fileName"] == "a_b_ c.zip"
@@ -150,7 +150,7 @@ def test_completed_orders_expire_and_stay_readable(client, stack, jpeg):
 
 
 def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack, jpeg):
-    """It is the first by its time, and stays so."""
+    """The order whose files cannot be deleted is always the first by time."""
     ended = [client.order_whole([("a.jpg", jpeg)])["orderId"] for _ in range(2)]
     refused, other = ended
     shard = next(folder for folder, _, names in os.walk(os.path.join(stack.store, "out")) if any(refused in name for name in names))
@@ -159,7 +159,7 @@ def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack
         pytest.skip("both lie in one folder, which happens once in 4096 times")
     os.rename(shard, shard + ".away")
     try:
-        open(shard, "wb").close()  # no folder: it can neither be listed nor emptied
+        open(shard, "wb").close()  # not a folder: it can be neither listed nor emptied
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-01 00:00:00' WHERE id = {refused}")
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-02 00:00:00' WHERE id = {other}")
         assert client.wait(other, until=("expired",))["status"] == "expired"
@@ -180,7 +180,7 @@ def test_a_pending_order_that_never_started_fails(client, stack):
 
 
 def test_the_image_process_is_sealed(stack, client):
-    """While a picture is in work its process, a child of this stack's worker, has no way to files or sockets: seccomp is on."""
+    """While a picture is processed, its process, a child of the worker, has seccomp enabled."""
     import threading
     data = pictures.jpeg(2400, 1800)
     found = []
@@ -200,7 +200,7 @@ def test_the_image_process_is_sealed(stack, client):
     assert found and any(found)
 
 
-def test_a_hundred_uploads_end_right_whatever_they_are(client, jpeg):
+def test_a_hundred_uploads_end_with_the_right_status(client, jpeg):
     kinds = [("good", jpeg, None), ("cut", jpeg[:900], "IMAGE_CORRUPT"), ("small", pictures.png(40, 40), "IMAGE_TOO_SMALL"),
              ("garbage", jpeg[:60] + b"\0" * 500, "IMAGE_CORRUPT"), ("large", pictures.encode(Image.new("L", (16385, 64)), "PNG"),
                                                                     "IMAGE_TOO_LARGE")]

@@ -1,4 +1,4 @@
-"""Contract section 6 on a large account: what the database really does, and flat memory."""
+"""Contract section 6 for a large account: database work and memory use."""
 import json
 import os
 import time
@@ -8,13 +8,13 @@ import pytest
 from client import ORDERS, children
 
 COUNT = 20000
-# 2024-01-01 UTC, which order ids count from; see src/model/order.h.
+# 2024-01-01 UTC, the epoch of order ids; see src/model/order.h.
 EPOCH_MS = 1704067200000
 
 
 @pytest.fixture(scope="module")
 def large(stack):
-    """A client of an account with 20,000 orders of one file each, an hour old and older."""
+    """A client of an account with 20,000 orders of one file each, at least an hour old."""
     client = stack.account_new()
     newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
     stack.sql(f"""
@@ -25,16 +25,16 @@ def large(stack):
     stack.sql(f"""
         INSERT INTO files (order_id, position, name, status, updated_at)
         SELECT id, 1, CONCAT(name, '.jpg'), 'complete', NOW(3) FROM orders WHERE account_id = {client.account}""")
-    # As the server's own housekeeping does before long.
+    # The server would update its statistics later.
     stack.sql("ANALYZE TABLE orders, files")
     return client
 
 
 def statements(stack, call):
-    """What the pool sent to the database during call."""
+    """Statements that the pool sent to the database during call."""
     stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
     try:
-        # The log shows the values of a statement only when it was on as the statement was prepared.
+        # The log only shows the values of statements that were prepared after it was enabled.
         stack.connections_kill()
         call()
     finally:
@@ -45,7 +45,7 @@ def statements(stack, call):
 
 
 def plan(stack, statement):
-    """The EXPLAIN of a statement: one dictionary a table."""
+    """EXPLAIN of a statement: one dictionary per table."""
     names = ["id", "select_type", "table", "type", "possible_keys", "key", "key_len", "ref", "rows", "extra"]
     return [dict(zip(names, row)) for row in stack.sql("EXPLAIN " + statement)]
 
@@ -57,7 +57,7 @@ def list_statement(stack, call):
 
 @pytest.mark.parametrize("query, index", [({}, "orders_list"), ({"status": "complete"}, "orders_list_status"),
                                           ({"type": "antiAi"}, "orders_list_type")])
-def test_a_page_comes_from_an_index_alone(large, stack, query, index):
+def test_a_page_only_reads_an_index(large, stack, query, index):
     statement = list_statement(stack, lambda: large.list(page=40, limit=10, **query))
     inner = [row for row in plan(stack, statement) if row["select_type"] == "DERIVED"]
     assert len(inner) == 1 and inner[0]["key"] == index, inner
@@ -89,7 +89,7 @@ def test_pages_count_a_large_account_rightly_while_it_grows(large):
 
 
 def rows_read(stack):
-    """Entries of indexes and rows that the database has looked at since it started."""
+    """Index entries and rows that the database has read since it started."""
     rows = stack.sql("SHOW GLOBAL STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', "
                      "'Handler_read_first', 'Handler_read_rnd', 'Handler_read_rnd_next')")
     return sum(int(value) for _, value in rows)
@@ -97,13 +97,13 @@ def rows_read(stack):
 
 @pytest.mark.parametrize("query", [{}, {"type": "antiAi"}, {"channel": "api"}])
 def test_a_list_of_a_large_account_is_not_counted_whole_each_time(large, stack, query):
-    """A process counts a large account once or twice; what a hundred lists more look at is a page each."""
+    """A process counts a large account once or twice; a hundred further lists read one page each."""
     processes = len(children(stack.pid("api")))
     lists = 10 * processes
     before = rows_read(stack)
     for _ in range(lists):
         assert large.list(**query).page["totalItems"] >= COUNT
-    # The worker looks as well; it finds nothing to do.
+    # The worker's sweeps also read rows; they find no jobs.
     whole = 2 * (COUNT + 1000)
     assert rows_read(stack) - before < processes * whole + lists * 500, (processes, lists)
 
@@ -118,7 +118,7 @@ def test_other_requests_look_at_as_much_as_in_a_small_account(large, stack, path
 
 
 def pool_peak_kib(stack):
-    """The largest resident set that any process of the pool ever had."""
+    """The highest peak resident set of the pool's processes."""
     peaks = []
     supervisor = stack.pid("api")
     for name in os.listdir("/proc"):

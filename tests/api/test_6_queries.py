@@ -11,7 +11,7 @@ from client import ORDERS
 
 @pytest.fixture(scope="module")
 def shelf(stack, jpeg):
-    """An account with 23 orders, among them one complete and one failed; newest last."""
+    """An account with 23 orders, one of them complete and one failed; newest last."""
     client = stack.account_new()
     orders = [client.create([f"file-{number}.jpg"], orderName=f"order {number:02d} {'even' if number % 2 == 0 else 'odd'}").data["orderId"]
               for number in range(21)]
@@ -40,8 +40,8 @@ def test_a_detail_has_every_field(client):
         assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None}
 
 
-def test_an_order_under_way_has_no_end_of_its_time(client, stack, jpeg):
-    """A pending order has until then for its uploads, a complete one keeps its files until then."""
+def test_an_order_in_progress_has_no_expiry(client, stack, jpeg):
+    """Pending orders have an upload deadline and complete orders an expiry; orders in progress have neither."""
     created = client.create().data
     client.upload(created["files"][0]["uploadUrl"], jpeg)
     stack.ctl("queue", "pause")
@@ -63,7 +63,7 @@ def time_of(text):
 
 
 def test_times_are_as_long_as_promised(client, jpeg):
-    """Unless an operator says otherwise: an hour for an upload, a day to begin, a week for the results."""
+    """The defaults: one hour for an upload, one day until confirmation, seven days for results."""
     created = client.create().data
     pending = client.detail(created["orderId"]).data
     assert seconds_between(pending["createdAt"], pending["expiresAt"]) == 86400
@@ -146,7 +146,7 @@ def test_bad_values_are_400_naming_the_parameter(client, name, value):
     assert answer.fields() == [name]
 
 
-def test_a_keyword_has_255_characters_whatever_their_bytes(client):
+def test_the_limit_of_a_keyword_counts_characters_not_bytes(client):
     name = "😀" * 64
     order = client.create(orderName=name).data["orderId"]
     assert order in ids(client.list(keyword=name)) and ids(client.list(keyword="é" * 255)) == []
@@ -154,7 +154,7 @@ def test_a_keyword_has_255_characters_whatever_their_bytes(client):
     assert answer.status == 400 and "256" in answer.json["message"] and "255" in answer.json["message"], answer
 
 
-def test_a_limit_that_is_passed_is_told_with_what_was_given(client):
+def test_an_exceeded_limit_is_reported_with_the_given_value(client):
     message = client.list(limit=101).json["details"][0]["message"]
     assert "101" in message and "100," in message
 

@@ -27,7 +27,7 @@ def test_a_new_account_has_seven_days_of_nothing_and_a_scale(client):
     answer = client.get(RECENT)
     assert answer.status == 200, answer
     dates = [day["usageDate"] for day in answer.data["dailyStats"]]
-    assert dates in (days_until(before), days_until(datetime.datetime.utcnow().date()))  # it may be midnight
+    assert dates in (days_until(before), days_until(datetime.datetime.utcnow().date()))  # midnight may pass during the test
     assert [day["usageCount"] for day in answer.data["dailyStats"]] == [0] * 7
     scale_is_right(answer.data)
 
@@ -35,7 +35,7 @@ def test_a_new_account_has_seven_days_of_nothing_and_a_scale(client):
 def test_results_count_on_their_day(client, jpeg):
     before, day = usage(client, days_until(datetime.datetime.utcnow().date())[-1:]), datetime.datetime.utcnow().date()
     client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])
-    days = {when.isoformat() for when in (day, datetime.datetime.utcnow().date())}  # it may be midnight
+    days = {when.isoformat() for when in (day, datetime.datetime.utcnow().date())}  # midnight may pass during the test
     assert usage(client, days) == before + 2
     scale_is_right(client.get(RECENT).data)
 
@@ -61,6 +61,6 @@ def test_statistics_belong_to_their_account(client, stranger):
 
 
 @pytest.mark.parametrize("date", ["", "today", "2026-13-01", "2026-02-30", "2026-3-1", "2026-03-01T00:00:00Z", "20260301"])
-def test_a_date_that_is_none_is_named(client, date):
+def test_an_invalid_date_is_named(client, date):
     answer = client.get(RECENT + "?date=" + date)
     assert answer.status == 400 and answer.fields() == ["date"], answer

@@ -1,4 +1,4 @@
-"""Contract section 7 and doc/webhooks.md: the page's programs verify what we send."""
+"""Contract section 7: the example programs of doc/webhooks.md verify deliveries."""
 import base64
 import hashlib
 import hmac
@@ -32,7 +32,7 @@ def sign(secret, webhook_id, timestamp, body):
 
 @pytest.fixture(scope="module")
 def sent(client):
-    """A delivery as it came, after a rotation: the two secrets, headers, body."""
+    """A delivery after a rotation: both secrets, headers, body."""
     receiver = Receiver()
     created = client.post(f"{ORDERS}/webhooks", {"url": receiver.url("/x"), "name": "page"}).data
     place = f"{ORDERS}/webhooks/{created['id']}"
@@ -68,7 +68,7 @@ def test_the_pages_programs_verify_a_delivery_with_either_secret(verify, sent):
     assert verify(fresh, *headers, delivery.body)
 
 
-def test_the_pages_programs_refuse_what_was_altered(verify, sent):
+def test_the_pages_programs_refuse_altered_deliveries(verify, sent):
     _, fresh, delivery = sent
     webhook_id, timestamp = delivery.id, delivery.headers["webhook-timestamp"]
     signatures = delivery.headers["webhook-signature"]

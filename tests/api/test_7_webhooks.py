@@ -30,7 +30,7 @@ ANSWERS = []
 
 @pytest.fixture(scope="module", autouse=True)
 def answers_kept():
-    """Keeps every answer about webhooks: the last tests hold them against the document."""
+    """Keeps every response about webhooks; the last tests compare them with the document."""
     request = client_module.Client.request
 
     def keep(self, method, path, *words, **names):
@@ -57,7 +57,7 @@ def account(stack):
 
 
 class Hook:
-    """A webhook of an account on a path of its own."""
+    """A webhook of an account, on a separate path."""
 
     def __init__(self, client, receiver, answer=200):
         self.client = client
@@ -95,7 +95,7 @@ class Hook:
             time.sleep(0.1)
 
     def failed_once(self, tries=10):
-        """An event after the first failure of its delivery: a fresh one where the machine stood still until the retry."""
+        """An event after the first failed attempt; a new event when a slow machine was late for it."""
         for _ in range(tries):
             data = self.wait_event(self.test(), lambda item: item["failedAttempts"] >= 1)
             if data["failedAttempts"] == 1:
@@ -224,7 +224,7 @@ def test_get_shows_the_webhook(hook_of):
     assert data["id"] == hook.id and data["isActive"] is True and data["inactiveReason"] is None
 
 
-def test_put_changes_only_what_is_given(hook_of):
+def test_put_changes_only_the_given_members(hook_of):
     hook = hook_of()
     before = hook.data()
     answer = hook.client.request("PUT", hook.place, {"name": "new name"})
@@ -326,10 +326,10 @@ def test_bad_list_parameters_are_named(hook_of, account):
         assert answer.status == 400 and sorted(answer.fields()) == ["limit", "page"], answer
 
 
-# ---- what is sent ----
+# ---- events ----
 
 
-def test_a_test_event_is_sent_to_this_webhook_alone(hook_of):
+def test_a_test_event_is_only_sent_to_this_webhook(hook_of):
     one, other = hook_of(), hook_of()
     event = one.test()
     delivery = one.got()[0]
@@ -352,7 +352,7 @@ def test_deliveries_are_signed_as_standard_webhooks(hook_of):
     assert not delivery.is_signed_with("whsec_" + base64.b64encode(bytes(32)).decode())
 
 
-def test_a_failed_order_is_told_with_its_errors(hook_of, account):
+def test_the_event_of_a_failed_order_has_its_errors(hook_of, account):
     hook, second = hook_of(), hook_of()
     order = failed_order(account)
     body = hook.got()[0].json
@@ -366,7 +366,7 @@ def test_a_failed_order_is_told_with_its_errors(hook_of, account):
     assert shown["orderId"] == order and shown["eventType"] == body["eventType"]
 
 
-def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, jpeg):
+def test_the_event_of_a_complete_order_has_a_new_download_url(hook_of, account, jpeg):
     hook = hook_of()
     order = account.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "complete", order
@@ -377,7 +377,7 @@ def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, j
                          "downloadUrl", "sequence"}
     picture = account.request("GET", data["downloadUrl"], key=False)
     assert picture.status == 200 and picture.body == account.download(order["orderId"]).body
-    # Sent again an hour later, the URL is valid again.
+    # A delivery sent an hour later has a new, valid URL.
     with clock_ahead(hook.client.stack, 3700):
         hook.retry(body["eventId"])
         again = hook.got(2)[1].json
@@ -386,7 +386,7 @@ def test_a_completed_order_is_told_with_a_fresh_download_url(hook_of, account, j
         assert account.request("GET", data["downloadUrl"], key=False).status == 403
 
 
-def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
+def test_the_event_of_several_results_has_the_archive(hook_of, account, jpeg, png):
     hook = hook_of()
     account.order_whole([("a.jpg", jpeg), ("b.png", png), ("c.jpg", BROKEN)])
     data = hook.got()[0].json["data"]
@@ -395,7 +395,7 @@ def test_several_results_are_told_with_the_archive(hook_of, account, jpeg, png):
     assert data["fileCount"] == 3 and "\n" not in data["errors"] and data["errors"].startswith("c.jpg: ")
 
 
-def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
+def test_the_event_of_an_abandoned_order_is_failed(hook_of, account, stack):
     hook = hook_of()
     order = account.create(["late.jpg"]).data["orderId"]
     with clock_ahead(stack, 24 * 3600 + 60):
@@ -404,7 +404,7 @@ def test_an_abandoned_order_is_told_as_failed(hook_of, account, stack):
     assert body["data"]["errors"].startswith("late.jpg: UPLOAD_EXPIRED: ")
 
 
-def test_another_accounts_orders_are_not_told(hook_of, stranger):
+def test_orders_of_another_account_send_no_event(hook_of, stranger):
     hook = hook_of()
     failed_order(stranger)
     time.sleep(2)
@@ -413,7 +413,7 @@ def test_another_accounts_orders_are_not_told(hook_of, stranger):
 
 @pytest.fixture
 def end_of_extraction(stack, account):
-    """Writes an ended extraction with its event, as the worker does, without the engine."""
+    """Inserts a finished extraction and its event, as the worker does, without running the engine."""
     def write(hook, status, text):
         order = int(time.time() * 1000) * 1000 + int(uuid.uuid4().int % 1000)
         text = "NULL" if text is None else "'" + text + "'"
@@ -433,7 +433,7 @@ def end_of_extraction(stack, account):
     return write
 
 
-def test_a_detection_is_told_with_its_text(hook_of, end_of_extraction):
+def test_the_event_of_a_detection_has_its_text(hook_of, end_of_extraction):
     hook = hook_of()
     order = end_of_extraction(hook, "detected", "für Käthe 🦊")
     data = hook.got()[0].json["data"]
@@ -441,14 +441,14 @@ def test_a_detection_is_told_with_its_text(hook_of, end_of_extraction):
     assert data["watermarkText"] == "für Käthe 🦊" and "downloadUrl" not in data and "errors" not in data
 
 
-def test_no_detection_is_told_without_a_text(hook_of, end_of_extraction):
+def test_the_event_without_a_detection_has_no_text(hook_of, end_of_extraction):
     hook = hook_of()
     end_of_extraction(hook, "undetected", None)
     data = hook.got()[0].json["data"]
     assert data["status"] == "undetected" and "watermarkText" not in data
 
 
-def test_an_embedding_and_its_extraction_are_told(hook_of, account):
+def test_an_embedding_and_its_extraction_send_events(hook_of, account):
     hook = hook_of()
     photo = pictures.jpeg(1024, 768, seed=7)
     order = marks.embedded(account, [("a.jpg", photo, ["für Käthe"])])
@@ -465,7 +465,7 @@ def test_an_embedding_and_its_extraction_are_told(hook_of, account):
     assert told["data"]["watermarkText"] == found["watermarkText"] == "für Käthe"
 
 
-# ---- how it is sent ----
+# ---- delivery ----
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -515,7 +515,7 @@ def test_a_status_counts_however_its_body_is_encoded(hook_of, headers):
     assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
 
 
-def test_nobody_there_is_a_failure_with_a_reason(account, receiver):
+def test_an_unreachable_receiver_is_a_failure_with_a_reason(account, receiver):
     created = account.post(WEBHOOKS, {"url": "http://127.0.0.1:1/"}).data
     event = account.post(f"{WEBHOOKS}/{created['id']}/test").data["eventId"]
     end = time.monotonic() + 90
@@ -538,7 +538,7 @@ def test_private_addresses_are_not_connected_to(account):
 
 
 def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
-    for _ in range(5):  # on a machine that stands still it may come late
+    for _ in range(5):  # a slow machine may be late
         hook = hook_of([500, 200])
         event = hook.test()
         first, second = hook.got(2)
@@ -553,8 +553,8 @@ def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
 
 
 def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
-    """The clock only goes forward until the last try: set back in between it would bring the next one forward."""
-    for _ in range(5):  # a fresh one where the machine stood still until the first retry
+    """The clock only moves forward until the last attempt; moving it back would make the next one due early."""
+    for _ in range(5):  # a new event when a slow machine was late for the first retry
         hook = hook_of(500)
         event = hook.test()
         data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
@@ -595,7 +595,7 @@ def test_retry_after_counts_up_to_a_day(hook_of):
 
 
 def test_410_deactivates_the_webhook(hook_of, stack):
-    hook = hook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first waits until the second is over
+    hook = hook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first delivery waits until the second one is finished
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
     second = hook.test()
@@ -609,7 +609,7 @@ def test_410_deactivates_the_webhook(hook_of, stack):
 
 
 def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
-    """The clock only goes forward: set back in between it would bring a retry forward."""
+    """The clock only moves forward; moving it back would make a retry due early."""
     hook = hook_of(500)
     first = hook.test()
     begun = time_of(hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)["lastAttemptAt"])
@@ -620,14 +620,14 @@ def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
             hook.wait_event(first, lambda item: item["status"] == "FAILED")
             data = hook.data()
             assert data["isActive"] is False and data["inactiveReason"] == "RECEIVER_FAILING"
-    # Activated again it begins anew.
+    # After reactivation the count starts again.
     hook.client.request("PUT", hook.place, {"isActive": True})
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
-def test_another_url_begins_its_five_days_anew(hook_of, receiver, stack):
+def test_a_changed_url_restarts_the_five_days(hook_of, receiver, stack):
     hook = hook_of(500)
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)
@@ -658,7 +658,7 @@ def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account, stack):
     failed_order(account)
     for answer in (account.post(hook.place + "/test"), hook.retry(waiting)):
         assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["isActive"]
-    with clock_ahead(stack, 7200):  # when its retry would have been due
+    with clock_ahead(stack, 7200):  # the time of its retry
         time.sleep(2)
     assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().items) == 1
 
@@ -729,12 +729,12 @@ def test_a_failed_event_can_be_sent_again(hook_of, stack):
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
 
-def test_a_waiting_event_is_sent_at_once(hook_of):
+def test_a_waiting_event_is_sent_immediately(hook_of):
     hook = hook_of([(503, {"Retry-After": "3600"}, b""), 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     hook.retry(event)
-    hook.got(2)  # and not in an hour
+    hook.got(2)  # and not after an hour
 
 
 def test_events_are_listed_newest_first(hook_of):
@@ -752,7 +752,7 @@ def test_events_are_listed_newest_first(hook_of):
 
 
 def test_all_of_very_many_events_are_listed(hook_of, stack):
-    """More than a process of the pool may hold at once."""
+    """More than a pool process may hold in memory."""
     hook, count = hook_of(), 60000
     newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see src/model/order.h
     stack.sql(f"""
@@ -762,7 +762,7 @@ def test_all_of_very_many_events_are_listed(hook_of, stack):
         SELECT {hook.id}, {newest} - seq, 'DELIVERED', NOW(3), NOW(3), NOW(3), NOW(3) FROM seq_1_to_{count}""")
     place = urllib.parse.urlsplit(stack.url)
     connection = http.client.HTTPSConnection(place.hostname, place.port, context=stack.tls, timeout=180)
-    try:  # without the look at every answer, which takes a minute for so many
+    try:  # without the check of every response, which takes a minute for so many
         connection.request("GET", f"{hook.place}/events?limit=-1", headers={"Authorization": "Bearer " + hook.client.key})
         answer = connection.getresponse()
         told = json.loads(answer.read())
@@ -775,12 +775,12 @@ def test_all_of_very_many_events_are_listed(hook_of, stack):
     assert len(numbers) == count + 1 and numbers == sorted(numbers, reverse=True)
 
 
-# ---- nobody waits for anybody ----
+# ---- receivers do not delay each other ----
 
 
 @pytest.fixture
 def patient_worker(stack):
-    """Receivers have two minutes: what hangs, hangs for the whole test, and what waited behind it would be late for good."""
+    """Receivers have two minutes, so a hanging one hangs for the whole test and delays the deliveries behind it."""
     with stack.configured("webhooks", "timeout_s", "120"):
         yield
 
@@ -798,7 +798,7 @@ def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver, patient_wo
 
 
 def test_a_receiver_has_15_seconds(hook_of):
-    for _ in range(3):  # on a machine that stands still it may take longer
+    for _ in range(3):  # a slow machine may need longer
         hook = hook_of("hang")
         event = hook.test()
         data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
@@ -809,7 +809,7 @@ def test_a_receiver_has_15_seconds(hook_of):
     assert spent < 25
 
 
-def test_many_receivers_are_served_side_by_side(account, receiver):
+def test_many_receivers_are_served_in_parallel(account, receiver):
     hooks = [Hook(account, receiver, "hang" if number % 2 else 200) for number in range(40)]
     for hook in hooks:
         hook.test()
@@ -839,7 +839,7 @@ def test_one_account_does_not_fill_all_the_room(account, stranger, receiver, sta
 
 @pytest.fixture
 def second_worker(stack, tmp_path):
-    """Another supervisor beside the stack's own; each has room for two deliveries of an account."""
+    """A second worker; each has room for two deliveries of an account."""
     config = tmp_path / "imgward.conf"
     with stack.configured("webhooks", "deliveries_max", "4"):
         with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
@@ -871,7 +871,7 @@ def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, sec
     assert second_worker.read_text(encoding="utf-8").count('"event":"delivered"') > 0
 
 
-# ---- it outlives restarts ----
+# ---- restarts ----
 
 
 def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
@@ -884,13 +884,13 @@ def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
 
 
-def test_a_delivery_under_way_outlives_a_killed_worker(hook_of, stack):
+def test_a_delivery_in_progress_survives_a_killed_worker(hook_of, stack):
     hook = hook_of(["hang", 200])
     event = hook.test()
     hook.got()
     stack.part("kill", "worker")
     stack.part("start", "worker")
-    first, second = hook.got(2, seconds=35)  # of a lease of 45 s
+    first, second = hook.got(2, seconds=35)  # the lease is 45 s
     assert first.id == second.id == event
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
@@ -955,7 +955,7 @@ def test_a_deleted_webhook_gets_nothing_more(hook_of, account, stack):
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     account.request("DELETE", hook.place)
-    with clock_ahead(stack, 7200):  # when its retry would have been due
+    with clock_ahead(stack, 7200):  # the time of its retry
         time.sleep(3)
     assert len(hook.receiver.at(hook.path)) == 1
 
@@ -1021,7 +1021,7 @@ def faults_of(schema, instance):
 
 
 def template_of(document, path):
-    """The documented path that a path is one of: of several the one with the fewest captures."""
+    """The documented path that matches; the one with the fewest captures when several do."""
     parts = path.rstrip("/").split("/")
     fitting = [template for template in document["paths"]
                if len(template.split("/")) == len(parts)

@@ -1,4 +1,4 @@
-"""Contract section 8: every endpoint answers each error that doc/openapi.yaml says it may, in one shape."""
+"""Contract section 8: every endpoint returns each error that doc/openapi.yaml lists for it, in one format."""
 import contextlib
 import os
 import signal
@@ -14,9 +14,9 @@ from client import ORDERS
 pytestmark = pytest.mark.skipif(openapi.jsonschema is None, reason="python3-yaml or python3-jsonschema is not installed")
 
 WEBHOOKS = ORDERS + "/webhooks"
-# What stands for a capture in a path: a number that nobody has.
+# Ids for path parameters that do not exist.
 NOBODYS = {"orderId": "1", "webhookId": "1", "eventId": "1"}
-# A body that is right but for what it names.
+# Valid bodies, except that the ids in them do not exist.
 BODIES = {
     f"{ORDERS}/anti-ai": {"files": [{"fileName": "a.jpg"}]},
     f"{ORDERS}/anti-ai/with-urls": {"files": [{"fileName": "a.jpg", "imageUrl": "https://source.example/a.jpg"}]},
@@ -97,7 +97,7 @@ def test_over_the_limit_every_endpoint_answers_429_with_retry_after(exhausted, t
 
 
 @cases(404)
-def test_what_is_nobodys_is_answered_404(client, template, verb):
+def test_unknown_ids_are_404(client, template, verb):
     code = "WEBHOOK_NOT_FOUND" if template.startswith(WEBHOOKS) else "ORDER_NOT_FOUND"
     has_the_shape(ask(client, template, verb), 404, code)
 
@@ -112,7 +112,7 @@ def test_a_body_over_one_mebibyte_is_answered_413_naming_both_sizes(client, temp
 
 @pytest.fixture(scope="module")
 def hook(client):
-    """A webhook that is there: a missing one is missing whatever is sent to it."""
+    """An existing webhook, for requests that must not fail with 404."""
     return client.post(WEBHOOKS, {"url": "http://127.0.0.1:1/nobody"}).data["id"]
 
 
@@ -151,13 +151,13 @@ def test_the_same_key_with_the_same_body_is_answered_200_and_the_same_order(clie
     assert again.headers["Idempotent-Replayed"] == "true" and first.headers["Idempotent-Replayed"] is None
 
 
-def test_a_problem_is_told_as_rfc_9457_where_that_is_asked_for(client):
+def test_an_error_is_rfc_9457_when_requested(client):
     answer = client.get(f"{ORDERS}/1", headers={"Accept": "application/problem+json"})
     assert answer.status == 404 and answer.headers["Content-Type"].startswith("application/problem+json")
     assert answer.json["status"] == 404 and answer.json["code"] == "ORDER_NOT_FOUND" and answer.json["title"]
 
 
-def test_what_is_broken_on_our_side_is_a_500_that_tells_nothing_of_it(stack, client):
+def test_an_internal_error_is_a_500_without_its_cause(stack, client):
     stack.sql("RENAME TABLE usage_days TO usage_days_away")
     try:
         answer = client.get(f"{ORDERS}/stats/recent")
@@ -168,7 +168,7 @@ def test_what_is_broken_on_our_side_is_a_500_that_tells_nothing_of_it(stack, cli
     assert client.get(f"{ORDERS}/stats/recent").status == 200
 
 
-def test_a_key_whose_time_is_over_is_told_apart_from_an_unknown_one(stack):
+def test_an_expired_key_differs_from_an_unknown_one(stack):
     client = stack.account_new()
     stack.ctl("key", "expire", client.key[:16])
     has_the_shape(client.list(), 401, "AUTH_TOKEN_EXPIRED")
@@ -188,7 +188,7 @@ def test_an_order_that_the_operator_cancels_says_so(stack, client):
 
 
 def image_processes(stack):
-    """The stack's own, known by the key that they were given."""
+    """The image processes of this stack, identified by their key file."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/cmdline", "rb") as file:
@@ -200,8 +200,8 @@ def image_processes(stack):
 
 
 def test_a_picture_that_takes_too_long_says_so(stack, client):
-    """Its process is held still, so that any picture takes too long on any machine."""
-    # As many as the worker has places: another one would do the work.
+    """Stops the image process with SIGSTOP, so that the picture times out on any machine."""
+    # All image processes of the worker must be stopped; another one would do the work.
     places, end = stack.worker_places(), time.monotonic() + 60
     while len(held := list(image_processes(stack))) < places:
         assert time.monotonic() < end, held
@@ -212,7 +212,8 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
                 os.kill(process, signal.SIGSTOP)
             data = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
         finally:
-            # One of them got the picture and was killed; the next picture of another may not wait for ever.
+            # The process with the picture was killed; the next picture of the others must not wait for the stopped
+            # ones.
             for process in held:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGCONT)
@@ -222,7 +223,7 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
 
 @pytest.fixture(scope="module")
 def away(stack, client):
-    """The database away: what every endpoint answers, and the two kinds of presigned URL."""
+    """The database is stopped: responses of every endpoint and of both kinds of presigned URL."""
     upload = client.create(["a.jpg"]).data["files"][0]["uploadUrl"]
     whole = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     download = client.get(f"{ORDERS}/{whole}/download").data["downloadUrl"]

@@ -1,4 +1,4 @@
-"""Contract section 8: an error says what is wrong and what to do; a row each of what clients really send."""
+"""Contract section 8: error messages name the problem and the remedy. Each row is a mistake that clients make."""
 import json
 import re
 import urllib.parse
@@ -16,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def said(answer, status, code, *words):
-    """The error of an answer; its message holds these words."""
+    """The error of a response; its message must contain these words."""
     assert answer.status == status and answer.code == code, answer
     message = answer.json["message"]
     assert message.endswith(".") and all(word in message for word in words), message
@@ -28,7 +28,7 @@ def said(answer, status, code, *words):
 ADVICE = 'Send "Authorization: Bearer iw_live_..." with your API key: iw_live_ and 43 letters and digits, 51 characters.'
 
 
-def test_without_a_header_the_answer_says_what_to_send(nobody):
+def test_without_the_header_the_message_shows_it(nobody):
     said(nobody.get(ORDERS), 401, "AUTH_NOT_AUTHENTICATED", "no Authorization header", ADVICE)
     said(nobody.get(ORDERS, headers={"Authorization": ""}), 401, "AUTH_NOT_AUTHENTICATED", ADVICE)
 
@@ -54,7 +54,7 @@ def test_without_a_header_the_answer_says_what_to_send(nobody):
     (lambda key: key, "the word Bearer is missing before the key"),
     (lambda key: "Basic dXNlcjpwYXNzd29yZA==", "its scheme is Basic"),
     (lambda key: f"Token {key}", "its scheme is not Bearer")], ids=range(20))
-def test_a_header_that_holds_no_key_is_told_what_is_wrong_and_never_quoted(client, nobody, make, words):
+def test_a_header_without_a_key_is_explained_and_never_quoted(client, nobody, make, words):
     header = make(client.key)
     answer = nobody.get(ORDERS, headers={"Authorization": header.encode()})
     message = said(answer, 401, "AUTH_TOKEN_INVALID_FORMAT", words, ADVICE)
@@ -70,8 +70,8 @@ def test_the_scheme_has_any_case_and_blanks(client, nobody, header):
     assert nobody.get(ORDERS, headers={"Authorization": header.format(client.key)}).status == 200
 
 
-def test_a_carriage_return_behind_the_key_is_none_of_it(client, stack):
-    """A key that was read from a file with Windows' line ends."""
+def test_a_carriage_return_after_the_key_is_ignored(client, stack):
+    """A key read from a file with Windows line ends."""
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {client.key}\r\r\n\r\n"
     assert wire.statuses(wire.once(stack, request)) == [200]
 
@@ -83,7 +83,7 @@ def test_two_headers_are_refused_with_a_sentence_on_it(client, stack):
     assert wire.statuses(data) == [400] and b"duplicate headers" in data
 
 
-def test_unknown_revoked_and_expired_keys_are_told_apart(client, stack, nobody):
+def test_unknown_revoked_and_expired_keys_have_different_errors(client, stack, nobody):
     def ask(key):
         return nobody.get(ORDERS, headers={"Authorization": "Bearer " + key})
     said(ask("iw_live_" + "a" * 43), 401, "AUTH_TOKEN_INVALID", "No account has this API key")
@@ -98,7 +98,7 @@ def test_unknown_revoked_and_expired_keys_are_told_apart(client, stack, nobody):
 
 @pytest.fixture(scope="module")
 def pair(client):
-    """The URLs of a pending order's two files of one name, and its data."""
+    """The URLs of a pending order with two files of the same name, and its data."""
     data = client.create(["a.jpg", "a.jpg"]).data
     return data["files"][0]["uploadUrl"], data
 
@@ -110,7 +110,7 @@ def whole(client, jpeg):
 
 @pytest.fixture(scope="module")
 def downloads(client, whole):
-    """A result's URL and a thumbnail's."""
+    """URLs of a result and of a thumbnail."""
     return (client.get(f"{ORDERS}/{whole}/download").data["downloadUrl"], client.detail(whole).data["thumbnailImageUrl"])
 
 
@@ -160,11 +160,11 @@ def test_a_browser_may_read_why_its_method_was_refused(stack, nobody, pair):
     (lambda url: url.replace("m=52428800", "m=99999999"), "it was changed"),
     (lambda url: re.sub("k=[a-z0-9]+", "k=other", url), "the key that signed it is not in use any more"),
     (lambda url: url.replace("/in/", "/in/0"), "its path was changed")], ids=range(10))
-def test_a_url_that_was_not_signed_is_told_what_became_of_it(nobody, pair, jpeg, change, words):
+def test_an_altered_upload_url_is_explained(nobody, pair, jpeg, change, words):
     said(nobody.upload(change(pair[0]), jpeg), 403, "URL_SIGNATURE_INVALID", words, "exactly as it was given")
 
 
-def test_a_download_url_that_was_not_signed_is_told_the_same(nobody, downloads, pair):
+def test_an_altered_download_url_is_explained(nobody, downloads, pair):
     url = downloads[0]
     for change, words in ((url.split("&")[0], "the parameters k, s are missing"), (url.replace("&", "&amp;"), "copied out of HTML"),
                           (url + "&m=1", "parameters were added"), (url[:-2], "41 characters"), (url.replace("/out/", "/out/x"), "its path was changed")):
@@ -181,7 +181,7 @@ def test_an_expired_url_names_the_endpoint_of_a_new_one(stack, client, nobody, j
         said(nobody.request("GET", signer.get(key, expires=1700000000), key=False), 403, "URL_EXPIRED", words)
 
 
-# ---- Bodies of the API
+# ---- Bodies
 
 def posted(client, body, **headers):
     return client.post(f"{ORDERS}/anti-ai", body, headers={**JSON, **headers})
@@ -198,7 +198,7 @@ def creation(**fields):
     (b"\x1f\x8b\x08\0", "compressed with gzip"), ('{"a":1}'.encode("utf-16"), "UTF-16"), ('{"a":1}'.encode("utf-16-be"), "UTF-16"),
     ('{"a":1}'.encode("utf-16-le"), "UTF-16"), ('{"a":1}'.encode("utf-32"), "UTF-32"), ('{"a":1}'.encode("utf-32-be"), "UTF-32"),
     (b"{'a': 1}", "line 1, column"), (b'{"a": 1,}', "line 1, column"), (b"[1]", "is an array; it must be a JSON object")], ids=range(15))
-def test_a_body_that_is_not_json_is_told_what_it_is(client, body, words):
+def test_the_format_of_a_body_that_is_not_json_is_named(client, body, words):
     answer = posted(client, body)
     said(answer, 400, "VALIDATION_FAILED", words)
     assert answer.fields() == ["body"]
@@ -226,7 +226,7 @@ def test_a_byte_order_mark_is_skipped(client):
 
 
 def test_an_empty_array_counts_as_an_empty_object(client):
-    """PHP's json_encode writes one for the other; a required object has members."""
+    """PHP's json_encode writes an empty object as an empty array; a required object has members."""
     key = uuid.uuid4().hex
     first = posted(client, creation(idempotencyKey=key, options=[], mode=[]))
     assert first.status == 201, first
@@ -248,7 +248,7 @@ def test_an_empty_array_counts_as_an_empty_object(client):
     ({"options": "high"}, "options", "is a string; it must be an object"), ({"files": ["a.jpg"]}, "files[0]", "is a string; it must be an object"),
     ({"orderName": "x" * 65}, "orderName", "65 characters; 1 to 64"), ({"files": []}, "files", "0 items; 1 to 100"),
     ({"files": [{"fileName": "C:\\a.jpg"}]}, "files[0].fileName", "without folders")], ids=range(8))
-def test_a_bad_field_is_told_what_it_is_and_what_it_must_be(client, fields, field, words):
+def test_a_bad_field_has_its_value_and_the_allowed_one(client, fields, field, words):
     answer = posted(client, creation(**fields))
     said(answer, 400, "VALIDATION_FAILED", field)
     assert answer.fields() == [field] and words in answer.json["details"][0]["message"], answer
@@ -261,12 +261,12 @@ def test_a_bad_field_is_told_what_it_is_and_what_it_must_be(client, fields, fiel
     (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read it as text"),
     (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "text mode"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
     (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", "not a JPEG, PNG or WebP image")], ids=range(12))
-def test_an_upload_that_is_no_picture_is_told_what_it_is(nobody, pair, body, words):
+def test_the_format_of_an_upload_that_is_no_image_is_named(nobody, pair, body, words):
     said(nobody.upload(pair[0], body), 415, "UNSUPPORTED_MEDIA_TYPE", words)
 
 
 def test_an_upload_without_a_body_is_called_empty(stack, pair):
-    """As curl -X PUT sends it: neither Content-Length nor chunks."""
+    """As curl -X PUT sends it: neither Content-Length nor chunked."""
     parts = urllib.parse.urlsplit(pair[0])
     for header in ("", "Content-Length: 0\r\n"):
         data = wire.once(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n")
@@ -288,13 +288,13 @@ def test_a_file_that_is_surely_cut_is_refused_at_upload_by_its_name(client, nobo
     assert nobody.upload(url, data).status == 201
 
 
-def test_what_lacks_nothing_but_its_end_is_left_to_the_decoder(nobody, pair):
+def test_a_file_that_only_lacks_its_end_marker_is_decoded(nobody, pair):
     png, jpeg = pictures.png(300, 200), pictures.jpeg(300, 200)
     for data in (png[:-12], png[:-16], png[:-20], jpeg[:-2], jpeg[:-200], jpeg[:400]):
         assert nobody.upload(pair[0], data).status in (200, 201), len(data)
 
 
-def test_a_source_that_is_surely_cut_is_told_in_the_order_by_the_same_words(client):
+def test_a_truncated_source_fails_with_the_message_of_an_upload(client):
     places, png = Places(), pictures.png(300, 200)
     places.gives["/cut.png"] = png[:len(png) // 2]
     try:
@@ -308,7 +308,7 @@ def test_a_source_that_is_surely_cut_is_told_in_the_order_by_the_same_words(clie
 
 # ---- Names and ids
 
-def test_twins_of_one_name_are_told_apart(client, jpeg):
+def test_files_of_one_name_are_distinguished(client, jpeg):
     created = client.create(["a.jpg", "a.jpg", "b.jpg"]).data
     ids = [file["fileId"] for file in created["files"]]
     answer = client.confirm(created["orderId"])
@@ -367,7 +367,7 @@ def test_an_unknown_path_that_is_near_nothing_names_the_list(client, nobody):
 
 # ---- States
 
-def test_a_state_that_refuses_says_what_to_do(client, whole):
+def test_an_error_of_an_orders_status_has_a_remedy(client, whole):
     pending = client.create(["a.jpg"]).data["orderId"]
     said(client.get(f"{ORDERS}/{pending}/download"), 400, "ORDER_NOT_COMPLETED", "pending", "confirm it first")
     said(client.post(f"{ORDERS}/{whole}/refresh-urls"), 400, "ORDER_NOT_PENDING", "complete", "takes no more files")
@@ -382,9 +382,9 @@ def test_the_rate_limit_names_the_plan_and_the_wait(stack):
     said(answer, 429, "RATE_LIMIT_EXCEEDED", "2 requests a minute", f"in {answer.headers['Retry-After']} s")
 
 
-# ---- What nginx itself answers
+# ---- Responses of nginx
 
-def test_errors_of_nginx_say_what_to_do(stack, client, nobody):
+def test_errors_of_nginx_have_a_remedy(stack, client, nobody):
     said(client.request("TRACE", ORDERS), 405, "METHOD_NOT_ALLOWED", "the request used TRACE.")
     said(nobody.request("POST", "/api/v2/docs", b"x"), 405, "METHOD_NOT_ALLOWED", "GET, HEAD", "the request used POST.")
     said(client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers=JSON), 413, "PAYLOAD_TOO_LARGE", str(2 << 20), str(1 << 20))

@@ -1,4 +1,4 @@
-"""Contract 9: sources and targets as real servers are; test_fetch.c and test_decode.c have more of each kind."""
+"""Contract 9: sources and targets that behave like real servers. test_fetch.c and test_decode.c cover more cases."""
 import contextlib
 import datetime
 import gzip
@@ -41,7 +41,7 @@ def short(stack, places):
 
 
 def fetched(client, urls, seconds=300):
-    """An order of those sources, waited for: {position: "CODE: sentence"} of the files that failed."""
+    """Waits for an order of these sources; {position: "CODE: sentence"} of the failed files."""
     files = [{"fileName": f"{number}.jpg", "imageUrl": url} for number, url in enumerate(urls)]
     created = client.create(files, kind=WITH_URLS)
     assert created.status == 201, created
@@ -68,7 +68,7 @@ def pushed(client, source, targets, seconds=300):
     return client.wait(created.data["orderId"], seconds)
 
 
-# ---- answers of sources ----
+# ---- responses of sources ----
 
 
 def raw_deflate(data):
@@ -108,7 +108,7 @@ def test_encoded_sources_that_are_no_pictures_are_refused(client, places, photo)
 
 
 def test_the_size_limit_counts_decoded_bytes(client, stack, places, photo):
-    """A small body of a picture's first bytes and very many zeros."""
+    """A small body that decodes to an image's first bytes and many zeros."""
     bomb = gzip.compress(photo + bytes(50_000_000))
     places.gives["/bomb"] = (200, {"Content-Encoding": "gzip"}, bomb)
     places.gives["/bomb-in-bomb"] = (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(bomb))
@@ -166,14 +166,14 @@ def test_a_source_that_is_not_there_is_refused_with_its_reason(client, places):
                                   "http://10.0.0.1/a.jpg"])
     assert failed[0].startswith("SOURCE_UNREACHABLE: ") and "refused" in failed[0]
     assert failed[1].startswith("SOURCE_UNREACHABLE: ") and "resolved" in failed[1]
-    assert failed[2].startswith("SOURCE_REFUSED: ") and "not one that may be connected to" in failed[2]
+    assert failed[2].startswith("SOURCE_REFUSED: ") and "connections to this address are not allowed" in failed[2]
 
 
-# ---- slow, and not slow ----
+# ---- slow servers ----
 
 
 def test_a_source_and_a_target_may_think(client, places, photo):
-    """Longer than the 15 seconds after which a slow body is given up; side by side."""
+    """Longer than the 15 seconds after which a slow body is cut off; both run in parallel."""
     places.gives["/thinks"] = ("pause", 17, photo)
     places.takes["/thinks"] = ("pause", 25, 200)
     order = push(client, places.url("/good.jpg"), [target(places.url("/thinks"))]).data["orderId"]
@@ -182,7 +182,7 @@ def test_a_source_and_a_target_may_think(client, places, photo):
     assert places.count("/thinks") == 2 and len(places.put["/thinks"]) == 1
 
 
-# ---- answers of targets ----
+# ---- responses of targets ----
 
 
 def test_each_status_of_a_target_has_its_rule(client, places):
@@ -217,7 +217,7 @@ def test_a_status_of_a_target_counts_though_its_body_is_cut_off(client, places):
 
 
 def azure_like(headers):
-    """Azure's Put Blob wants a header that no presigned URL can carry."""
+    """Azure's Put Blob needs a header that a presigned URL cannot contain."""
     return 201 if headers.get("x-ms-blob-type") == "BlockBlob" else (400, {}, b"<Error><Code>MissingRequiredHeader</Code></Error>")
 
 
@@ -347,7 +347,7 @@ http {{
 
 @pytest.fixture
 def http2(tmp_path, authority, photo):
-    """nginx, which speaks HTTP/2: its folder of files, its log and its address."""
+    """nginx with HTTP/2: its folder of files, its log and its address."""
     program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     certificate, key = authority.issue("http2")
     with socket.socket() as free:

@@ -1,6 +1,6 @@
-"""Who may do what, and what is said to those who may not: foreign ids, keys, signed URLs, paths, injections, floods.
+"""Access control: ids of other accounts, keys, signed URLs, paths, injections, floods.
 
-Endpoints come from doc/openapi.yaml, which test_openapi.py holds against the program: none is forgotten.
+Endpoints come from doc/openapi.yaml, which test_openapi.py compares with the program, so that none is missed.
 """
 import concurrent.futures
 import itertools
@@ -39,7 +39,7 @@ FOREIGN = [(method, path) for method, path in KEYED if "{" in path] + [("POST", 
 
 @pytest.fixture(scope="module")
 def owner(stack):
-    """An account with one of everything: a complete order, a pending one, a webhook and an event of it."""
+    """An account with a complete order, a pending order, a webhook and an event."""
     client = stack.account_new()
     client.complete = client.order_whole([("secret-holiday.jpg", pictures.jpeg(96, 80))])["orderId"]
     pending = client.create(["secret-draft.png"], orderName="secret name").data
@@ -62,7 +62,7 @@ def body_of(method, template, order):
 
 
 def state_of(stack, owner):
-    """All that the database holds of the owner, times aside."""
+    """All rows of the owner in the database, except times."""
     account = owner.account
     return (stack.sql(f"SELECT id, status, name FROM orders WHERE account_id = {account}"),
             stack.sql(f"SELECT id, name, url, is_active, deleted_at FROM webhooks WHERE account_id = {account}"),
@@ -70,10 +70,10 @@ def state_of(stack, owner):
             stack.sql(f"SELECT COUNT(*) FROM webhook_events WHERE account_id = {account}"))
 
 
-# ---- Slow senders: begun here, looked at again at the end
+# ---- Slow senders: started here, checked at the end of this file
 
 class Dribblers:
-    """A hundred connections, from an address of their own, that send a header a byte at a time for as long as they may."""
+    """A hundred connections from a separate address that send a header one byte at a time."""
 
     def __init__(self, stack):
         self.wires = [Wire(stack, source="127.0.0.7", timeout=60) for _ in range(100)]
@@ -109,7 +109,7 @@ def dribblers(stack):
         wire.socket.close()
 
 
-def test_slow_senders_of_headers_keep_nobody_from_being_served(client, dribblers):
+def test_slow_senders_of_headers_do_not_delay_others(client, dribblers):
     for _ in range(5):
         begin = time.monotonic()
         assert client.list().status == 200
@@ -117,7 +117,7 @@ def test_slow_senders_of_headers_keep_nobody_from_being_served(client, dribblers
     assert len(dribblers.ended) < 100
 
 
-# ---- Another account's ids
+# ---- Ids of another account
 
 @pytest.mark.parametrize("method, template", FOREIGN, ids=lambda word: word.replace(ORDERS, ""))
 def test_another_accounts_ids_answer_as_missing_ones_at_every_endpoint(stack, owner, client, method, template):
@@ -131,7 +131,7 @@ def test_another_accounts_ids_answer_as_missing_ones_at_every_endpoint(stack, ow
     assert state_of(stack, owner) == before
 
 
-def test_an_event_is_found_under_its_own_webhook_alone(owner, client):
+def test_an_event_is_only_found_under_its_webhook(owner, client):
     mine = client.post(f"{ORDERS}/webhooks", {"url": "https://mine.example/hook"}).data["id"]
     answer = client.post(f"{ORDERS}/webhooks/{mine}/events/{owner.event}/retry")
     assert answer.status == 404 and answer.code == "WEBHOOK_EVENT_NOT_FOUND", answer
@@ -177,12 +177,12 @@ def test_every_endpoint_refuses_who_has_no_key(owner, nobody, method, template):
     lambda key: key + "\0", lambda key: key[:-1], lambda key: key + " x", lambda key: key.swapcase(), lambda key: key + "," + key,
     lambda key: key.replace("iw_live_", "iw_live_%20"), lambda key: "\t" + key + "\t\x0b", lambda key: "é" + key],
     ids=["zero", "short", "more", "case", "twice", "encoded", "blanks", "latin-1"])
-def test_a_key_is_taken_as_it_was_given_and_no_otherwise(stack, client, make):
+def test_only_the_exact_text_of_a_key_is_accepted(stack, client, make):
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {make(client.key)}\r\nConnection: close\r\n\r\n"
     assert statuses(once(stack, request)) in ([400], [401])
 
 
-def test_a_key_counts_in_its_header_alone(stack, client, nobody):
+def test_a_key_is_only_accepted_in_its_header(stack, client, nobody):
     for path, headers in ((f"{ORDERS}?access_token={client.key}", {}), (f"{ORDERS}?Authorization=Bearer%20{client.key}", {}),
                           (ORDERS, {"X-Api-Key": client.key}), (ORDERS, {"Cookie": f"key={client.key}"}),
                           (ORDERS, {"Proxy-Authorization": f"Bearer {client.key}"}), (ORDERS, {"Http-Authorization": client.key})):
@@ -193,7 +193,7 @@ def test_a_key_counts_in_its_header_alone(stack, client, nobody):
 
 
 def test_how_long_a_key_is_looked_for_tells_nothing(stack, client):
-    """Printed, not asserted: the comparison is one of SHA-256 digests, in constant time (http/auth.c)."""
+    """Printed, not asserted: the comparison of SHA-256 digests takes constant time (http/auth.c)."""
     near = client.key[:-1] + ("0" if client.key[-1] != "0" else "1")
     times = {"no character right": [], "all but the last right": []}
     keys = {"no character right": UNKNOWN_KEY, "all but the last right": "Bearer " + near}
@@ -216,7 +216,7 @@ def parts_of(url):
     return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
 
 
-def test_a_signed_url_is_good_for_its_method_and_file_alone(stack, owner, nobody, jpeg):
+def test_a_signed_url_is_only_valid_for_its_method_and_file(stack, owner, nobody, jpeg):
     download = owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"]
     upload = owner.post(f"{ORDERS}/{owner.pending}/refresh-urls").data["files"][0]["uploadUrl"]
     thumbnail = owner.detail(owner.complete).data["thumbnailImageUrl"]
@@ -247,7 +247,7 @@ def test_a_signature_opens_no_other_accounts_file(owner, client, nobody, jpeg):
     theirs = owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"]
     swapped = theirs.split("?")[0] + "?" + download.split("?")[1]
     assert nobody.request("GET", swapped, key=False).code == "URL_SIGNATURE_INVALID"
-    # The API key of another account does not help either.
+    # The API key of another account does not help.
     assert client.request("GET", swapped[len(client.stack.url):]).code == "URL_SIGNATURE_INVALID"
 
 
@@ -260,7 +260,7 @@ def test_the_time_of_a_signed_url_cannot_be_moved(stack, owner, nobody, jpeg):
         assert answer.code == "URL_SIGNATURE_INVALID", (other, answer)
     gone = nobody.upload(signer.put(key, expires=int(time.time()) - 1), jpeg)
     assert gone.status == 403 and gone.code == "URL_EXPIRED"
-    # Well signed, but with a time that is none or that overflows what times are counted in.
+    # Signed correctly, but the time is invalid or overflows.
     for odd in (0, -5, 2 ** 63 // 1000 + 1, 2 ** 63):
         assert nobody.upload(signer.put(key, expires=odd), jpeg).status == 403, odd
 
@@ -280,7 +280,7 @@ TRICKS = ["/../{}", "/%2e%2e/{}", "/%2e%2e%2f{}", "//{}", "/./{}", "/{}/", "/{}/
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_spelling_of_a_path_leads_to_another_file(stack, owner, trick):
-    """A good signature with its path spelt otherwise is refused; one slash at the end is the same as none."""
+    """A valid signature with another spelling of its path is refused. One trailing slash is ignored."""
     download = urllib.parse.urlsplit(owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"])
     key = download.path[len("/files/"):]
     path = "/files" + trick.replace("{}", key)
@@ -296,7 +296,7 @@ def test_no_spelling_of_a_path_leads_to_another_file(stack, owner, trick):
                                    "/api/v2/../../metrics", "/files/../metrics", "/imgward-store/out", "/files/..%2fimgward-store/out", "/metrics/../api/v2/orders"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
 def test_no_path_leads_round_a_location(stack, client, owner, method, trick):
-    """nginx chooses the location by the path it has put in order, the pool by the path as it was sent: neither is fooled."""
+    """nginx matches locations by the normalised path, the pool by the path as sent; neither can be bypassed."""
     path = trick.replace("{}", f"in/{owner.pending}/1" if "files" in trick else owner.pending)
     data = once(stack, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\nContent-Length: 2\r\n"
                 "Connection: close\r\n\r\n{}")
@@ -304,7 +304,7 @@ def test_no_path_leads_round_a_location(stack, client, owner, method, trick):
     assert b"secret" not in data and b"Imgward-" not in data
 
 
-def test_what_nginx_tells_the_pool_cannot_be_told_by_a_client(stack, client, nobody, owner, jpeg):
+def test_a_client_cannot_set_the_parameters_of_nginx(stack, client, nobody, owner, jpeg):
     lies = {"IMGWARD-ROUTE": "/internal/upload-check", "Imgward-Route": "/internal/upload-check", "Remote-Addr": "127.0.0.1", "Request-Id": "x",
             "X-Request-Id": "x" * 32, "X-Accel-Redirect": "/imgward-store/x", "X-Forwarded-For": "127.0.0.1", "X-Original-URI": ORDERS,
             "X-Rewrite-Url": "/metrics", "X-Http-Method-Override": "DELETE", "Script-Name": "/x", "Document-Root": "/etc", "Proxy": "http://evil.example"}
@@ -323,7 +323,7 @@ NASTY = ["a\r\nX-Evil: 1", "a\nb", "a\rb", "\x1b[31mred", "a\x00b", "\u2028", "\
 
 @pytest.mark.parametrize("text", NASTY, ids=lambda text: repr(text)[:30])
 def test_no_text_of_a_client_becomes_a_header_or_a_line(stack, client, text):
-    """Names that are taken come back as they were; control characters are not taken."""
+    """Accepted names come back unchanged; control characters are refused."""
     is_taken = not any(ord(character) < 0x20 or ord(character) in (0x7F, *range(0x80, 0xA0)) for character in text)
     answer = client.create(["a.jpg"], orderName=text)
     assert answer.status == (201 if is_taken else 400), answer
@@ -348,7 +348,7 @@ def test_a_file_name_stays_inside_its_header(stack, client, nobody, jpeg):
 
 
 def test_every_line_of_the_logs_stays_one_json_object(stack, client):
-    """Whatever was sent: bytes that are no UTF-8, quotes, escapes, line ends in every encoding."""
+    """Also after invalid UTF-8, quotes, escapes, and line ends in every encoding."""
     places = {name: os.path.getsize(path) for name, path in log_paths(stack).items()}
     paths = [b"/api/v2/orders/\xff\xfe\xc0\xaf", b"/api/v2/orders/\"\\", b"/api/v2/orders/\x1b[31m", b"/api/v2/orders/%0a{\"level\":\"error\"}",
              b"/api/v2/orders/\xe2\x80\xa8", b"/files/out/\xf0\x9f", b"/\xff", b"/api/v2/orders?keyword=\xff\"\\%0a"]
@@ -360,7 +360,7 @@ def test_every_line_of_the_logs_stays_one_json_object(stack, client):
     for name, path in log_paths(stack).items():
         lines, end = [], time.monotonic() + 60
         while len(lines) < (len(paths) if name == "api" else 1) and time.monotonic() < end:
-            time.sleep(0.2)  # a line is written after its answer
+            time.sleep(0.2)  # the log line follows the response
             with open(path, "rb") as file:
                 file.seek(places[name])
                 lines = file.read().split(b"\n")[:-1]
@@ -405,8 +405,8 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("how", SMUGGLING)
-def test_two_meanings_of_a_request_are_none(stack, client, how):
-    """nginx refuses what two readers could understand in two ways, and closes: what follows is not served."""
+def test_an_ambiguous_request_is_refused(stack, client, how):
+    """nginx refuses ambiguous requests and closes the connection, so bytes after them are not served as a request."""
     name = uuid.uuid4().hex
     probe = PROBE.format(name)
     request = (f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\n"
@@ -420,7 +420,7 @@ def test_two_meanings_of_a_request_are_none(stack, client, how):
 @pytest.mark.parametrize("method, path", [("GET", ORDERS), ("DELETE", f"{ORDERS}/webhooks/1"), ("POST", f"{ORDERS}/none"), ("GET", "/files/out/1/1?x=1"),
                                           ("GET", "/nowhere"), ("PUT", "/files/out/1/1"), ("OPTIONS", "/files/in/1/1")])
 def test_the_body_of_a_request_is_never_the_next_request(stack, client, method, path):
-    """A body where none is read: thrown away or the end of the connection, but never served."""
+    """A body that no endpoint reads is dropped or closes the connection; it is never served as a request."""
     name = uuid.uuid4().hex
     probe = PROBE.format(name)
     with Wire(stack) as wire:
@@ -460,7 +460,7 @@ def test_chunked_bodies_are_read_as_they_are_meant(stack, client):
     head = (f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\nContent-Type: application/json\r\n"
             "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
     assert statuses(once(stack, head + chunks)) == [201]
-    # Half a chunk, and then nothing more.
+    # Half a chunk, then nothing.
     with Wire(stack) as wire:
         wire.send(head + chunks[:len(chunks) // 2])
         wire.socket.shutdown(1)
@@ -472,17 +472,17 @@ def test_chunked_bodies_are_read_as_they_are_meant(stack, client):
 def test_requests_without_a_key_are_limited_for_each_address(stack, client):
     counts = []
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        for _ in range(10):  # as many as it takes: five a second are let pass, however slow this machine is
+        for _ in range(10):  # until it happens: nginx allows five a second, and this machine may be slow
             counts += sum(threads.map(lambda _: flood(stack, 75, "X: y", "127.0.0.2"), range(4)), [])
             if counts.count(429) > 50:
                 break
     assert counts.count(401) >= 100 and counts.count(429) > 50, (counts.count(401), counts.count(429))
-    # What only looks like a key is none: the pool would not ask for it.
+    # Text that only looks like a key counts as no key; otherwise the pool would be asked.
     assert 429 in sum((flood(stack, 50, f"Authorization: Bearer IW_LIVE_{'a' * 43}", "127.0.0.2") for _ in range(10)), [])
-    # Who has a key is served, from the same address as well; and other addresses are not meant.
+    # Requests with a key are served from the same address; other addresses are not affected.
     assert flood(stack, 20, f"Authorization: Bearer {client.key}", "127.0.0.2") == [200] * 20
     assert flood(stack, 1, "X: y", "127.0.0.3") == [401]
-    for _ in range(30):  # a fifth of a second later one more is let pass
+    for _ in range(30):  # a fifth of a second later one more request is allowed
         with Wire(stack, source="127.0.0.2") as wire:
             flood(stack, 20, "X: y", "127.0.0.2")
             wire.send(f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}")
@@ -506,7 +506,7 @@ def test_of_ipv6_the_network_is_counted():
 
 
 def flood(stack, count, header, source):
-    """The statuses of so many requests on one connection."""
+    """Statuses of count requests on one connection."""
     found = []
     with Wire(stack, source=source) as wire:
         for _ in range(count):
@@ -515,8 +515,8 @@ def flood(stack, count, header, source):
     return found
 
 
-def test_an_address_that_tries_many_unknown_keys_is_no_longer_heard(stack, client):
-    """60 a process and minute (http/suspect.h); keys that are good go on, other addresses too."""
+def test_an_address_that_sends_many_unknown_keys_is_throttled(stack, client):
+    """60 per process and minute (src/http); valid keys and other addresses are still served."""
     assert flood(stack, 5, f"Authorization: Bearer {client.key}", "127.0.0.4") == [200] * 5
     found, end = [], time.monotonic() + 300
     for turn in itertools.count():
@@ -527,22 +527,22 @@ def test_an_address_that_tries_many_unknown_keys_is_no_longer_heard(stack, clien
     assert flood(stack, 1, f"Authorization: {UNKNOWN_KEY}", "127.0.0.5") == [401]
 
 
-# ---- Slow senders, again
+# ---- Slow senders, checked
 
 def test_slow_senders_of_headers_are_sent_away(dribblers):
-    """nginx's client_header_timeout: 20 s from the first byte, however steadily the next ones come."""
+    """nginx's client_header_timeout: 20 s from the first byte, even when further bytes arrive steadily."""
     dribblers.thread.join()
     print(f"{len(dribblers.ended)} ended, the last {max(dribblers.ended.values()):.0f} s after they began")
     assert len(dribblers.ended) == 100
 
 
-# ---- What answers give away
+# ---- Information leaks
 
 @pytest.mark.parametrize("headers, body", [
     ({"Server": "nginx/1.22.1"}, "{}"), ({"X-Powered-By": "x"}, "{}"), ({}, '{"message":"open /var/lib/imgward/store/x"}'),
     ({}, '{"message":"You have an error in your SQL syntax"}'), ({}, '{"message":"SELECT id FROM orders"}'), ({}, '{"message":"MariaDB is away"}'),
     ({}, '{"message":"orders.c:12"}'), ({}, '{"message":"connect: No such file or directory"}')])
-def test_the_look_at_every_answer_sees_what_must_not_be_told(headers, body):
+def test_the_check_of_every_response_finds_leaks(headers, body):
     assert openapi.leaks({"Server": "nginx", **headers}, body.encode())
 
 

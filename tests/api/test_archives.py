@@ -1,9 +1,8 @@
-"""
-Archives open everywhere (contract 6, download): every program lists and extracts all entries, hostile names included, and
-names have the extension of their bytes.
+"""Archives open everywhere (contract 6, download). Every program lists and extracts all entries, also with hostile
+names, and each name has the extension of its bytes.
 
-Programs that read the central headers, and those that read a stream from its first byte (Java's ZipInputStream, node's
-unzipper, bsdtar from a pipe), read the same archives: of the service, and of tests/unit/zip_maker.c.
+Programs that read the central headers and programs that read a stream (Java's ZipInputStream, node's unzipper,
+bsdtar from a pipe) read the same archives: those of the service and of tests/unit/zip_maker.c.
 """
 import os
 import pathlib
@@ -43,7 +42,7 @@ def lines(text):
 
 
 def sized(text):
-    """Names of lines of size and name."""
+    """Names in lines of size and name."""
     return [line.split(" ", 1)[1] for line in lines(text)]
 
 
@@ -84,7 +83,7 @@ def python_extract(archive, folder):
 
 @pytest.fixture(scope="session")
 def unzipper(modules):
-    """The readers of unzipper, from tests/npm; skips where that is not installed."""
+    """The programs that use unzipper, from tests/npm; skipped when it is not installed."""
     def call(*words):
         return said("env", f"NODE_PATH={modules}", "node", HERE / "unzip.js", *words)
 
@@ -94,12 +93,12 @@ def unzipper(modules):
 
 
 def needs(name):
-    """All are packages of ./dev; without one these tests fail, and say which."""
+    """All are packages of ./dev deps; when one is missing, these tests fail and name it."""
     assert shutil.which(name), f"{name} is not installed: ./dev deps"
     return name
 
 
-# How a program lists an archive, and how it extracts one into a folder.
+# For each program, how to list an archive and how to extract it into a folder.
 READERS = {
     "Info-ZIP": (lambda archive: lines(said("unzip", "-Z1", archive)),
                  lambda archive, folder: said("unzip", "-q", archive, "-d", folder)),
@@ -117,7 +116,7 @@ def composed(name):
     return unicodedata.normalize("NFC", name)
 
 
-# busybox prints "?" for each byte that is not ASCII; bsdtar composes every name that it reads.
+# busybox prints "?" for each non-ASCII byte; bsdtar normalises every name to NFC.
 SHOWN = {busybox_list: lambda name: re.sub(rb"[\x80-\xff]", b"?", name.encode()).decode(), bsdtar_list: composed, bsdtar_list_piped: composed}
 WRITTEN = {bsdtar_extract: composed, bsdtar_extract_piped: composed}
 
@@ -149,7 +148,7 @@ def test_the_program_is_installed(program):
 
 # ---------------------------------------------------------------- the format
 def headers(data):
-    """The local headers of an archive, read as a stream: nothing but what stands in them leads to the next."""
+    """The local headers of an archive, read as a stream: each header leads to the next."""
     at, found = 0, []
     while data[at:at + 4] == b"PK\3\4":
         version, flags, method, _, crc, packed, size, name, extra = struct.unpack_from("<HHHIIIIHH", data, at + 4)
@@ -162,7 +161,7 @@ def headers(data):
 
 
 def format_expect(data):
-    """Sizes and CRC in local headers, no data descriptor, UTF-8, nothing of ZIP64; the names."""
+    """Checks for sizes and CRC in local headers, no data descriptor, UTF-8, no ZIP64; returns the names."""
     found = headers(data)
     for name, version, flags, crc, content in found:
         assert (version, flags) == (10, 0x800), name
@@ -185,7 +184,8 @@ HOSTILE = [
 
 
 def folded(name):
-    """What macOS and Windows take for the same file; by Python's tables, not by the service's library."""
+    """Names equal under this function are one file on macOS and Windows. Uses Python's tables, not the service's
+    library."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
@@ -208,12 +208,12 @@ def maker():
 
 
 def listed(maker, folder, names, verb="list"):
-    """The names that the service makes of names."""
+    """The names that the service makes from names."""
     return said(maker, verb, folder, input="".join(name + "\n" for name in names).encode()).split("\n")[:-1]
 
 
 def made(maker, folder, names):
-    """The archive of names, and the bytes of each name that it got."""
+    """The archive of names, and the bytes of each name in it."""
     told = listed(maker, folder, names, "names")
     return folder / "archive.zip", {name: bytes([ord("a") + place % 26]) * (place + 1) for place, name in enumerate(told)}
 
@@ -232,7 +232,7 @@ def test_unzipper_reads_hostile_names(maker, tmp_path, unzipper):
 
 
 def test_names_of_any_letters_are_safe_and_unique(maker, tmp_path):
-    """Thousands, of few pieces, so that there are twins of all kinds; and the same names again do not change."""
+    """Thousands of names from few parts, so that duplicates of all kinds occur. A second pass changes nothing."""
     choice = random.Random(45)
     pieces = ["a", "A", "\u00e9", "e\u0301", "\u00c9", "\u00df", "ss", "SS", "\u017f", "\u212a", "k", "\u03c2", "\u03a3", " ", ".", "..",
               "con", "COM\u00b9", "nul", "(2)", " (2)", "?", "\u202e", "\u2067", "\u200d", "\U0001f469", "\u0301", "\u0345", "\u1e9b\u0323",
@@ -245,7 +245,7 @@ def test_names_of_any_letters_are_safe_and_unique(maker, tmp_path):
     assert listed(maker, tmp_path, told) == told
 
 
-# ---------------------------------------------------------------- large ones
+# ---------------------------------------------------------------- large archives
 def test_an_archive_of_more_than_65535_entries(maker, tmp_path):
     said(maker, "many", tmp_path, 66000)
     archive = tmp_path / "archive.zip"
@@ -256,7 +256,7 @@ def test_an_archive_of_more_than_65535_entries(maker, tmp_path):
 
 
 def test_an_entry_of_more_than_4_gib(maker, tmp_path):
-    """A sparse file.  busybox is left out: it knows no ZIP64, from any maker."""
+    """A sparse file. busybox has no ZIP64 support, so it is left out."""
     said(maker, "large", tmp_path)
     archive = tmp_path / "archive.zip"
     wanted = ["first.jpg", "large.jpg", "last.jpg"]
@@ -265,12 +265,12 @@ def test_an_entry_of_more_than_4_gib(maker, tmp_path):
     assert said("unzip", "-p", archive, "last.jpg") == said("7zz", "e", "-so", archive, "last.jpg") == "\0" * 7
     assert zipfile.ZipFile(archive).read("last.jpg") == b"\0" * 7
     assert [entry.file_size for entry in zipfile.ZipFile(archive).infolist()] == [5, (4 << 30) + 1, 7]
-    # The readers of a stream come to the last entry by the sizes in the local headers alone.
+    # Stream readers find the last entry only by the sizes in the local headers.
     assert lines(said("bsh", HERE / "unzip.bsh", archive)) == [f"5 {wanted[0]}", f"{(4 << 30) + 1} {wanted[1]}", f"7 {wanted[2]}"]
 
 
 def test_memory_does_not_grow_with_the_pictures(maker, tmp_path):
-    """300 MiB take no more than 1 MiB does, give or take some pages."""
+    """300 MiB need no more memory than 1 MiB, except some pages."""
     small, large = (int(said(maker, "weigh", tmp_path, *size)) for size in ((1, 1), (6, 50)))
     assert (tmp_path / "archive.zip").stat().st_size > 300 << 20
     assert large < small + 4096, (small, large)
@@ -283,7 +283,7 @@ def small():
 
 
 def archive_of(client, order, folder):
-    """The order's archive in a file, its bytes by name as its URLs give them, and what the answer says."""
+    """The order's archive in a file, its bytes by name from the URLs, and the download response."""
     data = client.get(f"{ORDERS}/{order}/download").data
     assert data["contentType"] == "application/zip"
     archive = folder / "archive.zip"
@@ -344,7 +344,7 @@ def test_a_result_has_the_extension_of_its_bytes(client, name, form, told, kind)
     assert pictures.decode(answer.body).format == form
 
 
-def test_twins_by_extension_are_told_apart(client, small, tmp_path):
+def test_duplicates_by_extension_are_renamed(client, small, tmp_path):
     order = client.order_whole([("photo.jpg", pictures.png(64, 64)), ("photo.png", pictures.png(64, 64)), ("photo.jpg", small)])
     archive, wanted = archive_of(client, order["orderId"], tmp_path)
     assert list(wanted) == ["photo.png", "photo (2).png", "photo.jpg"] == format_expect(archive.read_bytes())
@@ -355,7 +355,7 @@ def test_copies_have_the_extension_of_their_bytes(client):
     assert [name for name, _ in results(client, order["orderId"])] == ["photo-1.png", "photo-2.png", "photo.webp"]
 
 
-def test_a_twin_keeps_its_number_when_the_first_fails(client, small):
+def test_a_duplicate_keeps_its_number_when_the_first_fails(client, small):
     order = client.order_whole([("photo.jpg", pictures.png(40, 40)), ("photo.png", pictures.png(64, 64)), ("photo.png", small)])
     assert [name for name, _ in results(client, order["orderId"])] == ["photo (2).png", "photo.jpg"]
 
@@ -369,7 +369,7 @@ def places():
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_names_by_url_do_not_depend_on_which_file_ends_first(client, places, late):
-    """A source's format is known when it is fetched: the names are told when the last file has ended."""
+    """A source's format is known after its fetch; names are assigned when the last file has finished."""
     places.gives["/now"] = pictures.png(64, 64)
     places.gives["/later"] = [503, pictures.png(64, 64)]
     sources = ["/later", "/now"] if late == 0 else ["/now", "/later"]

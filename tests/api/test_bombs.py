@@ -1,4 +1,4 @@
-"""Files that are made to do harm, through the whole of the service: each costs itself and nothing else."""
+"""Malicious files, through the whole service: each one only affects itself."""
 import pytest
 from PIL import PngImagePlugin
 
@@ -9,7 +9,7 @@ import pictures
 
 @pytest.fixture(scope="module")
 def outcome(client):
-    """One order of all of them and a good one; the code that each file failed with."""
+    """One order with all of them and a valid file; the error code of each file."""
     made = bombs.bombs()
     files = [(name, data) for name, (data, _) in made.items()] + [("good.jpg", pictures.jpeg(96, 80))]
     order = client.order_whole(files, 240)
@@ -17,7 +17,7 @@ def outcome(client):
     return made, order, failed
 
 
-def test_each_fails_alone_or_is_worked_on(outcome):
+def test_each_fails_alone_or_is_processed(outcome):
     made, order, failed = outcome
     wanted = {name: code for name, (_, code) in made.items()}
     assert {name: failed[name] for name in wanted} == wanted
@@ -29,8 +29,8 @@ def test_none_of_them_killed_a_process_or_took_too_long(outcome):
     assert not [line for line in order["errors"].splitlines() if "PROCESSING" in line]
 
 
-def test_what_was_worked_on_is_a_whole_picture(client, outcome, monkeypatch):
-    """Metadata are kept as they were, those too that unpack to much: this reader is told to take them."""
+def test_every_result_is_a_complete_picture(client, outcome, monkeypatch):
+    """Metadata are kept, also those that decompress to much; this reader is configured to accept them."""
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_CHUNK", 1 << 30)
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 1 << 30)
     made, order, _ = outcome

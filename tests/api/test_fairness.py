@@ -1,4 +1,4 @@
-"""Fair between accounts: a large order of one holds back nobody else's single file; and it stays quick."""
+"""Fairness between accounts: a large order of one account does not delay a single file of another."""
 import os
 import subprocess
 import threading
@@ -25,16 +25,17 @@ def single():
 
 
 def overtaken(stack, small, large):
-    """How many files of the large order were done while the small one's only file waited and was worked on."""
+    """Number of files of the large order that were finished while the small order's only file was waiting or
+    processed."""
     return int(stack.sql(
         "SELECT COUNT(*) FROM jobs l JOIN jobs s ON l.updated_at > s.created_at AND l.updated_at <= s.updated_at "
         f"WHERE s.order_id = {small} AND l.order_id = {large} AND l.kind = s.kind AND s.kind = 'protect'")[0][0])
 
 
 def beside_a_large_order(stack, single, count):
-    """
-    Single files of other accounts while a hundred of one are worked on: by how many files of the large order each was
-    overtaken, how long each took, how long the large order.  Again where that was through before they could be compared.
+    """Orders single files of other accounts during an order of a hundred files. Returns how many files of the large
+    order overtook each, and how long each order took. Repeats when the large order was finished too early to
+    compare.
     """
     for _ in range(4):
         large, small = stack.account_new(), [stack.account_new() for _ in range(2)]
@@ -54,13 +55,13 @@ def beside_a_large_order(stack, single, count):
 
 
 def is_fair(counts, most):
-    """One of them may have met a machine that stood still between its order and the look at it; being held back hits all."""
+    """One order may have met a pause of the machine; unfairness would affect all."""
     return sorted(counts)[-2] <= most
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_order_of_a_hundred_uploads_holds_back_no_single_file(stack, single, processes, capsys):
-    """Told by the order in which jobs ended, not by the clock: it holds on a machine of any speed."""
+    """Measured by the sequence in which jobs end, not by time, so it holds on a machine of any speed."""
     with stack.configured("worker", "processes", str(processes)):
         stack.part("stop", "worker")
         stack.part("start", "worker")
@@ -73,12 +74,12 @@ def test_an_order_of_a_hundred_uploads_holds_back_no_single_file(stack, single, 
         print(f"\n  {processes} image processes: a single file alone {alone:.2f} s, beside 100 files of another account "
               f"{max(spent):.2f} s at most; the 100 files {total:.1f} s, of which {counts} ended while a single one waited "
               "and was worked on")
-    # It waits for what is in work and takes turns: a few files' time, not a hundred's.
+    # It waits for jobs in progress and then takes turns: for some files, not for a hundred.
     assert is_fair(counts, 8), counts
 
 
 def wait_until_working(client, seconds=300):
-    """The client's newest order once the first of its files are done."""
+    """The client's newest order, once its first files are finished."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         orders = client.list(limit=1).items
@@ -90,7 +91,7 @@ def wait_until_working(client, seconds=300):
 
 @pytest.fixture
 def two_supervisors(stack, tmp_path):
-    """Two workers on one database, one image process each; the folder of the second one's log."""
+    """Two workers on one database with one image process each; the folder of the second one's log."""
     with stack.configured("worker", "processes", "1"):
         stack.part("stop", "worker")
         stack.part("start", "worker")
@@ -121,7 +122,7 @@ def test_two_supervisors_on_one_database_are_fair_as_one_is(stack, single, two_s
     with capsys.disabled():
         print(f"\n  two supervisors: {counts} of 100 files of the large order ended while each single file waited and was worked "
               f"on; the second one did {by_second} of {by_first + by_second} jobs")
-    # Two are in work when it comes, and a few more end at the other place while it is worked on itself.
+    # Two jobs are in progress when it arrives, and the other worker finishes a few more while it is processed.
     assert is_fair(counts, 10), counts
     assert min(by_first, by_second) >= 5, "both take part"
 
@@ -163,7 +164,7 @@ def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys
 
 @pytest.fixture
 def queued(stack, single):
-    """Tens of thousands of jobs of three accounts, which nobody leases for a quarter of an hour: the longest wait that a job may have."""
+    """Tens of thousands of jobs of three accounts that no worker leases for 15 minutes, the longest backoff of a job."""
     clients = [stack.account_new() for _ in range(3)]
     orders = []
     for client in clients:
@@ -180,7 +181,7 @@ def queued(stack, single):
 
 def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(stack, client, queued, single, capsys):
     found = statements(stack, lambda: client.order_whole([("a.jpg", single)]))
-    found = [text for text in found if "?" not in text]  # of a statement that was prepared just then, the run
+    found = [text for text in found if "?" not in text]  # without "?": those of a statement's execution, not of its preparation
     turns = next(text for text in found if text.startswith("SELECT account_id, available_at"))
     [row] = plan(stack, turns)
     assert row["key"] == "jobs_next" and row["type"] == "range" and row["key_len"] == "11", row
@@ -191,7 +192,7 @@ def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(s
     [row] = plan(stack, one)
     assert row["key"] == "jobs_next" and "filesort" not in row["extra"], row
 
-    # With everything due: what a worker pays for a look at a full table.
+    # All jobs are due: the cost of a worker's query on a full table.
     stack.part("stop", "worker")
     try:
         stack.sql(f"UPDATE jobs SET available_at = available_at - INTERVAL 1 DAY WHERE order_id IN ({', '.join(queued)})")
@@ -207,7 +208,7 @@ def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(s
 
 
 def test_accounts_take_turns_job_by_job(stack, client):
-    """With one place, three accounts with queues of their own are served in turn, not one after the other."""
+    """With one image process, the jobs of three accounts alternate; no account is served completely before the next."""
     with stack.configured("worker", "processes", "1"):
         stack.part("stop", "worker")
         accounts = [stack.account_new() for _ in range(3)]

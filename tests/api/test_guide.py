@@ -1,4 +1,4 @@
-"""doc/api.md: its session runs as it stands, its bodies fit the document, its tables are whole."""
+"""doc/api.md: its session runs as written, its bodies match the document, its tables are complete."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ def guide():
         return file.read()
 
 
-def test_the_session_of_the_guide_runs_as_it_stands(guide, client, stack, tmp_path):
+def test_the_session_of_the_guide_runs_as_written(guide, client, stack, tmp_path):
     (tmp_path / "beach.jpg").write_bytes(pictures.jpeg(512, 384))
     (tmp_path / "map.png").write_bytes(pictures.png(300, 200))
     environment = {**os.environ, "IMGWARD_URL": stack.url, "IMGWARD_KEY": client.key,
@@ -28,7 +28,7 @@ def test_the_session_of_the_guide_runs_as_it_stands(guide, client, stack, tmp_pa
                           text=True, timeout=500)
     assert done.returncode == 0, done.stderr + done.stdout
     lines = done.stdout.splitlines()
-    # The answers of curl end without a line of their own.
+    # curl's output does not end with a line feed.
     assert done.stdout.count("complete\n") == 2 and "detected\n" in done.stdout and "sent to Grace" in lines, done.stdout
     assert (tmp_path / "protected.zip").read_bytes().startswith(b"PK")
     assert pictures.psnr((tmp_path / "beach.jpg").read_bytes(), (tmp_path / "beach-protected.jpg").read_bytes()) > 30
@@ -54,7 +54,7 @@ def source(*names):
 
 
 def rows(guide, head):
-    """The cells of the table's rows under a head, without the code's marks."""
+    """The cells of the table rows under a heading, without backticks."""
     table = guide.split("\n" + head + "\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table]
 
@@ -97,7 +97,7 @@ def test_the_guide_has_a_remedy_for_everything_that_can_become_of_a_file(guide):
 
 
 def test_the_guide_has_a_row_for_every_note(guide):
-    """A note's code stands in the source where it is noted: context_note(context, "CODE", ...)."""
+    """Codes of notes are in calls in the source: context_note(context, "CODE", ...)."""
     codes = set()
     for folder, _, names in os.walk(os.path.join(ROOT, "src")):
         for name in names:

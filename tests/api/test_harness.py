@@ -1,4 +1,4 @@
-"""The stack itself: HTTP sends to HTTPS, nginx takes the shipped files, the parts have their rights."""
+"""The stack: redirect from HTTP to HTTPS, nginx with the shipped files, file permissions."""
 import http.client
 import os
 import subprocess

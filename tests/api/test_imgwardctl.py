@@ -1,4 +1,4 @@
-"""imgwardctl against the running stack: accounts, keys, orders, the queue, doctor, migrations."""
+"""imgwardctl with the running stack: accounts, keys, orders, the queue, doctor, migrations."""
 import json
 import os
 import shutil
@@ -21,7 +21,7 @@ def ctl(stack, *words, config=None, folder=None):
 
 
 def owner_config(stack):
-    """The configuration of the user that may change tables."""
+    """The configuration of the user that may alter tables."""
     return os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "owner.conf")
 
 
@@ -61,8 +61,8 @@ def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
     assert made.returncode == 2 and "could not be written" in made.stderr, made
 
 
-def test_of_many_who_make_a_secret_at_once_one_makes_it(stack, tmp_path):
-    """Whoever was told that it is made has the one that is there: another would lose every mark, signature or webhook."""
+def test_only_one_of_many_concurrent_commands_makes_a_secret(stack, tmp_path):
+    """Only one process may succeed: another file would invalidate marks, signatures or webhook secrets."""
     for words in (("image", "key"), ("secret", "signing"), ("secret", "sealing")):
         place = tmp_path / words[1]
         makers = [subprocess.Popen([stack.environment["IMGWARD_CTL"], *words, str(place)], stdout=subprocess.DEVNULL,
@@ -95,7 +95,7 @@ def test_a_key_is_shown_once_and_only_its_digest_is_kept(stack, account):
     assert Client(stack, key).list().status == 200
 
 
-def test_two_keys_live_side_by_side_and_a_revoked_one_ends(stack, account):
+def test_two_keys_are_valid_together_and_a_revoked_one_ends(stack, account):
     name, _ = account
     keys = [ctl(stack, "key", "create", name).stdout.strip() for _ in range(2)]
     assert [Client(stack, key).list().status for key in keys] == [200, 200]
@@ -132,12 +132,12 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
     assert ctl(stack, "order", "show", "twelve").returncode == 2
 
 
-def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stack):
-    """max_prepared_stmt_count is the whole server's: each program makes room for its next one among its own."""
+def test_a_low_limit_of_prepared_statements_is_supported(client, stack):
+    """max_prepared_stmt_count applies to the whole server; each program closes old statements to prepare new ones."""
     order = client.create().data["orderId"]
     before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
     try:
-        for _ in range(5):  # another process may take the room that is left
+        for _ in range(5):  # another process may take the free statements
             kept = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1])
             stack.sql(f"SET GLOBAL max_prepared_stmt_count = {kept + 2}")
             shown = ctl(stack, "order", "show", order)
@@ -148,7 +148,7 @@ def test_a_server_that_keeps_few_prepared_statements_is_worked_with(client, stac
     assert shown.returncode == 0 and order in shown.stdout, shown.stderr
 
 
-def test_the_longest_list_that_may_be_asked_for_is_printed(stack):
+def test_the_longest_allowed_list_is_printed(stack):
     account, count = stack.account_new().account, 100000
     stack.sql(f"""
         INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count, created_at, updated_at)
@@ -169,7 +169,7 @@ def test_the_queue_is_counted(client, stack, jpeg):
     assert "protect" in ctl(stack, "queue", "status").stdout
 
 
-def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
+def test_doctor_accepts_a_stack_and_reports_errors(stack, tmp_path):
     doctor = ("doctor", "--directory", SQL, "--nginx",
               os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
     well = ctl(stack, *doctor)
@@ -190,9 +190,9 @@ def test_doctor_finds_a_stack_well_and_says_what_is_wrong(stack, tmp_path):
 def test_doctor_takes_a_relative_path_of_the_configuration_of_nginx(stack):
     folder, name = os.path.split(os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "nginx.conf"))
     asked = ctl(stack, "doctor", "--directory", SQL, "--nginx", name, folder=folder)
-    assert asked.returncode == 0 and "cannot be asked" not in asked.stdout, asked.stdout + asked.stderr
+    assert asked.returncode == 0 and "configuration cannot be read" not in asked.stdout, asked.stdout + asked.stderr
     missing = ctl(stack, "doctor", "--directory", SQL, "--nginx", "nothing.conf", folder=folder)
-    assert missing.returncode == 1 and "cannot be asked" in missing.stdout, missing.stdout
+    assert missing.returncode == 1 and "configuration cannot be read" in missing.stdout, missing.stdout
 
 
 def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_path):
@@ -207,12 +207,12 @@ def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_pa
     last.write_text("CREATE TABLE way_one (id INT); -- one; two\nINSERT INTO way_one VALUES (1);\nNOT SQL AT ALL;\n"
                     "CREATE TABLE way_two (id INT);\n")
     dry = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
-    assert "9998_way.sql: to be applied, 4 statements" in dry.stdout
+    assert "9998_way.sql: pending, 4 statements" in dry.stdout
     assert stack.sql("SHOW TABLES LIKE 'way_one'") == []
     failed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
     assert failed.returncode == 2 and "9998_way.sql, line 3" in failed.stderr
     begun = ctl(stack, "migrate", "--dry-run", "--directory", str(tmp_path), config=config)
-    assert "9998_way.sql: begun, 2 of 4 statements done" in begun.stdout
+    assert "9998_way.sql: started, 2 of 4 statements done" in begun.stdout
     last.write_text("SELECT 1;\n")
     changed = ctl(stack, "migrate", "--directory", str(tmp_path), config=config)
     assert changed.returncode == 2 and "changed" in changed.stderr
@@ -222,7 +222,7 @@ def test_migrations_are_applied_once_and_a_changed_file_is_refused(stack, tmp_pa
     stack.sql("DELETE FROM schema_migrations WHERE version = 9998; DROP TABLE way_one")
 
 
-def test_two_migrators_at_once_do_it_once(stack, tmp_path):
+def test_two_concurrent_migrations_apply_once(stack, tmp_path):
     config = owner_config(stack)
     for name in sorted(os.listdir(SQL)):
         shutil.copy(os.path.join(SQL, name), tmp_path)

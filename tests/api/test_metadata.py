@@ -1,7 +1,7 @@
-"""Metadata of results, as exiftool reads it: the tags that are kept, the tags that go, and the notes.
+"""Metadata of results, read by exiftool: kept tags, removed tags, and notes.
 
-Every kind goes through "imgwardctl image protect" and "image embed", which decode and encode as the image process does.
-Tags that may change or go are named by each kind; all others must be the same before and after.
+Every kind goes through "imgwardctl image protect" and "image embed", which decode and encode like the image
+process. Each kind lists the tags that may change or go; all other tags must stay the same.
 """
 import base64
 import io
@@ -21,7 +21,7 @@ import pictures
 pytestmark = pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool is not installed (libimage-exiftool-perl)")
 
 ORDERS = ("protect", "embed")
-# Facts of the container, and the opt-out itself.
+# Facts of the container, and the opt-out tag.
 ALWAYS = r"RIFF:WebP_Flags|XMP-plus:DataMining|RIFF:AlphaPreprocessing|RIFF:AlphaFilter"
 AI = made.DMI + "PROHIBITED-AIMLTRAINING"
 
@@ -35,7 +35,7 @@ def exiftool():
 
 @pytest.fixture(scope="module")
 def through(stack, tmp_path_factory):
-    """Puts bytes through an order; returns the paths of input and result, and the notes."""
+    """Sends bytes through an order; returns the paths of input and result, and the notes."""
     folder = tmp_path_factory.mktemp("metadata")
     words = {"protect": ("--strength", "low"), "embed": ("--id", "00000000deadbeef")}
     count = 0
@@ -53,7 +53,7 @@ def through(stack, tmp_path_factory):
 
 
 def compared(exiftool, source, target, may_differ="", order="embed"):
-    """The tags of the result, all of which the input has, but for those that the pattern names."""
+    """The tags of the result. Except those that match the pattern, they must equal the input's."""
     before, after = exiftool.tags(source), exiftool.tags(target)
     pattern = re.compile(f"{ALWAYS}{'|' if may_differ else ''}{may_differ}")
 
@@ -78,7 +78,7 @@ RICH = ("-Artist=Ada Smith", "-Copyright=(c) Ada Smith", "-Make=Maker", "-Model=
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("form", made.FORMS)
-def test_everything_that_is_true_stays(through, exiftool, tmp_path, order, form):
+def test_metadata_that_stay_true_are_kept(through, exiftool, tmp_path, order, form):
     path = tmp_path / f"rich.{form}"
     path.write_bytes(made.bare(form))
     words = RICH + (("-IPTC:By-line=Ada Smith", "-IPTC:CopyrightNotice=(c) Ada", "-Photoshop:URL=https://example.com",
@@ -92,10 +92,10 @@ def test_everything_that_is_true_stays(through, exiftool, tmp_path, order, form)
         assert found["XMP-plus:DataMining"] == AI
 
 
-# ---- the opt-out is never weaker than the value of the client
+# ---- the opt-out is never weaker than the client's value
 
 def mining_forms(value):
-    """One value in every way that XMP may be written."""
+    """One value in every form that XMP allows."""
     yield made.packet("", f'xmlns:plus="{made.PLUS}" plus:DataMining="{value}"')
     yield made.packet("", f"xmlns:p='{made.PLUS}' p:DataMining = ' {value} '", wrapper=False)
     yield made.packet(f"<plus:DataMining>{value}</plus:DataMining>", f'xmlns:plus="{made.PLUS}"')
@@ -180,7 +180,7 @@ def test_xmp_inside_exif_says_no_other_thing(through, exiftool, form):
     assert b"ALLOWED" not in target.read_bytes()
 
 
-# ---- broken XMP keeps rights and creator
+# ---- invalid XMP keeps rights and creator
 
 BODY = made.packet(made.RIGHTS.replace("Ada Smith", "Ada Müller"), made.DC)
 PLAIN = made.packet(made.RIGHTS, made.DC)
@@ -227,7 +227,7 @@ def test_rights_survive_broken_xmp(through, exiftool, kind):
         assert not exiftool.warnings(target)
 
 
-def test_what_cannot_be_repaired_is_not_lost_without_a_word(through, exiftool):
+def test_unrepairable_metadata_are_removed_with_a_note(through, exiftool):
     for form in made.FORMS:
         _, target, notes = through("protect", form, made.file_with(form, made.xmp_part(form, b"no XML at all, (c) Ada")))
         assert "XMP packet that could not be read" in notes, (form, notes)
@@ -243,7 +243,7 @@ def test_an_order_without_opt_out_leaves_broken_xmp_as_it_is(through):
         assert BROKEN["bare ampersand"] in target.read_bytes() and not notes
 
 
-# ---- entries go with their data
+# ---- tags that go with their data
 
 GAIN = ('xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0" hdrgm:GainMapMax="2.5" '
         'xmlns:Container="http://ns.google.com/photos/1.0/container/" '
@@ -326,7 +326,7 @@ def test_the_place_of_a_remote_manifest_is_named_in_the_note(through, exiftool, 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_is_no_manifest_stays(through, exiftool, order):
+def test_a_box_that_is_no_manifest_is_kept(through, exiftool, order):
     packet = made.packet(made.RIGHTS, PROVENANCE % "Bought in Wien in 1911")
     other = made.jumbf(uuid=b"\x12" * 16, label=b"mine\0")
     source, target, notes = through(order, "jpeg", made.jpeg_with(made.xmp_part("jpeg", packet), *made.jumbf_segments(other)))
@@ -335,10 +335,10 @@ def test_what_is_no_manifest_stays(through, exiftool, order):
     assert target.read_bytes().count(b"jumd") == source.read_bytes().count(b"jumd") == 1
 
 
-# ---- previews show the result, or are not there
+# ---- previews show the result or are removed
 
 def looks_like(preview, data):
-    """The mean difference of two pictures at the preview's size, 0 to 255."""
+    """Mean difference of two pictures at the preview's size, 0 to 255."""
     small = Image.open(io.BytesIO(preview)).convert("RGB")
     whole = pictures.decode(data).convert("RGB").resize(small.size, Image.BOX)
     return float(numpy.abs(numpy.asarray(small, float) - numpy.asarray(whole, float)).mean())
@@ -362,7 +362,7 @@ def test_the_exif_thumbnail_shows_the_result(through, exiftool, order, form, byt
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("form", made.FORMS)
 @pytest.mark.parametrize("kind", ["too small", "not a JPEG", "out of bounds", "uncompressed", "overlapping", "chain of three"])
-def test_a_thumbnail_that_cannot_be_made_again_is_taken_out(through, exiftool, order, form, kind):
+def test_a_thumbnail_that_cannot_be_made_again_is_removed(through, exiftool, order, form, kind):
     strip = b"\xC8\x10\x10" * 16 * 12
     block = {
         "too small": lambda: made.tiff_thumbnail(thumbnail=made.small_jpeg(optimize=True)),
@@ -402,11 +402,11 @@ def test_a_thumbnail_that_cannot_be_made_again_is_taken_out(through, exiftool, o
     ("raw EXIF of a PNG", "png", lambda: made.raw_profile("exif", b"Exif\0\0" + made.tiff_thumbnail(
         thumbnail=made.small_jpeg())), r"IFD1:\w+|PNG:\w+"),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "")
-def test_other_previews_are_taken_out(through, exiftool, order, kind, form, parts, gone):
+def test_other_previews_are_removed(through, exiftool, order, kind, form, parts, gone):
     source, target, notes = through(order, form, made.file_with(form, parts()))
     compared(exiftool, source, target, gone, order)
     data = target.read_bytes()
-    # The tables of the small picture, which the large one does not have.
+    # Tables of the small picture that the large one does not have.
     tables = made.small_jpeg()[4:80]
     assert tables not in data and SMALL_TEXT[:200].encode() not in data
     assert "embedded previews" in notes, notes
@@ -431,7 +431,7 @@ XMP_THUMBNAIL = made.packet(
     f'xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:xmpGImg="http://ns.adobe.com/xap/1.0/g/img/" {made.DC}')
 
 
-# ---- the sealed image process does the same
+# ---- the same in the image process
 
 def test_the_service_does_the_same(client, exiftool, tmp_path):
     data = {"extended.jpg": extended("<dc:description>long</dc:description>",

@@ -1,7 +1,7 @@
-"""Whatever a client sends: the answer is one that doc/openapi.yaml knows, and never that the fault is ours.
+"""Random requests: every response is documented in doc/openapi.yaml, and none is a server error.
 
-The bodies and queries are nearly right: each value is at times replaced by one that lies at or behind an edge.
-Client.request compares every answer with the document.
+Bodies and queries are nearly valid: some values are replaced by boundary or invalid ones. Client.request compares
+every response with the document.
 """
 import json
 import random
@@ -22,7 +22,7 @@ TEXTS = [edge for edge in EDGES if isinstance(edge, str)]
 
 
 class Nonsense:
-    """Requests of a seed; what is made on the way is asked for later."""
+    """Requests from a random seed; created objects are requested later."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -96,6 +96,6 @@ def test_no_nonsense_is_our_fault(stack, seed):
                                     headers={} if body is None else {"Content-Type": "application/json"})
             assert answer.status < 500, (method, place, body, answer)
             nonsense.learn(answer)
-    finally:  # nobody has to try sources for half a minute that nobody gives
+    finally:  # ends the retries of sources that do not exist
         for order in client.list(status="inProgress", limit=-1).items:
             stack.ctl("order", "cancel", order["orderId"], check=False)

@@ -1,4 +1,4 @@
-"""doc/openapi.yaml: it is a document, it is served, and what is made of it is up to date."""
+"""doc/openapi.yaml is valid and served, and the documents generated from it are up to date."""
 import os
 import re
 import subprocess
@@ -33,7 +33,7 @@ def test_every_schema_is_a_schema():
 
 
 def examples(thing, place=""):
-    """(place, schema, example) of everything in the document that has both."""
+    """(place, schema, example) of each place in the document that has both."""
     if isinstance(thing, dict):
         schema = thing.get("schema", thing)
         found = [thing["example"]] if "example" in thing else []
@@ -58,7 +58,7 @@ def test_every_example_fits_its_schema_and_has_no_other_member():
 
 
 def operations():
-    """(place, operation): those that an SDK calls, and those that a receiver of webhooks is."""
+    """(place, operation) for clients, and for receivers of webhooks."""
     document = openapi.document()
     for group in ("paths", "webhooks"):
         for place, item in document[group].items():
@@ -76,7 +76,7 @@ def test_every_json_body_has_an_example():
             assert content is None or is_document or {"example", "examples"} & content.keys(), place
 
 
-def test_every_operation_is_described_and_has_a_name_of_its_own():
+def test_every_operation_has_a_description_and_a_unique_name():
     names = []
     tags = {tag["name"] for tag in openapi.document()["tags"] if tag["description"]}
     for place, operation in operations():
@@ -107,7 +107,7 @@ def test_document_and_page_are_served_without_a_key(nobody):
     for place in ("openapi.json", "docs"):
         beyond = nobody.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
         assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
-    # Nothing of the page comes from elsewhere.
+    # The page loads nothing from other hosts.
     assert b"src=" not in page.body and b"@import" not in page.body and b"<link" not in page.body
 
 
@@ -120,7 +120,7 @@ def test_the_codes_of_the_document_are_those_of_the_program():
 
 
 def test_every_documented_answer_was_seen(request):
-    """Runs last (conftest.py): each status of each endpoint and each error code, answered to some test."""
+    """Runs last (conftest.py): some test received each status of each endpoint and each error code."""
     if not request.config.imgward_is_whole:
         pytest.skip("only some of the tests were run")
     unseen = [f"{verb} {template} {status}" for template, verb, status in openapi.unseen()] + openapi.codes_unseen()

@@ -1,4 +1,4 @@
-"""The README's session, run as it stands."""
+"""The README's session, run as written."""
 import os
 import re
 import subprocess
@@ -16,7 +16,7 @@ def session():
 def test_the_session_of_the_readme_ends_with_a_protected_picture(stack, tmp_path):
     picture = pictures.jpeg(320, 240)
     (tmp_path / "holiday.jpg").write_bytes(picture)
-    # The page lets the reader look again; here the wait is written out.
+    # The page asks the reader to repeat a command until the order is finished; this script waits.
     script = session().replace(". var/dev.env", f". {stack.environment['IMGWARD_VAR']}/dev.env").replace(
         "# 4.", 'until [ "$(api $IMGWARD_URL/api/v2/orders/$ORDER | jq -r .data.status)" = complete ]; do sleep 0.2; done\n# 4.')
     done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)

@@ -1,6 +1,5 @@
-"""
-Pictures as real people send them, through the service: odd form and damage beside the pixels are taken, other
-formats are refused by name, and facts about a complete result stand in its note.
+"""Images as real clients send them: unusual or slightly damaged files are accepted, other formats are refused by
+name, and notes describe facts about complete results.
 """
 import struct
 import zlib
@@ -15,7 +14,7 @@ WIDTH, HEIGHT = 320, 288
 
 
 def scan_of_zeros(data):
-    """Spectral selection of 0,0 in a sequential scan."""
+    """Spectral selection 0,0 in a sequential scan."""
     at = data.index(b"\xff\xda")
     end = at + 2 + struct.unpack(">H", data[at + 2:at + 4])[0]
     return data[:end - 3] + b"\0\0\0" + data[end:]
@@ -46,7 +45,7 @@ def orientation(kind, value):
 
 
 def files():
-    """Name: (bytes, the code of its note or None)."""
+    """name: (bytes, code of its note or None)."""
     jpeg = pictures.jpeg(WIDTH, HEIGHT)
     png = pictures.png(WIDTH, HEIGHT)
     webp = pictures.webp(WIDTH, HEIGHT)
@@ -73,7 +72,7 @@ def protected(client):
     return made, order, dict(marks.results(client, order["orderId"]))
 
 
-def test_all_are_taken(protected):
+def test_all_are_accepted(protected):
     made, order, results = protected
     assert (order["status"], order["errors"]) == ("complete", None)
     assert set(results) == set(made)
@@ -82,14 +81,14 @@ def test_all_are_taken(protected):
 def test_the_pixels_are_those_of_the_file(protected):
     made, _, results = protected
     for name in ("samsung.jpg", "trailing.jpg", "cmyk.jpg", "damaged text.png", "no end.png"):
-        # Not every reader takes the damaged ones.
+        # Some readers refuse the damaged files.
         wanted = pictures.decode(pictures.png(WIDTH, HEIGHT) if name.endswith(".png") else made[name][0])
         result = pictures.decode(results[name])
         assert (result.mode, result.size) == (wanted.mode, wanted.size), name
         assert pictures.psnr(pictures.encode(wanted.convert("RGB"), "PNG"), results[name]) > 36, name
 
 
-def test_notes_tell_what_a_client_should_know(protected):
+def test_notes_have_the_expected_codes(protected):
     made, order, _ = protected
     notes = {file["fileName"]: file["note"] and file["note"]["code"] for file in order["files"]}
     assert notes == {name: note for name, (_, note) in made.items()}
@@ -133,7 +132,7 @@ REFUSED = {
 }
 
 
-def test_what_lacks_pixels_or_is_another_kind_is_refused_with_what_to_do(client):
+def test_truncated_files_and_other_formats_are_refused_with_a_remedy(client):
     made = {name: make() for name, (make, _, _) in REFUSED.items()}
     order = client.order_whole([*made.items(), ("good.jpg", pictures.jpeg(96, 80))], 240)
     errors = {file["fileName"]: file["error"] for file in order["files"]}

@@ -1,4 +1,5 @@
-"""Worker and doctor inside a plain container: what it lacks to seal with is said once, and work goes on or is refused."""
+"""Worker and doctor in a container that lacks parts of the seal: it is logged once, and processing continues or is
+refused."""
 import contextlib
 import json
 import os
@@ -19,16 +20,16 @@ def doctor(stack, rules=None, **config):
     return next(line.split(None, 3) for line in done.stdout.splitlines() if line.startswith("image process"))
 
 
-def test_doctor_says_what_the_seal_lacks(stack):
+def test_doctor_names_the_missing_parts_of_the_seal(stack):
     assert doctor(stack)[2] == "ok"
     words = doctor(stack, contained.without_landlock)
-    assert words[2] == "ok" and "by seccomp alone: this machine has no Landlock" in words[3]
+    assert words[2] == "ok" and "only by seccomp: this kernel has no Landlock" in words[3]
     words = doctor(stack, contained.without_landlock_and_seccomp)
-    assert words[2] == "WRONG" and "refuses seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
+    assert words[2] == "WRONG" and "refused seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
 
 
 class Worker:
-    """The stack's worker, but under the rules of a container; the usual one is back afterwards."""
+    """The stack's worker under a container's rules; the normal worker is restored at the end."""
 
     def __init__(self, stack, rules, **worker_keys):
         self.stack, self.rules, self.keys = stack, rules, worker_keys
@@ -36,7 +37,7 @@ class Worker:
 
     def __enter__(self):
         self.stack.part("stop", "worker")
-        # Set while no worker runs and taken back before the usual one starts: some keys need a restart.
+        # Set while no worker runs, and reset before the normal one starts, because some keys need a restart.
         self.configured = contextlib.ExitStack()
         for key, value in self.keys.items():
             self.configured.enter_context(self.stack.configured("worker", key, value))
@@ -64,7 +65,7 @@ class Worker:
         return self.events(name)
 
 
-def test_a_container_without_landlock_is_told_once_and_works(stack, client):
+def test_a_container_without_landlock_is_logged_once_and_works(stack, client):
     with Worker(stack, contained.without_landlock, images_per_process="2") as worker:
         order = client.order_whole([(f"{number}.jpg", pictures.jpeg(96, 80, seed=number)) for number in range(8)], 120)
         assert order["status"] == "complete" and order["completedFileCount"] == 8
@@ -78,13 +79,13 @@ def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(
         assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(96, 80)).status == 201
         assert client.confirm(created["orderId"]).status == 200
         refused = worker.waits_for("image_process_not_started")
-        assert refused and "refuses seccomp" in refused[0]["message"]
+        assert refused and "refused seccomp" in refused[0]["message"]
         assert client.detail(created["orderId"]).data["status"] == "inProgress"
     with Worker(stack, contained.without_landlock_and_seccomp, allow_unsealed="yes") as worker:
         assert client.order_whole([("b.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
         told = worker.events("seal_incomplete")
     assert [(line["level"], line["missing"]) for line in told] == [("error", "seccomp landlock")]
-    assert "refuses seccomp" in told[0]["cause"]
+    assert "refused seccomp" in told[0]["cause"]
 
 
 def test_the_usual_worker_is_back_and_seals(stack):

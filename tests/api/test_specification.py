@@ -1,7 +1,6 @@
-"""The client's specification, row by row and in its order: a test a row, with the words of the document and over HTTPS alone.
+"""The client's specification, one test per row, in its order and wording, only over HTTPS.
 
-The name of a test begins with the section that its row stands in.  What the document leaves open ("not shown") is
-tested in the other files.
+The name of a test begins with the section of its row. Other files test behaviour that the document leaves open.
 """
 import datetime
 import re
@@ -19,7 +18,7 @@ CREATIONS = ("anti-ai", "anti-ai/with-urls", "wtr-embed")
 DAY_S = 24 * 3600
 
 
-# ---- words
+# ---- helpers
 
 def key():
     return uuid.uuid4().hex
@@ -38,7 +37,7 @@ def is_url(value):
 
 
 def is_date_time(value):
-    """ISO 8601, with its offset."""
+    """ISO 8601 with an offset."""
     return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).tzinfo is not None
 
 
@@ -54,7 +53,7 @@ def refused(answer, field):
 
 @pytest.fixture(scope="module")
 def source():
-    """A place on the web that pictures can be fetched from and results can be put to."""
+    """A web server for sources and output targets."""
     made = Places()
     made.gives["/photo.jpg"] = pictures.jpeg(320, 240, seed=91)
     yield made
@@ -63,7 +62,7 @@ def source():
 
 @pytest.fixture(scope="module")
 def bodies(source):
-    """For each creation with files: a body of so many files."""
+    """For each creation with files: a body with count files."""
     def file(kind, number):
         more = {"anti-ai": {}, "anti-ai/with-urls": {"imageUrl": source.url("/photo.jpg")},
                 "wtr-embed": {"watermarks": [{"text": "for Ada"}]}}
@@ -93,7 +92,7 @@ def confirm(client, order):
 
 
 def protected(client, create, *files, **fields):
-    """An anti-AI order of (name, data), by upload, at its end; with the data of its creation."""
+    """A finished anti-AI order of (name, data) by upload, with the data of its creation."""
     created = ok(create("anti-ai", files=[{"fileName": name} for name, _ in files], **fields))
     for file, (_, data) in zip(created["files"], files):
         put(client, file, data)
@@ -121,7 +120,7 @@ def result(client, order):
 
 
 class Shelf:
-    """An order of each type and of each end, in an account of their own."""
+    """Orders of each type and final status, in a separate account."""
 
     def __init__(self, client, create):
         self.client = client
@@ -148,7 +147,7 @@ def shelf(client, create):
 
 @pytest.fixture(scope="module")
 def later(client, create, shelf):
-    """Another one, of orders that are younger than the seven days of section 3."""
+    """Another one, with orders that have not expired (section 3: seven days)."""
     return Shelf(client, create)
 
 
@@ -323,7 +322,7 @@ def test_2_3_file(create):
 
 @pytest.mark.parametrize("place", ["in file", "beside it"])
 def test_2_3_include_original(create, place):
-    """Its location is not shown: both are taken."""
+    """Its location is not shown in the document: both are accepted."""
     more = {"includeOriginal": True, "originalFile": {"fileName": "first.jpg"}}
     answer = create("wtr-extract", file={"fileName": "a.jpg", **more}) if place == "in file" else create("wtr-extract", **more)
     assert is_url(ok(answer, 201)["file"]["originalFile"]["uploadUrl"])
@@ -519,7 +518,7 @@ def test_2_8_ticks(shelf, client):
 
 @pytest.fixture(scope="module")
 def hook(client):
-    """How to create one is not shown: the contract tells."""
+    """The document does not show how to create one; the contract does."""
     return ok(client.post(f"{BASE}/webhooks", {"name": "first name", "url": "https://you.example/hook"}), 201)
 
 
@@ -586,7 +585,7 @@ def test_3_failed(shelf, client):
 
 
 def test_3_expired(shelf, client, stack):
-    """Moves the clock for all orders that are there: what follows in this file takes other ones."""
+    """Advances the clock for all existing orders; later tests in this file use new ones."""
     order = shelf.complete["orderId"]
     with stack.configured("test", "clock_offset_s", str(8 * DAY_S)):
         assert client.wait(order, until=("expired",))["status"] == "expired"
@@ -817,11 +816,11 @@ def test_5_every_endpoint_requires_the_header(client, nobody, method, path):
 
 
 def test_5_a_key_is_shown_once(client, stack):
-    """Who creates it, an account in its settings, is an operator here."""
+    """The document has an account's settings page; here the operator creates the key."""
     assert client.key not in stack.ctl("key", "list", client.account)
 
 
-def test_5_a_key_gives_access_to_its_own_account(stranger, later):
+def test_5_a_key_only_gives_access_to_its_account(stranger, later):
     for order in later.all():
         assert stranger.get(f"{BASE}/{order['orderId']}").status == 404
     assert ok(listed(stranger))["orders"] == []

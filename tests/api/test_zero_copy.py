@@ -1,4 +1,4 @@
-"""Zero copy (contract 3.1, 5 and 9): results go to the client's own targets and nothing stays."""
+"""Zero copy (contract 3.1, 5 and 9): results go to the client's output targets, and the service keeps no file."""
 import contextlib
 import datetime
 import threading
@@ -31,7 +31,7 @@ def later(seconds=3600):
 
 
 def pushed(client, places, targets, source="/good.jpg", seconds=300):
-    """A zero-copy order of one source for each target (path, lifetime in seconds), waited for."""
+    """Waits for a zero-copy order with one source per target (path, lifetime in seconds)."""
     created = client.create(
         [{"fileName": f"{number}.jpg", "imageUrl": places.url(source)} for number in range(len(targets))],
         kind="anti-ai/with-urls", mode={"zeroCopy": True},
@@ -49,8 +49,8 @@ def nothing_is_left(stack, order):
                      "(store_key IS NOT NULL OR target_url IS NOT NULL)") == []
 
 
-def test_each_result_is_put_to_its_own_target_with_its_content_type(client, stack, places):
-    """The type is that of the bytes, whatever the names say."""
+def test_each_result_is_put_to_its_target_with_its_content_type(client, stack, places):
+    """The content type is that of the bytes, not of the names."""
     places.gives["/good.png"] = pictures.png(200, 200)
     created = client.create(
         [{"fileName": "a.png", "imageUrl": places.url("/good.jpg")}, {"fileName": "b.jpg", "imageUrl": places.url("/good.png")}],
@@ -86,7 +86,7 @@ def test_uploads_can_be_zero_copy_too(client, stack, places, jpeg):
 
 
 @pytest.mark.parametrize("status", [403, 404, 411])
-def test_a_target_that_refuses_fails_that_file_alone(client, stack, places, status):
+def test_a_target_that_refuses_only_fails_its_file(client, stack, places, status):
     places.takes[f"/refuses{status}"] = status
     order = pushed(client, places, [(f"/refuses{status}", 600), ("/out/good", 600)])
     assert order["status"] == "complete" and order["completedFileCount"] == 1
@@ -96,8 +96,8 @@ def test_a_target_that_refuses_fails_that_file_alone(client, stack, places, stat
     nothing_is_left(stack, order["orderId"])
 
 
-def test_an_expired_target_fails_and_is_not_asked(client, stack, places):
-    """It expires while its source is fetched."""
+def test_an_expired_target_fails_without_a_request(client, stack, places):
+    """The target expires while its source is fetched."""
     gate = threading.Event()
     places.gives["/late"] = ("gate", gate, pictures.jpeg(300, 200, seed=72))
     created = client.create([{"fileName": "0.jpg", "imageUrl": places.url("/late")}], kind="anti-ai/with-urls",
@@ -133,7 +133,7 @@ def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, place
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_target_moves_the_next_try_back(client, places, status):
+def test_retry_after_of_a_target_delays_the_retry(client, places, status):
     path = f"/asks/{status}"
     places.takes[path] = [(status, {"Retry-After": "4"}, b""), 200]
     assert pushed(client, places, [(path, 600)])["status"] == "complete"
@@ -141,7 +141,7 @@ def test_retry_after_of_a_target_moves_the_next_try_back(client, places, status)
     assert second - first > 3.9
 
 
-def test_a_target_that_stays_away_fails_after_five_tries(client, stack, places):
+def test_an_unreachable_target_fails_after_five_attempts(client, stack, places):
     places.takes["/away"] = 503
     order = pushed(client, places, [("/away", 600)])
     assert order["status"] == "failed" and "503" in order["errors"] and places.count("/away") == 5
@@ -149,7 +149,7 @@ def test_a_target_that_stays_away_fails_after_five_tries(client, stack, places):
 
 
 def test_retries_end_with_the_targets_time(client, stack, places):
-    """The target asks for time, and when that is over its URL is over too: it is not asked again."""
+    """The target asks for a retry after its URL has expired: no retry is made."""
     places.takes["/brief"] = (503, {"Retry-After": "600"}, b"")
     created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls",
                             mode={"zeroCopy": True}, outputTargets=[

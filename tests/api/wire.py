@@ -1,4 +1,4 @@
-"""Bytes on the wire, as no well-behaved client sends them."""
+"""Raw bytes over the network, as no correct client sends them."""
 import os
 import re
 import socket
@@ -8,7 +8,7 @@ import uuid
 
 
 class Wire:
-    """One TLS connection; source is the loopback address that it comes from."""
+    """One TLS connection from the loopback address source."""
 
     def __init__(self, stack, source=None, timeout=120):
         parts = urllib.parse.urlsplit(stack.url)
@@ -27,7 +27,7 @@ class Wire:
         self.socket.sendall(data.encode("latin-1") if isinstance(data, str) else data)
 
     def rest(self):
-        """All that comes until the other end closes."""
+        """All bytes until the peer closes."""
         data = b""
         try:
             while piece := self.socket.recv(65536):
@@ -37,7 +37,7 @@ class Wire:
         return data
 
     def answer(self):
-        """One answer with a Content-Length: status, headers in lower case, body."""
+        """One response with Content-Length: status, headers in lower case, body."""
         data = b""
         while b"\r\n\r\n" not in data:
             piece = self.socket.recv(65536)
@@ -62,12 +62,12 @@ def head_read(head):
 
 
 def statuses(data):
-    """The statuses of all answers in a stream of bytes, those of "100 Continue" aside."""
+    """Statuses of all responses in a stream of bytes, except "100 Continue"."""
     return [int(word) for word in re.findall(rb"(?:^|\r\n|\}|\n)HTTP/1\.1 (\d{3})", data) if word != b"100"]
 
 
 def fastcgi(stack, parameters, body=b"", is_whole=True):
-    """What the pool answers to who speaks FastCGI with it past nginx; the body is ended, or broken off."""
+    """The pool's response to a FastCGI client that bypasses nginx; the body is complete or broken off."""
     def record(kind, content=b""):
         return struct.pack("!BBHHBx", 1, kind, 1, len(content), 0) + content
     given = {"REQUEST_ID": uuid.uuid4().hex, **parameters}
@@ -84,7 +84,7 @@ def fastcgi(stack, parameters, body=b"", is_whole=True):
 
 
 def once(stack, request, **more):
-    """Sends bytes on a connection of their own; all that comes back."""
+    """Sends bytes on a new connection; returns all received bytes."""
     with Wire(stack, **more) as wire:
         wire.send(request)
         return wire.rest()

@@ -1,10 +1,9 @@
-"""CPU seconds per 1000 requests, by group of processes, beside the floors of doc/architecture.md.
+"""CPU seconds per 1000 requests, by group of processes, next to the floors of doc/architecture.md.
 
-A private stack; 64 clients on kept TLS connections, opened before the counting
-begins (the last row opens one for every request); the endpoints take turns
-for several rounds, so that a disturbance of the machine meets all alike, and
-the median round counts.  What is counted is the work of nginx, the API pool,
-MariaDB and Redis, from /proc; the clients' own is not.
+It uses a private stack and 64 clients on kept TLS connections, opened before the measurement. The last row opens a
+connection for each request. Endpoints alternate for several rounds, so that disturbances affect all, and the
+median round is printed. The CPU time of nginx, the API pool, MariaDB and Redis comes from /proc; that of the
+clients is left out.
 """
 import asyncio
 import collections
@@ -29,7 +28,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "api"))
 import openapi  # noqa: E402
 from client import ORDERS, Stack, environment_read  # noqa: E402
 
-# Tests hold every answer against the document; here that would be timed along.
+# Tests compare every response with the document; that would be measured too.
 openapi.check = lambda *_: None
 
 CLIENTS, GENERATORS = 64, 2
@@ -40,9 +39,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SMALL, LARGE = 1000, 50000
 
 
-# ---------------------------------------------------------------- what the kernel counted
+# ---------------------------------------------------------------- CPU time from /proc
 def parents():
-    """pid -> (parent, CPU seconds of it and of the children it has buried)."""
+    """pid -> (parent, CPU seconds of the process and its reaped children)."""
     table = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -69,7 +68,7 @@ def cpu_seconds(stack):
 
 
 def private_kib(stack):
-    """Private memory of each process of the pool, in KiB."""
+    """Private memory of each pool process, in KiB."""
     table = parents()
     sizes = []
     for pid in tree(table, stack.pid("api")) - {stack.pid("api")}:
@@ -78,7 +77,7 @@ def private_kib(stack):
     return sizes
 
 
-# ---------------------------------------------------------------- the requests
+# ---------------------------------------------------------------- requests
 def creation(key, count):
     files = [{"fileName": f"picture-{number}.jpg"} for number in range(count)]
 
@@ -96,7 +95,7 @@ def reading(key, places):
 
 
 async def answer_read(reader):
-    """The status and length of one answer."""
+    """Reads one response: its status and length."""
     head = await reader.readuntil(b"\r\n\r\n")
     lines = head.decode("latin-1").lower().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
@@ -115,7 +114,7 @@ async def answer_read(reader):
 
 
 class Client:
-    """One connection, opened anew where the server closes it or is_kept is false."""
+    """One connection; reopened when the server closes it or is_kept is false."""
 
     def __init__(self, place, tls, is_kept):
         self.place, self.tls, self.is_kept = place, tls, is_kept
@@ -145,7 +144,7 @@ class Client:
 
 
 def generator(url, ca, request, count, queue, gate):
-    """One process of clients; the seconds of each request go to the queue.  Passes the gate three times."""
+    """One process of clients; puts the seconds of each request into the queue. Passes the gate three times."""
     async def run():
         tls, times, left = ssl.create_default_context(cafile=ca), [], [count]
         place = urllib.parse.urlsplit(url)
@@ -167,7 +166,7 @@ def generator(url, ca, request, count, queue, gate):
 
 
 def measured(stack, request, count):
-    """Runs count requests; CPU seconds per 1000 of each group, requests a second, times."""
+    """Runs count requests: CPU seconds per 1000 by group, requests a second, times."""
     queue, gate = multiprocessing.Queue(), multiprocessing.Barrier(GENERATORS + 1, timeout=300)
     workers = [multiprocessing.Process(target=generator, args=(stack.url, stack.environment["IMGWARD_CA"], request,
                                                                count // GENERATORS, queue, gate)) for _ in range(GENERATORS)]
@@ -191,11 +190,11 @@ def measured(stack, request, count):
     return {group: (after[group] - before[group]) * 1000 / len(times) for group in GROUPS}, len(times) / seconds, times
 
 
-# ---------------------------------------------------------------- the data
+# ---------------------------------------------------------------- data
 def seed(stack, account, count):
-    """Orders of one file each, a second apart, as the service would have written them."""
+    """Inserts orders of one file each, a second apart, as the service writes them."""
     first = ((int(time.time()) - 1704067200 - count) * 1000) << 22
-    # An order's number is of the account's time alone; the account keeps two seeds apart.
+    # Order ids only depend on the time; adding the account keeps two seeds apart.
     number = f"({first} + (seq * 1000 << 22) + {int(account)})"
     stack.sql(f"""INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
         created_at, updated_at, expires_at) SELECT {number}, {account}, 'antiAi', IF(seq % 3, 'complete', 'pending'),
@@ -205,12 +204,12 @@ def seed(stack, account, count):
         UTC_TIMESTAMP(3) FROM seq_1_to_{count}; ANALYZE TABLE orders, files""")
 
 
-# What is asked for: floor is None where there is none, wanted the status of the answer.
+# A measured request: floor may be None, wanted is the expected status.
 Request = collections.namedtuple("Request", "name floor make wanted is_kept", defaults=[True])
 
 
 def endpoints(stack):
-    """The requests to be measured, and the client with the long list."""
+    """The requests to measure, and the client with the long list."""
     client = stack.account_new()
     orders = [client.create().data["orderId"] for _ in range(50)]
     small, large = stack.account_new(), stack.account_new()
@@ -259,7 +258,7 @@ def bench(stack):
     for number in range(ROUNDS + 1):
         for request in table:
             one = measured(stack, request, REQUESTS)
-            # The first round warms caches and statements.
+            # The first round warms up caches and prepared statements.
             if number > 0:
                 results[request.name].append(one)
     report(results, table)

@@ -1,11 +1,11 @@
 #!/bin/bash
-# ./dev bench [PART [OPTIONS]]: every part is a program of its own beside this one.
+# ./dev bench [PART [OPTIONS]]: each part is a program in this folder.
 set -uo pipefail
 
 root=$IMGWARD_ROOT
 parts=(api watermark protect images load)
 
-# A part's program: NAME.sh or NAME.py; one that is not there says so.
+# Runs a part's program, NAME.sh or NAME.py; an unknown part is an error.
 bench_run() {
     local name=$1 program=$root/tests/bench/$1
     shift

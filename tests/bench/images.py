@@ -1,17 +1,15 @@
-"""A batch of photos through the processing line: how many a second, and where the time goes.
+"""Throughput of image processing: pictures a second, and the time of each stage.
 
-For each type of order and size of picture: the queue is paused, a batch is
-uploaded, the queue goes on, and what counts is the time from there to the last
-picture's record; the order's archive is copied after that.  The image processes' time in between, without that in which the
-kernel ran somebody else's programs, is shared out: decoder, engine, encoder and
-thumbnail as the processes tell (metrics), what else they did, and "waiting" for work.
-In the same run, on the same files and as many cores: a plain re-save by ImageMagick
-and by libvips, where they are installed.
+For each type of order and picture size, it pauses the queue, uploads a batch and resumes the queue. It measures
+the time until the last picture's outcome is recorded; the order's archive is written later. The time of the image
+processes is split into decoder, engine, encoder, thumbnail (from metrics), other work, and waiting for work. Time
+in which the kernel ran other programs is subtracted. In the same run, ImageMagick and libvips re-save the same
+files on as many cores, where they are installed.
 
     bench images                 4 photos of 12 and 12 of 1 megapixel
-    bench images --full          100 of each, anti-AI in low strength too
+    bench images --full          100 of each, also anti-AI with low strength
     bench images --photos 40 --only "1 MP extract" --only "12 MP embed"
-                                 some rows, of 40 photos each
+                                 some rows, with 40 photos each
 """
 import argparse
 import datetime
@@ -41,9 +39,9 @@ STAGES = ("decode", "engine", "encode", "thumbnail")
 CORES = len(os.sched_getaffinity(0))
 
 
-# ---------------------------------------------------------------- the photos
+# ---------------------------------------------------------------- photos
 def photographs():
-    """Of ../shared/images where they are, scaled; otherwise of our own generator."""
+    """Scaled pictures from ../shared/images, or generated ones when that folder is missing."""
     folder = os.path.join(ROOT, "..", "shared", "images")
     names = sorted(name for name in os.listdir(folder) if name.startswith("kodim")) if os.path.isdir(folder) else []
     if names:
@@ -52,7 +50,7 @@ def photographs():
 
 
 def photos(size, count, sources):
-    """JPEG of quality 90; each another turn or mirror of a source, so that no two are alike."""
+    """JPEGs of quality 90; each is a different rotation or mirror image of a source."""
     made = []
     for number in range(min(count, 4 * len(sources))):
         picture = sources[number % len(sources)].resize(size, Image.LANCZOS)
@@ -64,7 +62,7 @@ def photos(size, count, sources):
     return [made[number % len(made)] for number in range(count)]
 
 
-# ---------------------------------------------------------------- one batch
+# ---------------------------------------------------------------- a batch
 def upload(client, url, data):
     answer = client.upload(url, data)
     if answer.status != 201:
@@ -110,7 +108,7 @@ def marked(client, order):
 
 
 class Line:
-    """The stack's processing line, its clocks and its log."""
+    """The worker under test, its CPU times and its log."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -118,7 +116,7 @@ class Line:
         self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
 
     def stages(self):
-        """CPU milliseconds of each stage, as the worker tells with its sign of life."""
+        """CPU milliseconds of each stage, updated by the worker's heartbeat."""
         text = self.stack.sql("SELECT metrics FROM workers ORDER BY seen_at DESC LIMIT 1")[0][0]
         found = {}
         for line in text.replace("\\n", "\n").splitlines():
@@ -128,9 +126,9 @@ class Line:
         return found
 
     def cpu(self):
-        """CPU seconds: the supervisor of the worker, everything else of the stack."""
+        """CPU seconds: of the worker's supervisor, and of the rest of the stack."""
         table = parents()
-        # The dead children of the supervisor are counted with it; its own time is in its own fields.
+        # tree() includes the supervisor's dead children; its own fields in stat do not.
         with open(f"/proc/{self.stack.pid('worker')}/stat", encoding="ascii", errors="replace") as file:
             words = file.read().rsplit(") ", 1)[1].split()
         own = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -139,7 +137,7 @@ class Line:
         return {"supervisor": own, **rest}
 
     def image_processes(self):
-        """(pid, nanoseconds on a CPU, nanoseconds ready and not on one) of each."""
+        """(pid, nanoseconds running, nanoseconds runnable but waiting for a CPU) of each."""
         found = []
         for pid in tree(parents(), self.stack.pid("worker")):
             try:
@@ -160,10 +158,10 @@ class Line:
         return [(datetime.datetime.fromisoformat(line["ts"].replace("Z", "+00:00")), line) for line in lines]
 
     def settle(self):
-        time.sleep(2.2)  # two signs of life: the metrics are of now
+        time.sleep(2.2)  # two heartbeats, so that the metrics are current
 
     def run(self, make):
-        """Makes a batch while the queue is paused, lets it go; seconds, stages, CPU, orders."""
+        """Queues a batch while the queue is paused, then resumes it: seconds, stages, CPU, orders."""
         self.stack.ctl("queue", "pause")
         self.settle()
         ids = make()
@@ -184,7 +182,7 @@ class Line:
                 {"image": image, **{name: cpu_after[name] - cpu[name] for name in cpu}}, ready, len(before), ids)
 
     def wait(self, ids, offset):
-        """By the log, which costs the stack nothing, until all orders have ended; the events meanwhile."""
+        """Waits until all orders are finished, by reading the log, which costs the stack nothing; returns the events."""
         while True:
             events = self.events(offset)
             ended = {str(line["order_id"]): line["status"] for _, line in events if line["event"] == "order_ended"}
@@ -195,9 +193,9 @@ class Line:
             time.sleep(0.2)
 
 
-# ---------------------------------------------------------------- the others
+# ---------------------------------------------------------------- other programs
 def resave(program, folder, count):
-    """Seconds, and CPU seconds, to write every file again at quality 90, one process a core."""
+    """Seconds and CPU seconds to re-save every file at quality 90, with one process per core."""
     commands = {"ImageMagick": 'convert-im6.q16 "$0" -quality 90 "$0.out.jpg"', "libvips": 'vips copy "$0" "$0.out.jpg[Q=90]"'}
     if not shutil.which({"ImageMagick": "convert-im6.q16", "libvips": "vips"}[program]):
         return None
@@ -275,10 +273,10 @@ def bench(stack, counts, is_full, only):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="100 photos of each size")
-    parser.add_argument("--photos", type=int, help="as many of each size instead")
-    parser.add_argument("--only", action="append", metavar="ROW", help='this row alone, such as "12 MP embed"; may be given again')
+    parser.add_argument("--photos", type=int, help="number of photos of each size")
+    parser.add_argument("--only", action="append", metavar="ROW", help='run only this row, such as "12 MP embed"; repeatable')
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # also stops the stack
     counts = {"12 MP": 100, "1 MP": 100} if options.full else {"12 MP": 4, "1 MP": 12}
     counts = {name: options.photos or count for name, count in counts.items()}
     with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:

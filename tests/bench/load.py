@@ -1,13 +1,13 @@
-"""What the service does when it is asked for much at once, and for long.
+"""Behaviour of the service under high and long load.
 
-    bench load soak [SECONDS]     reads and creations at full speed: memory, descriptors, statements, times and toil a minute
-                                  (BENCH_ORDERS=N: N orders of the account are there before it begins)
-    bench load drain [ORDERS]     so many orders queued at once: the pace of their ends, the longest pause
-    bench load list [ORDERS]      limit=-1 over so many orders: bytes, seconds, memory of the pool meanwhile
-    bench load uploads [MANY]     MANY uploads of 5 MB at once, then 20 of 50 MB
-    bench load redis              creation, query and processing with Redis, without it, and with one that is silent
+    bench load soak [SECONDS]     reads and creations at full speed: memory, descriptors, statements, times and cost a minute
+                                  (BENCH_ORDERS=N: the account has N orders at the beginning)
+    bench load drain [ORDERS]     that many orders queued together: throughput, longest pause
+    bench load list [ORDERS]      limit=-1 over that many orders: bytes, seconds, memory of the pool
+    bench load uploads [MANY]     MANY parallel uploads of 5 MB, then 20 of 50 MB
+    bench load redis              creation, query and processing with Redis, without it, and with a silent one
 
-Without a word: all of them, in small.  Exit code 1 when something was lost, leaked or refused.
+Without arguments: all parts with small numbers. Exit code 1 when something was lost, leaked or refused.
 """
 import asyncio
 import json
@@ -65,7 +65,7 @@ class Census:
                 "descriptors": {name: max(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids) for name, pids in watched.items()}}
 
 
-# What the database did between two looks; the last four do not count, they stand.
+# Counters of the database between two samples; the last four are current values.
 COUNTERS = ("Handler_read_key", "Handler_read_next", "Handler_read_prev", "Innodb_data_fsyncs", "Innodb_os_log_written", "Innodb_buffer_pool_reads",
             "Innodb_buffer_pool_pages_flushed", "Innodb_log_waits", "Innodb_row_lock_time",
             "Innodb_checkpoint_age", "Innodb_checkpoint_max_age", "Innodb_history_list_length", "Innodb_buffer_pool_pages_dirty")
@@ -73,14 +73,14 @@ STANDING = 4
 
 
 def machine_seconds():
-    """CPU seconds that anybody on this machine has used, the kernel and what the host took away included."""
+    """CPU seconds used on this machine by any process, including kernel and stolen time."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
     return user + nice + system + irq + softirq + steal
 
 
 class Toil:
-    """What a request cost since the last look: CPU of each group of processes, and the database's own counters."""
+    """Cost per request since the last sample: CPU of each group of processes, and the database's counters."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -125,7 +125,7 @@ async def soak_client(place, tls, makes, end, times, bad):
 
 
 def soak_requests(client):
-    """What is asked for, in equal parts: name, maker, status of the answer."""
+    """Requests in equal parts: name, maker, expected status."""
     orders = [client.create().data["orderId"] for _ in range(50)]
     return [("POST 1", creation(client.key, 1), 201), ("POST 10", creation(client.key, 10), 201),
             ("GET", reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
@@ -134,7 +134,7 @@ def soak_requests(client):
 
 
 def endpoints_line(part, makes):
-    """Median and p99 of every endpoint."""
+    """Median and 99th percentile of every endpoint."""
     by_name = {name: [took for other, took in part if other == name] for name, *_ in makes}
     return "          ms, p50 and p99: " + ", ".join(f"{name} {percentile(times, 0.5):.0f} {percentile(times, 0.99):.0f}"
                                                      for name, times in by_name.items() if times)
@@ -159,7 +159,7 @@ def soak(stack, seconds):
           f"{'p99 ms':>8}{'pool KiB':>10}{'largest':>9}{'worker':>8}{'fds':>5}{'statements':>12}{'connections':>13}")
     rows, last = [], 0
     while runner.is_alive():
-        # Of the clock: what taking stock takes must not make the steps longer.
+        # Sampling takes time that must not make the steps longer.
         time.sleep(max(0.1, min(begin + step * (len(rows) + 1), begin + seconds) - time.monotonic()))
         part = times[last:]
         last += len(part)
@@ -175,7 +175,7 @@ def soak(stack, seconds):
 
 
 def soak_judge(rows, times, bad):
-    # The first step fills caches: statements are prepared, arenas find their size.
+    # The first step fills caches: prepared statements, arenas.
     first, end = rows[min(1, len(rows) - 1)][0], rows[-1][0]
     grown = end["median"] / first["median"] - 1
     said = []
@@ -194,12 +194,12 @@ def soak_judge(rows, times, bad):
 
 # ---------------------------------------------------------------- drain
 def shard_of(order):
-    """The folder of an order, as src/service/storage.c spreads them."""
+    """The folder of an order in the store, computed like src/service/storage.c."""
     return f"{(order * 11400714819323198485 % 2**64) >> 52:03x}"
 
 
 def queue_fill(stack, account, count):
-    """Confirmed orders of one small picture each, as the service would have written them, all at once."""
+    """Inserts confirmed orders of one small picture each, as the service writes them."""
     picture = pictures.jpeg(64, 64)
     source = os.path.join(stack.store, "tmp", "bench")
     with open(source, "wb") as file:
@@ -283,7 +283,7 @@ async def body_put(reader, writer, chunk, left, statuses, times, begin):
             await writer.drain()
             left -= min(left, len(chunk))
     except OSError:
-        pass  # refused in the middle: the answer says why
+        pass  # refused during the upload: the response has the reason
     try:
         status, _ = await answer_read(reader)
         writer.close()
@@ -294,7 +294,8 @@ async def body_put(reader, writer, chunk, left, statuses, times, begin):
 
 
 async def put_all(stack, urls, size, statuses, times):
-    """All heads first: one process that encrypts for hundreds of clients would let the last ones' handshakes time out."""
+    """Sends all request headers first: encrypting for hundreds of clients in one process would let the last TLS
+    handshakes time out."""
     chunk, head = os.urandom(1 << 16), pictures.jpeg(64, 64)[:600]
     tls, place = ssl.create_default_context(cafile=stack.environment["IMGWARD_CA"]), urllib.parse.urlsplit(stack.url)
     begin, wires = time.monotonic(), []
@@ -326,9 +327,10 @@ def uploads(stack, count):
     return uploads_at_once(stack, client, count, 5) + uploads_at_once(stack, client, max(2, count // 15), 50)
 
 
-# ---------------------------------------------------------------- Redis away
+# ---------------------------------------------------------------- Redis unavailable
 def times_of(stack, client, rounds=40):
-    """Median and longest milliseconds of a creation and a query, and of confirm to end, over some orders."""
+    """Median and longest milliseconds of a creation and a query, and from confirmation to completion, over some
+    orders."""
     made, asked, done = [], [], []
     picture = pictures.jpeg(128, 128)
     for number in range(rounds):
@@ -372,7 +374,7 @@ PARTS = {"soak": soak, "drain": drain, "list": long_list, "uploads": uploads, "r
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # also stops the stack
     words = sys.argv[1:]
     sizes = FULL if "--full" in words else SMALL
     words = [word for word in words if word != "--full"]

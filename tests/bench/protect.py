@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""./dev bench protect: what the anti-AI engine reaches, beside its bar.
+"""./dev bench protect: effect and cost of the protection engine, next to the required values.
 
-Runs imgwardctl image protect on 512-px crops of photographs and measures, on the
-surrogate encoders, the relative latent shift |E(y) - E(x)| / |E(x)|, plain and after
-processing (the same processing of x and y), against Gaussian noise of the same PSNR;
-and what it costs: PSNR, MS-SSIM of luma and chroma, file growth, CPU time.
+It runs imgwardctl image protect on 512-px crops of photographs. On the surrogate encoders it measures the relative
+latent shift |E(y) - E(x)| / |E(x)|, directly and after the same processing of x and y. Gaussian noise of the same
+PSNR is the reference. Costs are PSNR, MS-SSIM of luma and chroma, file growth and CPU time.
 """
 
 import argparse
@@ -17,14 +16,14 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SIDE = 512
-BAR = {  # strength: PSNR, MS-SSIM luma and chroma, shift at least, aim, times noise
+BAR = {  # strength: PSNR, MS-SSIM luma and chroma, least shift, target, factor to noise
     "low": (40, .990, .985, {"sana": .38, "sd15": .33}, {"sana": .45, "sd15": .40}, 4),
     "standard": (37, .980, .980, {"sana": .50, "sd15": .45}, {"sana": .60, "sd15": .55}, 3.5),
     "high": (34, .965, .970, {"sana": .62, "sd15": .58}, {"sana": .75, "sd15": .75}, 3),
 }
 SURVIVES = {"jpeg 75": .95, "jpeg 50": .90, "webp 75": .90, "resize 0.5": .75, "blur 1": .80}
 CROP3 = {"sana": .50, "sd15": .35}
-ILLUSTRATIONS = ("clip_", "own-", "tenniel-")  # what names tell to be no photographs
+ILLUSTRATIONS = ("clip_", "own-", "tenniel-")  # prefixes of file names that are not photographs
 
 
 def skip(word):
@@ -89,7 +88,7 @@ def noisy(picture, sigma):
 
 
 def noise_at(picture, psnr):
-    """The picture with Gaussian noise whose rounded result has the PSNR."""
+    """The picture with Gaussian noise, such that the rounded result has this PSNR."""
     values = numpy.asarray(picture, dtype=numpy.float32)
     noise = numpy.random.default_rng(2).normal(0, 1, values.shape)
     low, high = 0.0, 64.0
@@ -111,7 +110,7 @@ def planes(picture):
 
 
 def similarity(x, y):
-    """Wang, Simoncelli, Bovik: Multi-scale structural similarity (2003), 5 scales, of planes of 8 bits."""
+    """Wang, Simoncelli, Bovik: Multi-scale structural similarity (2003), 5 scales, for 8-bit planes."""
     weights = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
     places = torch.arange(11, dtype=x.dtype) - 5
     window = torch.exp(-places ** 2 / (2 * 1.5 ** 2))
@@ -234,7 +233,7 @@ def bench_growth(photos, protected):
 
 
 def bench_cost(options, folder):
-    """CPU of the whole command on a picture of 4 MP, less that of a picture of 64 pixels' side."""
+    """CPU time of the command for 4 megapixels, minus that for a picture of 64 x 64."""
     rng = numpy.random.default_rng(3)
     big, small = os.path.join(folder, "big.png"), os.path.join(folder, "small.png")
     base = Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=numpy.uint8))

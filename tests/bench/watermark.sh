@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs tests/bench/watermark on the built imgwardctl, where its programs and pictures are there.
+# Runs tests/bench/watermark with the built imgwardctl, when its programs and pictures are installed.
 set -euo pipefail
 
 root=$IMGWARD_ROOT

@@ -3,9 +3,9 @@
 
 tests/bench/watermark_drawings.py FOLDER [COUNT] [FIRST_SEED]
 
-The watermark is measured on them (./dev bench watermark --drawings) and tested with them.  A seed gives the same
-picture everywhere.  Seeds below 1000 are for working on the engine, those from 1000 on for judging it.
-Needs python3-numpy and python3-pil.
+The watermark is measured (./dev bench watermark --drawings) and tested on them. A seed gives the same picture on
+every machine. Seeds below 1000 are for development of the engine, seeds from 1000 on for evaluation. Needs
+python3-numpy and python3-pil.
 """
 import math
 import os
@@ -14,8 +14,8 @@ import sys
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-JUDGING = 1000  # the first seed that no work on the engine looks at
-TIMES = 3       # drawn so much larger, then reduced: edges are anti-aliased
+JUDGING = 1000  # the first seed that development must not use
+TIMES = 3       # drawn this many times larger, then reduced for anti-aliasing
 FONTS = "/usr/share/fonts/truetype/dejavu"
 WORDS = ("order image watermark copy sender river mountain garden letter number paper window summer "
          "light morning station market music table answer question street winter colour").split()
@@ -35,7 +35,7 @@ def sentence(random, count):
 
 
 class Sheet:
-    """A picture drawn at TIMES its size."""
+    """A picture drawn TIMES larger."""
 
     def __init__(self, width, height, ground):
         self.width, self.height = width, height
@@ -107,7 +107,7 @@ def page(random, width, height):
 
 
 def squares(random, width, height):
-    """The look of a QR code with a title."""
+    """Squares like a QR code, with a title."""
     count = int(random.integers(21, 46))
     side = int(min(width, height) * 0.8 // count)
     cells = random.random((count, count)) < 0.5
@@ -146,7 +146,7 @@ def chart(random, width, height):
 
 
 def manga(random, width, height):
-    """Panels in black and white with lines, solid black and screen tones of dots."""
+    """Panels in black and white with lines, solid black and halftone dots."""
     sheet = Sheet(width, height, (255, 255, 255))
     y = 8.0
     while y < height - 60:
@@ -180,7 +180,7 @@ def manga(random, width, height):
 
 
 def cartoon(random, width, height):
-    """Flat colours with outlines, sky to skin."""
+    """Flat colours with outlines."""
     sheet = Sheet(width, height, colour(random, 130, 240))
     for _ in range(int(random.integers(1, 4))):
         y = height * random.uniform(0.5, 0.9)
@@ -247,7 +247,7 @@ SIZES = ((640, 480), (800, 600), (512, 512), (900, 640), (700, 1000), (1024, 768
 
 
 def drawing(seed):
-    """The name and the pixels of a seed's picture; eight seeds in a row are of all kinds."""
+    """Name and pixels of a seed's picture; eight consecutive seeds cover all kinds."""
     random = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     width, height = SIZES[int(random.integers(0, len(SIZES)))]

@@ -1,12 +1,12 @@
 /*
- * The watermark engine for many pictures in one process: what imgwardctl does to
- * files, without the files.  For tests/bench/watermark.
+ * The watermark engine for many pictures in one process, as imgwardctl runs it but without
+ * files. Used by tests/bench/watermark.
  *
- * Asked on stdin by lines and what follows them, answering on stdout:
- *   key, 32 bytes                            nothing
- *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - where there is no mark
- *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - where it takes no mark
- * Pictures are red, green and blue, 8 bits each.
+ * Requests on stdin are lines with data after them; responses are on stdout:
+ *   key, 32 bytes                            no response
+ *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - without a watermark
+ *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - when it cannot be marked
+ * Pictures are RGB, 8 bits per channel.
  */
 #include <imgward/watermark.h>
 

@@ -1,6 +1,6 @@
 /*
- * What the watermark engine costs: CPU milliseconds on one core and peak
- * memory, on pictures made here.  Run by tests/bench/watermark.
+ * Cost of the watermark engine: CPU milliseconds on one core and peak memory, on generated
+ * pictures. Run by tests/bench/watermark.
  */
 #include <imgward/watermark.h>
 
@@ -15,7 +15,7 @@
 static const uint8_t key[WATERMARK_KEY_BYTES] = {1, 2, 3};
 static const uint64_t number = 0x0123456789abcdef;
 
-/* Smooth shapes under three octaves of noise: about as busy as a photo. */
+/* Smooth shapes under three octaves of noise, about as much texture as a photo. */
 static struct image picture_make(uint32_t width, uint32_t height)
 {
     struct image image = {width, height, 3, 8, (size_t)width * 3, malloc((size_t)width * height * 3)};
@@ -47,7 +47,7 @@ static void line_print(const char *what, double ms, double bound, double aim)
                          : "MISSED");
 }
 
-/* The least of some runs: what the machine can do while nobody else is at it. */
+/* The minimum of some runs, which other programs disturb least. */
 static double embed_ms(const struct image *picture, struct image *marked, int runs)
 {
     double least = 1e9;
@@ -91,7 +91,7 @@ static void size_measure(uint32_t width, uint32_t height, const double bounds[3]
     free(marked.pixels);
 }
 
-/* In a process of its own, whose peak memory is then known. */
+/* Runs in a child process, so that its peak memory can be measured. */
 static void memory_measure(uint32_t width, uint32_t height, double bound_mib)
 {
     int status = 0;

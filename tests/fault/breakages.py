@@ -1,4 +1,4 @@
-"""What a round breaks: one thing at a time, begun at a drawn moment and whole again at the end."""
+"""The breakages of a round: each breaks one thing at a random time and repairs it at the end."""
 import contextlib
 import os
 import signal
@@ -11,14 +11,14 @@ import uuid
 
 from client import ORDERS
 
-# What must happen so that a point is passed at all.
+# The breakage that must happen before a fault point is reached.
 PROVOKED = {"pool.forked": "api process", "pool.buried": "api process", "child.started": "api process",
             "pool.reloaded": "api reload", "worker.started": "worker", "worker.swept": "worker",
             "reclaim.begun": "worker", "image.started": "image process", "helper.spawning": "image process"}
 
 
 class Setting:
-    """What a breakage works on."""
+    """Everything that breakages act on."""
 
     def __init__(self, stack, faults, workload, random_, mounts):
         self.stack = stack
@@ -70,7 +70,7 @@ def api_reload(setting):
 
 
 def api_stopped(setting):
-    """As an operator restarts it: what is under way is finished, what comes meanwhile is told to come again."""
+    """As an operator restarts it: requests in progress are finished, new ones get 503."""
     setting.stack.part("stop", "api")
     setting.stack.part("start", "api")
 
@@ -96,7 +96,7 @@ def worker_stopped(setting):
 
 
 def worker_frozen(setting):
-    """Longer than a lease lasts: another would take the jobs over, and what this one brings late counts for nothing."""
+    """Longer than a lease: another worker takes the jobs, and outcomes of this one are rejected."""
     supervisor_kill(setting.stack, "worker", signal.SIGSTOP)
     time.sleep(setting.random.uniform(0.5, 7))
     supervisor_kill(setting.stack, "worker", signal.SIGCONT)
@@ -160,7 +160,7 @@ def database_frozen(setting):
 
 
 def database_cut(setting):
-    """Connections cut wherever they are, in transactions too."""
+    """Kills connections at any time, also during transactions."""
     end = time.monotonic() + setting.random.uniform(0.3, 1.5)
     while time.monotonic() < end:
         rows = setting.stack.sql("SELECT id FROM information_schema.processlist WHERE user = 'imgward'")
@@ -177,7 +177,7 @@ def sql_quietly(setting, statement):
 
 
 def database_locked(setting):
-    """Somebody holds the rows of all orders, files and jobs: shorter or longer than we wait for a lock (5 s)."""
+    """Locks all rows of orders, files and jobs, for shorter or longer than the lock timeout of 5 s."""
     seconds = setting.random.choice([1, 2, 6])
     table = setting.random.choice(["orders", "files", "jobs"])
     sql_quietly(setting, f"START TRANSACTION; SELECT COUNT(*) FROM (SELECT id FROM {table} WHERE id > 0 FOR UPDATE) held; "
@@ -185,7 +185,7 @@ def database_locked(setting):
 
 
 def database_deadlocks(setting):
-    """Locks taken the other way round: jobs and files first, their order after."""
+    """Takes locks in reverse order: jobs and files before their order."""
     end = time.monotonic() + 2
     while time.monotonic() < end:
         known = [order.id for order in setting.workload.orders if order.id]
@@ -200,7 +200,7 @@ def database_deadlocks(setting):
 
 # ---------------------------------------------------------------- disks
 def disk_full(setting, name, seconds=None, meanwhile=lambda: None):
-    """Every byte of a small file system taken, for a while."""
+    """Fills a small file system for some time."""
     path = os.path.join(setting.mounts[name], "ballast")
     with open(path, "wb", buffering=0) as file:
         end = time.monotonic() + (seconds or setting.random.uniform(0.5, 2.5))
@@ -211,7 +211,7 @@ def disk_full(setting, name, seconds=None, meanwhile=lambda: None):
             except OSError:
                 pass
             meanwhile()
-            time.sleep(0.02)  # what is deleted meanwhile is taken too
+            time.sleep(0.02)  # also fills space that is freed meanwhile
     os.unlink(path)
 
 
@@ -220,7 +220,7 @@ def store_full(setting):
 
 
 def store_full_long(setting):
-    """Longer than a file is tried again for: a full disk is no fault of the file's."""
+    """Longer than the retries of a file last: a full disk must not fail a file."""
     disk_full(setting, "store", 8)
 
 
@@ -229,7 +229,7 @@ def uploads_full(setting):
 
 
 def database_full(setting):
-    """With orders that need room: a hundred watermark texts each."""
+    """Uses orders that need much space: a hundred watermark texts each."""
     def texts():
         files = [{"fileName": f"{file}.jpg", "watermarks": [{"text": f"{uuid.uuid4().hex * 30}"} for _ in range(10)]}
                  for file in range(10)]
@@ -256,7 +256,7 @@ def connected(setting):
 
 
 def clients_cut(setting):
-    """Creations whose client is gone before the answer, uploads that end in the middle."""
+    """Creations whose client disconnects before the response, and uploads that break off."""
     client = setting.workload.client
     for number in range(8):
         body = f'{{"idempotencyKey": "{uuid.uuid4().hex}", "files": [{{"fileName": "cut.jpg"}}]}}'
@@ -295,14 +295,14 @@ def clients_slow(setting):
 
 # ---------------------------------------------------------------- clocks
 def clock_stepped(setting):
-    """Half an hour forward or back, for the service and not for its database."""
+    """Steps the service's clock by half an hour; the database's clock stays."""
     step = setting.random.choice([1800, -1800, 60, -60])
     with setting.stack.configured("test", "clock_offset_s", str(step)):
         time.sleep(1)
 
 
 def database_clock(setting, hours):
-    """What a step of the database's clock is to the rows that it stamped: all of them moved the other way."""
+    """Simulates a step of the database's clock: moves all its timestamps the other way."""
     time.sleep(0.3)
     for _ in range(2):
         sql_quietly(setting, f"UPDATE jobs SET available_at = available_at - INTERVAL {hours} HOUR, lease_until = lease_until - INTERVAL "
@@ -330,7 +330,7 @@ MOUNTED = {"store_full": "store", "store_full_long": "store", "uploads_full": "n
 
 
 class Breakage:
-    """Something to break: a word for the line of the round, and how."""
+    """A breakage: its name in the output of the round, and its function."""
 
     def __init__(self, name, act, point=None, **arming):
         self.name = name
@@ -353,7 +353,7 @@ class Breakage:
 
 
 def of_point(point, random_, action=None):
-    """A breakage at a named point: killed, failed or held up at one of its first passings."""
+    """A breakage at a fault point: kill, fail or delay at one of the first times it is reached."""
     action = action or random_.choice(["kill"] * 3 + ["delay"] + ["fail"] * (2 if point.can_fail else 0))
     often = point.name.startswith(("db.", "redis.", "store.add", "request.", "limit."))
     nth = 1 if point.name in (*PROVOKED, "worker.leased") else random_.randint(1, 40 if often else 4)

@@ -1,6 +1,6 @@
-"""What must be true of database, file store, receivers and the clients' own records, whatever broke.
+"""Invariants of database, file store, receivers and the clients' records, after any breakage.
 
-Every check answers sentences; no sentence is agreement.
+Every check returns sentences; an empty list means that the invariant holds.
 """
 import collections
 import hashlib
@@ -13,7 +13,7 @@ import pictures
 
 ENDED = ("complete", "failed", "detected", "undetected", "expired")
 
-# kind -> the edges that the state machines of the domain know.
+# kind -> the legal transitions of the state machine.
 EDGES = {
     "order": {("", "pending"), ("", "inProgress"), ("pending", "inProgress"), ("pending", "failed"),
               ("inProgress", "complete"), ("inProgress", "failed"), ("inProgress", "detected"),
@@ -27,7 +27,7 @@ EDGES = {
                  ("SENDING", "PENDING"), ("SENDING", "FAILED")},
 }
 
-# Written by the database itself, in the transaction of the change: no polling misses one.
+# Triggers record changes in the same transaction, so that none is missed.
 WATCH_SQL = """
 CREATE DATABASE IF NOT EXISTS watch;
 CREATE TABLE IF NOT EXISTS watch.changes (id BIGINT AUTO_INCREMENT PRIMARY KEY, kind VARCHAR(10), row_id BIGINT,
@@ -44,7 +44,7 @@ CREATE OR REPLACE TRIGGER watch_{name}_changed AFTER UPDATE ON {name} FOR EACH R
 
 
 def changes(stack, since):
-    """Every change of state is a legal edge, and no order ends twice."""
+    """Every change of state is a legal transition, and no order ends twice."""
     rows = stack.sql(f"SELECT kind, row_id, was, became FROM watch.changes WHERE id > {since} ORDER BY id")
     said, ends = [], collections.Counter()
     for kind, row, was, became in rows:
@@ -56,7 +56,7 @@ def changes(stack, since):
 
 
 def created_once(stack, orders):
-    """Every creation that was answered is there, under one id for one key."""
+    """Every acknowledged creation exists, with one id per idempotency key."""
     said = []
     keys = ",".join(f"'{order.key}'" for order in orders) or "''"
     rows = stack.sql(f"SELECT idempotency_key, COUNT(*), MIN(id) FROM orders WHERE idempotency_key IN ({keys}) "
@@ -72,7 +72,7 @@ def created_once(stack, orders):
 
 
 def ended(stack, orders):
-    """Every order that was started has ended, as it must."""
+    """Every started order is finished, with an allowed status."""
     said = []
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = {row[0]: row[1:] for row in stack.sql(
@@ -118,7 +118,8 @@ def picture_is(data, size):
 
 
 def downloads(client, stack, orders):
-    """Every result comes down whole, as the database describes it, in the archive too; every target has its own."""
+    """Every result can be downloaded completely, as a file and in the archive, as the database describes it. Every output
+    target has its result."""
     said = []
     for order in orders:
         if not order.is_started or order.wanted != "complete" or order.files[0].target:
@@ -170,7 +171,7 @@ def pushed(places, orders):
 
 
 def store_keys(stack):
-    """What lies in the store: key as the rows write it -> path."""
+    """Files in the store: key as in the rows -> path."""
     found, unfinished = {}, []
     for folder, _, names in os.walk(stack.store):
         words = os.path.relpath(folder, stack.store).split(os.sep)
@@ -192,9 +193,8 @@ def named_keys(stack):
 
 
 def store(stack, is_last=False):
-    """
-    What a row names is there, with the digest it says; what no row names is
-    nobody's, but for inputs of orders that are still to begin: those go with them.
+    """Every file that a row names exists with the row's digest. No other files exist, except inputs of orders that
+    have not started; those are deleted with their orders.
     """
     said = []
     found, _ = store_keys(stack)
@@ -217,14 +217,15 @@ def store(stack, is_last=False):
 
 
 def uncleared(stack):
-    """Rows of ended orders that still name inputs."""
+    """Rows of finished orders that still name inputs."""
     return [f"file {row[0]} of an ended order still names {row[1]}" for row in stack.sql(
         "SELECT f.id, f.store_key FROM files f JOIN orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND "
         "o.status NOT IN ('pending', 'inProgress')")]
 
 
 def deliveries(stack, receiver, secret, orders):
-    """One event for each end, one delivery of it, and the receiver has it, signed; nothing that no row knows."""
+    """Each finished order has one event with one delivery, received with a valid signature. The receiver got no
+    others."""
     said = []
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = stack.sql("SELECT e.order_id, e.id, e.type, COALESCE(d.status, '') FROM webhook_events e LEFT JOIN "
@@ -259,7 +260,7 @@ def deliveries_known(stack, receiver):
 
 
 def statistics(client, stack, account):
-    """Usage is what was made: results, pushed ones too, and readings."""
+    """Usage equals the results, including pushed ones, plus extractions."""
     [[made]] = stack.sql("SELECT COALESCE(SUM(IF(type = 'watermarkExtract', status IN ('detected', 'undetected'), "
                          f"result_count)), 0) FROM orders WHERE account_id = {account}")
     [[used]] = stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {account}")

@@ -1,4 +1,4 @@
-"""The named fault points of include/imgward/fault.h, and the file that arms them in all programs of a stack."""
+"""The fault points of include/imgward/fault.h, and the file that arms them in all programs of a stack."""
 import mmap
 import os
 import re
@@ -12,7 +12,7 @@ ACTIONS = {"kill": KILL, "fail": FAIL, "delay": DELAY}
 # struct fault_slot: action, program, countdown, width, delay_ms, passed, taken, spare.
 SLOT = struct.Struct("=iiiiiIIi")
 
-# Points that several programs pass; elsewhere the place itself tells whose it is.
+# Points that several programs reach; all others belong to one program.
 SHARED = ("db.", "store.", "redis.", "bell")
 
 
@@ -34,7 +34,7 @@ def table():
 
 
 class Faults:
-    """The file of a stack; its programs see a change at once."""
+    """The file of a stack; its programs see changes immediately."""
 
     def __init__(self, path):
         self.path = path
@@ -54,7 +54,7 @@ class Faults:
         return self.read(name)[6]
 
     def arm(self, name, action, nth=1, width=1, delay_ms=0, program=""):
-        """The nth passing from now on, and width passings from there, by a program or by any."""
+        """Arms a point for width times from the nth on, in one program or in any."""
         at = self.points[name].number * SLOT.size
         struct.pack_into("=i", self.map, at, NOTHING)
         struct.pack_into("=iiii", self.map, at + 4, ord(program) if program else 0, nth, width, delay_ms)

@@ -1,12 +1,11 @@
-"""Seeded rounds: a mixed workload while one thing is broken, then every invariant.
+"""Rounds with a random seed: a mixed workload with one breakage, then a check of every invariant.
 
-    rounds.py --rounds 200 --seed 1     at random, every named point and every breakage in turn
-    rounds.py --only "kill result"      those whose name holds the words
+    rounds.py --rounds 200 --seed 1     random order; every fault point and every breakage in turn
+    rounds.py --only "kill result"      rounds whose name contains the words
     rounds.py --seconds 60              as many rounds as fit
 
-One line a round, a summary at the end; exit code 1 when an invariant was broken.
-A round's seed says what it breaks, when, and what its customers order; how far
-the programs have come by then is the machine's.
+Prints a line per round and a summary; exit code 1 when an invariant is violated. The seed selects the breakage,
+its time and the clients' orders. Timing on the machine is not reproducible.
 """
 import argparse
 import collections
@@ -36,16 +35,16 @@ from receiver import Receiver  # noqa: E402
 from workload import Shelf, Workload  # noqa: E402
 
 DAY_S = 86400
-# Short, so that a round is: a lease that nobody renews is over soon, what failed is tried again at once.
+# Short times make rounds short: leases expire soon, and retries follow immediately.
 SETTINGS = {"worker": {"processes": "2", "lease_s": "5", "heartbeat_s": "1", "sweep_ms": "500", "retry_first_ms": "200",
                        "images_per_process": "15"},
             "api": {"processes": "8", "key_cache_s": "1"}, "redis": {"retry_ms": "200"}, "webhooks": {"timeout_s": "4"}}
-# Signals by which our own programs die of themselves.
+# Signals that mean a program crashed.
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS)
 
 
 def build():
-    """The programs with their fault points, beside the others."""
+    """Builds the programs with fault points in a separate folder."""
     tree = os.environ.get("IMGWARD_FAULTS_BUILD") or os.path.join(ROOT, "build-faults")
     flags = "--enable-faults" + (" --enable-werror" if os.environ.get("CI") == "true" else "")
     done = subprocess.run([os.path.join(ROOT, "dev"), "build"], capture_output=True, text=True, timeout=1200,
@@ -56,14 +55,14 @@ def build():
 
 
 class Site:
-    """A private stack for all rounds, its receiver, its places, its small file systems."""
+    """A private stack for all rounds, with receiver, sources, targets and small file systems."""
 
     def __init__(self, tree):
         self.var = tempfile.mkdtemp(prefix="imgward-rounds.")
         self.faults = points.Faults(os.path.join(self.var, "faults"))
         self.environment = {**os.environ, "IMGWARD_VAR": self.var, "IMGWARD_BUILD": tree,
                             "IMGWARD_FAULTS": self.faults.path}
-        os.environ["IMGWARD_FAULTS"] = self.faults.path  # parts started again later map it too
+        os.environ["IMGWARD_FAULTS"] = self.faults.path  # parts that are restarted later map it too
         self.mounts = {}
         self.dev("up")
         self.stack = Stack(environment_read(os.path.join(self.var, "dev.env")))
@@ -79,7 +78,7 @@ class Site:
         self.shelf = Shelf()
         self.shelf.marked = self.mark()
         self.logs = {name: 0 for name in ("api", "worker")}
-        self.troubles = 0  # lines of warning and error in the logs
+        self.troubles = 0  # log lines of level warn and error
         self.crashes()
 
     def dev(self, verb):
@@ -89,7 +88,7 @@ class Site:
             sys.exit(f"rounds: ./dev {verb}: {done.stdout}{done.stderr}")
 
     def mount(self, name, folder, size, parts):
-        """The folder becomes a small file system, where the machine permits that."""
+        """Mounts a small file system on the folder, where the machine permits it."""
         for part in parts:
             self.stack.part("stop", part)
         aside = folder + ".aside"
@@ -121,13 +120,13 @@ class Site:
             self.stack.part("start", part)
 
     def mark(self):
-        """A picture with a mark that extractions of this account must find."""
+        """A watermarked picture; extractions of this account must find the mark."""
         form, _, _, data = self.shelf.pictures[0]
         order = embedded(self.client, [(f"marked.{form}", data, ["found in every round"])])
         return "found in every round", results(self.client, order["orderId"])[0][1]
 
     def crashes(self):
-        """What our programs wrote since the last time of dying by themselves, or of what must not be."""
+        """Reports of crashes, and of log lines that must not occur, since the last call."""
         said = []
         for name in self.logs:
             with open(os.path.join(self.var, "log", name + ".log"), encoding="utf-8", errors="replace") as file:
@@ -139,7 +138,7 @@ class Site:
                 try:
                     entry = json.loads(line)
                 except ValueError:
-                    if "keep.sh: line" not in line:  # the shell telling that its child was killed
+                    if "keep.sh: line" not in line:  # the shell's message that its child was killed
                         said.append(f"{name} wrote {line[:300]}")
                     continue
                 is_crash = entry.get("event") in ("child_died", "image_process_died") and entry.get("signal") in CRASHES
@@ -159,7 +158,7 @@ class Site:
 
 # ---------------------------------------------------------------- one round
 def settle(site, orders, seconds=240):
-    """Waits until all that was started has ended, is cleared and told of; what is late for its schedule is hurried."""
+    """Waits until all started orders are finished, cleared and notified; advances retries that are not due yet."""
     end, begun = time.monotonic() + seconds, time.monotonic()
     ids = ",".join(order.id for order in orders if order.is_started) or "0"
     while time.monotonic() < end:
@@ -187,7 +186,7 @@ def settle(site, orders, seconds=240):
 
 
 def until_agreed(check, seconds=60):
-    """What a check says once it has had the time to be true."""
+    """Repeats a check until it reports nothing or the time is over."""
     end = time.monotonic() + seconds
     while True:
         said = check()
@@ -197,7 +196,8 @@ def until_agreed(check, seconds=60):
 
 
 def age(site):
-    """A day later the orders that nobody confirmed fail; a week later the files of the others are deleted."""
+    """Advances time by a day, so that unconfirmed orders fail, then by a week, so that files of the others are
+    deleted."""
     said = []
     with site.stack.configured("test", "clock_offset_s", str(DAY_S + 3600)):
         said += until_agreed(lambda: [f"{row[0]} is still pending" for row in site.stack.sql(
@@ -211,7 +211,7 @@ def age(site):
 
 
 def verify(site, workload, since):
-    """Every invariant; the database must be there."""
+    """Checks every invariant; the database must be running."""
     stack, orders, client = site.stack, workload.orders, site.client
     said = settle(site, orders)
     said += invariants.changes(stack, since)
@@ -227,7 +227,7 @@ def verify(site, workload, since):
 
 
 def calm(site, seconds=240):
-    """After the breakage is over: every part serves again."""
+    """Waits until every part serves again after the breakage."""
     end = time.monotonic() + seconds
     good = 0
     while good < 5 and time.monotonic() < end:
@@ -258,7 +258,7 @@ def round_run(site, number, seed, breakage, second=None):
     looker = workload.run()
     for breaker in breakers:
         breaker.join()
-    settle(site, workload.orders, 20)  # whose end a point may still be waiting for
+    settle(site, workload.orders, 20)  # a fault point may still wait for the end of these orders
     if breakage.point and breakage.point.name.startswith("age."):
         setting.violations += age(site)
     site.faults.disarm()
@@ -279,14 +279,15 @@ def round_run(site, number, seed, breakage, second=None):
     return said
 
 
-# ---------------------------------------------------------------- all of them
+# ---------------------------------------------------------------- all rounds
 def plan(random_, mounts, only, is_every_point):
-    """Every point killed once, failed once where it can, and as drawn, every breakage three times, in a drawn order."""
+    """Each fault point once with kill, once with fail where possible, once as drawn; each breakage three times; in
+    random order."""
     named = {point.name: point for point in points.table()}
     if is_every_point:
-        # Dead with jobs in its hands: only then there are leases to be swept.
+        # A worker that dies with leased jobs: only then are there expired leases to sweep.
         yield breakages.of_point(named["worker.leased"], random_, "kill")
-        # The one way for it that no server of ours takes.
+        # This failure does not happen with the servers of the stack.
         yield breakages.of_point(named["order.told"], random_, "fail")
     while True:
         wanted = [breakages.of_point(point, random_, "kill") for point in points.table()]
@@ -303,7 +304,7 @@ def plan(random_, mounts, only, is_every_point):
 
 
 def second_of(random_):
-    """A point beside a breakage, of those that need nothing else to be passed."""
+    """A second fault point during a breakage; one that can be reached without another breakage."""
     simple = [point for point in points.table() if point.name not in breakages.PROVOKED and not point.name.startswith("age.")]
     return breakages.of_point(random_.choice(simple), random_)
 
@@ -329,9 +330,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=10**6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--every-point", action="store_true", help="fails when a point was not passed at all")
+    parser.add_argument("--every-point", action="store_true", help="fail when a fault point was never reached")
     parser.add_argument("--build", action="store_true", help="only build the programs")
-    parser.add_argument("--list", action="store_true", help="the points and breakages, and nothing is broken")
+    parser.add_argument("--list", action="store_true", help="list fault points and breakages, then exit")
     options = parser.parse_args()
     if options.build:
         build()
@@ -343,7 +344,7 @@ def main():
         return 0
     if options.rounds == 10**6 and options.seconds == 10**6:
         options.rounds = 20
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack goes too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # also stops the stack
     site = Site(build())
     broken, kinds, count, begun = [], collections.Counter(), 0, time.monotonic()
     try:
@@ -357,7 +358,7 @@ def main():
             kinds["with a point as well"] += second is not None
             if round_run(site, count, seed, breakage, second):
                 broken.append(count)
-            # The store is small: now and then a week goes by and empties it.
+            # The store is small: expiring old orders makes room.
             if count % 40 == 0:
                 said = age(site) + site.crashes()
                 print("a week later: " + ("ok" if not said else "BROKEN\n    " + "\n    ".join(said[:20])), flush=True)

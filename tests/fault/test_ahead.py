@@ -1,4 +1,4 @@
-"""Jobs leased ahead of an image process that is still at work: begun, given back, or left to the next worker, never lost or charged."""
+"""Prefetched jobs: they start, are released, or go to the next worker, and are never lost or counted as failures."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ from test_worker_dies import big_order, held, image_processes, wait_for_progress
 
 @pytest.fixture(scope="module")
 def alone(stack):
-    """A worker with one image process: one picture in work, and one behind it at most."""
+    """A worker with one image process: one job in progress and at most one prefetched."""
     with stack.configured("worker", "processes", "1"):
         restart(stack)
         yield stack
@@ -29,27 +29,27 @@ def leased(stack, order):
 
 
 def events(stack, name):
-    """The lines of the worker's log of an event."""
+    """Lines of the worker's log with this event."""
     with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as file:
         return [json.loads(line) for line in file if f'"event":"{name}"' in line and line.endswith("\n")]
 
 
 def given_back(stack, order):
-    """How often the worker's log says that a job of the order was put back before it was begun."""
+    """How often the worker's log says that a job of the order was released before it started."""
     return sum(str(line["order_id"]) == str(order) for line in events(stack, "job_given_back"))
 
 
 def charged(stack, order):
-    """Failures and deaths that the jobs of an order were charged with."""
+    """Counted failures and deaths of the order's jobs."""
     return [int(word) for word in stack.sql(f"SELECT SUM(failure_count), SUM(death_count) FROM jobs WHERE order_id = {order}")[0]]
 
 
 class NotAhead(Exception):
-    """What looked like a job ahead was one whose record took its time."""
+    """The second lease was a job whose outcome was still being recorded."""
 
 
 def wait_given_back(stack, order):
-    """Until the job ahead is given back; NotAhead where none is leased beside the one in work and none was given back."""
+    """Waits until the prefetched job is released. Raises NotAhead when no job was prefetched and none was released."""
     since, end = time.monotonic(), time.monotonic() + 120
     while given_back(stack, order) == 0:
         if leased(stack, order) > 1:
@@ -61,9 +61,8 @@ def wait_given_back(stack, order):
 
 
 def with_a_job_ahead(client, stack, act, again=lambda: None):
-    """
-    Runs act(order) while the image process stands still over one picture with another job behind it; again with a fresh order
-    where the machine was too slow for that, or the order through too soon.  The order and its pictures.
+    """Runs act(order) while the image process is stopped with one picture and another job is prefetched. Repeats with
+    a new order when the machine was too slow or the order finished too early. Returns the order and its pictures.
     """
     for _ in range(6):
         order, data = big_order(client, 40, 256)
@@ -73,7 +72,7 @@ def with_a_job_ahead(client, stack, act, again=lambda: None):
                 end = time.monotonic() + 0.5
                 while leased(stack, order) < 2 and time.monotonic() < end:
                     time.sleep(0.02)
-                time.sleep(0.1)  # what was heard before it stood still is recorded
+                time.sleep(0.1)  # outcomes from before the stop are recorded
                 if leased(stack, order) == 2:
                     act(order)
                     return order, data
@@ -83,7 +82,7 @@ def with_a_job_ahead(client, stack, act, again=lambda: None):
     raise TimeoutError("no job was leased ahead in six orders")
 
 
-def test_what_waits_behind_a_picture_that_takes_long_is_given_back(client, alone):
+def test_a_job_prefetched_behind_a_slow_picture_is_released(client, alone):
     def act(order):
         wait_given_back(alone, order)
         until(lambda: leased(alone, order) == 1, "the picture in work alone")
@@ -94,7 +93,7 @@ def test_what_waits_behind_a_picture_that_takes_long_is_given_back(client, alone
     assert charged(alone, order) == [0, 0]
 
 
-def test_a_death_costs_the_picture_in_work_and_not_the_one_behind_it(client, alone):
+def test_a_death_is_counted_for_the_started_job_and_not_the_prefetched_one(client, alone):
     def act(order):
         for pid in image_processes(alone):
             os.kill(pid, signal.SIGKILL)
@@ -104,7 +103,7 @@ def test_a_death_costs_the_picture_in_work_and_not_the_one_behind_it(client, alo
     assert charged(alone, order) == [0, 1]
 
 
-def test_term_gives_back_what_is_not_begun_and_finishes_what_is(client, alone):
+def test_term_releases_prefetched_jobs_and_finishes_started_ones(client, alone):
     def act(order):
         pid = alone.pid("worker")
         os.kill(pid, signal.SIGTERM)
@@ -125,8 +124,8 @@ def test_term_gives_back_what_is_not_begun_and_finishes_what_is(client, alone):
     assert charged(alone, order) == [0, 0]
 
 
-def test_the_database_away_when_a_job_is_to_be_given_back(client, alone):
-    """It is tried again; the picture in work is recorded when the database is back."""
+def test_a_release_is_retried_when_the_database_is_back(client, alone):
+    """The release is retried, and the picture in progress is recorded when the database is back."""
     def act(order):
         alone.part("kill", "mariadbd")
         try:
@@ -139,10 +138,10 @@ def test_the_database_away_when_a_job_is_to_be_given_back(client, alone):
     assert charged(alone, order) == [0, 0]
 
 
-def test_a_paused_queue_begins_nothing_that_was_leased_before(client, alone):
-    """The worker hears of it with its sign of life; until then it goes on."""
+def test_a_paused_queue_starts_no_prefetched_job(client, alone):
+    """The worker learns of the pause with its heartbeat; until then it continues."""
     with alone.configured("worker", "heartbeat_s", "1"):
-        for _ in range(4):  # again where all were done before the worker knew
+        for _ in range(4):  # again when all jobs were done before the heartbeat
             order, data = big_order(client, 40, 700)
             wait_for_progress(client, order, 1)
             paused = events(alone, "queue_paused")
@@ -161,8 +160,8 @@ def test_a_paused_queue_begins_nothing_that_was_leased_before(client, alone):
     raise TimeoutError("four orders were through before the worker knew")
 
 
-def test_behind_pictures_that_take_long_nothing_is_leased(client, alone):
-    """Another worker may have room for it.  36 megapixels: on a fast machine 12 took hardly less than the second that is long."""
+def test_nothing_is_prefetched_behind_slow_pictures(client, alone):
+    """Another worker may be idle. 36 megapixels, because on a fast machine 12 hardly exceed the limit of one second."""
     restart(alone)
     order = large_order(client, 3, 6000)
     assert client.wait(order, 600)["completedFileCount"] == 3

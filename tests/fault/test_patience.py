@@ -1,4 +1,4 @@
-"""Troubles that are nobody's order's fault: a store that cannot be written, a clock that was set back."""
+"""Failures that are not the order's fault: a store that is not writable, a clock that was set back."""
 import os
 import time
 
@@ -9,7 +9,7 @@ from receiver import Receiver
 
 
 def shard(order):
-    """The folder of an order's files, as src/service/storage.c spreads them."""
+    """The folder of an order's files, computed like src/service/storage.c."""
     return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
 
 
@@ -21,7 +21,7 @@ def receiver():
 
 
 def test_a_store_that_cannot_be_written_for_long_fails_no_file(client, stack):
-    """Where the results' folder should be lies a file: more tries are in vain than a file has."""
+    """A file in place of the results' folder, for longer than the retries of a file last."""
     created = client.create(["a.jpg"]).data
     order = created["orderId"]
     assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()).status == 201
@@ -49,8 +49,8 @@ def test_a_store_that_cannot_be_written_for_long_fails_no_file(client, stack):
     assert client.download(order).status == 200
 
 
-def test_what_a_clock_set_back_put_out_of_reach_is_found(stack, receiver):
-    """The rows are stamped by the clock of before the step: two hours ahead."""
+def test_jobs_with_times_in_the_future_are_found_after_a_clock_step(stack, receiver):
+    """Rows have timestamps from before the step: two hours in the future."""
     client = stack.account_new()
     assert client.post("/api/v2/orders/webhooks", {"url": receiver.url("/hook")}).status == 201
     stack.sql("CREATE TRIGGER ahead_jobs BEFORE INSERT ON jobs FOR EACH ROW SET NEW.available_at = NEW.available_at + INTERVAL 2 HOUR; "

@@ -1,4 +1,4 @@
-"""The pool under faults: connections cut, Redis silent or forgetful, reloads, keys and accounts that change."""
+"""The pool during failures: closed connections, a silent or flushed Redis, reloads, changed keys and accounts."""
 import collections
 import os
 import signal
@@ -38,7 +38,7 @@ def test_redis_that_answers_nothing_delays_a_moment_only(client, stack, order):
     redis = stack.pid("redis")
     os.kill(redis, signal.SIGSTOP)
     try:
-        for _ in range(3):  # on a machine that stands still it may take longer
+        for _ in range(3):  # a slow machine may need longer
             begin = time.monotonic()
             statuses = {client.detail(order).status for _ in range(30)}
             spent = time.monotonic() - begin
@@ -47,13 +47,13 @@ def test_redis_that_answers_nothing_delays_a_moment_only(client, stack, order):
                 break
     finally:
         os.kill(redis, signal.SIGCONT)
-    # Each process waits redis.timeout_ms (250) once in redis.retry_ms; without that it would be 7.5 s.
+    # Each process waits redis.timeout_ms (250) once per redis.retry_ms; without that back-off it would be 7.5 s.
     assert spent < 5, spent
 
 
 def test_redis_that_forgot_its_scripts_is_taught_them_again(client, stack):
     for _ in range(5):
-        # A process that found Redis away, or late on a machine that stands still, leaves it alone for a second.
+        # A process that found Redis unavailable or slow does not ask it for a second.
         until(lambda: all(int(client.list().headers["RateLimit-Remaining"]) < 1000000 for _ in range(40)))
         stack.redis("FLUSHALL")
         stack.redis("SCRIPT", "FLUSH")
@@ -123,7 +123,7 @@ def test_a_suspended_account_is_403(stack):
     client = stack.account_new()
     assert client.list().status == 200
     stack.ctl("account", "suspend", client.account)
-    time.sleep(5.5)  # api.key_cache_s: one process has heard of the key, and each is to have forgotten it
+    time.sleep(5.5)  # longer than api.key_cache_s: every process must have dropped the cached key
     assert [client.list().code for _ in range(20)] == ["AUTH_FORBIDDEN"] * 20
 
 

@@ -1,4 +1,4 @@
-"""Redis flushed, stopped, and killed in the middle of orders: nothing is lost, nothing done twice."""
+"""Redis is flushed, stopped and killed during orders: nothing is lost or done twice."""
 import uuid
 
 import pytest

@@ -1,4 +1,4 @@
-"""Seeded rounds, a few of them: what rounds.py does for hours when asked to.  The programs are built for it, with their fault points."""
+"""A few rounds of rounds.py, which can run for hours. The programs are built with fault points."""
 import collections
 import os
 import re
@@ -10,7 +10,7 @@ import points
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rounds.py")
 
 
-def test_every_fault_point_of_the_table_stands_once_in_the_code():
+def test_every_fault_point_of_the_table_is_in_the_code_once():
     found = collections.Counter()
     for folder, _, names in os.walk(os.path.join(points.ROOT, "src")):
         for name in names:
@@ -24,7 +24,7 @@ def test_every_fault_point_of_the_table_stands_once_in_the_code():
 
 
 def test_rounds_break_no_promise_and_pass_every_fault_point():
-    """One round that passes what is passed only after a death, then as many as fit into half a minute."""
+    """One round for points that are only reached after a death, then as many rounds as fit into half a minute."""
     done = subprocess.run([sys.executable, PROGRAM, "--seconds", "25", "--seed", "7", "--every-point"],
                           capture_output=True, text=True, timeout=2400)
     print(done.stdout[-8000:], done.stderr[-2000:])

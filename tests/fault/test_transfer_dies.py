@@ -1,4 +1,4 @@
-"""kill -9 of the worker in the middle of transfers: every file is fetched and pushed, whole, and ends once."""
+"""kill -9 of the worker during transfers: every file is fetched and pushed completely, and finishes once."""
 import datetime
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The way of an order: what kills, poisons, stops and forgets, and what is left in the store afterwards."""
+"""Failures during an order: kills, crashes, restarts, lost outcomes; and the files left in the store."""
 import contextlib
 import os
 import signal
@@ -15,7 +15,7 @@ TILE = numpy.asarray(pictures.scene(500, 500))
 
 
 def large(width, height):
-    """A JPEG that takes its time in the worker and none in the test."""
+    """A JPEG that is slow to process and quick to make."""
     tiles = numpy.tile(TILE, (height // 500 + 1, width // 500 + 1, 1))[:height, :width]
     return pictures.encode(Image.fromarray(tiles), "JPEG", quality=85)
 
@@ -30,7 +30,7 @@ def large_order(client, count, side):
 
 
 def store_keys(stack, order):
-    """What lies in the file store for an order, as the database names it: "out/7001/12.1"."""
+    """The order's files in the store, with their database keys: "out/7001/12.1"."""
     found = set()
     for folder, _, names in os.walk(stack.store):
         kind = os.path.relpath(folder, stack.store).split(os.sep)[0]
@@ -42,7 +42,7 @@ def store_keys(stack, order):
 
 
 def named_keys(stack, order):
-    """What the rows of the order name."""
+    """The keys that the order's rows name."""
     rows = stack.sql(
         f"SELECT store_key FROM results WHERE order_id = {order} UNION ALL SELECT zip_store_key FROM orders "
         f"WHERE id = {order} UNION ALL SELECT thumbnail_store_key FROM orders WHERE id = {order} UNION ALL "
@@ -78,8 +78,8 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
     assert usage == before
 
 
-def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
-    """Before they are over, which would be 30 s after they were last renewed."""
+def test_leases_of_a_dead_predecessor_are_taken_over_immediately(client, stack):
+    """Long before they expire, which would take 30 s after their last renewal."""
     with held(stack):
         order = large_order(client, 4, 600)
         wait_for_lease(stack, order)
@@ -92,9 +92,9 @@ def test_leases_of_a_dead_predecessor_are_taken_over_at_once(client, stack):
     assert client.wait(order)["status"] == "complete"
 
 
-def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, stack):
-    """The last of its order: where there is one image process alone it comes last."""
-    for _ in range(4):  # again where it was done before we could kill it
+def test_a_file_that_kills_its_process_fails_alone_after_three_attempts(client, stack):
+    """It is the last file of its order: with one image process it runs last."""
+    for _ in range(4):  # again when it was done before the kill
         created = client.create(["good.jpg", "good.webp", "poison.jpg"]).data
         for file, data in zip(created["files"], (pictures.jpeg(), pictures.webp(), large(5000, 4000))):
             assert client.upload(file["uploadUrl"], data).status == 201
@@ -111,7 +111,7 @@ def test_a_file_that_kills_its_process_fails_alone_after_three_tries(client, sta
 
 
 def killed_once(stack, file, deaths):
-    """Every image process ends as by a fault of its own while the file is in work; false where the work was faster."""
+    """Kills every image process, as if it crashed, while the file is processed; false when the file was done earlier."""
     until(lambda: job(stack, file)[0] in ("leased", "done"), f"lease {deaths}")
     time.sleep(0.2)
     for pid in image_processes(stack):
@@ -137,8 +137,8 @@ def test_a_broken_picture_is_tried_once(client, stack):
     until(lambda: not store_keys(stack, order["orderId"]), "clearing the order")
 
 
-def test_term_finishes_the_pictures_under_way(client, stack):
-    for _ in range(4):  # again where all were done before the worker was told
+def test_term_finishes_the_pictures_in_progress(client, stack):
+    for _ in range(4):  # again when all were done before the worker received the signal
         order = large_order(client, 12, 1200)
         wait_for_progress(client, order, 1)
         stack.part("stop", "worker")
@@ -150,15 +150,15 @@ def test_term_finishes_the_pictures_under_way(client, stack):
             break
         client.wait(order)
     assert "leased" not in states and int(states["done"]) >= 1 and int(states["queued"]) >= 1, states
-    # No picture is begun twice; those that waited for their turn are put back, and lease a second time.
+    # No picture is processed twice; waiting jobs are released and leased again.
     [[again]] = stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND attempt > 1")
     assert again == "0"
     assert client.wait(order)["completedFileCount"] == 12
     assert int(stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}")[0][0]) <= 2
 
 
-def test_a_second_term_ends_at_once_and_nothing_is_lost(client, stack):
-    """With pictures under way that are never done: after one TERM alone it would wait for them."""
+def test_a_second_term_exits_immediately_and_nothing_is_lost(client, stack):
+    """The pictures in progress never finish, so after one TERM the worker would wait for them."""
     with held(stack):
         order = large_order(client, 4, 600)
         wait_for_lease(stack, order)
@@ -189,7 +189,7 @@ def test_image_processes_die_with_the_worker(client, stack):
 
 
 def test_a_file_the_database_wants_again_and_again_is_not_done_twice(client, stack):
-    """The lease is taken away while the work goes on: the late result counts for nothing."""
+    """Takes the lease away during processing: the late result is rejected."""
     with held(stack):
         order = large_order(client, 2, 600)
         wait_for_lease(stack, order)
@@ -220,15 +220,15 @@ def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jp
 
 
 def store_path(stack, order, kind, rest):
-    """Where the store keeps a key, by the folder of the order's other files of that kind."""
+    """Path of a key in the store, derived from the order's other files of that kind."""
     for folder, _, names in os.walk(os.path.join(stack.store, kind)):
         if any(name.startswith(f"{order}.") for name in names):
             return os.path.join(folder, f"{order}.{rest}")
     raise LookupError(f"{kind}/{order} has no file")
 
 
-def test_a_result_whose_record_went_through_unheard_stays(client, stack):
-    """The word of a commit can be lost with the connection: the rows count, not what the worker believes."""
+def test_a_result_is_kept_when_the_reply_to_its_commit_is_lost(client, stack):
+    """The reply to a commit can be lost with the connection: the rows decide."""
     with held(stack):
         order = large_order(client, 1, 600)
         file = client.detail(order).data["files"][0]["fileId"]
@@ -246,7 +246,8 @@ def test_a_result_whose_record_went_through_unheard_stays(client, stack):
 
 
 def test_a_result_that_came_after_the_end_of_its_order_is_found(client, stack, jpeg):
-    """As a worker puts it that dies when another has ended the order already; young files, and whose order is not over, stay."""
+    """As a worker leaves it that dies while another finishes the order. New files, and files of unfinished orders,
+    stay."""
     done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["orderId"]
     stack.settled(done)
     pending = client.create(["a.jpg"]).data["orderId"]
@@ -262,7 +263,7 @@ def test_a_result_that_came_after_the_end_of_its_order_is_found(client, stack, j
 
 
 def stray_put(stack, order, kind, rest, age_s=7200):
-    """A file of an order in the store that no row names."""
+    """Puts a file of an order into the store that no row names."""
     folder = os.path.join(stack.store, kind, f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{order}.{rest}")

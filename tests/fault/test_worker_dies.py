@@ -1,4 +1,4 @@
-"""kill -9 in the middle of orders: every order ends, every result is whole and there once."""
+"""kill -9 during orders: every order finishes, and every result is complete and exists once."""
 import collections
 import contextlib
 import io
@@ -13,7 +13,7 @@ from client import ORDERS
 
 
 def big_order(client, count, side=400):
-    """A confirmed order of pictures that differ; its id and the pictures."""
+    """A confirmed order with different pictures; its id and the pictures."""
     data = [pictures.jpeg(side, side, seed=number) for number in range(count)]
     created = client.create([f"{number:03d}.jpg" for number in range(count)]).data
     for file, picture in zip(created["files"], data):
@@ -31,7 +31,7 @@ def wait_for_progress(client, order, count, seconds=300):
 
 
 def kill(stack, name):
-    """kill -9 of a supervisor, once it is there again after the last time."""
+    """kill -9 of a supervisor, after it has restarted from the last kill."""
     end = time.monotonic() + 120
     while True:
         try:
@@ -43,7 +43,7 @@ def kill(stack, name):
 
 
 def whole_and_once(client, stack, order, data):
-    """Every file has one visible result, a picture of the size of its input, in the ZIP too."""
+    """Every file has one result with the size of its input, also in the ZIP."""
     detail = client.wait(order, 600)
     assert detail["status"] == "complete" and detail["errors"] is None, detail
     assert detail["completedFileCount"] == len(data)
@@ -85,10 +85,7 @@ def test_image_processes_killed_in_mid_file_cost_an_attempt_at_most(client, stac
 
 @contextlib.contextmanager
 def held(stack):
-    """
-    The worker's image processes stand still for as long as the block lasts: what is leased meanwhile stays in work, on a
-    machine of any speed.
-    """
+    """Stops the worker's image processes during the block, so that jobs stay in progress on a machine of any speed."""
     places, end = stack.worker_places(), time.monotonic() + 120
     while len(pids := image_processes(stack)) < places:
         assert time.monotonic() < end, f"{len(pids)} of {places} image processes"
@@ -111,7 +108,7 @@ def wait_for_lease(stack, order, seconds=120):
 
 
 def image_processes(stack):
-    """Those of this stack: children of its worker."""
+    """Image processes of this stack: children of its worker."""
     worker = str(stack.pid("worker"))
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -139,9 +136,10 @@ def test_the_api_killed_while_uploads_run(client, stack):
 
 
 def until_taken(act, away=(502, 503), seconds=120):
-    """While the pool is away the answer has Retry-After and the one error shape, never a bare 500; then it works.
+    """While the pool is unavailable, responses have Retry-After and the error format, never a plain 500; later they
+    work.
 
-    nginx calls a pool that dies with a request in its hands 502; uploads are 503 either way.
+    When a pool process dies during a request, nginx returns 502; uploads always get 503.
     """
     end = time.monotonic() + seconds
     while True:
@@ -175,8 +173,8 @@ def test_dead_processes_of_the_pool_are_forked_again(client, stack):
     assert len(children(supervisor)) == len(before) and not set(killed) & set(children(supervisor))
 
 
-def test_term_finishes_the_requests_under_way(client, stack):
-    """An upload whose body is on its way when the pool is told to end, and the pool that follows it."""
+def test_term_finishes_the_requests_in_progress(client, stack):
+    """An upload is being received when the pool gets TERM; the next pool serves."""
     created = until_taken(lambda: client.create(["a.jpg"])).data
     os.kill(stack.pid("api"), signal.SIGTERM)
     until_taken(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()), (503,))

@@ -1,4 +1,4 @@
-"""A mixed workload of customers who do not give up, and their own record of what they were told."""
+"""A mixed workload of clients that retry, and their records of the responses."""
 import datetime
 import hashlib
 import http.client
@@ -10,7 +10,7 @@ import uuid
 import pictures
 from client import ORDERS
 
-# What a client may meet while something is broken; everything else is told as a violation.
+# Statuses that clients may get during a breakage; others are violations.
 AWAY = (502, 503, 504)
 
 
@@ -34,14 +34,14 @@ class Shelf:
 
 
 class Expected:
-    """One file of an order: what must come of it."""
+    """One file of an order and its expected outcome."""
 
     def __init__(self, name, size, copies=1, target=None):
         self.name, self.size, self.copies, self.target = name, size, copies, target
 
 
 class Order:
-    """What a customer knows of an order."""
+    """A client's view of an order."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -50,9 +50,9 @@ class Order:
         self.id = None
         self.files = []
         self.is_started = False   # a confirmation or the last upload was acknowledged
-        self.is_given_up = False  # never to be started
+        self.is_given_up = False  # will never be started
         self.wanted = "complete"
-        self.text = None          # that an extraction must find
+        self.text = None          # the text that an extraction must find
 
 
 class Workload:
@@ -70,14 +70,14 @@ class Workload:
         self.lock = threading.Lock()
         self.is_over = threading.Event()
 
-    # ---- asking until there is an answer
+    # ---- requests with retries
 
     def violate(self, text):
         with self.lock:
             self.violations.append(text)
 
     def ask(self, what, act):
-        """One try: the answer, or None for what a client tries again."""
+        """One attempt: the response, or None when the client should retry."""
         with self.lock:
             self.requests += 1
         try:
@@ -95,7 +95,8 @@ class Workload:
         return answer
 
     def insist(self, what, act, wanted):
-        """Tries until one of the wanted statuses comes; was it clean, that is, were all tries before answered?"""
+        """Repeats until one of the wanted statuses comes. The second value is True when every earlier attempt got a
+        response."""
         is_clean = True
         while time.monotonic() < self.end:
             answer = self.ask(what, act)
@@ -106,7 +107,7 @@ class Workload:
             if answer.status in wanted:
                 return answer, is_clean
             if answer.status == 409 and not is_clean and answer.code == "ORDER_ALREADY_STARTED":
-                return answer, False  # the try that nobody answered had gone through
+                return answer, False  # an attempt without a response had succeeded
             raise Violation(f"{what}: {answer}")
         raise Violation(f"{what}: no answer within the time of a round")
 
@@ -143,7 +144,7 @@ class Workload:
         self.insist(f"confirm {order.kind}", lambda: self.client.confirm(order.id), (200,))
         order.is_started = True
 
-    # ---- the customers
+    # ---- clients
 
     def protect(self, random_, kind="protect", count=2, confirm=True, twin=True):
         order = Order(kind)
@@ -159,7 +160,7 @@ class Workload:
             order.is_given_up = True
 
     def replace(self, random_):
-        """The second upload of a file counts."""
+        """A second upload of a file replaces the first."""
         order = Order("replace")
         first, second = self.shelf.pictures[0], self.shelf.pictures[3]
         created = self.create(order, "anti-ai", {"files": [{"fileName": "a.jpg"}]})
@@ -242,7 +243,7 @@ class Workload:
         self.confirm(order)
 
     def looker(self, random_):
-        """Somebody who reads all the time; what is there may be late, never wrong."""
+        """A client that reads all the time; data may be late, never wrong."""
         while not self.is_over.wait(0.05):
             with self.lock:
                 known = [order.id for order in self.orders if order.id]
@@ -256,10 +257,10 @@ class Workload:
             if answer is not None and answer.status != 200:
                 self.violate(f"{what}: {answer}")
 
-    # ---- all together
+    # ---- all clients
 
     def run(self):
-        """Every customer once, side by side, each a little later than the one before."""
+        """Runs every client once, in parallel, each starting a little later than the one before."""
         customers = [self.protect, self.embed, self.by_url, self.zero_copy, self.extract, self.replace,
                      self.zero_copy_upload, self.broken, self.wait_left]
         self.random.shuffle(customers)
@@ -270,7 +271,7 @@ class Workload:
                 customer(random.Random(seed))
             except Violation as violation:
                 self.violate(str(violation))
-            except Exception as error:  # a broken test is a violation too
+            except Exception as error:  # an exception in the test is a violation too
                 self.violate(f"{customer.__name__}: {error!r}")
         looker = threading.Thread(target=self.looker, args=(random.Random(self.seed),))
         looker.start()

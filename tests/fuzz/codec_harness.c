@@ -6,7 +6,7 @@
 static const struct codec_limits limits = {
     .pixels_max = 1 << 18, .side_max_px = 2048, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
 
-/* What we encode ourselves must decode, in the same shape; anything else is our mistake. */
+/* Our encoder's output must decode to the same shape; otherwise abort. */
 static void again(struct context *context, struct codec_picture *picture)
 {
     struct codec_bytes bytes = {0};
@@ -32,10 +32,10 @@ static void thumbnail(struct context *context, struct codec_picture *picture)
     context_clear(context);
 }
 
-/* Kept, so that no compiler leaves the reading out. */
+/* A global sum, so that the compiler keeps the reads. */
 static volatile unsigned rows_sum;
 
-/* Sums what it is given, so that a sanitizer sees rows that are not there. */
+/* Sums all bytes of the rows, so that a sanitizer detects missing rows. */
 static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct image *strip)
 {
     unsigned *sum = user;

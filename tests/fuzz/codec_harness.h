@@ -1,7 +1,6 @@
 /*
- * Bytes that claim to be a picture of one format: decoded under tight limits,
- * marked, encoded, decoded again.  A target includes this once and names its
- * format.
+ * Decodes bytes as a picture of one format with small limits, watermarks it, encodes it and
+ * decodes it again. Each target includes this file once and defines its format.
  */
 #ifndef FUZZ_CODEC_HARNESS_H
 #define FUZZ_CODEC_HARNESS_H
@@ -10,7 +9,7 @@
 
 #include "codec/codec.h"
 
-/* Bytes of another format are not looked at: each target keeps to its own codec. */
+/* Bytes of another format are ignored: each target tests its codec only. */
 void harness_picture(enum format format, const unsigned char *data, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* libFuzzer's way into one target, which the build names. */
+/* libFuzzer's entry point for one target, selected by the build. */
 #include "targets.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# ./dev fuzz [OPTIONS] [TARGET...]: builds every target with libFuzzer,
-# AddressSanitizer and UBSan in build-fuzz/, then lets tests/fuzz/run.py run them.
+# ./dev fuzz [OPTIONS] [TARGET...]: builds every target with libFuzzer, AddressSanitizer and UBSan in build-fuzz/,
+# then runs them with tests/fuzz/run.py.
 set -euo pipefail
 
 root=$IMGWARD_ROOT
@@ -22,7 +22,7 @@ if [ ! -f .configured ]; then
 fi
 make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
 
-# The libraries of the Makefile, so that no list of them is kept twice.
+# The libraries come from the Makefile, so that there is no second list.
 linked=$(make -s -f - print <<'MAKE'
 include Makefile
 print:
@@ -30,12 +30,12 @@ print:
 MAKE
 )
 
-# The rest of the flags that the sources of a target need beside those of the rooms.
+# Further compiler flags for the sources of a target.
 sources_of() {
     case $1 in
     fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_store.c -Wl,--wrap=write" ;;
     fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
-    # The extractor searches for long: its engine is built quick, without a call at every comparison.
+    # The extractor is slow, so its engine is optimised and has no coverage callback at comparisons.
     fuzz_watermark) echo "$root"/src/engine/*.c "$root"/src/engine/watermark/*.c -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
     fuzz_jpeg | fuzz_webp) echo "$here/codec_harness.c" ;;
     esac
@@ -53,7 +53,7 @@ target_build() {
     mv "$1.new" "$1"
 }
 
-# As many at a time as there are processors.
+# As many in parallel as there are processors.
 building=0
 for source in "$here"/fuzz_*.c; do
     name=$(basename "$source" .c)

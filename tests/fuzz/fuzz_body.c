@@ -1,6 +1,6 @@
 /*
- * A request's body through the validation of every endpoint that takes one: the
- * first byte chooses the endpoint, the rest is the body.
+ * A request body through the validation of every endpoint with a body. The first byte selects
+ * the endpoint, the rest is the body.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ int fuzz_body(const unsigned char *data, size_t size)
     const char *const parameters[] = {endpoints[which].method, endpoints[which].uri, harness_authorization,
                                       "CONTENT_TYPE=application/json", NULL};
     unsigned status = harness_serve(parameters, data + 1, size - 1);
-    /* A known path, a method that it takes and a type that it takes. */
+    /* The path, the method and the content type are valid. */
     if (status == 405 || status == 401 || status == 415)
         abort();
     return 0;

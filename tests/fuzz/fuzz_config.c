@@ -1,5 +1,4 @@
-/* The configuration file: read whole or refused with the lines that are wrong; a reload keeps what is fixed.
- */
+/* The configuration file: accepted, or refused with line numbers; a reload keeps fixed keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

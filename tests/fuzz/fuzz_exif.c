@@ -1,6 +1,6 @@
 /*
- * An EXIF block, Photoshop's blocks and JPEG streams: previews are blanked within
- * the bytes given; a second time finds no thumbnail that the first one cut.
+ * An EXIF block, Photoshop blocks and JPEG streams. Previews are blanked within the given
+ * bytes; a second pass finds no thumbnail that the first one removed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { tag_packet = 0x02BC };
 
-/* Kept, so that no compiler leaves the reading out. */
+/* A global sum, so that the compiler keeps the reads. */
 static volatile unsigned bytes_sum;
 
 static void blank(unsigned char *bytes, size_t size)

@@ -1,7 +1,6 @@
 /*
- * All parameters of a request as a web server sends them, one a line, the body
- * behind an empty line.  "@in" and "@out" as REQUEST_URI stand for URLs that are
- * signed, so that what comes behind the signature is reached.
+ * FastCGI parameters of a request, one per line, then an empty line and the body. "@in" and
+ * "@out" stand for signed URLs in REQUEST_URI. So the fuzzer reaches the code after verification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ static char *uri_signed(const char *path)
     return parameter;
 }
 
-/* Its own memory for every parameter, so that a sanitizer sees a read past its end. */
+/* A separate buffer per parameter, so that a sanitizer detects reads past its end. */
 static char *parameter_make(const char *line, size_t length)
 {
     if (length == sizeof uri_upload - 1 && memcmp(line, uri_upload, length) == 0)

@@ -1,4 +1,4 @@
-/* The path of a presigned URL: what is read as a file key is printed the same again. */
+/* The path of a presigned URL: a parsed file key prints to the same text. */
 #include <stdlib.h>
 #include <string.h>
 

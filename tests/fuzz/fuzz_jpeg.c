@@ -1,4 +1,4 @@
-/* Bytes that claim to be a JPEG picture. */
+/* Bytes as a JPEG picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

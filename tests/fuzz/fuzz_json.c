@@ -1,10 +1,10 @@
-/* A request's body: parsed into the arena, walked to its last leaf. */
+/* A request body: parsed into the arena, then every node is read. */
 #include <string.h>
 
 #include "base/json.h"
 #include "targets.h"
 
-/* Reads every byte that the tree says it has, so that a sanitizer sees a wrong length. */
+/* Reads every byte of the tree, so that a sanitizer detects wrong lengths. */
 static size_t walked(const struct json *json)
 {
     size_t sum = json->name != NULL ? strlen(json->name) : 0;

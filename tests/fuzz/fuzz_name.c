@@ -1,7 +1,7 @@
 /*
- * Names of results: whatever was given, a name is UTF-8 of at most 255 bytes
- * without a character that a path or Windows cannot have, differs from those
- * before it, and does not change when it is given again.
+ * Names of results. Each name is UTF-8 of at most 255 bytes without characters that are
+ * forbidden in a path or on Windows. It differs from the earlier names, and a second pass does
+ * not change it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int fuzz_name(const unsigned char *data, size_t size)
     struct name_request requests[requests_max];
     size_t count = 0;
     char *text = arena_text_n(arena, (const char *)data, size);
-    /* A line a wanted; its length decides its format. */
+    /* One request per line; the length of the line selects its format. */
     for (char *line = text, *end; count < requests_max && line != NULL; line = end) {
         end = strchr(line, '\n');
         if (end != NULL)

@@ -1,5 +1,4 @@
-/* The address of a request: the first byte chooses the method, the rest is REQUEST_URI as a client wrote it.
- */
+/* The URI of a request: the first byte selects the method, the rest is REQUEST_URI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Bytes that claim to be a PNG picture. */
+/* Bytes as a PNG picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

@@ -1,8 +1,7 @@
 /*
- * Presigned URLs: the first byte chooses the method, the second a place and the
- * third a byte of a URL that is well signed; what follows is a whole "KEY?QUERY"
- * of the fuzzer's.  No URL but one that was signed is ever good, and a signed one
- * in which any byte was changed is not (the order of parameters aside).
+ * Presigned URLs. The first byte selects the method; the second and third change one byte of a
+ * signed URL; the rest is a "KEY?QUERY". Only signed URLs may be accepted, and no changed one,
+ * except for the order of its parameters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ static void prepare(void)
     unlink(path);
 }
 
-/* True when "KEY?QUERY" is taken for good. */
+/* True when "KEY?QUERY" is accepted. */
 static bool is_granted(enum presign_method method, const char *text, struct presign_grant *grant)
 {
     struct context context;
@@ -73,7 +72,7 @@ static void changed_is_refused(enum presign_method method, unsigned char place, 
     free(url);
 }
 
-/* What is granted spells, in some order of its parameters, exactly what we would sign. */
+/* An accepted URL equals the one that we would sign, except for the order of parameters. */
 static void granted_is_signed(enum presign_method method, const char *text)
 {
     struct presign_grant grant;

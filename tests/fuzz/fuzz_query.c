@@ -1,5 +1,7 @@
-/* A query string to every endpoint that reads one: the first byte chooses the endpoint, the rest is the
- * query. */
+/*
+ * A query string for every endpoint that reads one. The first byte selects the endpoint, the
+ * rest is the query.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

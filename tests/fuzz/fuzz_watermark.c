@@ -1,7 +1,6 @@
 /*
- * The watermark extractor on pixels of any kind.  The first bytes are the shape
- * and the way in which the rest becomes pixels; an unmarked picture of the
- * fuzzer's making must never be read as a marked one.
+ * The watermark extractor on arbitrary pixels. The first bytes are the picture's size and the
+ * method that turns the rest into pixels. An unmarked picture must never give a watermark.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@ enum { head_bytes = 8, side_most_more = 64 };
 
 static const uint8_t key[WATERMARK_KEY_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-/* A number from place and seed, so that a few bytes make a whole picture. */
+/* A hash of position and seed, so that a few bytes fill a picture. */
 static unsigned noise(uint32_t x, uint32_t y, uint32_t channel, unsigned seed)
 {
     uint32_t mixed = (x * 0x9E3779B1U) ^ (y * 0x85EBCA77U) ^ (channel * 0xC2B2AE3DU) ^ (seed * 0x27D4EB2FU);

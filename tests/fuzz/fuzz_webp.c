@@ -1,4 +1,4 @@
-/* Bytes that claim to be a WebP picture. */
+/* Bytes as a WebP picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

@@ -1,5 +1,7 @@
-/* An XMP packet, broken or not: the opt-out is put in; the result is well-formed, says so, and a second time
- * changes nothing. */
+/*
+ * An XMP packet, valid or not. The opt-out is added; the result is well-formed and has it, and
+ * a second pass changes nothing.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ static void well_formed(const char *packet, size_t size)
     XML_ParserFree(parser);
 }
 
-/* The edit that the codecs make of one packet. */
+/* The edit of one packet, as the codecs do it. */
 static const char *opt_out(struct arena *arena, const char *packet, size_t size, size_t *size_out)
 {
     static const struct xmp_request look = {.mining = NULL};
@@ -54,7 +56,7 @@ int fuzz_xmp(const unsigned char *data, size_t size)
         memcpy(exact, data, size);
     repair(arena, exact, size);
     const char *once = opt_out(arena, exact, size, &once_size);
-    /* A packet that needs no edit may end in zeros, which its writer added. */
+    /* A packet that needs no edit may end with zeros from its writer. */
     size_t once_text_size = once_size;
     while (once_text_size > 0 && once[once_text_size - 1] == '\0')
         once_text_size--;

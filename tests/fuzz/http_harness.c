@@ -24,7 +24,7 @@
 const char harness_authorization[] =
     "HTTP_AUTHORIZATION=Bearer iw_live_0000000000000000000000000000000000000000001";
 
-/* One process of the pool, as http/child.c makes it. */
+/* One process of the pool, set up as in http/child.c. */
 static struct config config;
 static struct domain domain;
 static struct secret_box secret_box;
@@ -32,7 +32,7 @@ static struct metrics *metrics;
 static struct arena *arena_request;
 static char upload_uri[256], download_uri[256];
 
-/* What the client sends and gets. */
+/* The request and the response of a client. */
 struct exchange {
     const char *body;
     size_t body_size;
@@ -64,12 +64,12 @@ static void complain(const char *what, const char *text, size_t size)
     abort();
 }
 
-/* ---- what is logged ---- */
+/* ---- log ---- */
 
 ssize_t __real_write(int descriptor, const void *bytes, size_t size);
 ssize_t __wrap_write(int descriptor, const void *bytes, size_t size);
 
-/* A line of the log is one JSON object and one line; it goes no further. */
+/* Checks that a log line is one line and one JSON object; does not write it. */
 ssize_t __wrap_write(int descriptor, const void *bytes, size_t size)
 {
     struct context context;
@@ -151,9 +151,9 @@ const char *harness_download_uri(void)
     return download_uri;
 }
 
-/* ---- what is answered ---- */
+/* ---- responses ---- */
 
-/* "Name: value" with a name of letters, digits and '-', and no control character anywhere. */
+/* Requires "Name: value" with a name of letters, digits and '-', without control characters. */
 static void header_check(const char *line, size_t length)
 {
     size_t name = 0;
@@ -166,7 +166,7 @@ static void header_check(const char *line, size_t length)
             complain("a header holds a control character", line, length);
 }
 
-/* The end of the head: behind the empty line. */
+/* Checks the headers; returns the position after the empty line. */
 static const char *head_check(const struct text *sent)
 {
     const char *at = sent->data;

@@ -1,7 +1,7 @@
 /*
- * The database of the HTTP targets: every write succeeds, every read finds
- * nothing, every key is the key of one account.  Stands in for store/db.c and
- * store/keys.c, whose objects the linker then leaves in their archive.
+ * The database of the HTTP targets: every write succeeds, every read finds nothing, and every
+ * API key belongs to one account. It replaces store/db.c and store/keys.c, which the linker
+ * then leaves out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ void db_free(struct db *db)
     free(db);
 }
 
-/* Reads every byte of every parameter, so that a sanitizer sees a wrong length. */
+/* Reads every byte of every parameter, so that a sanitizer detects wrong lengths. */
 static unsigned parameters_read(const struct db_value *parameters, unsigned count)
 {
     unsigned sum = 0;
@@ -89,7 +89,7 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
     (void)store->context;
     (void)store;
     sum += parameters_read(parameters, count);
-    /* A creation tells the first number made, and the server's step. */
+    /* A creation returns the first inserted id and the server's increment. */
     bool is_creation = strncmp(sql, "BEGIN NOT ATOMIC", 16) == 0;
     if (rows != NULL)
         *rows = (struct db_rows){

@@ -1,4 +1,4 @@
-/* libFuzzer's mutations of PNG pictures: their checksums are made right, so that damage gets past them. */
+/* libFuzzer mutations of PNG pictures: checksums are corrected, so that decoders read the damaged data. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +24,7 @@ static void checksums_set(unsigned char *data, size_t size)
 size_t LLVMFuzzerCustomMutator(unsigned char *data, size_t size, size_t size_max, unsigned seed)
 {
     size_t mutated = LLVMFuzzerMutate(data, size, size_max);
-    /* Now and then a wrong sum is what is tried. */
+    /* Sometimes the checksum stays wrong. */
     if (seed % 16 != 0)
         checksums_set(data, mutated);
     return mutated;

@@ -1,8 +1,7 @@
-"""Runs the fuzz targets in turn and keeps account of the CPU time of each.
+"""Runs the fuzz targets in turn and records the CPU time of each.
 
-Every target keeps what it has found in VAR/fuzz: NAME/ is its corpus, NAME-crash-* are inputs that broke
-it, NAME.log is its last turn, account.json sums CPU seconds (user and system, of the process), inputs and
-finds over all turns.  A later call goes on where the last one ended.
+In VAR/fuzz, NAME/ is a target's corpus, and NAME-crash-* are inputs that crashed it. NAME.log is its last turn.
+account.json sums CPU seconds (user and system), inputs and crashes over all turns. A later call continues.
 """
 
 import argparse
@@ -21,9 +20,9 @@ WORK = pathlib.Path(os.environ["IMGWARD_VAR"]) / "fuzz"
 TREE = ROOT / "build-fuzz"
 CORPUS = TREE / "corpus"  # unpacked by fuzz.sh
 ACCOUNT = WORK / "account.json"
-# Seconds that one input may take, where 30 are too few: the extractor searches long, and longer when it is instrumented.
+# Timeout of one input in seconds, where 30 are too few: the instrumented extractor is slow.
 TIMEOUT_S = {"fuzz_watermark": 600}
-# Bytes of an input at most, where the default of 4096 is not what is wanted.
+# Maximum bytes of an input, where the default of 4096 does not fit.
 LENGTH_MAX = {"fuzz_body": 16384, "fuzz_jpeg": 8192, "fuzz_png": 8192, "fuzz_webp": 8192, "fuzz_xmp": 4096}
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
@@ -50,7 +49,7 @@ def account_add_locked(name, cpu_s, inputs, finds):
 
 
 def turn_take(name, seconds):
-    """One turn of a target; true when nothing was found."""
+    """One turn of a target; true when it found nothing."""
     (WORK / name).mkdir(parents=True, exist_ok=True)
     command = [
         str(TREE / name), f"-max_total_time={seconds}", f"-max_len={LENGTH_MAX.get(name, 4096)}", f"-timeout={TIMEOUT_S.get(name, 30)}",
@@ -82,10 +81,10 @@ def account_print(names):
 def main():
     known = sorted(path.stem for path in (ROOT / "tests/fuzz").glob("fuzz_*.c"))
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="of a turn (60)")
-    parser.add_argument("--cpu-minutes", type=float, help="turn after turn until every target has had as many in all")
-    parser.add_argument("--jobs", type=int, default=1, help="targets at the same time (1)")
-    parser.add_argument("--account", action="store_true", help="print what was run so far and no more")
+    parser.add_argument("--seconds", type=int, default=60, help="length of a turn (60)")
+    parser.add_argument("--cpu-minutes", type=float, help="repeat turns until every target has used this much CPU time")
+    parser.add_argument("--jobs", type=int, default=1, help="targets in parallel (1)")
+    parser.add_argument("--account", action="store_true", help="print the totals, then exit")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(known))
     options = parser.parse_args()
     unknown = set(options.targets) - set(known)

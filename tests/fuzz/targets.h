@@ -1,7 +1,6 @@
 /*
- * The fuzz targets: each takes bytes of an attacker's choosing and ends the
- * program when what it promises does not hold.  entry.c makes a libFuzzer
- * program of one; tests/unit/test_fuzz.c runs them all over the inputs in
+ * The fuzz targets: each takes untrusted bytes and aborts when an invariant is violated.
+ * entry.c makes a libFuzzer program of one; tests/unit/test_fuzz.c runs all of them on
  * the archives of tests/fuzz/corpus.
  */
 #ifndef FUZZ_TARGETS_H
@@ -9,10 +8,10 @@
 
 #include <stddef.h>
 
-/* Always 0, as libFuzzer wants it. */
+/* Always returns 0, as libFuzzer requires. */
 typedef int fuzz_target(const unsigned char *data, size_t size);
 
-fuzz_target fuzz_body, fuzz_config, fuzz_exif, fuzz_fastcgi, fuzz_filekey, fuzz_jpeg, fuzz_json, fuzz_name, fuzz_path, fuzz_png,
-    fuzz_presign, fuzz_query, fuzz_watermark, fuzz_webp, fuzz_xmp;
+fuzz_target fuzz_body, fuzz_config, fuzz_exif, fuzz_fastcgi, fuzz_filekey, fuzz_jpeg, fuzz_json, fuzz_name,
+    fuzz_path, fuzz_png, fuzz_presign, fuzz_query, fuzz_watermark, fuzz_webp, fuzz_xmp;
 
 #endif

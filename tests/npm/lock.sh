@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes package-lock.json of package.json, without the addresses of sponsors that npm adds.
+# Makes package-lock.json from package.json, without the sponsors' addresses that npm adds.
 set -euo pipefail
 cd "$(dirname "$0")"
 npm install --package-lock-only

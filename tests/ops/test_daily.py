@@ -1,4 +1,4 @@
-"""The commands of daily work, each seen to do what it says."""
+"""The commands of daily work and their effects."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ def listed(stack, *words):
 
 
 def begun(client, name="a.jpg"):
-    """An order that is uploaded and confirmed; its number."""
+    """An uploaded and confirmed order; its id."""
     created = client.create([name]).data
     assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)).status == 201
     assert client.confirm(created["orderId"]).status == 200
@@ -31,29 +31,29 @@ def begun(client, name="a.jpg"):
 
 
 def paused(stack):
-    """Pauses the queue and waits until the worker has heard of it."""
+    """Pauses the queue and waits until the worker has read the pause."""
     assert ctl(stack, "queue", "drain", "--wait", "150").returncode == 0
 
 
-def test_a_limit_is_given_and_taken_back(stack):
+def test_a_limit_is_overridden_and_reset(stack):
     client = stack.account_new("free", None)
-    assert "7 requests a minute (its own number)" in ctl(stack, "account", "limit", client.account, "7").stdout
+    assert "7 requests a minute (individual limit)" in ctl(stack, "account", "limit", client.account, "7").stdout
     assert client.list().headers["RateLimit-Limit"] == "7"
     assert "60 requests a minute\n" in ctl(stack, "account", "limit", client.account, "plan").stdout
     assert ctl(stack, "account", "limit", client.account, "0").returncode == 2
 
 
-def test_a_key_expires_when_it_is_told_to(stack):
+def test_a_key_expires_at_the_given_time(stack):
     client = stack.account_new()
     prefix = client.key[:16]
     assert ctl(stack, "key", "expire", "--days", "3", prefix).returncode == 0
     assert client.list().status == 200
     assert ctl(stack, "key", "expire", prefix).returncode == 0
-    time.sleep(6)  # api.key_cache_s
+    time.sleep(6)  # longer than api.key_cache_s
     assert client.list().code == "AUTH_TOKEN_EXPIRED"
 
 
-def test_orders_are_found_by_what_one_knows_of_them(stack, client):
+def test_orders_are_found_by_their_properties(stack, client):
     order = client.create(["a.jpg"], orderName="needle " + uuid.uuid4().hex)
     number, name = order.data["orderId"], client.detail(order.data["orderId"]).data["orderName"]
     for words in (("--name", name), ("--request-id", order.headers["X-Request-Id"])):
@@ -101,7 +101,7 @@ def test_a_paused_queue_takes_orders_and_works_on_none_until_it_is_resumed(stack
     assert client.wait(order)["status"] == "complete"
 
 
-def test_a_job_that_waits_for_its_next_try_begins_at_once(stack, client):
+def test_a_job_in_backoff_starts_immediately(stack, client):
     paused(stack)
     order = begun(client)
     stack.sql(f"UPDATE jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE, failure_count = 3 WHERE order_id = {order}")
@@ -116,8 +116,8 @@ def used(stack, client):
     return int(stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {client.account}")[0][0])
 
 
-def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once(stack, client):
-    """One of two files fails for want of a worker's luck; retried before the order ends, both are there."""
+def test_a_failed_file_of_an_order_in_progress_is_retried_and_counted_once(stack, client):
+    """One of two files fails because of a worker; it is retried before the order ends, and both results exist."""
     before = used(stack, client)
     paused(stack)
     created = client.create(["a.jpg", "b.jpg"]).data
@@ -127,7 +127,7 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
     assert client.confirm(order).status == 200
     first, second = [file["fileId"] for file in created["files"]]
     try:
-        # As a worker leaves it whose process died three times of the first file, and before the second was begun.
+        # The state after three deaths of image processes with the first file, before the second one starts.
         stack.sql(f"UPDATE jobs SET status = 'failed', death_count = 3, reason = 'crash' WHERE file_id = {first}; "
                   f"UPDATE files SET status = 'failed', error_code = 'PROCESSING_CRASHED', error_sentence = 'x' WHERE id = {first}; "
                   f"UPDATE orders SET failed_file_count = 1 WHERE id = {order}")
@@ -146,10 +146,10 @@ def test_a_failed_file_of_an_order_under_way_is_worked_on_again_and_counted_once
     assert stack.sql(f"SELECT completed_file_count, failed_file_count, result_count FROM orders WHERE id = {order}") == [["2", "0", "2"]]
 
 
-def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
+def test_a_finished_order_is_not_retried_and_the_reason_is_printed(stack, client):
     created = client.create(["a.jpg"]).data
     said = ctl(stack, "order", "retry", created["orderId"])
-    assert said.returncode == 1 and "waits for its client" in said.stdout
+    assert said.returncode == 1 and "its client has to confirm it" in said.stdout
     client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)[:-400])
     client.confirm(created["orderId"])
     assert client.wait(created["orderId"])["status"] == "failed"
@@ -159,7 +159,7 @@ def test_an_order_that_has_ended_is_not_reopened_and_why_is_said(stack, client):
     assert ctl(stack, "order", "retry", "1").returncode == 2
 
 
-def test_deliveries_that_were_given_up_begin_anew(stack, client):
+def test_failed_deliveries_are_retried(stack, client):
     hook = client.post(WEBHOOKS, {"name": "one", "url": "http://127.0.0.1:1/nobody"})
     assert hook.status == 201, hook
     number = stack.sql(f"SELECT id FROM webhooks WHERE account_id = {client.account}")[0][0]
@@ -194,9 +194,9 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
         with open(named[0], "wb") as file:
             file.write(whole)
     assert ctl(stack, "store", "verify").returncode == 0
-    stack.part("stop", "worker")  # which would find it too
+    stack.part("stop", "worker")  # the worker would find it too
     try:
-        stray = named[0] + "7"  # of another attempt, two hours ago
+        stray = named[0] + "7"  # a file of another attempt, two hours old
         with open(stray, "wb") as file:
             file.write(whole)
         os.utime(stray, (time.time() - 7200,) * 2)
@@ -207,8 +207,8 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
     assert os.path.exists(named[0]) and ctl(stack, "store", "verify").returncode == 0
 
 
-def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stack, client):
-    """Result, archive, thumbnail, and the upload of an order that waits: one byte each, the size as it was."""
+def test_a_changed_file_of_any_kind_is_found_by_its_digest(stack, client):
+    """Result, archive, thumbnail, and the upload of a pending order: one byte changes in each, the size does not."""
     done = client.order_whole([("a.jpg", pictures.jpeg(80, 80)), ("b.jpg", pictures.jpeg(80, 80))])["orderId"]
     stack.settled(done)
     created = client.create(["c.jpg"]).data
@@ -228,7 +228,7 @@ def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stac
         assert found.returncode == 1
         faults = json.loads(found.stdout)
         assert {row["storeKey"] for row in faults} == set(keys)
-        assert {row["fault"] for row in faults} == {"holds other bytes than the database says"}
+        assert {row["fault"] for row in faults} == {"does not have the digest in the database"}
     finally:
         for path in paths:
             byte_turn(path)
@@ -237,7 +237,7 @@ def test_a_file_that_changed_in_place_is_found_by_its_digest_whatever_it_is(stac
 
 
 def stored_at(stack, key):
-    """The path of a key: KIND/ORDER/REST lies under KIND/ as ORDER.REST."""
+    """Path of a key: KIND/ORDER/REST is stored under KIND/ as ORDER.REST."""
     kind, order, rest = key.split("/")
     [path] = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, kind)) for name in names
               if name == f"{order}.{rest}"]
@@ -257,13 +257,13 @@ def migrations_line(*command):
     return next(line for line in done.stdout.splitlines() if line.startswith("migrations"))
 
 
-def test_doctor_finds_the_migrations_of_a_tree_that_is_not_installed_or_says_what_to_do(stack, tmp_path):
+def test_doctor_finds_the_migrations_of_a_build_tree_or_names_the_option(stack, tmp_path):
     config = ("--config", stack.environment["IMGWARD_CONFIG"], "doctor")
     assert re.match(r"migrations +ok +all [0-9]+ applied", migrations_line(stack.environment["IMGWARD_CTL"], *config, "--directory", SQL))
     (tmp_path / "build").mkdir()
     alone = str(tmp_path / "build" / "imgwardctl")
     shutil.copy(stack.environment["IMGWARD_CTL"], alone)
-    if not os.path.exists("/usr/local/share/imgward/sql"):  # where it was installed it would look there
+    if not os.path.exists("/usr/local/share/imgward/sql"):  # an installed imgwardctl would find that folder
         said = migrations_line(alone, *config)
         assert " WRONG " in said and "--directory" in said, said
     shutil.copytree(SQL, tmp_path / "sql")
@@ -272,7 +272,7 @@ def test_doctor_finds_the_migrations_of_a_tree_that_is_not_installed_or_says_wha
 
 def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):
     said = ctl(stack, "status").stdout
-    for word in ("queue: open", "oldest job waits", "workers", "places busy", "jobs done", "deliveries", "store"):
+    for word in ("queue: open", "oldest job waits", "workers", "image processes busy", "jobs done", "deliveries", "store"):
         assert word in said, word
     status = listed(stack, "status")
     assert len(status["workers"]) >= 1 and status["oldestSeconds"] >= 0 and "rates" in status

@@ -1,4 +1,4 @@
-"""imgwardctl init: from an empty database server to an account, and nothing the second time."""
+"""imgwardctl init: from an empty database server to an account; a second run changes nothing."""
 import os
 import re
 import stat
@@ -18,14 +18,14 @@ def init(stack, config, *words):
 
 
 def words(done):
-    """Step and verdict of every line."""
+    """Step and result of every line."""
     lines = [re.match(r"(.{14}) (there|made|TO DO) ", line) for line in done.stdout.splitlines()]
     return {line[1].strip(): line[2] for line in lines if line}
 
 
 @pytest.fixture
 def fresh(stack, tmp_path):
-    """A configuration whose database, user, password and secrets are still to be made."""
+    """A configuration whose database, user, password and secrets do not exist yet."""
     if os.geteuid() != 0:
         pytest.skip("only root is the database's administrator by its socket")
     name = "init_" + uuid.uuid4().hex[:8]
@@ -77,7 +77,7 @@ def test_the_service_may_write_rows_and_not_change_tables(stack, fresh):
         assert right not in grants
 
 
-def test_what_is_in_the_way_is_said_and_the_rest_is_done(stack, fresh, tmp_path):
+def test_obstacles_are_reported_and_the_other_steps_run(stack, fresh, tmp_path):
     config, _ = fresh
     with open(config, encoding="utf-8") as file:
         text = file.read()

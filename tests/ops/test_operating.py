@@ -1,4 +1,4 @@
-"""The commands of doc/operating.md, run as they stand there."""
+"""The commands of doc/operating.md, run as written."""
 import os
 import re
 import signal
@@ -23,7 +23,7 @@ def blocks():
 
 @pytest.fixture
 def names(stack, tmp_path):
-    """What the page's names stand for in this stack."""
+    """Values of the page's placeholders in this stack."""
     if os.geteuid() != 0:
         pytest.skip("the page is for root")
     etc = os.path.dirname(stack.environment["IMGWARD_CONFIG"])
@@ -49,7 +49,8 @@ def pid_of(stack, name):
 
 
 def begun(client):
-    """An order under way; what a dying pool had taken is said again, and with the same key it makes nothing twice."""
+    """An order in progress. Requests that a dying pool had accepted are repeated; the idempotency key prevents
+    duplicates."""
     key = uuid.uuid4().hex
     created = said(lambda: client.create(["a.jpg"], key=key), 200, 201).data
     said(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)), 200, 201)
@@ -57,7 +58,7 @@ def begun(client):
     return created["orderId"]
 
 
-def test_a_backup_is_restored_beside_the_original(stack, client, names, tmp_path):
+def test_a_backup_is_restored_next_to_the_original(stack, client, names, tmp_path):
     client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
     run(names, "backup")
     database = "restored" + uuid.uuid4().hex[:8]
@@ -68,7 +69,7 @@ def test_a_backup_is_restored_beside_the_original(stack, client, names, tmp_path
     config.write_text(text.replace("name = imgward\n", f"name = {database}\n").replace(stack.store, store))
     try:
         told = run({**names, "DATABASE": database, "STORE": store, "CONFIG": str(config)}, "restore")
-        assert re.search(r"store: [1-9][0-9]* files that the database names, 0 not as it says", told), told
+        assert re.search(r"store: [1-9][0-9]* files in the database, 0 with faults", told), told
         count = "SELECT COUNT(*) FROM {}.orders"
         assert int(stack.sql(count.format(database))[0][0]) >= 1
     finally:
@@ -97,7 +98,7 @@ def test_a_schema_is_brought_up_to_date_under_running_programs(client, names):
 
 
 def test_the_queue_is_drained_and_opened_again(client, names):
-    assert "0 jobs under way" in run(names, "drain")
+    assert "0 jobs running" in run(names, "drain")
     assert client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["status"] == "complete"
 
 

@@ -1,8 +1,7 @@
-"""
-doc/operating.md, "Upgrade": an older release and a newer one, with a newer schema, side by side on one database.
+"""doc/operating.md, "Upgrade": an older and a newer release, with a newer schema, on one database.
 
-Twice: with an additional migration that only this test has (what the next release may do), and with the programs of the
-last commit before the newest migration, built for it, where the clone has its history.
+It runs twice. First with an additional migration of this test, as the next release may have one. Then with the
+programs of the last commit before the newest migration, when the clone has its history.
 """
 import os
 import re
@@ -35,13 +34,13 @@ def sh(*words, **more):
 
 
 def is_whole(commit):
-    """Every source that the commit's makefiles name is in it: a commit may have left one out."""
+    """True when the commit has every source that its makefiles name."""
     named = set(sh("git", "-C", ROOT, "grep", "-ohE", r"(src|include|tests)/[a-z_0-9/]+\.[ch]\b", commit, "--", "*.am").split())
     return named <= set(sh("git", "-C", ROOT, "ls-tree", "-r", "--name-only", commit).split())
 
 
 def commit_before():
-    """The last commit without the newest migration; None where that cannot be told."""
+    """The last commit without the newest migration; None when it cannot be found."""
     newest = sorted(name for name in os.listdir(os.path.join(ROOT, "sql")) if name.endswith(".sql"))[-1]
     try:
         [made] = sh("git", "-C", ROOT, "log", "-1", "--diff-filter=A", "--format=%H", "--", "sql/" + newest).split()
@@ -52,7 +51,7 @@ def commit_before():
 
 
 def built(build, commit):
-    """The tree of a commit, built beside our own build; kept for the next time."""
+    """The tree of a commit, built in a separate folder that is kept for later runs."""
     tree = os.path.join(os.path.dirname(build), os.path.basename(build) + "-before", commit[:12])
     if not os.path.exists(os.path.join(tree, "done")):
         shutil.rmtree(os.path.dirname(tree), ignore_errors=True)
@@ -60,7 +59,7 @@ def built(build, commit):
         archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, timeout=300, check=True)
         subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, timeout=300, check=True)
         sh("autoreconf", "-i", cwd=tree)
-        # As little optimised as goes: it is quick to build, and has few pictures to work on.
+        # Few optimisations: the build is quick, and there are few pictures to process.
         sh("../configure", "-q", "CFLAGS=-O1 -g0", cwd=os.path.join(tree, "build"))
         sh("make", "-s", f"-j{os.cpu_count()}", *PROGRAMS, cwd=os.path.join(tree, "build"))
         with open(os.path.join(tree, "done"), "w", encoding="ascii"):
@@ -69,7 +68,7 @@ def built(build, commit):
 
 
 class Releases:
-    """Where the older programs and the newer migrations are."""
+    """The folders of the older programs and of the newer migrations."""
 
     def __init__(self, tree, build, sql, applied):
         self.tree, self.build, self.sql, self.applied = tree, build, sql, applied
@@ -95,7 +94,7 @@ def releases(request, stack, tmp_path):
 
 @pytest.fixture
 def older(releases, tmp_path):
-    """A stack of the older release alone."""
+    """A stack of only the older release."""
     var = str(tmp_path / "var")
     environment = {**os.environ, "IMGWARD_VAR": var, "IMGWARD_BUILD": releases.build}
     sh(os.path.join(releases.tree, "dev"), "up", env=environment)
@@ -107,7 +106,7 @@ def older(releases, tmp_path):
 
 
 class Orders(threading.Thread):
-    """A client that orders all the time: two files each, so that an archive is made, and a watermark now and then."""
+    """A client that orders continuously: two files each, so that an archive is made, and sometimes a watermark."""
 
     def __init__(self, client):
         super().__init__(daemon=True)
@@ -117,7 +116,7 @@ class Orders(threading.Thread):
         try:
             while not self.is_over:
                 self.ended.append(self.one(len(self.ended)))
-        except Exception as problem:  # noqa: BLE001: told by check()
+        except Exception as problem:  # noqa: BLE001: reported by check()
             self.problem = problem
 
     def one(self, number):
@@ -132,7 +131,7 @@ class Orders(threading.Thread):
         return order["orderId"]
 
     def more(self, count):
-        """Waits until so many more orders have ended."""
+        """Waits until count more orders are finished."""
         wanted, end = len(self.ended) + count, time.monotonic() + 600
         while len(self.ended) < wanted:
             assert self.problem is None, self.problem
@@ -141,13 +140,13 @@ class Orders(threading.Thread):
 
 
 def done_by(stack):
-    """Jobs that each worker has done, by its process."""
+    """Finished jobs of each worker, by process id."""
     return {int(pid): sum(int(number) for number in re.findall(r'imgward_jobs_total\{[^}]*result="done"[^}]*\} (\d+)', metrics.replace("\\n", "\n")))
             for pid, metrics in stack.sql("SELECT pid, metrics FROM workers")}
 
 
 def newer_start(stack, etc, tmp_path):
-    """Pool and worker of this tree beside the others, by the page's own block; their processes."""
+    """Starts pool and worker of this tree next to the others, with the page's commands; their processes."""
     build = os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build"))
     text = open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read()
     text = re.sub(r"(?m)^image_program = .*", f"image_program = {build}/imgward-image", text)
@@ -179,9 +178,9 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
         orders.more(2)
         told = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", releases.sql)
         assert f"migrate: {releases.applied} applied" in told
-        orders.more(4)  # the older programs on the newer schema
+        orders.more(4)  # older programs, newer schema
         newer = newer_start(older, etc, tmp_path)
-        orders.more(6)  # both
+        orders.more(6)  # both releases
         end = time.monotonic() + 240
         while len(done_by(older)) < 2 or min(done_by(older).values()) == 0:
             assert time.monotonic() < end and orders.problem is None, (done_by(older), orders.problem)
@@ -190,14 +189,14 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
             sh(os.path.join(releases.tree, "dev"), "stack", "stop", name,
                env={**os.environ, "IMGWARD_VAR": older.environment["IMGWARD_VAR"], "IMGWARD_BUILD": releases.build})
         gone(worker)
-        orders.more(4)  # the newer ones alone
+        orders.more(4)  # only the newer release
         orders.is_over = True
         orders.join(400)
         assert orders.problem is None, orders.problem
         assert older.sql("SELECT COUNT(*) FROM orders WHERE status NOT IN ('complete', 'pending')") == [["0"]]
-        # Of archives that the older release wrote nothing but the size is known; that is no fault.
+        # The older release stored only the size of archives; that is no fault.
         verified = sh(ctl, "--config", older.environment["IMGWARD_CONFIG"], "store", "verify")
-        assert re.search(r"store: [1-9]\d+ files that the database names, 0 not as it says", verified)
+        assert re.search(r"store: [1-9]\d+ files in the database, 0 with faults", verified)
     finally:
         orders.is_over = True
         orders.join(400)

@@ -1,4 +1,4 @@
-"""/healthz, /readyz, /metrics, and the same on a terminal."""
+"""/healthz, /readyz, /metrics, and the same information from imgwardctl."""
 import os
 import re
 import shutil
@@ -21,7 +21,7 @@ def samples(stack):
 
 
 def value(text, name, **labels):
-    """The sum of the samples of a name that carry these labels."""
+    """Sum of the samples of a metric that have these labels."""
     total = 0.0
     for line in text.splitlines():
         if line.startswith(name + "{") or line.startswith(name + " "):
@@ -74,7 +74,7 @@ def test_a_refusal_for_too_many_requests_is_counted(stack):
     assert value(samples(stack), "imgward_rate_limited_total") - before == 2
 
 
-def test_a_worker_tells_what_it_did(stack, client):
+def test_a_worker_reports_its_work(stack, client):
     before = value(samples(stack), "imgward_jobs_total", kind="protect", result="done")
     client.order_whole([("a.jpg", pictures.jpeg(96, 96))])
     eventually(lambda: value(samples(stack), "imgward_jobs_total", kind="protect", result="done") > before)
@@ -91,9 +91,10 @@ def test_ready_and_alive(stack):
     assert ready.status == 200 and b"database ok" in ready.body and b"store ok" in ready.body
 
 
-FAR = "192.0.2.1"  # of a block for documentation (RFC 5737): nobody's
+FAR = "192.0.2.1"  # from a block for documentation (RFC 5737), so unused
 
-# nginx in a network of its own, which hears loopback and one more address; what each is answered from each.
+# Runs nginx in a network namespace with loopback and one more address, and prints the response for each path from
+# each address.
 FAR_AND_NEAR = r"""
 ip link set lo up && ip address add $FAR/32 dev lo || exit 77
 /usr/sbin/nginx -e "$CONF/error.log" -c "$CONF/nginx.conf" &
@@ -110,7 +111,7 @@ wait $nginx
 
 
 @pytest.mark.parametrize("who", ["nginx", "pool"])
-def test_whoever_comes_from_elsewhere_is_not_even_told_that_there_is_something_to_watch(stack, tmp_path, who):
+def test_other_addresses_get_404_for_monitoring_paths(stack, tmp_path, who):
     etc = os.path.dirname(stack.environment["IMGWARD_CONFIG"])
     port = stack.url.rsplit(":", 1)[1]
     shutil.copytree(os.path.join(etc, "imgward"), tmp_path / "imgward")
@@ -118,7 +119,7 @@ def test_whoever_comes_from_elsewhere_is_not_even_told_that_there_is_something_t
     for path in [tmp_path / "nginx.conf", *(tmp_path / "imgward").iterdir()]:
         text = path.read_text().replace("listen 127.0.0.1:", "listen ")
         text = re.sub(r"(?m)^pid .*;", f"pid {tmp_path}/nginx.pid;", text)
-        if who == "pool":  # a site whose nginx keeps nobody out
+        if who == "pool":  # a site whose nginx has no access restriction
             text = text.replace("default     1;\n    127.0.0.0/8", 'default     "";\n    127.0.0.0/8')
         path.write_text(text)
     try:
@@ -137,7 +138,7 @@ def test_whoever_comes_from_elsewhere_is_not_even_told_that_there_is_something_t
             assert status == "404" and '"RESOURCE_NOT_FOUND"' in body, (path, status, body)
 
 
-def test_what_alerts_and_dashboard_ask_for_is_told(stack):
+def test_metrics_of_alerts_and_dashboard_exist(stack):
     told = set(re.findall(r"^# TYPE ([a-z_]+)", samples(stack), re.M))
     for name in ("alerts.yml", "grafana.json"):
         with open(os.path.join(ROOT, "packaging", "monitoring", name), encoding="utf-8") as file:

@@ -1,5 +1,5 @@
-// The whole flow by a client made of doc/openapi.yaml: openapi-typescript makes schema.d.ts, openapi-fetch calls.
-// Each step prints one line of JSON, {"step", "error"}; test_client.py makes a test of each.
+// A whole order with a client generated from doc/openapi.yaml: openapi-typescript makes schema.d.ts, openapi-fetch calls.
+// Each step prints one line of JSON, {"step", "error"}; test_client.py checks each in a test.
 import { strict as assert } from "node:assert";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -32,7 +32,7 @@ async function step(name: string, run: () => Promise<void>): Promise<void> {
   console.log(JSON.stringify({ step: name, error }));
 }
 
-// The data of an answer; an error of the API is thrown with its code.
+// The data of a response; an API error is thrown with its code.
 function dataOf<Data>(answer: { data?: { data: Data }; error?: Schemas["Error"] | Schemas["Problem"]; response: Response }): Data {
   assert.ok(answer.data, `${answer.response.status} ${JSON.stringify(answer.error)}`);
   return answer.data.data;

@@ -1,4 +1,4 @@
-"""The programs of tests/npm, run; the client that is made of doc/openapi.yaml."""
+"""Runs the programs of tests/npm, and a client generated from doc/openapi.yaml."""
 import os
 import re
 import shutil
@@ -11,7 +11,7 @@ from programs import DOCUMENT, ENVIRONMENT, HERE, ROOT
 
 @pytest.fixture(scope="session")
 def program(modules):
-    """Runs a program of tests/npm in the tree's folder, or another one."""
+    """Runs a program of tests/npm in the root of the tree, or in another folder."""
     def run(name, *words, cwd=ROOT):
         return subprocess.run([os.path.join(modules, ".bin", name), *words], cwd=cwd, env=ENVIRONMENT, capture_output=True,
                               text=True, timeout=300, check=False)
@@ -20,7 +20,7 @@ def program(modules):
 
 @pytest.fixture(scope="session")
 def generated(program, modules, tmp_path_factory):
-    """A folder with the client, the program of the guide, and the types that openapi-typescript makes with no option at all."""
+    """A folder with the client, the guide's program, and the types that openapi-typescript makes without options."""
     folder = tmp_path_factory.mktemp("sdk")
     os.symlink(modules, folder / "node_modules")
     for name in ("client.mts", "refused.mts", "tsconfig.json"):
@@ -35,6 +35,6 @@ def generated(program, modules, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def compiled(program, generated):
-    """What tsc says of the client; nothing when it agrees."""
+    """Errors of tsc for the client; empty when it compiles."""
     done = program("tsc", "--pretty", "false", cwd=generated)
     return done.stdout + done.stderr

@@ -1,4 +1,4 @@
-// Calls that the types refuse: tsc fails where one of these lines is no error.
+// Calls that the types refuse: tsc fails when one of these lines is not an error.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
@@ -9,11 +9,11 @@ const files = [{ fileName: "a.jpg" }];
 void api.POST("/api/v2/orders/anti-ai", { body: { idempotencyKey: "1", files, options: { strength: "extreme" } } });
 // @ts-expect-error no idempotency key
 void api.POST("/api/v2/orders/anti-ai", { body: { files } });
-// @ts-expect-error a status that no order has
+// @ts-expect-error not an order status
 void api.GET("/api/v2/orders", { params: { query: { status: "done" } } });
 // @ts-expect-error no order id
 void api.GET("/api/v2/orders/{orderId}", {});
-// @ts-expect-error presigned URLs are no operations
+// @ts-expect-error presigned URLs are not operations
 void api.GET("/files/{fileKey}", {});
 // @ts-expect-error the text of an extraction may be null
 export const found: string = {} as components["schemas"]["OrderDetail"]["watermarkText"];

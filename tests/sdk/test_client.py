@@ -1,4 +1,4 @@
-"""A client that is made of doc/openapi.yaml (openapi-typescript, openapi-fetch) does the whole flow over HTTPS."""
+"""A client generated from doc/openapi.yaml (openapi-typescript, openapi-fetch) runs a whole order over HTTPS."""
 import json
 import os
 import re

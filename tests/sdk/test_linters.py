@@ -1,4 +1,4 @@
-"""doc/openapi.yaml by the linters that others use, with their recommended rules (redocly.yaml, .spectral.yaml)."""
+"""Checks doc/openapi.yaml with common linters and their recommended rules (redocly.yaml, .spectral.yaml)."""
 import json
 import os
 
@@ -17,8 +17,8 @@ def test_spectral_has_no_finding_down_to_hints(program):
     assert "No results" in done.stdout
 
 
-def test_the_linters_see_what_is_wrong(program, tmp_path):
-    """A document without a contact and with an operation without answers: that the two above look at all."""
+def test_the_linters_find_errors(program, tmp_path):
+    """Proves that the linters run: a document without a contact and with an operation without responses fails."""
     bad = tmp_path / "bad.yaml"
     bad.write_text("openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: /}]\npaths: {/a: {get: {operationId: a}}}\n")
     redocly = program("redocly", "lint", str(bad), "--format=json")

@@ -1,7 +1,6 @@
-"""Sends real orders to the stack of IMGWARD_ENV and shows what came back.
+"""Sends real orders to the stack of IMGWARD_ENV and shows the results.
 
-Arguments: the folder for the results, then pictures; without pictures the
-project's own samples are made there.
+Arguments: the folder for the results, then pictures. Without pictures, it makes the project's samples there.
 """
 import io
 import os
@@ -36,7 +35,7 @@ def check(answer, *statuses):
 
 
 def progress(client, order, seconds=600):
-    """Shows how many files are done until the order has ended."""
+    """Shows how many files are done until the order is finished."""
     begin, told_count = time.monotonic(), -1
     while time.monotonic() < begin + seconds:
         data = check(client.detail(order), 200).data
@@ -68,7 +67,7 @@ def order_send(client, paths):
     if data["status"] == "complete":
         answer = check(client.get(f"{client_module.ORDERS}/{order}/download"), 200)
         told("GET", f"/api/v2/orders/{order}/download", answer, answer.data["fileName"])
-        # One result for each file that was completed, in their order.
+        # One result for each complete file, in their order.
         done = [number for number, file in enumerate(data["files"]) if file["status"] == "complete"]
         for number, found in zip(done, answer.data["files"]):
             got = check(client.request("GET", found["downloadUrl"], key=False), 200)
@@ -86,7 +85,7 @@ def over_white(picture):
 
 
 def compared(before, after):
-    """Both pictures, their difference made stronger, and the distance in decibels."""
+    """Both pictures, their amplified difference, and the PSNR."""
     one, two = over_white(pixels(before)), over_white(pixels(after))
     a, b = numpy.asarray(one, dtype=float), numpy.asarray(two, dtype=float)
     error = ((a - b) ** 2).mean()
@@ -104,14 +103,14 @@ def font_of(size):
 
 
 def fitted(picture):
-    """Fits the cell; the middle at full size beside it would not fit a screen."""
+    """Scales the picture to a cell; the full size would not fit on a screen."""
     copy = picture.copy()
     copy.thumbnail((CELL, CELL), Image.LANCZOS)
     return copy
 
 
 def sheet_draw(rows, path):
-    """A row a picture: before, after, the difference; labelled."""
+    """One row per picture: before, after, difference, with labels."""
     font, margin, label = font_of(14), 12, 22
     heights = [max(fitted(picture).height for picture in row[1]) for row in rows]
     sheet = Image.new("RGB", (3 * CELL + 4 * margin, sum(heights) + (label + 2 * margin) * len(rows) + margin), "white")
@@ -126,7 +125,7 @@ def sheet_draw(rows, path):
 
 
 def webhook_make(client, receiver):
-    """A webhook that a receiver of ours stands behind; its place and its secret."""
+    """Creates a webhook for the demo's receiver; its path and secret."""
     path = client_module.ORDERS + "/webhooks"
     created = check(client.post(path, {"url": receiver.url("/demo"), "name": "demo"}), 201)
     told("POST", path, created, f"webhook {created.data['id']}")
@@ -134,7 +133,7 @@ def webhook_make(client, receiver):
 
 
 def webhook_show(client, receiver, place, secret):
-    """What the receiver was told of the order, and whether the signature is right."""
+    """Shows the order's delivery and whether its signature is valid."""
     delivery = receiver.wait("/demo")[0]
     body = delivery.json
     good = delivery.is_signed_with(secret)
@@ -173,7 +172,7 @@ def main():
         lines.append(f"  {path.name:<24} {path.stat().st_size:>9} -> {len(body):>9} bytes  {decibels:5.1f} dB PSNR  {place}")
     if rows:
         sheet_draw(rows, out / "sheet.png")
-    print("\nWhat came back:")
+    print("\nResults:")
     print("\n".join(lines))
     print(f"  before, after, difference: {out / 'sheet.png'}" if rows else "  nothing")
     print("\n".join(others))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ./dev demo [--keep] [PICTURE...]: from nothing to protected pictures.
+# ./dev demo [--keep] [PICTURE...]: starts a stack and protects pictures.
 set -euo pipefail
 
 root=$IMGWARD_ROOT

@@ -1,4 +1,4 @@
-"""The other orders of the demo: watermarks in and out, a source by URL, zero copy."""
+"""The other orders of the demo: watermark embedding and extraction, a source by URL, zero copy."""
 import datetime
 import sys
 import uuid
@@ -22,7 +22,7 @@ def ended(show, client, order, *statuses):
 
 
 def embed(show, client, picture, out):
-    """A marked copy for each text; their places."""
+    """One copy per watermark text; the paths of the copies."""
     created = show.check(marks.embed(client, [("landscape.jpg", None, TEXTS)]), 201)
     order = created.data["orderId"]
     show.told("POST", "/api/v2/orders/wtr-embed", created, f"order {order}, {len(TEXTS)} texts")
@@ -37,7 +37,7 @@ def embed(show, client, picture, out):
 
 
 def extract(show, client, name, data, text):
-    """What a marked copy says; "" is for a picture that says nothing."""
+    """Extracts the mark of a copy; text "" expects no mark."""
     created = show.check(client.post(f"{client_module.ORDERS}/wtr-extract", {
         "idempotencyKey": uuid.uuid4().hex, "file": {"fileName": name}}), 201)
     show.told("POST", "/api/v2/orders/wtr-extract", created, name)
@@ -74,7 +74,7 @@ def zero_copy(show, client, stack, places):
 
 
 def run(show, client, stack, picture, out):
-    """Sends them all; a line about each."""
+    """Sends all these orders and prints a line about each."""
     places = places_module.Places()
     places.gives["/source.jpg"] = picture
     try:

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a program and starts it again when it dies, as systemd's Restart=always
-# does for the installed one.  TERM ends the program and then itself.
+# Runs a program and restarts it when it dies, like systemd's Restart=always for the installed one. TERM ends the
+# program and this script.
 set -u
 
 stopped=no

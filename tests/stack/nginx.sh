@@ -1,7 +1,6 @@
 #!/bin/bash
-# Makes the private stack's nginx configuration in $IMGWARD_VAR/etc out of the
-# shipped files, changing in them what a site fills in: ports, paths, names.
-# Arguments: port of HTTPS, port of HTTP.
+# Writes the private stack's nginx configuration to $IMGWARD_VAR/etc. It takes the shipped files and sets the ports,
+# paths and names of the site. Arguments: HTTPS port, HTTP port.
 set -euo pipefail
 
 https=$1 http=$2
@@ -28,7 +27,7 @@ for file in "$root"/nginx/*.conf; do
         "$file" >"$etc/imgward/${file##*/}"
 done
 
-# As root the workers would become nobody and lose the store, which is root's here.
+# Started as root, the nginx workers would run as the user `nobody` and could not read the store, which belongs to root here.
 owner=
 if [ "$(id -u)" -eq 0 ]; then owner="user $(id -un) $(id -gn);"; fi
 

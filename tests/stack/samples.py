@@ -1,7 +1,7 @@
-"""Sample pictures of the project's own making, the same on every run.
+"""Sample pictures drawn by this program, the same on every run.
 
-A landscape (JPEG), a flat illustration (PNG with transparency) and a page of
-text (WebP): the three kinds of picture that protection treats differently.
+A landscape (JPEG), a flat illustration (PNG with transparency) and a page of text (WebP): protection treats these
+three kinds differently.
 """
 import pathlib
 import sys
@@ -26,7 +26,7 @@ def mixed(one, other, share):
 
 
 def ridge(random, width, base, height):
-    """The skyline of one mountain range, a row for each column."""
+    """The skyline of one mountain range, one height per column."""
     return base - height * fractal(random, width, 8, 0.6)[0]
 
 

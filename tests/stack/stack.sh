@@ -1,10 +1,9 @@
 #!/bin/bash
-# A private stack in one folder: MariaDB, Redis, API pool, worker, nginx.
-# Called by ./dev up, ./dev down and ./dev stack, which set IMGWARD_ROOT,
-# IMGWARD_VAR and IMGWARD_BUILD.
+# A private stack in one folder: MariaDB, Redis, API pool, worker, nginx. Called by ./dev up, ./dev down and ./dev
+# stack, which set IMGWARD_ROOT, IMGWARD_VAR and IMGWARD_BUILD.
 #
-# Every part is started as the leader of a session of its own, and the session
-# is written down, so that ending a part ends all that it ever started.
+# Each part is the leader of a separate session. The session id is recorded, so that stopping a part also stops all
+# its descendants.
 set -euo pipefail
 umask 077
 
@@ -22,8 +21,8 @@ fail() {
 }
 
 # ---------------------------------------------------------------- folders
-# A unix socket's path has room for 107 bytes: a long checkout gets a short
-# folder elsewhere and a link to it.
+# The path of a unix socket has at most 107
+# bytes: for a long checkout path, the sockets are in a short folder and a link points to it.
 run_folder_make() {
     local run=$var/run
     if [ ${#run} -gt 80 ]; then
@@ -36,7 +35,7 @@ run_folder_make() {
 
 run_folder() { realpath "$var/run"; }
 
-# Only what an earlier stack made, name by name: the folder may be anybody's.
+# Removes only files of an earlier stack, by name: the folder may contain other files.
 stack_forget() {
     local name
     if [ -L "$var/run" ]; then rm -rf -- "$(readlink "$var/run")"; fi
@@ -44,7 +43,8 @@ stack_forget() {
 }
 
 # ---------------------------------------------------------------- processes
-# The start of a process in clock ticks: tells a process from a later one with its number.
+# Start time of a process in clock ticks:
+# distinguishes it from a later process with the same id.
 process_birth() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -53,10 +53,10 @@ process_birth() {
     printf '%s' "${20}"
 }
 
-# The processes of a session, dead ones aside.
+# The processes of a session, except zombies.
 session_members() { ps -o pid=,stat= -s "$1" 2>/dev/null | awk '$2 !~ /^Z/ {print $1}'; }
 
-# Prints the session of a part while it is the one that was started here.
+# Prints the session of a part while that session is the one started here.
 session_of() {
     local file=$run/$1.session boot sid birth now
     [ -f "$file" ] || return 0
@@ -67,7 +67,7 @@ session_of() {
     return 0
 }
 
-# A part that somebody else started again (a test, by its command line) is known by its pid file.
+# A part that a test restarted is identified by its pid file.
 pid_of() {
     local pid
     [ -f "$run/$1.pid" ] || return 0
@@ -86,7 +86,7 @@ part_processes() {
     } | sed '/^$/d' | sort -u
 }
 
-# Waits at most $1 tenths of a second for the words after it to succeed.
+# Waits at most $1 tenths of a second until the command in the other arguments succeeds.
 wait_for() {
     local tenths=$1
     shift
@@ -99,8 +99,8 @@ wait_for() {
 
 part_is_gone() { [ -z "$(part_processes "$1")" ]; }
 
-# ---------------------------------------------------------------- the parts
-# part_command fills "command"; part_is_ready says whether it serves.
+# ---------------------------------------------------------------- parts
+# part_command sets "command"; part_is_ready succeeds when the part serves.
 part_command() {
     case $1 in
     mariadbd) command=(mariadbd --defaults-file="$var/etc/mariadb.cnf") ;;
@@ -136,7 +136,7 @@ part_start() {
     setsid "${command[@]}" </dev/null >>"$log/$name.log" 2>&1 &
     session=$!
     disown
-    # setsid takes a moment to make the session.
+    # setsid needs a moment to create the session.
     wait_for 300 session_is_made "$session" || true
     printf '%s %s %s\n' "$(cat /proc/sys/kernel/random/boot_id)" "$session" \
         "$(process_birth "$session" || true)" >"$run/$name.session"
@@ -149,7 +149,7 @@ part_start() {
 
 session_is_made() { [ "$(ps -o sid= -p "$1" 2>/dev/null | tr -d ' ')" = "$1" ] || ! [ -d "/proc/$1" ]; }
 
-# Ready, or dead before it was, or out of time.
+# Waits until the part is ready, dead, or the time is over.
 wait_for_ready() {
     local name=$1 tenths=$2
     while ! part_is_ready "$name"; do
@@ -165,8 +165,8 @@ processes_signal() {
     for pid in "$@"; do kill "-$signal" "$pid" 2>/dev/null || true; done
 }
 
-# Asks once, for a second TERM means at once: the keeper, which passes it on, or the pid of the
-# pid file where there is none.  What is left after the wait is killed.
+# Sends one TERM, because a second one means an immediate exit. It goes to the keeper, which passes it on, or without
+# a keeper to the pid in the pid file. Processes that remain after the wait are killed.
 part_stop() {
     local name=$1 session
     session=$(session_of "$name")
@@ -182,7 +182,7 @@ part_stop() {
     rm -f "$run/$name.pid" "$run/$name.session"
 }
 
-# Again and again until none is left: a process may be forking.
+# Repeats until none remains, because a process may be forking.
 part_kill() {
     local tries=50
     while ! part_is_gone "$1" && [ $tries -gt 0 ]; do
@@ -193,8 +193,9 @@ part_kill() {
     part_is_gone "$1" || fail "$1: cannot be killed"
 }
 
-# ---------------------------------------------------------------- what a fresh stack needs
-# Below the range that the kernel takes for outgoing connections.
+# ---------------------------------------------------------------- setup of a new stack
+# Uses ports below the kernel's
+# range for outgoing connections.
 port_free() {
     local port
     while :; do
@@ -236,8 +237,8 @@ secrets_make() {
     "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
 }
 
-# Made in memory where there is room: mariadb-install-db waits a thousand times for the disk.  With a folder of its
-# own for temporary tables: a server that starts clears away those of every other one in the same folder.
+# Creates the database in memory when there is room: mariadb-install-db syncs a thousand times. It needs a separate
+# folder for temporary tables, because a starting server deletes those of other servers in the same folder.
 database_make() {
     local made=$var/data room
     room=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
@@ -251,7 +252,7 @@ database_make() {
     trap - EXIT
 }
 
-# The service's user reads and writes rows; making tables is another user's.
+# The service's user reads and writes rows; another user creates tables.
 database_users_make() {
     database_query "
         CREATE DATABASE imgward CHARACTER SET utf8mb4;
@@ -272,7 +273,7 @@ configuration_make() {
 
 ctl() { "$build/imgwardctl" --config "$var/etc/imgward.conf" "$@"; }
 
-# imgwardctl prints the number of the account, and of a key the key itself, on the last line.
+# imgwardctl prints an account's number, or a key, on the last line.
 key_make() {
     local plan=$1 account
     account=$(ctl account create --plan "$plan" "dev-$plan" | tail -n 1 | grep -oE '[0-9]+' | head -n 1)
@@ -300,7 +301,7 @@ environment_write() {
 
 program_is_built() { [ -x "$build/$1" ]; }
 
-# nginx is asked for another port when somebody took ours in between.
+# nginx is started with another port when ours was taken meanwhile.
 nginx_start() {
     local tries=3
     while ! part_start nginx 2>>"$log/up.log"; do
@@ -374,7 +375,7 @@ verb_up() {
     say ". $var/dev.env has the other variables; ./dev down stops it"
 }
 
-# From the outside in, so that nothing is asked of a part that is gone.
+# Stops from the outside in, so that no part calls one that is stopped.
 verb_down() {
     local part at left=()
     [ -e "$var/run" ] || {

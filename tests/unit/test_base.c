@@ -1,4 +1,4 @@
-/* The base room: what everything else stands on. */
+/* Tests of src/base. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +138,7 @@ static void test_numbers_are_printed_as_printf_does(void)
     }
 }
 
-/* What is printed goes where there is room, and elsewhere when it turns out not to fit. */
+/* Prints directly into free space, and elsewhere when the text does not fit. */
 static void test_texts_are_whole_at_the_end_of_a_room(void)
 {
     struct arena *small = arena_new(0);
@@ -217,7 +217,7 @@ static void test_a_line_of_the_log_is_one_json_object(void)
         CU_ASSERT_STRING_EQUAL(json_member(json, "event")->string, "tried");
         CU_ASSERT_EQUAL(json_member(json, "number")->integer, INT64_MIN);
         CU_ASSERT_EQUAL(json_member(json, "pid")->integer, getpid());
-        /* What might not fit is left out whole; a byte that is no UTF-8 is told as U+FFFD. */
+        /* A value that may not fit is left out completely; an invalid UTF-8 byte becomes U+FFFD. */
         const struct json *value = json_member(json, "value");
         CU_ASSERT((value == NULL) == (values[i] == large));
         CU_ASSERT(value == NULL || i > 2 || strcmp(value->string, values[i]) == 0);
@@ -258,7 +258,7 @@ static void test_hashes_match_published_vectors(void)
 {
     uint8_t digest[sha256_bytes];
     fresh();
-    /* FIPS 180-2 "abc"; RFC 4231 case 2 for the MAC. */
+    /* FIPS 180-2 "abc"; the MAC is RFC 4231, case 2. */
     crypto_sha256("abc", 3, digest);
     CU_ASSERT_STRING_EQUAL(crypto_hex(arena, digest, sizeof digest),
                            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -327,8 +327,8 @@ static void test_json_is_read_into_a_tree(void)
     CU_ASSERT_STRING_EQUAL(json_member(json_member(json, "b"), "c")->string, "\xC3\xA4");
 }
 
-/* RFC 8259 sets no bound: a number that nobody asked for must not spoil what stands beside it. */
-/* What is not JSON at all is named; a byte order mark of UTF-8 does not count. */
+/* RFC 8259 sets no limit: a large number in an unknown member must not affect the others. */
+/* The format of a text that is not JSON is named; a UTF-8 byte order mark is ignored. */
 static void test_a_text_that_is_not_json_is_named(void)
 {
     static const struct {
@@ -396,7 +396,7 @@ static void test_bodies_that_mean_the_same_have_one_digest(void)
     CU_ASSERT_NOT_EQUAL(memcmp(a, c, 32), 0);
 }
 
-/* What is quoted of a client may be cut in the middle of a character, or be no UTF-8 at all. */
+/* Text quoted from a client may be cut inside a character, or be invalid UTF-8. */
 static void test_rendered_bytes_are_utf8(void)
 {
     struct render render;
@@ -510,7 +510,7 @@ static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
     FILE *file = open_memstream(&sample, &size);
     config_print_sample(file);
     fclose(file);
-    /* Taking the comment sign off every key must change nothing. */
+    /* Removing the comment sign from every key must change nothing. */
     for (char *at = sample; (at = strstr(at, "\n#")) != NULL; at++)
         if (at[2] != ' ')
             at[1] = '\n';

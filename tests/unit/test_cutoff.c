@@ -1,5 +1,7 @@
-/* Files whose end is missing: what is told at upload is refused by the codecs, for every length of every
- * kind. */
+/*
+ * Truncated files: a file that is refused at upload is also refused by the codecs, for every
+ * length of every format.
+ */
 #include "service/cutoff.h"
 
 #include <string.h>
@@ -75,7 +77,7 @@ static bool is_decoded(const struct codec_bytes *file, size_t size)
     return true;
 }
 
-static void what_is_called_cut_is_refused_by_the_decoder(void)
+static void a_truncated_file_is_refused_by_the_decoder(void)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct codec_bytes file = make_picture(&kinds[i]);
@@ -105,7 +107,7 @@ static void pieces_of_any_size_say_the_same(void)
     }
 }
 
-/* Lengths that lie are for the decoder to judge. */
+/* The decoder checks invalid lengths. */
 static void a_structure_that_is_none_is_not_called_cut(void)
 {
     static const struct {
@@ -129,7 +131,7 @@ static void a_structure_that_is_none_is_not_called_cut(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"what is called cut is refused by the decoder", what_is_called_cut_is_refused_by_the_decoder},
+        {"a truncated file is refused by the decoder", a_truncated_file_is_refused_by_the_decoder},
         {"pieces of any size say the same", pieces_of_any_size_say_the_same},
         {"a structure that is none is not called cut", a_structure_that_is_none_is_not_called_cut},
         CU_TEST_INFO_NULL,

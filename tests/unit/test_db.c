@@ -1,4 +1,4 @@
-/* What comes of the errors of the database's driver, which is played here: no server is needed. */
+/* Mapping of the database driver's errors. The driver is simulated, so no server is needed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 struct st_mysql;
 
-/* The driver: a connection is made of nothing, every query fails as it is told to. */
+/* The simulated driver: connecting always works, and every query fails with this number. */
 static unsigned next_number;
 static unsigned closed;
 
@@ -53,23 +53,23 @@ void __wrap_mysql_close(struct st_mysql *connection)
     __real_mysql_close(connection);
 }
 
-/* One error of the driver and what is to come of it; numbers as MariaDB documents them. */
+/* An error of the driver and its expected mapping; numbers as MariaDB documents them. */
 struct row {
     unsigned number;
     const char *name;
     enum iw_error error;
-    const char *reason; /* NULL: none is told */
-    bool is_closed;     /* the connection is of no more use */
-    bool is_conflict;   /* the transaction is run again */
+    const char *reason; /* NULL: no reason */
+    bool is_closed;     /* the connection is closed */
+    bool is_conflict;   /* the transaction is repeated */
 };
 
 static const struct row rows[] = {
-    /* Disks: nothing that a client did. */
+    /* Disk errors. */
     {1021, "ER_DISK_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1026, "ER_ERROR_ON_WRITE", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1030, "ER_GET_ERRNO", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1114, "ER_RECORD_FILE_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
-    /* Memory, locks and time. */
+    /* Memory, locks and timeouts. */
     {1037, "ER_OUTOFMEMORY", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1038, "ER_OUT_OF_SORTMEMORY", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1041, "ER_OUT_OF_RESOURCES", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
@@ -83,7 +83,7 @@ static const struct row rows[] = {
     {1290, "ER_OPTION_PREVENTS_STATEMENT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", IW_SERVICE_UNAVAILABLE, "database_refuses", false,
      false},
-    /* Away. */
+    /* Connection errors. */
     {1040, "ER_CON_COUNT_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {1053, "ER_SERVER_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {1077, "ER_NORMAL_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
@@ -97,7 +97,7 @@ static const struct row rows[] = {
     {2013, "CR_SERVER_LOST", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {2014, "CR_COMMANDS_OUT_OF_SYNC", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {2055, "CR_SERVER_LOST_EXTENDED", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
-    /* The caller's own affair, and mistakes in the program. */
+    /* Errors for the caller, and programming errors. */
     {1062, "ER_DUP_ENTRY", IW_TWIN_EXISTS, NULL, false, false},
     {1054, "ER_BAD_FIELD_ERROR", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
     {1064, "ER_PARSE_ERROR", IW_SERVER_INTERNAL_ERROR, "database_error", false, false},
@@ -131,7 +131,7 @@ static void row_check(const struct row *row)
                row->name, iw_error_code(error), context.reason != NULL ? context.reason : "none",
                (long long)context.retry_after_s, closed, db_is_conflict(db));
     CU_ASSERT(is_right);
-    /* What the server said is for the log alone. */
+    /* The server's message is only for the log. */
     CU_ASSERT(context.sentence == NULL || strstr(context.sentence, "server said") == NULL);
     db_free(db);
     arena_free(arena);

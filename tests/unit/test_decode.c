@@ -1,4 +1,4 @@
-/* Content codings: decoded, taken as they are where the label is wrong, and bounded. */
+/* Content codings: decoding, wrong labels, limits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { room_bytes = 4 * 1024 * 1024, gzip_bits = 31, zlib_bits = 15, raw_bits = 
 static unsigned char photo[40000];
 static unsigned char out[room_bytes];
 static size_t out_size;
-static size_t out_most; /* the sink wants no more after it; 0: all */
+static size_t out_most; /* the sink stops after this many bytes; 0: no limit */
 
 static bool sink(void *user, const void *bytes, size_t size)
 {
@@ -23,7 +23,7 @@ static bool sink(void *user, const void *bytes, size_t size)
     return out_most == 0 || out_size <= out_most;
 }
 
-/* The beginning of a JPEG and random bytes, which compress badly. */
+/* The beginning of a JPEG, then random bytes, which compress badly. */
 static void photo_make(void)
 {
     srand(45);
@@ -32,7 +32,7 @@ static void photo_make(void)
     memcpy(photo, "\xFF\xD8\xFF\xE0", 4);
 }
 
-/* zlib's own encoder; the caller frees. */
+/* Encodes with zlib; the caller frees the result. */
 static unsigned char *encoded(const unsigned char *bytes, size_t size, int bits, size_t *made)
 {
     z_stream zlib = {0};
@@ -49,7 +49,7 @@ static unsigned char *encoded(const unsigned char *bytes, size_t size, int bits,
     return to;
 }
 
-/* Decodes a body that comes in pieces of step bytes; 0: at once. */
+/* Decodes a body in pieces of step bytes; 0: in one piece. */
 static enum decode_end decoded(const char *codings, int64_t most, const unsigned char *bytes, size_t size,
                                size_t step)
 {
@@ -158,7 +158,7 @@ static void test_cut_off_and_damaged_bodies_are_broken(void)
         unsigned char *body = encoded(photo, sizeof photo, kinds[i].bits, &size);
         CU_ASSERT_EQUAL(decoded(kinds[i].codings, sizeof photo, body, size / 2, 0), DECODE_BROKEN);
         CU_ASSERT_EQUAL(decoded(kinds[i].codings, sizeof photo, body, size - 1, 0), DECODE_BROKEN);
-        body[2] ^= 0xFF; /* gzip: the method; else the type of the first block */
+        body[2] ^= 0xFF; /* gzip: the method; otherwise the type of the first block */
         CU_ASSERT_EQUAL(decoded(kinds[i].codings, sizeof photo, body, size, 0), DECODE_BROKEN);
         free(body);
     }
@@ -217,8 +217,10 @@ static void test_a_bomb_comes_to_no_more_than_the_limit(void)
     free(twice);
 }
 
-/* Stored blocks of no bytes: the layer between is huge and comes to nothing, so that no limit of the sink
- * sees it. */
+/*
+ * Empty stored blocks: the layer between is huge but decodes to nothing, so the sink's limit
+ * does not apply.
+ */
 static void test_a_bomb_that_comes_to_nothing_is_bounded_too(void)
 {
     size_t size = 64 * 1024 * 1024 / 5 * 5, bomb_size;

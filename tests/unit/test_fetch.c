@@ -1,4 +1,4 @@
-/* What goes out, against a small server of the test's own on loopback. */
+/* The HTTP client, against a small server of this test on loopback. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static struct config config;
 static int port;
 static pid_t server;
 
-/* ---- the server: one process a connection, what it does is in the path ---- */
+/* ---- the server: one process per connection; the path selects its behaviour ---- */
 
 static void answer_redirect(int peer, int left)
 {
@@ -66,7 +66,7 @@ static void answer_put(int peer, const char *head)
     dprintf(peer, "HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s", size, text);
 }
 
-/* Answers that are always the same. */
+/* Constant responses. */
 static const struct {
     const char *request;
     const char *answer;
@@ -129,7 +129,7 @@ static bool answer_fixed(int peer, const char *head)
     return false;
 }
 
-/* Ends the answer and reads on until the client has gone: closing at once would take the answer away. */
+/* Ends the response and reads until the client has closed: closing first could discard the response. */
 static void linger(int peer)
 {
     char buffer[65536];
@@ -138,7 +138,7 @@ static void linger(int peer)
         continue;
 }
 
-/* "hello" in gzip, once or several times. */
+/* "hello" in gzip, in one or several layers. */
 static void answer_gzip(int peer, int layers)
 {
     unsigned char body[2][256] = {"hello"};
@@ -162,7 +162,7 @@ static void answer_gzip(int peer, int layers)
         return;
 }
 
-/* Two windows of the test's low-speed limit. */
+/* Waits for two windows of the test's low-speed limit. */
 static void think(void)
 {
     sleep(3);
@@ -425,7 +425,7 @@ static void test_a_hanging_server_does_not_delay_another_transfer(void)
     struct end slow, quick;
     struct fetch_request hanging = request_to("/hang", &slow);
     struct fetch_request good = request_to("/redirect/0", &quick);
-    hanging.timeout_s = 8; /* longer than a crowded machine stands still */
+    hanging.timeout_s = 8; /* longer than a pause of a busy machine */
     CU_ASSERT_EQUAL(fetch_start(fetch, &context, &hanging), IW_OK);
     CU_ASSERT_EQUAL(fetch_start(fetch, &context, &good), IW_OK);
     drive(fetch, &quick, 90000);
@@ -459,7 +459,7 @@ static void test_a_result_is_pushed_whole(void)
     fetch_free(fetch);
 }
 
-/* Path, end, and the body that came: "" for none. */
+/* Path, outcome, and the received body: "" for none. */
 static void test_odd_answers_of_sources(void)
 {
     static const struct {
@@ -521,7 +521,7 @@ static void test_odd_answers_of_sources(void)
     fetch_free(fetch);
 }
 
-/* A few letters and zeros behind them; a large one does not fit into the buffers on the way. */
+/* A file of some letters and zeros; a large one exceeds the socket buffers. */
 static int source_make(size_t size)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -566,8 +566,8 @@ static void test_odd_answers_of_targets_and_receivers(void)
         {FETCH_PUT, "/forbidden", large, FETCH_ANSWERED, 403},
         {FETCH_PUT, "/cut", small, FETCH_ANSWERED, 201},
         {FETCH_PUT, "/endless", small, FETCH_ANSWERED, 200},
-        {FETCH_PUT, "/hasty", large, FETCH_UNREACHABLE, 0}, /* it answered before it had the file, and closed
-                                                             */
+        {FETCH_PUT, "/hasty", large, FETCH_UNREACHABLE, 0}, /* responds and closes before it has received the
+                                                               file */
         {FETCH_POST, "/cut", 0, FETCH_ANSWERED, 410},
         {FETCH_POST, "/transfer-gzip", 0, FETCH_ANSWERED, 200},
     };
@@ -584,7 +584,7 @@ static void test_odd_answers_of_targets_and_receivers(void)
     fetch_free(fetch);
 }
 
-/* Side by side: each waits for longer than its window of one second. */
+/* In parallel: each waits for longer than its window of one second. */
 static void test_only_bytes_that_are_due_can_be_slow(void)
 {
     static const struct {

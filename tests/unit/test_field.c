@@ -1,4 +1,4 @@
-/* Fields of JSON bodies: what is taken, what is refused and under which name. */
+/* Fields of JSON bodies: accepted values, refused values, and the field names in errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static struct arena *arena;
 static struct context context;
 static struct field_scope place;
 
-/* The place of a body; single quotes stand for double ones. */
+/* Parses a body in which single quotes stand for double quotes. */
 static const struct field_scope *at(const char *text)
 {
     const struct json *json = NULL;
@@ -98,7 +98,7 @@ static void test_order_ids_are_decimal_strings(void)
         CU_ASSERT_EQUAL(field_order_id(at(wrong[i]), "o"), 0);
         CU_ASSERT_EQUAL(context.detail_count, 1);
     }
-    /* A word is the id of no order, and not a bad field. */
+    /* Such a text is an unknown order id, not an invalid field. */
     static const char *const unknown[] = {"{'o':'0'}",  "{'o':'-1'}",       "{'o':'01'}",
                                           "{'o':' 1'}", "{'o':'1\\u0000'}", "{'o':'9223372036854775808'}"};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
@@ -107,7 +107,7 @@ static void test_order_ids_are_decimal_strings(void)
     }
 }
 
-/* As PHP writes an object without members. */
+/* PHP writes an object without members as an empty array. */
 static void test_an_empty_array_counts_as_an_object(void)
 {
     struct field_scope inner;

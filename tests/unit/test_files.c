@@ -1,4 +1,4 @@
-/* File keys, presigned URLs, the file store with faults injected, what comes in, names, archives. */
+/* File keys, presigned URLs, the file store with injected failures, uploads, names, archives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,15 +24,15 @@
 
 static struct arena *arena;
 static struct context context;
-static char folder[64]; /* of one test, made and removed around it */
+static char folder[64]; /* of one test, created and removed around it */
 
-/* ---- Faults: the linker sends these calls of the store here first ---- */
+/* ---- Failures: the linker redirects these calls of the store to this file ---- */
 
 enum fault { FAULT_NONE, FAULT_NO_TMPFILE, FAULT_WRITE, FAULT_DATASYNC, FAULT_LINK, FAULT_FOLDER_SYNC };
 
 static enum fault fault;
 
-/* With large files switched on, the C library's openat is called openat64. */
+/* With large files enabled, the C library's openat is named openat64. */
 int __real_openat(int parent, const char *path, int flags, ...);
 int __wrap_openat64(int parent, const char *path, int flags, ...);
 int __wrap_openat(int parent, const char *path, int flags, ...);
@@ -97,7 +97,7 @@ int __wrap_linkat(int from_parent, const char *from, int to_parent, const char *
     return fault == FAULT_LINK ? failed_with(ENOSPC) : __real_linkat(from_parent, from, to_parent, to, flags);
 }
 
-/* ---- Around every test ---- */
+/* ---- Before and after every test ---- */
 
 static void context_fresh(void)
 {
@@ -135,7 +135,7 @@ static int file_note(const char *path, const struct stat *facts, int kind, struc
     return 0;
 }
 
-/* Regular files under the folder of the test, wherever they lie. */
+/* Number of regular files in the test's folder and its subfolders. */
 static unsigned files_count(void)
 {
     file_count = 0;
@@ -227,7 +227,7 @@ static struct presign *presign_of(const char *keys)
     return presign;
 }
 
-/* Splits "https://img.example/files/KEY?QUERY" and checks it. */
+/* Splits "https://img.example/files/KEY?QUERY" and verifies it. */
 static enum iw_error url_verify(const struct presign *presign, enum presign_method method, const char *url,
                                 int64_t at_ms, struct presign_grant *grant)
 {
@@ -244,8 +244,8 @@ static enum iw_error url_verify(const struct presign *presign, enum presign_meth
 static const struct filekey upload_key = {FILEKEY_UPLOAD, 7001, 2};
 static const struct filekey result_key = {FILEKEY_RESULT, 7001, 55};
 
-/* The signature was computed with OpenSSL's command line over the text of presign.h. */
-static void test_a_url_is_what_the_header_says(void)
+/* The signature was computed with the openssl program, from the text in presign.h. */
+static void test_a_url_has_the_documented_signature(void)
 {
     struct presign_grant grant;
     test_begin();
@@ -280,7 +280,7 @@ static void test_a_url_expires_on_the_second(void)
     test_end();
 }
 
-/* Every bit of every character behind the host, one at a time: none may be let through. */
+/* Flips every bit of every character after the host; every such URL must be refused. */
 static void test_no_altered_url_is_let_through(void)
 {
     struct presign_grant grant;
@@ -368,7 +368,7 @@ static void test_keys_rotate(void)
     test_end();
 }
 
-/* Whether a URL made with the keys of the file now is one of this key. */
+/* True when a URL made with the current key file is signed by this key. */
 static bool signs_now(const char *id)
 {
     struct presign *presign = presign_of(NULL);
@@ -385,7 +385,7 @@ static void test_a_key_is_accepted_before_it_signs(void)
     test_begin();
     keys_write(arena_printf(arena, "new:" HEX_A ":%lld\nold:" HEX_B "\n", (long long)now_s + 600), 0600);
     CU_ASSERT(signs_now("old"));
-    clock_offset_set_s(601); /* a process that has the key already */
+    clock_offset_set_s(601); /* a process that has loaded the key before */
     struct presign *ahead = presign_of(NULL);
     const char *url = presign_download_url(ahead, arena, &result_key, 1900000000);
     CU_ASSERT(strstr(url, "&k=new&") != NULL);
@@ -393,7 +393,7 @@ static void test_a_key_is_accepted_before_it_signs(void)
     struct presign *behind = presign_of(NULL);
     CU_ASSERT_EQUAL(url_verify(behind, PRESIGN_GET, url, 1, &grant), IW_OK);
     keys_write(arena_printf(arena, "new:" HEX_A ":%lld\n", (long long)now_s + 600), 0600);
-    CU_ASSERT(signs_now("new")); /* there is no other */
+    CU_ASSERT(signs_now("new")); /* the only key */
     presign_free(behind);
     presign_free(ahead);
     test_end();
@@ -495,7 +495,7 @@ static void test_store_keys(void)
     test_end();
 }
 
-static void test_what_is_put_is_there_and_nothing_before(void)
+static void test_a_key_exists_only_after_its_commit(void)
 {
     struct storage_writer *writer;
     struct storage_facts facts;
@@ -513,7 +513,7 @@ static void test_what_is_put_is_there_and_nothing_before(void)
     const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
     struct stat found;
     CU_ASSERT(stat(path, &found) == 0 && (found.st_mode & 07777) == 0640);
-    /* Another part is another key; the same key is replaced as a whole. */
+    /* Another part is another key; a second write to a key replaces the file. */
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_b, "part", 4), IW_OK);
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "new", 3), IW_OK);
     bytes_expect(storage, &key_a, "new");
@@ -526,8 +526,11 @@ static void test_what_is_put_is_there_and_nothing_before(void)
     test_end();
 }
 
-/* A full or broken disk at every step: an error with its reason, nothing left, what was there untouched. */
-static void test_faults_leave_what_was_there(void)
+/*
+ * A full or broken disk at every step: an error with its reason, nothing left behind, the old
+ * file unchanged.
+ */
+static void test_faults_leave_the_old_file(void)
 {
     static const struct {
         enum fault fault;
@@ -549,7 +552,7 @@ static void test_faults_leave_what_was_there(void)
         CU_ASSERT_EQUAL(files_count(), 1);
         bytes_expect(storage, &key_a, "old");
     }
-    fault = FAULT_FOLDER_SYNC; /* The name may or may not survive: an error all the same. */
+    fault = FAULT_FOLDER_SYNC; /* The name may or may not be durable, so it is an error. */
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_b, "new", 3), IW_SERVICE_UNAVAILABLE);
     storage_close(storage);
@@ -569,7 +572,7 @@ static void test_a_file_system_without_nameless_files(void)
     CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &writer), IW_OK);
     storage_put_abandon(writer);
     CU_ASSERT_EQUAL(files_count(), 1);
-    /* A death leaves a file there; the sweep takes it when it is old enough. */
+    /* A process that dies leaves a file; the sweep deletes it when it is old enough. */
     pid_t child = fork();
     if (child == 0)
         _exit(storage_put_begin(storage, &context, &writer) == IW_OK ? 0 : 1);
@@ -618,7 +621,7 @@ static void test_links_and_pipes_are_not_followed(void)
     CU_ASSERT_EQUAL(storage_get(storage, &context, &key_a, &descriptor, NULL), IW_SERVICE_UNAVAILABLE);
     context_fresh();
     CU_ASSERT_EQUAL(storage_stat(storage, &context, &key_a, &facts), IW_SERVICE_UNAVAILABLE);
-    /* Writing over it replaces the link and not what it points at. */
+    /* Writing replaces the symbolic link, not its target. */
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "two", 3), IW_OK);
     bytes_expect(storage, &key_a, "two");
@@ -636,7 +639,7 @@ static bool key_count(void *user, const struct storage_key *key, const struct st
     return ++*count < 100;
 }
 
-/* A store with three results of each of forty orders. */
+/* A store with three results for each of forty orders. */
 static struct storage *store_of_results(void)
 {
     struct storage *storage = store_of();
@@ -657,14 +660,14 @@ static void test_listing(void)
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &other, "abc", 3), IW_OK);
     CU_ASSERT_EQUAL(storage_list(storage, &context, FILEKEY_RESULT, 7, key_count, &count), IW_OK);
     CU_ASSERT_EQUAL(count, 3);
-    count = 0; /* The visitor stops at a hundred of 120. */
+    count = 0; /* The visitor stops after a hundred of 120. */
     CU_ASSERT_EQUAL(storage_list(storage, &context, FILEKEY_RESULT, 0, key_count, &count), IW_OK);
     CU_ASSERT_EQUAL(count, 100);
     storage_close(storage);
     test_end();
 }
 
-/* How often each order's keys were told in all parts together, and the part that told of it last. */
+/* How often each order was visited over all parts, and in which part last. */
 struct parts_told {
     unsigned part;
     unsigned counts[41];
@@ -705,7 +708,7 @@ static void test_a_store_that_is_none(void)
     test_end();
 }
 
-/* ---- What comes in ---- */
+/* ---- Uploads ---- */
 
 static const unsigned char png_start[] = "\x89PNG\r\n\x1a\n and so on, for a while";
 
@@ -717,7 +720,7 @@ static void test_intake_takes_pictures_alone(void)
     struct storage *storage = store_of();
     size_t size = sizeof png_start - 1;
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, (int64_t)size, true, &sink), IW_OK);
-    for (size_t at = 0; at < size; at++) /* byte by byte: the first look waits for enough of them */
+    for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, &facts), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_commit(sink, &context, &key_a), IW_OK);
@@ -775,7 +778,7 @@ static void test_names_are_safe(void)
         const char *wanted;
     } rows[] = {
         {"a.jpg", "jpeg", "a.jpg"},
-        /* The format of the bytes decides; the client's spelling of it stays. */
+        /* The format decides about the extension; a correct one keeps the client's spelling. */
         {"a.JPEG", "jpeg", "a.JPEG"},
         {"a.jpg", "png", "a.png"},
         {"A.PNG", "jpeg", "A.jpg"},
@@ -800,12 +803,12 @@ static void test_names_are_safe(void)
         {"COM10.jpg", "jpeg", "COM10.jpg"},
         {"end. .", NULL, "end"},
         {"end.jpg.", "jpeg", "end.jpg..jpg"},
-        /* Nothing is left, or nothing was there. */
+        /* Empty or invalid names. */
         {"..", NULL, "file"},
         {"", "png", "file.png"},
         {NULL, "png", "file.png"},
         {"\u202E\u2066", "jpeg", "file.jpg"},
-        /* Other order than shown: removed.  Controls and ends of lines: replaced.  Joiners: kept. */
+        /* Bidirectional controls are removed, control characters and line ends replaced, joiners kept. */
         {"photo\u202Egpj.exe\u2069\u200F.jpg", "jpeg", "photogpj.exe.jpg"},
         {"\u202ECON.jpg", "jpeg", "_CON.jpg"},
         {"a\xC2\x85"
@@ -826,7 +829,7 @@ static void test_names_are_safe(void)
     test_end();
 }
 
-/* A text of count bytes and what follows. */
+/* A text of count pieces, then end. */
 static const char *repeated(const char *piece, size_t count, const char *end)
 {
     struct text text;
@@ -843,7 +846,7 @@ static void test_names_are_cut_between_characters(void)
     CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), NULL, "jpeg"), repeated("n", 251, ".jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), "-10", "jpeg"), repeated("n", 248, "-10.jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(repeated("n", 251, ".jpg"), NULL, "webp"), repeated("n", 250, ".webp"));
-    /* Code points of two and four bytes, a letter with its accent, a family of joined people. */
+    /* Code points of two and four bytes, a letter with a combining accent, an emoji sequence. */
     CU_ASSERT_STRING_EQUAL(name_of(repeated("\u00E9", 250, ".jpg"), "-1", "jpeg"),
                            repeated("\u00E9", 248, "-1.jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(repeated("\U0001F680", 248, ".jpg"), "-1000", "jpeg"),
@@ -852,7 +855,7 @@ static void test_names_are_cut_between_characters(void)
                            repeated("e\u0301", 249, "-1.jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(repeated("\U0001F469\u200D\U0001F680", 251, ".jpg"), "-1", "jpeg"),
                            repeated("\U0001F469\u200D\U0001F680", 242, "-1.jpg"));
-    /* One character longer than a name: between its code points. */
+    /* A single grapheme cluster longer than a name: cut between its code points. */
     const char *tower = arena_printf(arena, "a%s", repeated("\u0301", 250, ".jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(tower, "-1", "jpeg"),
                            arena_printf(arena, "a%s", repeated("\u0301", 248, "-1.jpg")));
@@ -875,7 +878,7 @@ static void names_expect(const char *const *given, const char *const *wanted, si
         CU_ASSERT_STRING_EQUAL(again[i], names[i]);
 }
 
-static void test_twins_differ_on_every_file_system(void)
+static void test_duplicates_differ_on_every_file_system(void)
 {
     static const char *const given[] = {
         "a.jpg",
@@ -938,8 +941,8 @@ static void test_twins_differ_on_every_file_system(void)
     test_end();
 }
 
-/* As many as an order may have results, each as long as a name may be: a hundred twins in ten copies. */
-static void test_names_of_many_twins(void)
+/* As many names of full length as an order may have results: a hundred duplicates, ten copies each. */
+static void test_names_of_many_duplicates(void)
 {
     enum { copies = 10, count = 1000 };
     static struct name_request requests[count];
@@ -963,7 +966,7 @@ static void test_names_of_many_twins(void)
 
 /* ---- Archives ---- */
 
-/* A little-endian number of the archive, by APPNOTE.TXT. */
+/* A little-endian number of the archive (APPNOTE.TXT). */
 static uint64_t number_at(const char *bytes, unsigned size)
 {
     uint64_t number = 0;
@@ -972,13 +975,13 @@ static uint64_t number_at(const char *bytes, unsigned size)
     return number;
 }
 
-/* Checks a local header by what is in it, its CRC included; the bytes that header and entry take. */
+/* Checks a local header, including its CRC; returns the bytes of header and entry. */
 static size_t local_expect(const char *at, const char *name, const char *bytes, size_t size)
 {
     size_t name_size = number_at(at + 26, 2), extra_size = number_at(at + 28, 2);
     CU_ASSERT_EQUAL(memcmp(at, "PK\3\4", 4), 0);
     CU_ASSERT_EQUAL(number_at(at + 4, 2), 10);
-    CU_ASSERT_EQUAL(number_at(at + 6, 2), 1 << 11); /* UTF-8, and no data descriptor */
+    CU_ASSERT_EQUAL(number_at(at + 6, 2), 1 << 11); /* UTF-8, without a data descriptor */
     CU_ASSERT_EQUAL(number_at(at + 8, 2), 0);
     CU_ASSERT_EQUAL(number_at(at + 10, 4),
                     (uint32_t)(43 << 9 | 11 << 5 | 14) << 16 | 22 << 11 | 13 << 5 | 10);
@@ -993,14 +996,15 @@ static size_t local_expect(const char *at, const char *name, const char *bytes, 
     return 30 + name_size + extra_size + size;
 }
 
-/* A central header must say what the local one at offset says; the bytes that it takes. */
+/* Checks that a central header agrees with the local header at offset; returns its bytes. */
 static size_t central_expect(const char *at, const char *archive, uint64_t offset)
 {
     const char *local = archive + offset;
     size_t name_size = number_at(at + 28, 2), extra_size = number_at(at + 30, 2);
     CU_ASSERT_EQUAL(memcmp(at, "PK\1\2", 4), 0);
     CU_ASSERT_EQUAL(number_at(at + 4, 2), 3 << 8 | 45);
-    CU_ASSERT_EQUAL(memcmp(at + 6, local + 4, 26), 0); /* version to length of extra fields */
+    CU_ASSERT_EQUAL(memcmp(at + 6, local + 4, 26),
+                    0); /* from the version to the length of the extra fields */
     CU_ASSERT_EQUAL(number_at(at + 32, 6), 0);
     CU_ASSERT_EQUAL(number_at(at + 38, 4), (uint64_t)0100644 << 16);
     CU_ASSERT_EQUAL(number_at(at + 42, 4), offset);
@@ -1028,7 +1032,7 @@ static char *archive_read(struct storage *storage, const struct storage_key *key
     return whole;
 }
 
-static void test_zip_is_what_the_format_says(void)
+static void test_zip_follows_the_format(void)
 {
     enum { big_bytes = 3000000, count = 3 };
     const struct storage_key key = {FILEKEY_ZIP, 7, 0, 1, 0};
@@ -1068,7 +1072,7 @@ static void test_zip_is_what_the_format_says(void)
     CU_ASSERT_EQUAL(made.size_bytes, (int64_t)at + 22);
     free(whole);
     free(big);
-    /* The same order again gives the same bytes. */
+    /* The same order gives the same bytes. */
     CU_ASSERT_EQUAL(
         zip_build(storage, &context, &(struct zip_source){entries, count, 1700000000123}, &key, &again),
         IW_OK);
@@ -1077,13 +1081,13 @@ static void test_zip_is_what_the_format_says(void)
     test_end();
 }
 
-/* ZIP64 stands where a number needs it, and only there. */
+/* ZIP64 fields occur only where a number needs them. */
 static void test_zip64_only_where_it_is_needed(void)
 {
     static const struct {
         int64_t size, offset;
         unsigned version;
-        const char *local, *central; /* the ZIP64 fields */
+        const char *local, *central; /* expected ZIP64 fields */
     } rows[] = {
         {0xFFFFFFFE, 0xFFFFFFFE, 10, "", ""},
         {0xFFFFFFFF, 1, 45, "\1\0\x10\0\xFF\xFF\xFF\xFF\0\0\0\0\xFF\xFF\xFF\xFF\0\0\0\0",
@@ -1157,7 +1161,7 @@ static void test_the_end_of_a_large_archive(void)
     test_end();
 }
 
-/* Times that MS-DOS or the field of seconds cannot hold. */
+/* Times outside the range of MS-DOS or of the seconds field. */
 static void test_zip_times(void)
 {
     static const struct {
@@ -1217,7 +1221,7 @@ int main(void)
 {
     static CU_TestInfo urls[] = {
         {"file keys", test_file_keys},
-        {"a url is what the header says", test_a_url_is_what_the_header_says},
+        {"a url has the documented signature", test_a_url_has_the_documented_signature},
         {"a url expires on the second", test_a_url_expires_on_the_second},
         {"no altered url is let through", test_no_altered_url_is_let_through},
         {"parameters stand once in any order", test_parameters_stand_once_in_any_order},
@@ -1230,8 +1234,8 @@ int main(void)
     };
     static CU_TestInfo stores[] = {
         {"store keys", test_store_keys},
-        {"what is put is there and nothing before", test_what_is_put_is_there_and_nothing_before},
-        {"faults leave what was there", test_faults_leave_what_was_there},
+        {"a key exists only after its commit", test_a_key_exists_only_after_its_commit},
+        {"faults leave the old file", test_faults_leave_the_old_file},
         {"a file system without nameless files", test_a_file_system_without_nameless_files},
         {"a death leaves nothing", test_a_death_leaves_nothing},
         {"links and pipes are not followed", test_links_and_pipes_are_not_followed},
@@ -1246,12 +1250,12 @@ int main(void)
     static CU_TestInfo names[] = {
         {"names are safe", test_names_are_safe},
         {"names are cut between characters", test_names_are_cut_between_characters},
-        {"twins differ on every file system", test_twins_differ_on_every_file_system},
-        {"names of many twins", test_names_of_many_twins},
+        {"duplicates differ on every file system", test_duplicates_differ_on_every_file_system},
+        {"names of many duplicates", test_names_of_many_duplicates},
         CU_TEST_INFO_NULL,
     };
     static CU_TestInfo archives[] = {
-        {"zip is what the format says", test_zip_is_what_the_format_says},
+        {"zip follows the format", test_zip_follows_the_format},
         {"zip64 only where it is needed", test_zip64_only_where_it_is_needed},
         {"the end of a large archive", test_the_end_of_a_large_archive},
         {"zip times", test_zip_times},

@@ -1,9 +1,7 @@
 /*
- * Run every fuzz target on the inputs of tests/fuzz/corpus.
- *
- * These are seeds, inputs that reach new code, and inputs that once broke
- * something.  make check unpacks the archives into fuzz-corpus/ of the build
- * folder, the working directory of the tests.
+ * Runs every fuzz target on its corpus in tests/fuzz/corpus: seeds, inputs that reach new
+ * code, and inputs that found bugs.
+ * make check unpacks the archives into fuzz-corpus/ of the build folder.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -17,7 +15,7 @@
 
 enum { input_bytes_max = 1 << 20 };
 
-/* Allocates exactly the input's size, so that the sanitizer sees a read past the end. */
+/* Copies the input to a buffer of its exact size, so that a sanitizer detects reads past the end. */
 static void input_run(fuzz_target *target, const char *path)
 {
     struct stat facts;

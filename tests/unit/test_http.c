@@ -1,4 +1,4 @@
-/* A request on a wire of memory: routes, captures, query, body, answers, errors. */
+/* A request without a network: routes, captures, query, body, responses, errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ static const struct route second[] = {
 };
 static const struct route *const tables[] = {first, second, NULL};
 
-/* Serves one request; headers are "NAME=value" parameters, closed by NULL. */
+/* Serves one request; headers are "NAME=value" parameters, terminated by NULL. */
 static const char *ask(const char *method, const char *uri, const char *parameter)
 {
     arena_reset(arena);

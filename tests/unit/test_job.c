@@ -1,4 +1,4 @@
-/* The life of a job: the table of transitions and the counting of tries. */
+/* Job states: the table of transitions, and counting attempts. */
 #include "model/job.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static const struct job_limits limits = {.failures_max = 5, .deaths_max = 3, .re
 
 static uint64_t random_state = 0x9E3779B97F4A7C15u;
 
-/* A fixed sequence, so that a failure can be had again. */
+/* A fixed sequence, so that failures can be reproduced. */
 static unsigned random_below(unsigned bound)
 {
     random_state ^= random_state << 13;
@@ -19,7 +19,7 @@ static unsigned random_below(unsigned bound)
     return (unsigned)(random_state % bound);
 }
 
-/* But for one that failed, at an operator's word. */
+/* Exception: an operator may retry a failed job. */
 static void ended_jobs_never_move(void)
 {
     for (int event = 0; event < JOB_EVENT_COUNT; event++) {
@@ -58,8 +58,8 @@ static void names_go_both_ways(void)
     CU_ASSERT_PTR_NULL(job_state_name(JOB_NONE));
 }
 
-/* Ten thousand random lives: whatever happens, each ends, and within its number of tries. */
-static void every_life_ends(void)
+/* Ten thousand random histories: every job ends, within its number of attempts. */
+static void every_job_ends(void)
 {
     for (int life = 0; life < 10000; life++) {
         enum job_state state = JOB_QUEUED;
@@ -100,7 +100,7 @@ static void a_broken_picture_fails_at_once(void)
     CU_ASSERT_EQUAL(verdict.deaths, 0);
 }
 
-/* "retried twice in a fresh process, then fails alone" */
+/* The contract: "retried twice in a fresh process, then fails alone". */
 static void a_killer_is_tried_three_times(void)
 {
     int64_t deaths = 0;
@@ -122,7 +122,7 @@ static void waits_double_up_to_a_ceiling(void)
     CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 60, 0, 0, &patient).wait_ms, job_wait_max_ms);
 }
 
-/* A server's Retry-After moves a retry back, never forward, and never past the ceiling. */
+/* A server's Retry-After can only delay a retry, up to the maximum. */
 static void a_wait_that_is_asked_for_is_kept_within_bounds(void)
 {
     const struct job_limits patient = {.failures_max = 100, .deaths_max = 3, .retry_first_ms = 1000};
@@ -132,8 +132,8 @@ static void a_wait_that_is_asked_for_is_kept_within_bounds(void)
     CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 30000, &limits).event, JOB_EVENT_FAIL);
 }
 
-/* A full disk is no fault of the file's: it is neither counted nor given up. */
-static void our_own_trouble_fails_no_file(void)
+/* A full disk is not the file's fault: it does not count as a failure and never fails the file. */
+static void a_full_disk_fails_no_file(void)
 {
     for (int64_t attempt = 1; attempt < 90; attempt++) {
         struct job_verdict verdict =
@@ -152,12 +152,12 @@ int main(void)
         {"only a leased job can finish", only_a_leased_job_can_finish},
         {"there is no state outside the table", no_state_outside_the_table},
         {"names go both ways", names_go_both_ways},
-        {"every life ends", every_life_ends},
+        {"every job ends", every_job_ends},
         {"a wait that is asked for is kept within bounds", a_wait_that_is_asked_for_is_kept_within_bounds},
         {"a broken picture fails at once", a_broken_picture_fails_at_once},
         {"a killer is tried three times", a_killer_is_tried_three_times},
         {"waits double up to a ceiling", waits_double_up_to_a_ceiling},
-        {"our own trouble fails no file", our_own_trouble_fails_no_file},
+        {"a full disk fails no file", a_full_disk_fails_no_file},
         CU_TEST_INFO_NULL,
     };
     return runner_run("job", tests);

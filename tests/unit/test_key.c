@@ -19,7 +19,7 @@ static void zero_and_one(void)
     CU_ASSERT_STRING_EQUAL(key, "iw_live_0000000000000000000000000000000000000000010");
 }
 
-/* 2^256 - 1 still fits 43 digits; the value was computed with Python's integers. */
+/* 2^256 - 1 fits in 43 digits; the text was computed with Python's integers. */
 static void the_largest(void)
 {
     uint8_t bytes[32];
@@ -68,7 +68,7 @@ static void prefix_is_the_beginning(void)
     CU_ASSERT_EQUAL(strncmp(key, prefix, key_prefix_length), 0);
 }
 
-/* The first bytes of SHA-256 of the key of zero, from sha256sum. */
+/* First bytes of the SHA-256 of the key with value zero, from sha256sum. */
 static void digest_is_of_the_whole_key(void)
 {
     static const uint8_t expected[4] = {0x91, 0x12, 0xD3, 0x18};
@@ -79,8 +79,8 @@ static void digest_is_of_the_whole_key(void)
     CU_ASSERT_EQUAL(memcmp(digest, expected, sizeof expected), 0);
 }
 
-/* Why a text is no key, without a word of it. */
-static void what_is_wrong_with_a_text(void)
+/* Reasons why a text is not a key; they do not quote it. */
+static void reasons_why_a_text_is_no_key(void)
 {
     static const struct {
         const char *text;
@@ -116,7 +116,7 @@ int main(void)
         {"malformed keys", malformed_keys},
         {"the prefix is the beginning", prefix_is_the_beginning},
         {"the digest is of the whole key", digest_is_of_the_whole_key},
-        {"what is wrong with a text", what_is_wrong_with_a_text},
+        {"reasons why a text is no key", reasons_why_a_text_is_no_key},
         CU_TEST_INFO_NULL,
     };
     return runner_run("key", tests);

@@ -1,4 +1,4 @@
-/* Which addresses may be connected to: every form of a private one is refused. */
+/* Allowed and refused addresses: private ones are refused in every notation. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void test_every_form_of_a_private_address_is_refused(void)
     netguard_free(guard);
 }
 
-static void test_the_allow_list_opens_what_it_names_and_no_more(void)
+static void test_the_allow_list_only_allows_its_blocks(void)
 {
     struct netguard *guard = guard_with("127.0.0.0/8 10.1.2.3, fd00:1::/32");
     CU_ASSERT(allows(guard, "127.0.0.1"));
@@ -108,7 +108,7 @@ static void test_the_allow_list_opens_what_it_names_and_no_more(void)
     netguard_free(guard);
 }
 
-static void test_what_is_no_block_is_named(void)
+static void test_an_invalid_block_is_named(void)
 {
     static const char *const bad[] = {"127.0.0.0/33", "localhost", "1.2.3",
                                       "::/129",       "10.0.0.0/", "10.0.0.0/8x"};
@@ -130,9 +130,8 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"public addresses pass", test_public_addresses_pass},
         {"every form of a private address is refused", test_every_form_of_a_private_address_is_refused},
-        {"the allow list opens what it names and no more",
-         test_the_allow_list_opens_what_it_names_and_no_more},
-        {"what is no block is named", test_what_is_no_block_is_named},
+        {"the allow list only allows its blocks", test_the_allow_list_only_allows_its_blocks},
+        {"an invalid block is named", test_an_invalid_block_is_named},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);

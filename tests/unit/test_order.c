@@ -20,7 +20,7 @@ static void test_ids_are_positive_and_tell_their_time(void)
     }
 }
 
-static void test_ids_grow_with_time_whatever_the_random(void)
+static void test_ids_grow_with_time_for_any_random_part(void)
 {
     for (int i = 0; i < 10000; i++) {
         int64_t ms = year_2024_ms + (int64_t)(crypto_random_u64() % ((uint64_t)1 << 40));
@@ -43,7 +43,10 @@ static void test_names_read_back(void)
     CU_ASSERT(!order_strength_read("", &strength));
 }
 
-/* Every walk of events ends, never leaves an end but by expiry, and reaches only states of its type. */
+/*
+ * Random sequences of events: each ends, leaves a final status only by expiry, and only has
+ * states of the order's type.
+ */
 static void test_no_walk_of_events_breaks_the_rules(void)
 {
     for (int walk = 0; walk < 20000; walk++) {
@@ -100,7 +103,7 @@ int main(void)
 {
     static CU_TestInfo tests[] = {
         {"ids are positive and tell their time", test_ids_are_positive_and_tell_their_time},
-        {"ids grow with time whatever the random", test_ids_grow_with_time_whatever_the_random},
+        {"ids grow with time for any random part", test_ids_grow_with_time_for_any_random_part},
         {"names read back", test_names_read_back},
         {"words of files and accounts read back", test_words_of_files_and_accounts_read_back},
         {"formats have a name everywhere", test_formats_have_a_name_everywhere},

@@ -1,8 +1,9 @@
 /*
- * How many orders an account has, counted while orders come and clocks step: the sums are right, and what the
- * database has to look at for one of them does not grow with the table.
+ * Counting the orders of an account while orders arrive and clocks step. The sums are correct,
+ * and the database work for one count does not grow with the table.
  *
- * Both clocks and the database's count are this test's own (--wrap); a "row" is an index entry counted.
+ * The test replaces both clocks and the database's count (--wrap). A "row" is a counted index
+ * entry.
  */
 #include <stdlib.h>
 
@@ -31,8 +32,7 @@ int64_t __wrap_clock_monotonic_ms(void)
     return steady_ms;
 }
 
-/* Ids stand in the order of their commits, which is nearly their own: counted one by one where that is cheap.
- */
+/* Ids follow the order of commits approximately, so few need to be counted individually. */
 enum iw_error __wrap_orders_count(const struct store *store, const struct order_filter *filter,
                                   int64_t *count);
 enum iw_error __wrap_orders_count(const struct store *store, const struct order_filter *filter,
@@ -60,7 +60,7 @@ static void order_comes(int64_t made_ms)
     id_count++;
 }
 
-/* A fresh account of so many orders, which are an hour old. */
+/* A new account with this number of orders, all an hour old. */
 static struct order_filter account_new(unsigned orders)
 {
     id_count = 0;
@@ -76,7 +76,10 @@ static int64_t total(const struct order_filter *filter)
     return count;
 }
 
-/* One minute of so many orders and lists a second; every sum must be right.  Rows of an average list. */
+/*
+ * A minute with this number of orders and lists per second. Every sum must be correct. Returns
+ * the rows read by an average list.
+ */
 static int64_t minute_run(const struct order_filter *filter, unsigned orders, unsigned lists)
 {
     unsigned wrong = 0;
@@ -103,7 +106,7 @@ static void test_a_list_costs_the_same_however_many_orders_there_are(void)
     printf("(%lld rows a list in the second minute, %lld in the ninth) ", (long long)second, (long long)last);
     CU_ASSERT(id_count > 200000);
     CU_ASSERT(last <= second + second / 20);
-    /* Some two seconds of orders for the list, the rest for drawing lines. */
+    /* About two seconds of orders per list, and some rows for new marks. */
     CU_ASSERT(last < 8 * 400);
 }
 
@@ -125,12 +128,12 @@ static void test_a_small_account_is_counted_whole(void)
 {
     struct order_filter filter = account_new(0);
     for (int i = 0; i < 999; i++) {
-        order_comes(now_ms - 5 * a_minute); /* as late as it may be */
+        order_comes(now_ms - 5 * a_minute); /* the longest delay that is supported */
         CU_ASSERT_EQUAL(total(&filter), id_count);
     }
 }
 
-/* An order of which the commit took ten seconds, or a minute and a half. */
+/* An order whose commit took ten seconds, or a minute and a half. */
 static void test_an_order_that_comes_late_is_found(void)
 {
     struct order_filter filter = account_new(2000);
@@ -168,7 +171,7 @@ static void test_filters_are_counted_each_for_itself(void)
         }
 }
 
-static void test_orders_of_a_status_are_counted_anew_until_they_are_very_many(void)
+static void test_orders_of_a_status_are_counted_again_until_they_are_very_many(void)
 {
     struct order_filter filter = account_new(19000);
     filter.status = ORDER_PENDING;
@@ -200,8 +203,8 @@ int main(void)
         {"an order that comes late is found", test_an_order_that_comes_late_is_found},
         {"a clock that is set back hides no order", test_a_clock_that_is_set_back_hides_no_order},
         {"filters are counted each for itself", test_filters_are_counted_each_for_itself},
-        {"orders of a status are counted anew until they are very many",
-         test_orders_of_a_status_are_counted_anew_until_they_are_very_many},
+        {"orders of a status are counted again until they are very many",
+         test_orders_of_a_status_are_counted_again_until_they_are_very_many},
         CU_TEST_INFO_NULL,
     };
     return runner_run("order_count", tests);

@@ -1,4 +1,4 @@
-/* The meaning of each status, and the headers that are sent to an output target. */
+/* Meaning of each status, and headers for output targets. */
 #include <string.h>
 
 #include "domain/outgoing.h"
@@ -7,7 +7,10 @@
 
 /* ---- statuses ---- */
 
-/* T taken, R retried, F final, G gone; source, target, webhook: the table of doc/api.md. */
+/*
+ * T accepted, R retried, F final failure, G gone; for source, target, webhook. See the table
+ * in doc/api.md.
+ */
 static const struct {
     long first, last;
     const char *fates;

@@ -1,11 +1,11 @@
-/* Cutting SQL files into statements. */
+/* Splitting SQL files into statements. */
 #include "store/script.h"
 #include "runner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The statements of text, joined by '|', with the line of each in front. */
+/* The statements of text, joined by '|', each after its line number. */
 static void expect(const char *text, const char *wanted)
 {
     struct script script;
@@ -65,7 +65,7 @@ static void quotes(void)
     expect("SELECT /* unclosed; SELECT 1", "1:SELECT /* unclosed; SELECT 1");
 }
 
-/* No bytes make it read past the end or go on forever. */
+/* Random bytes never cause a read past the end or an endless loop. */
 static void any_bytes_end(void)
 {
     static const char alphabet[] = "';\"`\\/*!#- \nA";

@@ -1,4 +1,4 @@
-/* The scale of a chart: round steps, four to six of them, above every value and never empty. */
+/* The scale of a chart: four to six round steps, above every value, never empty. */
 #include <stdlib.h>
 
 #include "base/crypto.h"

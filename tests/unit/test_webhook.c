@@ -1,4 +1,4 @@
-/* Webhooks: seals, signatures, what a client may set, and the life of a delivery. */
+/* Webhooks: encrypted secrets, signatures, settings, and delivery states. */
 #include "domain/webhook.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void fresh(void)
     context_init(&context, arena, NULL);
 }
 
-/* A fixed sequence, so that a failure can be had again. */
+/* A fixed sequence, so that failures can be reproduced. */
 static unsigned random_below(unsigned bound)
 {
     random_state ^= random_state << 13;
@@ -31,10 +31,10 @@ static unsigned random_below(unsigned bound)
     return (unsigned)(random_state % bound);
 }
 
-/* ---- seals ---- */
+/* ---- encryption ---- */
 
 /* Test case 14 of McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)". */
-static void a_published_seal_opens(void)
+static void a_published_ciphertext_is_decrypted(void)
 {
     static const uint8_t key[crypto_key_bytes], nothing[16];
     uint8_t sealed[crypto_seal_bytes + 16] = {0}, opened[16];
@@ -44,7 +44,7 @@ static void a_published_seal_opens(void)
     CU_ASSERT_EQUAL(memcmp(opened, nothing, sizeof opened), 0);
 }
 
-static void a_seal_opens_only_as_it_was_made(void)
+static void a_changed_ciphertext_is_refused(void)
 {
     uint8_t key[crypto_key_bytes], other[crypto_key_bytes], sealed[crypto_seal_bytes + 5], opened[5];
     crypto_random(key, sizeof key);
@@ -64,7 +64,7 @@ static void a_seal_opens_only_as_it_was_made(void)
     }
 }
 
-static void two_seals_of_the_same_differ(void)
+static void two_ciphertexts_of_one_secret_differ(void)
 {
     uint8_t key[crypto_key_bytes], one[crypto_seal_bytes + 5], two[crypto_seal_bytes + 5];
     crypto_random(key, sizeof key);
@@ -97,7 +97,7 @@ static void the_sealing_key_is_a_file_for_its_owner(void)
 
 /* ---- signatures ---- */
 
-/* The example of the Standard Webhooks reference libraries. */
+/* The example in the reference libraries of Standard Webhooks. */
 static void the_published_message_has_the_published_signature(void)
 {
     struct text body;
@@ -124,7 +124,7 @@ static void a_secret_is_whsec_and_base64_of_24_to_64_bytes(void)
     CU_ASSERT_EQUAL(memcmp(bytes, secret.bytes, sizeof secret.bytes), 0);
 }
 
-static void a_sealed_secret_opens_for_its_account_alone(void)
+static void an_encrypted_secret_belongs_to_one_account(void)
 {
     struct webhook_secret secret, opened;
     struct secret_box secret_box;
@@ -138,12 +138,12 @@ static void a_sealed_secret_opens_for_its_account_alone(void)
     CU_ASSERT_FALSE(webhook_secret_open(&opened, &secret_box, 7, sealed, sizeof sealed - 1));
 }
 
-/* ---- the life of a delivery ---- */
+/* ---- delivery states ---- */
 
 static const enum delivery_state all_states[] = {DELIVERY_NONE, DELIVERY_PENDING, DELIVERY_SENDING,
                                                  DELIVERY_DELIVERED, DELIVERY_FAILED};
 
-static void what_ended_moves_only_when_it_is_asked_for_again(void)
+static void an_ended_delivery_only_moves_when_it_is_repeated(void)
 {
     for (int event = 0; event < DELIVERY_EVENT_COUNT; event++) {
         enum delivery_state wanted = event == DELIVERY_EVENT_REPEAT ? DELIVERY_PENDING : DELIVERY_NONE;
@@ -153,7 +153,7 @@ static void what_ended_moves_only_when_it_is_asked_for_again(void)
     }
 }
 
-static void only_what_is_being_sent_can_succeed_or_fail(void)
+static void only_a_delivery_being_sent_can_succeed_or_fail(void)
 {
     for (size_t i = 0; i < sizeof all_states / sizeof all_states[0]; i++) {
         bool is_sending = all_states[i] == DELIVERY_SENDING;
@@ -166,7 +166,7 @@ static void only_what_is_being_sent_can_succeed_or_fail(void)
     }
 }
 
-static void what_is_being_sent_is_not_repeated(void)
+static void a_delivery_being_sent_is_not_repeated(void)
 {
     CU_ASSERT_EQUAL(delivery_next(DELIVERY_SENDING, DELIVERY_EVENT_REPEAT), DELIVERY_NONE);
     CU_ASSERT_EQUAL(delivery_next(DELIVERY_SENDING, DELIVERY_EVENT_LEASE), DELIVERY_NONE);
@@ -184,7 +184,10 @@ static void state_names_go_both_ways(void)
     CU_ASSERT_PTR_NULL(delivery_state_name(DELIVERY_NONE));
 }
 
-/* "Retries after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h (jittered), then FAILED" */
+/*
+ * The contract: "Retries after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h
+ * (jittered), then FAILED".
+ */
 static void the_schedule_is_the_contracts(void)
 {
     static const int64_t schedule_s[] = {5,         5 * 60,    30 * 60,   2 * 3600, 5 * 3600,
@@ -230,7 +233,7 @@ static void retry_after_is_honoured_up_to_a_day(void)
 {
     struct delivery_answer answer = {.is_answered = true, .status = 503, .retry_after_s = 3600};
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 3600 * 1000);
-    answer.retry_after_s = 1; /* sooner than the schedule: the schedule */
+    answer.retry_after_s = 1; /* earlier than the schedule, which wins */
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 5000);
     answer.retry_after_s = 100 * 86400;
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 86400 * 1000);
@@ -246,7 +249,7 @@ static void five_days_without_a_success_are_too_many(void)
     CU_ASSERT_TRUE(delivery_is_hopeless(now_ms - 5 * day_ms, now_ms));
 }
 
-/* Ten thousand random lives: each ends, after at most ten tries that count. */
+/* Ten thousand random histories: each ends after at most ten counted attempts. */
 static void every_delivery_ends(void)
 {
     for (int life = 0; life < 10000; life++) {
@@ -299,7 +302,7 @@ static void every_end_of_an_order_has_its_event(void)
     }
 }
 
-static void what_is_no_end_has_no_event(void)
+static void other_statuses_have_no_event(void)
 {
     static const enum order_status others[] = {ORDER_PENDING, ORDER_IN_PROGRESS, ORDER_EXPIRED};
     enum webhook_event_type event;
@@ -346,18 +349,18 @@ static void fields_are_checked_and_all_faults_named(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"a published seal opens", a_published_seal_opens},
-        {"a seal opens only as it was made", a_seal_opens_only_as_it_was_made},
-        {"two seals of the same differ", two_seals_of_the_same_differ},
+        {"a published ciphertext is decrypted", a_published_ciphertext_is_decrypted},
+        {"a changed ciphertext is refused", a_changed_ciphertext_is_refused},
+        {"two ciphertexts of one secret differ", two_ciphertexts_of_one_secret_differ},
         {"the sealing key is a file for its owner", the_sealing_key_is_a_file_for_its_owner},
         {"the published message has the published signature",
          the_published_message_has_the_published_signature},
         {"a secret is whsec_ and base64 of 24 to 64 bytes", a_secret_is_whsec_and_base64_of_24_to_64_bytes},
-        {"a sealed secret opens for its account alone", a_sealed_secret_opens_for_its_account_alone},
-        {"what ended moves only when it is asked for again",
-         what_ended_moves_only_when_it_is_asked_for_again},
-        {"only what is being sent can succeed or fail", only_what_is_being_sent_can_succeed_or_fail},
-        {"what is being sent is not repeated", what_is_being_sent_is_not_repeated},
+        {"an encrypted secret belongs to one account", an_encrypted_secret_belongs_to_one_account},
+        {"an ended delivery only moves when it is repeated",
+         an_ended_delivery_only_moves_when_it_is_repeated},
+        {"only a delivery being sent can succeed or fail", only_a_delivery_being_sent_can_succeed_or_fail},
+        {"a delivery being sent is not repeated", a_delivery_being_sent_is_not_repeated},
         {"state names go both ways", state_names_go_both_ways},
         {"the schedule is the contract's", the_schedule_is_the_contracts},
         {"every 2xx and nothing else is a success", every_2xx_and_nothing_else_is_a_success},
@@ -365,7 +368,7 @@ int main(void)
         {"five days without a success are too many", five_days_without_a_success_are_too_many},
         {"every delivery ends", every_delivery_ends},
         {"every end of an order has its event", every_end_of_an_order_has_its_event},
-        {"what is no end has no event", what_is_no_end_has_no_event},
+        {"other statuses have no event", other_statuses_have_no_event},
         {"fields are checked and all faults named", fields_are_checked_and_all_faults_named},
         CU_TEST_INFO_NULL,
     };

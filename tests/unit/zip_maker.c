@@ -1,13 +1,14 @@
 /*
- * Makes archives with the service's own code for tests/api/test_archives.py.
+ * Makes archives with the service's code for tests/api/test_archives.py.
  *
- *   zip_maker names FOLDER < NAMES   an archive of one small JPEG entry a line; prints the names it gave
- *   zip_maker list FOLDER < NAMES    prints the names alone
+ *   zip_maker names FOLDER < NAMES   an archive of one small JPEG entry per line; prints the assigned names
+ *   zip_maker list FOLDER < NAMES    only prints the names
  *   zip_maker many FOLDER COUNT      COUNT entries of one byte
- *   zip_maker weigh FOLDER COUNT MIB COUNT entries of MIB MiB each; prints the kilobytes of memory it took
+ *   zip_maker weigh FOLDER COUNT MIB COUNT entries of MIB MiB each; prints the memory used in kilobytes
  *   zip_maker large FOLDER           a sparse archive with an entry over 4 GiB between two small ones
  *
- * The archive is FOLDER/archive.zip.  FOLDER must exist; the store of the first three lies in it.
+ * The archive is FOLDER/archive.zip. FOLDER must exist; it also holds the store of the first
+ * four commands.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ static void must(enum iw_error error, const char *what)
         die(what);
 }
 
-/* A result of size bytes, all of one value. */
+/* Stores a result of size bytes with the same value. */
 static struct zip_entry result_put(struct storage *storage, int64_t number, int value, int64_t size)
 {
     static unsigned char piece[mebibyte];
@@ -66,7 +67,7 @@ static struct zip_entry result_put(struct storage *storage, int64_t number, int 
     return entry;
 }
 
-/* Builds the archive in the store, and gives it the name that the tests look for. */
+/* Builds the archive in the store and links it to FOLDER/archive.zip. */
 static void archive_build(struct storage *storage, const struct zip_entry *entries, size_t count,
                           const char *folder)
 {
@@ -80,7 +81,7 @@ static void archive_build(struct storage *storage, const struct zip_entry *entri
 
 enum { lines_max = 10000, line_bytes = 4096 };
 
-/* Reads the requests from standard input. */
+/* Reads the names from standard input. */
 static size_t requests_read(struct name_request requests[lines_max])
 {
     char line[line_bytes];
@@ -108,7 +109,7 @@ static void names_make(struct storage *storage, const char *folder, bool has_arc
         puts(names[i]);
 }
 
-/* Entries of one stored result. */
+/* Builds an archive with count entries of one stored result. */
 static void copies_make(struct storage *storage, const char *folder, size_t count, int64_t size)
 {
     struct zip_entry *entries = arena_array(arena, count, sizeof *entries);
@@ -120,7 +121,7 @@ static void copies_make(struct storage *storage, const char *folder, size_t coun
     archive_build(storage, entries, count, folder);
 }
 
-/* ---- The large one: the records alone are written, the zeros between are a hole ---- */
+/* ---- The large archive: only the records are written, the zeros are a hole in the file ---- */
 
 static void record_write(int file, const struct text *record, int64_t offset)
 {
@@ -128,7 +129,7 @@ static void record_write(int file, const struct text *record, int64_t offset)
         die("pwrite");
 }
 
-/* The CRC-32 of size zeros. */
+/* CRC-32 of size zero bytes. */
 static uint32_t zeros_crc(int64_t size)
 {
     const unsigned char zero = 0;
