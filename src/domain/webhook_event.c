@@ -24,24 +24,18 @@ static enum iw_error event_insert(const struct store *store, int64_t account_id,
     return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
 
-enum iw_error webhook_event_record(const struct store *store, int64_t account_id, int64_t order_id,
-                                   enum webhook_event_type type)
-{
-    int64_t id;
-    bool is_written;
-    enum iw_error error = event_insert(store, account_id, order_id, type, &id, &is_written);
-    if (error != IW_OK || !is_written)
-        return error;
-    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
-}
-
 enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status)
 {
+    int64_t id;
+    bool is_written;
     enum webhook_event_type event;
     if (!webhook_event_type_of(type, status, &event))
         return IW_OK;
-    return webhook_event_record(store, account_id, order_id, event);
+    enum iw_error error = event_insert(store, account_id, order_id, event, &id, &is_written);
+    if (error != IW_OK || !is_written)
+        return error;
+    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
 }
 
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
