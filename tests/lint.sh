@@ -22,6 +22,7 @@ rules=(
     "parameters#no function outside engine and codec has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
+    "no_circles#the files of a room do not call each other in circles (tests/circles.py names the one pair that may)"
     "no_goto#there is no goto"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
@@ -255,6 +256,11 @@ rule_no_unused_functions() {
     comm -23 <(nm --defined-only -g "${objects[@]}" | awk '$2 == "T" { print $3 }' | sort -u) \
         <({ nm -u "${objects[@]}" | awk '$1 == "U" { print $2 }'; printf '%s\n' main "${test_seams[@]}"; } | sort -u) |
         sed 's/$/: no other file of src\/ calls it/'
+}
+
+rule_no_circles() {
+    [ -f "$build/src/worker/work.o" ] || { echo "skip: nothing is built"; return; }
+    "$IMGWARD_PYTHON" tests/circles.py "$build"
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }

@@ -109,6 +109,7 @@ static enum iw_error codec_picture_make(struct context *context, struct codec_pi
     if (image->pixels == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
     picture->keep = keep_new();
+    picture->keep->loss.rows_px = header->height_px;
     return IW_OK;
 }
 
@@ -187,6 +188,25 @@ static unsigned colors_count(const struct image *image)
     return palette_collect(image, &palette) ? palette.count : 0;
 }
 
+/* End the picture after its last readable row, with a note. IMAGE_CORRUPT: it has too few. */
+static enum iw_error rows_crop(struct context *context, size_t size, struct codec_picture *picture)
+{
+    const struct keep_loss *loss = &picture->keep->loss;
+    uint32_t height_px = picture->header.height_px;
+    if (loss->rows_px < height_px && loss->rows_px < codec_partial_rows_least)
+        return codec_cut(context, size);
+    unsigned percent = (unsigned)((uint64_t)loss->rows_px * 100 / height_px);
+    if (loss->rows_px < height_px)
+        context_note(context, "IMAGE_INCOMPLETE", "The file is cut short: %u %% of its rows could be read%s.",
+                     percent, loss->is_coarse ? ", some of them only in part" : "");
+    else if (loss->is_coarse)
+        context_note(context, "IMAGE_INCOMPLETE",
+                     "The file is cut short or damaged: some of its rows could be read only in part.");
+    picture->header.height_px = loss->rows_px;
+    picture->image.height_px = loss->rows_px;
+    return IW_OK;
+}
+
 enum iw_error codec_decode(struct context *context, const void *data, size_t size,
                            const struct codec_limits *limits, struct codec_picture *picture)
 {
@@ -199,6 +219,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
         error = codec_picture_make(context, picture);
     if (error == IW_OK)
         error = driver->decode(context, data, size, limits, picture);
+    if (error == IW_OK && limits->is_partial_allowed)
+        error = rows_crop(context, size, picture);
     if (error == IW_OK && !limits->is_read_only)
         clean_picture(picture, data, size);
     if (error != IW_OK)

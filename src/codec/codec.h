@@ -11,7 +11,8 @@
  *
  * IMAGE_FORMAT_UNSUPPORTED with a sentence: animated WebP and APNG (read-only work takes their
  * first frame), 12-bit and lossless JPEG, Xcode's iPhone PNG. IMAGE_CORRUPT: any picture with
- * missing pixels. Damage elsewhere costs only the damaged piece.
+ * missing pixels. Damage elsewhere costs only the damaged piece. Work with is_partial_allowed
+ * takes the rows that a cut or damaged file has, with the note IMAGE_INCOMPLETE.
  *
  * A CMYK or YCCK JPEG is decoded to sRGB by its profile. Its inks are kept, and the encoder
  * applies the change of the sRGB pixels to them.
@@ -41,6 +42,9 @@ enum { codec_metadata_max_bytes = 16 * 1024 * 1024 };
 /* JPEG scans. Each is a pass over the whole picture, so the number limits CPU time. */
 enum { codec_scans_max = 100 };
 
+/* Readable rows of a partial picture; fewer is IMAGE_CORRUPT. The watermark reader needs as many. */
+enum { codec_partial_rows_least = 48 };
+
 struct codec_limits {
     uint64_t pixels_max;       /* 0: no limit */
     uint32_t side_max_px;      /* 0: no limit */
@@ -50,6 +54,8 @@ struct codec_limits {
     uint32_t engine_bytes_row; /* and per row of at most four times the width */
     bool is_read_only;         /* no encoding: its memory does not count, and */
                                /* an animation's first frame is decoded */
+    bool is_partial_allowed;   /* with is_read_only: missing pixels are no error; the picture */
+                               /* ends after its last readable row */
 };
 
 /* Properties that the header gives. */
@@ -91,7 +97,11 @@ typedef enum iw_error codec_rows_taker(void *user, uint32_t first_row_px, const 
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,
                           const struct codec_limits *limits, struct codec_header *header) IW_MUST_USE;
 
-/* Probe, then decode. On success the caller owns the picture and frees it with codec_picture_free. */
+/*
+ * Probe, then decode. On success the caller owns the picture and frees it with codec_picture_free.
+ *
+ * With is_partial_allowed the picture may have fewer rows than codec_probe reports.
+ */
 enum iw_error codec_decode(struct context *context, const void *data, size_t size,
                            const struct codec_limits *limits, struct codec_picture *picture) IW_MUST_USE;
 

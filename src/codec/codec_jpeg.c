@@ -52,6 +52,7 @@ struct jpeg_job {
     codec_rows_taker *taker;
     void *user;
     bool is_cut;             /* no end-of-image marker before the end of the bytes */
+    bool is_scan_whole;      /* the bytes end with a scan, not in one */
     unsigned scanned;        /* bit n: component n has a scan */
     struct cmyk_grid *grid;  /* CMYK; owned by keep, if not NULL */
     unsigned char *inks_row; /* CMYK: one row */
@@ -141,20 +142,55 @@ static const int warnings_of_loss[] = {
     JWRN_BOGUS_PROGRESSION, /* refined bits missing or sent twice; see jpeg_warning */
 };
 
-/* Warnings of lost pixels end the decoding: incomplete pictures are not delivered. */
+static bool is_loss(const struct jpeg_job *job)
+{
+    /* AC coefficients before the DC ones: an unusual order without loss. */
+    bool is_lossless_order =
+        job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
+    for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
+        if (job->manager.msg_code == warnings_of_loss[i])
+            return !is_lossless_order;
+    return false;
+}
+
+/* True when the current scan has the means of the first component's blocks, the least of a picture. */
+static bool is_first_scan(const struct jpeg_decompress_struct *in)
+{
+    return in->comps_in_scan > 0 && in->cur_comp_info[0]->component_index == 0 && in->Ss == 0 && in->Ah == 0;
+}
+
+/*
+ * Record the last complete row when the data end in the first scan. Elsewhere a loss only makes
+ * pixels coarse. libjpeg inserts an end marker at the end of the bytes. An arithmetic decoder reads
+ * zeros from there without a warning.
+ */
+static void loss_record(struct jpeg_job *job, int code)
+{
+    const struct jpeg_decompress_struct *in = &job->in;
+    struct keep_loss *loss = &job->keep->loss;
+    bool is_end = in->arith_code ? code == JWRN_JPEG_EOF && !job->is_scan_whole
+                                 : code == JWRN_HIT_MARKER && in->unread_marker == JPEG_EOI;
+    uint32_t rows_px = in->input_iMCU_row * (uint32_t)(in->max_v_samp_factor * DCTSIZE);
+    if (!is_end || !is_first_scan(in))
+        loss->is_coarse |= code != JWRN_JPEG_EOF;
+    else if (rows_px < loss->rows_px)
+        loss->rows_px = rows_px;
+}
+
+/* Warnings of lost pixels end the decoding, because incomplete pictures are not delivered. */
 static void jpeg_warning(j_common_ptr common, int level)
 {
     struct jpeg_job *job = (struct jpeg_job *)common->err;
     if (level >= 0)
         return;
-    if (common->err->msg_code == JWRN_JPEG_EOF)
-        job->is_cut = true;
-    /* AC coefficients before the DC ones: an unusual order without loss. */
-    bool is_lossless_order =
-        job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
-    for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
-        if (common->err->msg_code == warnings_of_loss[i] && !is_lossless_order)
-            jpeg_exit(common);
+    bool is_end = common->err->msg_code == JWRN_JPEG_EOF;
+    job->is_cut |= is_end;
+    if (job->keep != NULL && job->limits != NULL && job->limits->is_partial_allowed) {
+        if (is_end || is_loss(job))
+            loss_record(job, common->err->msg_code);
+    } else if (is_loss(job)) {
+        jpeg_exit(common);
+    }
 }
 
 static void jpeg_scan_bound(j_common_ptr common)
@@ -319,7 +355,8 @@ static void jpeg_step_header(struct jpeg_job *job)
 
 /* ---- decoding ---- */
 
-static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in)
+static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in,
+                            bool is_partial_allowed)
 {
     keep->color_space = (int)in->jpeg_color_space;
     keep->component_count = in->num_components;
@@ -334,6 +371,8 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
         const JQUANT_TBL *table = component->quant_table;
         keep->h_sampling[c] = sampling.h[c];
         keep->v_sampling[c] = sampling.v[c];
+        if (table == NULL && is_partial_allowed)
+            continue; /* its scan is missing */
         if (table == NULL)
             ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
         /* Quantisers of zero are invalid and decode to zeros; the largest quantiser reproduces these. */
@@ -373,8 +412,14 @@ static void cut_check(struct jpeg_job *job)
         is_whole = is_refined(in);
     else if (jpeg_has_multiple_scans(in))
         is_whole = job->scanned == (1U << in->num_components) - 1;
-    if (job->is_cut && (in->arith_code || !is_whole) && job->error == IW_OK)
+    if (!job->is_cut || !(in->arith_code || !is_whole) || job->error != IW_OK)
+        return;
+    if (job->keep == NULL || !job->limits->is_partial_allowed)
         job->error = codec_cut(job->context, job->size);
+    else if (!(job->scanned & 1))
+        job->keep->loss.rows_px = 0;
+    else
+        job->keep->loss.is_coarse |= !is_whole;
 }
 
 /* Prepare the grid from the profile and the memory of the inks. */
@@ -437,7 +482,7 @@ static void jpeg_step_decode(struct jpeg_job *job)
     jpeg_start(job);
     if (job->error != IW_OK)
         return;
-    keep_components(&job->keep->jpeg, in);
+    keep_components(&job->keep->jpeg, in, job->limits->is_partial_allowed);
     while (in->output_scanline < in->output_height)
         row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
     cut_check(job);
@@ -502,6 +547,41 @@ static enum iw_error codec_jpeg_probe(struct context *context, const unsigned ch
     return jpeg_read(job, NULL);
 }
 
+/* Stuffed bytes and markers without a length: restarts and TEM. */
+static bool is_bare(unsigned code)
+{
+    enum { code_tem = 0x01, restart_first = 0xD0, restart_last = 0xD7 };
+    return code <= code_tem || (code >= restart_first && code <= restart_last);
+}
+
+/* Offset of the next marker with a length from `at` on, or size. */
+static size_t marker_find(const unsigned char *data, size_t size, size_t at)
+{
+    for (; at < size; at++)
+        if (data[at] == 0xFF && (at + 1 == size || (data[at + 1] != 0xFF && !is_bare(data[at + 1]))))
+            return at;
+    return size;
+}
+
+/*
+ * Size of the file without a marker segment that the end of the file cuts. On such a segment
+ * libjpeg would fail, and lose the scans before it.
+ */
+static size_t whole_segments(const unsigned char *data, size_t size)
+{
+    enum { start_bytes = 2, marker_bytes = 2, length_bytes = 2 };
+    size_t at = marker_find(data, size, start_bytes);
+    while (at < size && (at + 1 == size || data[at + 1] != JPEG_EOI)) {
+        if (size - at < marker_bytes + length_bytes)
+            return at;
+        size_t next = at + marker_bytes + ((size_t)data[at + 2] << 8 | data[at + 3]);
+        if (next > size)
+            return at;
+        at = marker_find(data, size, next);
+    }
+    return size;
+}
+
 static enum iw_error codec_jpeg_decode(struct context *context, const unsigned char *data, size_t size,
                                        const struct codec_limits *limits, struct codec_picture *picture)
 {
@@ -509,7 +589,8 @@ static enum iw_error codec_jpeg_decode(struct context *context, const unsigned c
     if (job == NULL)
         return IW_NO_MEMORY;
     job->data = data;
-    job->size = size;
+    job->size = limits->is_partial_allowed ? whole_segments(data, size) : size;
+    job->is_scan_whole = job->size < size;
     job->limits = limits;
     job->header = &picture->header;
     job->keep = picture->keep;

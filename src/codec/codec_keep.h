@@ -57,10 +57,17 @@ struct keep_webp {
     float quality; /* of lossy files, 0..100, from the quantiser of the frame */
 };
 
+/* The pixels that a cut or damaged file lacks; only with is_partial_allowed. */
+struct keep_loss {
+    uint32_t rows_px; /* from the top, with pixels */
+    bool is_coarse;   /* these rows lack scans, passes or damaged blocks */
+};
+
 struct keep_thumbnail; /* the EXIF thumbnail of the result, see codec_preview.c */
 
 struct codec_keep {
-    struct arena *arena;              /* owns this struct and all chunks */
+    struct arena *arena; /* owns this struct and all chunks */
+    struct keep_loss loss;
     unsigned left_out;                /* enum keep_left_out */
     const char *provenance;           /* URL of the removed Content Credentials; NULL: unknown */
     struct keep_thumbnail *thumbnail; /* NULL: none */

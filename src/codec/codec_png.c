@@ -90,6 +90,10 @@ struct png_job {
     const struct png_layout *layout;
     struct png_feed *feed; /* the input of libpng */
     const struct image *image;
+    struct keep_loss *loss; /* NULL: a loss is an error */
+    bool are_rows_read;     /* the rows have begun: */
+    int pass;               /* the current pass and row */
+    uint32_t row_px;
     const struct codec_keep *keep;
     struct codec_bytes *bytes;
     size_t capacity;
@@ -525,21 +529,42 @@ static void png_step_decode(struct png_job *job)
     png_read_update_info(png, job->info);
     if (png_get_rowbytes(png, job->info) != image->stride_bytes)
         png_error(png, "the row size differs from the header");
-    for (int pass = 0; pass < passes; pass++)
-        for (uint32_t y = 0; y < image->height_px; y++)
-            png_read_row(png, (png_bytep)image->pixels + y * image->stride_bytes, NULL);
+    job->are_rows_read = true;
+    for (job->pass = 0; job->pass < passes; job->pass++)
+        for (job->row_px = 0; job->row_px < image->height_px; job->row_px++) {
+            png_bytep row = (png_bytep)image->pixels + job->row_px * image->stride_bytes;
+            /* For a partial picture, a pass also fills the places of the later passes. */
+            png_read_row(png, job->loss == NULL ? row : NULL, job->loss == NULL ? NULL : row);
+        }
+}
+
+/* An error in the rows of a partial picture is a loss of the rows that follow. */
+static void rows_end(struct png_job *job)
+{
+    bool is_loss = job->error == IW_IMAGE_CORRUPT && job->loss != NULL && job->are_rows_read;
+    if (!is_loss)
+        return;
+    context_clear(job->context);
+    job->error = IW_OK;
+    /* Passes after the first refine all rows. */
+    if (job->pass == 0)
+        job->loss->rows_px = job->row_px;
+    else
+        job->loss->is_coarse = true;
 }
 
 static enum iw_error codec_png_decode(struct context *context, const unsigned char *data, size_t size,
                                       const struct codec_limits *limits, struct codec_picture *picture)
 {
     struct png_layout layout;
-    (void)limits;
+    struct keep_loss *loss = limits->is_partial_allowed ? &picture->keep->loss : NULL;
     enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
         error = png_chunks_keep(context, data, &layout, picture->keep);
-    if (error == IW_OK)
+    if (error == IW_OK && loss == NULL)
         error = pixels_prove(context, data, size, &layout);
+    else if (error == IW_OK)
+        loss->is_coarse = layout.has_end && layout.is_pixel_sum_wrong && !is_stream_whole(data, &layout);
     if (error != IW_OK)
         return error;
     picture->keep->end = layout.has_end ? layout.end : size;
@@ -553,13 +578,15 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
                           .size = size,
                           .layout = &layout,
                           .feed = &feed,
-                          .image = &picture->image};
+                          .image = &picture->image,
+                          .loss = loss};
     job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
     job.info = job.png == NULL ? NULL : png_create_info_struct(job.png);
     if (job.info == NULL)
         png_out_of_memory(&job);
     else
         png_guarded(&job, png_step_decode);
+    rows_end(&job);
     png_destroy_read_struct(&job.png, &job.info, NULL);
     return job.error;
 }

@@ -456,10 +456,28 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     return error != IW_OK ? error : webp_check_side(context, limits, header);
 }
 
+/* Decode the rows that the bytes have, top to bottom. */
+static enum iw_error webp_decode_partial(struct context *context, const struct webp_layout *layout,
+                                         WebPDecoderConfig *config, struct keep_loss *loss)
+{
+    int rows = 0;
+    WebPIDecoder *decoder = WebPIDecode(NULL, 0, config);
+    if (decoder == NULL)
+        return context_fail(context, IW_NO_MEMORY, NULL);
+    VP8StatusCode status = WebPIUpdate(decoder, layout->picture, layout->picture_bytes);
+    if (WebPIDecGetRGB(decoder, &rows, NULL, NULL, NULL) == NULL)
+        rows = 0;
+    WebPIDelete(decoder);
+    if (status == VP8_STATUS_OUT_OF_MEMORY)
+        return context_fail(context, IW_NO_MEMORY, NULL);
+    if (status != VP8_STATUS_OK && (uint32_t)rows < loss->rows_px)
+        loss->rows_px = (uint32_t)rows;
+    return IW_OK;
+}
+
 static enum iw_error codec_webp_decode(struct context *context, const unsigned char *data, size_t size,
                                        const struct codec_limits *limits, struct codec_picture *picture)
 {
-    (void)limits;
     struct webp_layout layout;
     const struct image *image = &picture->image;
     WebPDecoderConfig config;
@@ -476,7 +494,10 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
     config.output.u.RGBA.rgba = image->pixels;
     config.output.u.RGBA.stride = (int)image->stride_bytes;
     config.output.u.RGBA.size = image->stride_bytes * image->height_px;
-    error = webp_error(context, &layout, size, WebPDecode(layout.picture, layout.picture_bytes, &config));
+    if (limits->is_partial_allowed)
+        error = webp_decode_partial(context, &layout, &config, &picture->keep->loss);
+    else
+        error = webp_error(context, &layout, size, WebPDecode(layout.picture, layout.picture_bytes, &config));
     WebPFreeDecBuffer(&config.output);
     return error;
 }

@@ -7,8 +7,9 @@
 #include <imgward/watermark.h>
 
 #include "base/crypto.h"
-#include "ctl/ctl.h"
+#include "ctl/ctl_store.h"
 #include "codec/mark_picture.h"
+#include "store/texts.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};
@@ -55,7 +56,8 @@ static bool number_read(const struct ctl *ctl, uint64_t *number)
     return true;
 }
 
-static enum iw_error picture_read(struct ctl *ctl, const char *path, struct codec_picture *picture)
+static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_partial_allowed,
+                                  struct codec_picture *picture)
 {
     unsigned char *bytes;
     size_t size;
@@ -64,6 +66,7 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, struct code
         return error;
     struct codec_limits read_only = limits;
     read_only.is_read_only = true;
+    read_only.is_partial_allowed = is_partial_allowed;
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
@@ -116,17 +119,47 @@ static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BY
 {
     const char *original_path = ctl_option(ctl, "--original");
     struct codec_picture suspect, original;
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], &suspect);
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], true, &suspect);
     if (error != IW_OK)
         return error;
+    if (ctl->context->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (original_path == NULL) {
         error = watermark_extract(&suspect.image, key, number, report);
-    } else if ((error = picture_read(ctl, original_path, &original)) == IW_OK) {
+    } else if ((error = picture_read(ctl, original_path, false, &original)) == IW_OK) {
         error = watermark_extract_informed(&suspect.image, &original.image, key, number, report);
         codec_picture_free(&original);
     }
     codec_picture_free(&suspect);
     return error;
+}
+
+static void report_print(const struct watermark_report *report)
+{
+    fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
+            report->correlation, report->attempts, report->rotation_degree, report->scale, report->aspect,
+            report->is_mirrored ? " mirrored" : "", report->is_untouched ? " untouched" : "");
+}
+
+/*
+ * Print on stderr the account and the text of a number. The API reports a mark to that account
+ * only. A number without a text was embedded by another service or database with this key.
+ */
+static void owner_print(struct ctl *ctl, uint64_t number)
+{
+    struct config config;
+    struct text_owner owner;
+    const struct store *store = ctl_store_open(ctl, &config);
+    enum iw_error error = store == NULL ? IW_CONFIG_INVALID : texts_owner(store, number, &owner);
+    fprintf(stderr, "number %016" PRIx64 ": ", number);
+    if (error == IW_OK)
+        fprintf(stderr, "account %" PRId64 " (%s), since %s, text: %s\n", owner.account_id,
+                owner.account_name, ctl_time(ctl, owner.created_at_ms), owner.text);
+    else if (error == IW_NOT_FOUND)
+        fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
+    else
+        fprintf(stderr, "its account is unknown, because the database cannot be read\n");
+    ctl_store_close(store);
 }
 
 static enum ctl_exit extract_run(struct ctl *ctl)
@@ -138,10 +171,9 @@ static enum ctl_exit extract_run(struct ctl *ctl)
         return CTL_FAILED;
     enum iw_error error = extract(ctl, key, &number, &report);
     crypto_wipe(key, sizeof key);
-    if (ctl_option(ctl, "--verbose") != NULL)
-        fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
-                report.correlation, report.attempts, report.rotation_degree, report.scale, report.aspect,
-                report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
+    bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
+    if (is_verbose)
+        report_print(&report);
     if (error == IW_WATERMARK_NOT_FOUND)
         return CTL_NEGATIVE;
     if (error != IW_OK) {
@@ -149,6 +181,8 @@ static enum ctl_exit extract_run(struct ctl *ctl)
         return ctl_failed(ctl);
     }
     printf("%016" PRIx64 "\n", number);
+    if (is_verbose)
+        owner_print(ctl, number);
     return CTL_DONE;
 }
 
@@ -190,7 +224,8 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .options = {KEY_FILE,
                  {"--original", "FILE", "unmarked original, to read weaker marks"},
                  {"--verbose", NULL,
-                  "print the pose of the picture and the certainty of the answer on stderr"}},
+                  "print the pose, the certainty of the answer, and the account and text of the number on "
+                  "stderr"}},
      .help = "Print the number of a picture's watermark; exit code 1 and no output when it has none.",
      .run = extract_run},
     {.words = {"image", "key"},

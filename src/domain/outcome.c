@@ -13,8 +13,8 @@
 #include "store/texts.h"
 #include "store/usage.h"
 
-/* What goes through the transaction; all but the first two is filled anew with every run of it. */
-struct record {
+/* The state of one run of the transaction; each run sets all but the first two fields. */
+struct outcome_write {
     const struct domain *domain;
     const struct outcome *outcome;
     struct order_progress order;
@@ -23,7 +23,7 @@ struct record {
     int64_t now_ms;
 };
 
-/* An archive is only bytes copied: no try of it is hopeless, its troubles are all our own. */
+/* An archive only copies bytes: every failure is the service's, and every attempt may succeed. */
 static struct job_verdict verdict_of(const struct domain *domain, const struct outcome *outcome)
 {
     const struct job *job = outcome->job;
@@ -49,9 +49,8 @@ static struct name_request result_name_request(struct arena *arena, const char *
 }
 
 /*
- * The names of an order's results, among all that the order may have had: a twin
- * keeps its number when the first one failed.  The formats decide, too, and are
- * known when the last file has ended: only then the names are unique.
+ * Makes the names of an order's results unique, after its last file: the extension depends on the format.
+ * Failed files count too, so that "photo-2.png" keeps its number when "photo.png" failed.
  */
 static enum iw_error names_settle(const struct store *store, int64_t order_id)
 {
@@ -71,15 +70,15 @@ static enum iw_error names_settle(const struct store *store, int64_t order_id)
     return error;
 }
 
-static enum iw_error usage_count(const struct store *store, const struct record *record)
+static enum iw_error usage_count(const struct store *store, const struct outcome_write *record)
 {
     char day[11];
     clock_day(record->now_ms, day);
     return usage_add(store, record->order.account_id, day, 1);
 }
 
-/* A picture to be downloaded; of a zero-copy order one that is still to be pushed. */
-static enum iw_error result_write(const struct store *store, struct record *record)
+/* A result for download; of a zero-copy order, one for the push that follows. */
+static enum iw_error result_write(const struct store *store, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     struct result result = record->outcome->result;
@@ -105,14 +104,14 @@ static enum iw_error result_write(const struct store *store, struct record *reco
     return error == IW_OK ? usage_count(store, record) : error;
 }
 
-static enum iw_error pushed_write(const struct store *store, struct record *record)
+static enum iw_error pushed_write(const struct store *store, struct outcome_write *record)
 {
     record->order.result_count++;
     return usage_count(store, record);
 }
 
-/* A number means something only to the account whose text it stands for. */
-static enum iw_error reading_write(const struct store *store, struct record *record)
+/* A number refers to a text of this account only. */
+static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
 {
     const char *text;
     size_t length;
@@ -128,8 +127,8 @@ static enum iw_error reading_write(const struct store *store, struct record *rec
     return error == IW_OK ? orders_watermark_write(store, record->order.id, text, length) : error;
 }
 
-/* The bytes are in the store: the job on them is written with the row that names them. */
-static enum iw_error fetched_write(const struct store *store, struct record *record)
+/* Writes the row that names the fetched bytes, and the job on them. */
+static enum iw_error fetched_write(const struct store *store, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
@@ -137,14 +136,15 @@ static enum iw_error fetched_write(const struct store *store, struct record *rec
     return error == IW_OK ? jobs_insert_for_file(store, job->order_id, job->file_id) : error;
 }
 
-static enum iw_error trouble_write(const struct store *store, struct record *record)
+static enum iw_error trouble_write(const struct store *store, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
     return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
-/* Ends the order: the one transition function, and a compare-and-set on the status it was read with. */
-static enum iw_error order_end(const struct store *store, struct record *record, enum order_event event)
+/* Ends the order by the table of transitions; fails if its status changed since it was read. */
+static enum iw_error order_end(const struct store *store, struct outcome_write *record,
+                               enum order_event event)
 {
     const struct order_progress *order = &record->order;
     enum order_status next;
@@ -162,8 +162,8 @@ static enum iw_error order_end(const struct store *store, struct record *record,
                           : error;
 }
 
-/* After the last file: what was read, or nothing, one or several results. */
-static enum iw_error files_done(const struct store *store, struct record *record)
+/* After the last file: ends the order, or queues the archive of several results. */
+static enum iw_error files_done(const struct store *store, struct outcome_write *record)
 {
     const struct order_progress *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
@@ -182,7 +182,7 @@ static enum iw_error files_done(const struct store *store, struct record *record
     return jobs_insert_archive(store, order->id);
 }
 
-static enum iw_error archive_write(const struct store *store, struct record *record)
+static enum iw_error archive_write(const struct store *store, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
     enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
@@ -190,8 +190,8 @@ static enum iw_error archive_write(const struct store *store, struct record *rec
     return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
 }
 
-/* Once no job on it is left a file has ended. */
-static enum iw_error file_end(const struct store *store, struct record *record)
+/* A file ends when no job on it is left. */
+static enum iw_error file_end(const struct store *store, struct outcome_write *record)
 {
     int64_t left;
     bool is_failed;
@@ -207,9 +207,9 @@ static enum iw_error file_end(const struct store *store, struct record *record)
     return error;
 }
 
-static enum iw_error file_write(const struct store *store, struct record *record)
+static enum iw_error file_write(const struct store *store, struct outcome_write *record)
 {
-    static enum iw_error (*const writers[])(const struct store *, struct record *) = {
+    static enum iw_error (*const writers[])(const struct store *, struct outcome_write *) = {
         [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
         [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
     };
@@ -217,7 +217,7 @@ static enum iw_error file_write(const struct store *store, struct record *record
     enum iw_error error = writers[record->outcome->kind](store, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
         error = files_note_write(store, job->file_id, record->outcome->note_code, record->outcome->note);
-    /* Of what was pushed, or could not be, nothing stays. */
+    /* A zero-copy result is deleted after the push, also after a failed one. */
     if (error == IW_OK && job->kind == JOB_PUSH)
         error = results_forget(store, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)
@@ -229,7 +229,7 @@ static enum iw_error file_write(const struct store *store, struct record *record
 
 static enum iw_error record_work(const struct store *store, void *user)
 {
-    struct record *record = user;
+    struct outcome_write *record = user;
     const struct outcome *outcome = record->outcome;
     record->now_ms = clock_now_ms();
     record->order_event = ORDER_EVENT_COUNT;
@@ -250,13 +250,13 @@ static enum iw_error record_work(const struct store *store, void *user)
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect)
 {
-    struct record record = {.domain = domain, .outcome = outcome};
+    struct outcome_write record = {.domain = domain, .outcome = outcome};
     enum iw_error error = db_transaction(&domain->store, record_work, &record);
     *effect = record.effect;
     return error;
 }
 
-enum iw_error outcome_give_back(const struct domain *domain, const struct job *job)
+enum iw_error outcome_release(const struct domain *domain, const struct job *job)
 {
     const struct job_verdict verdict = {
         .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};

@@ -1,11 +1,10 @@
 /*
- * What becomes of an order when one of its jobs has been tried.
+ * Records the outcome of an attempt at a job: a result, an archive, a trouble.
  *
- * The outcome of a try - a result, an archive, a trouble - is recorded in one
- * transaction that the job's attempt fences: job, file, result, counts, usage,
- * and, with the last file, the next job or the end of the order.  Recording is
- * all or nothing, so it can be tried again after a database that was away; a
- * worker whose lease was lost meanwhile changes nothing.
+ * One transaction, fenced by the attempt's number, writes job, file, result, counts and usage.
+ * With the last file it also writes the next job or the end of the order.
+ * It is all or nothing, so it can be repeated after the database was away.
+ * A worker that lost its lease changes nothing.
  */
 #ifndef DOMAIN_OUTCOME_H
 #define DOMAIN_OUTCOME_H
@@ -20,7 +19,7 @@
 
 enum outcome_kind {
     OUTCOME_RESULT,  /* a picture was made */
-    OUTCOME_READING, /* an extraction has looked */
+    OUTCOME_READING, /* an extraction has found a watermark, or none */
     OUTCOME_ARCHIVE,
     OUTCOME_FETCHED, /* a source is in the store */
     OUTCOME_PUSHED,  /* a result is at its target */
@@ -31,13 +30,12 @@ struct outcome {
     const struct job *job;
     enum outcome_kind kind;
 
-    /* OUTCOME_RESULT: its order, file and name are filled in here. */
+    /* OUTCOME_RESULT: outcome_record sets its order, file and name. */
     struct result result;
     const char *thumbnail_store_key; /* NULL: none was made */
     uint8_t thumbnail_digest[32];    /* valid when there is one */
 
-    /* What the client should know of a file that is worked on; NULL: nothing.  With OUTCOME_RESULT and
-     * OUTCOME_READING. */
+    /* The note on the file, with OUTCOME_RESULT and OUTCOME_READING; NULL: none. */
     const char *note_code; /* "METADATA_LEFT_OUT" */
     const char *note;
 
@@ -53,33 +51,32 @@ struct outcome {
     int64_t archive_bytes;
     uint8_t archive_digest[32];
 
-    /* OUTCOME_TROUBLE: what a client reads if it was the last try, and why for the log. */
+    /* OUTCOME_TROUBLE: error and sentence for the client after the last attempt, reason for the log. */
     enum job_trouble trouble;
     enum iw_error error;
     const char *sentence;
     const char *reason;
-    int64_t asked_ms; /* how long a server asked us to stay away; 0: nobody did */
+    int64_t asked_ms; /* the server's Retry-After; 0: none */
 };
 
-/* What recording changed beside the job. */
+/* The effects of a record beyond the job. */
 struct outcome_effect {
     struct job_verdict verdict;
-    bool is_thumbnail_used;   /* false: the order had one; the caller deletes the one it made */
-    bool is_job_queued;       /* there is a job for whoever looks now */
-    bool is_order_ended;      /* the caller clears its inputs away */
-    bool is_order_gone;       /* the order had ended without this job; its file is of no use */
+    bool is_thumbnail_used;   /* false: the order had one; the caller deletes its own */
+    bool is_job_queued;       /* a new job may be leased */
+    bool is_order_ended;      /* the caller deletes its inputs */
+    bool is_order_gone;       /* the order had ended without this job; the caller deletes the result */
     enum order_status status; /* of the order now; valid when is_order_ended */
 };
 
 /*
  * Records an outcome.  NOT_FOUND with the reason "fenced" when the attempt no
- * longer holds the lease; SERVICE_UNAVAILABLE when the database is away, to be
- * tried again.
+ * longer holds the lease; SERVICE_UNAVAILABLE when the database is away: repeat it later.
  */
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect) IW_MUST_USE;
 
-/* Puts a leased job back that was not begun. */
-enum iw_error outcome_give_back(const struct domain *domain, const struct job *job) IW_MUST_USE;
+/* Releases a leased job that did not start.  Errors as outcome_record. */
+enum iw_error outcome_release(const struct domain *domain, const struct job *job) IW_MUST_USE;
 
 #endif

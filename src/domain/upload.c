@@ -34,16 +34,22 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
     return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
 }
 
-enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
+static enum iw_error upload_admit(struct domain *domain, const struct presign_grant *grant,
+                                  int64_t announced_bytes, struct upload_place *place)
 {
-    struct upload_place place;
     domain->context->order_id = grant->key.order_id;
-    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, &place);
+    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, place);
     if (error != IW_OK || announced_bytes <= grant->max_bytes)
         return error;
     return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE,
                         "The file has %lld bytes; at most %lld are allowed.", (long long)announced_bytes,
                         (long long)grant->max_bytes);
+}
+
+enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
+{
+    struct upload_place place;
+    return upload_admit(domain, grant, announced_bytes, &place);
 }
 
 /* ---- the body ---- */
@@ -98,10 +104,16 @@ static enum iw_error truncated_refuse(struct domain *domain, const struct presig
     return context_fail(context, IW_VALIDATION_FAILED, "%s: %s Upload it again.", place.name, sentence);
 }
 
+/* A leaked copy may be truncated. The original of an extraction and pictures to deliver must be whole. */
+static bool is_truncated_allowed(const struct presign_grant *grant, const struct upload_place *place)
+{
+    return place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
+}
+
 /* Reads the whole body into the file store, under a key that no row names yet. */
 static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
                                  const struct upload_source *source, const struct storage_key *key,
-                                 struct upload_sink_facts *facts)
+                                 bool is_truncated_taken, struct upload_sink_facts *facts)
 {
     struct upload_sink *sink;
     struct context *context = domain->context;
@@ -111,7 +123,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
         return error;
     error = body_read(context, sink, source);
     if (error == IW_OK)
-        error = upload_sink_finish(sink, context, facts);
+        error = upload_sink_finish(sink, context, is_truncated_taken, facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
     fault_point(FAULT_UPLOAD_TAKEN);
@@ -209,11 +221,13 @@ enum iw_error upload_receive(struct domain *domain, const struct presign_grant *
                                     .order_id = grant->key.order_id,
                                     .number = grant->key.number,
                                     .version = storage_version_new()};
+    struct upload_place place;
     /* Checked again: the order may have started while nginx read the body. */
-    enum iw_error error = upload_check(domain, grant, source->announced_bytes);
+    enum iw_error error = upload_admit(domain, grant, source->announced_bytes, &place);
     if (error == IW_OK)
         error = domain_storage_open(domain);
     if (error == IW_OK)
-        error = bytes_store(domain, grant, source, &key, &outcome->facts);
+        error =
+            bytes_store(domain, grant, source, &key, is_truncated_allowed(grant, &place), &outcome->facts);
     return error == IW_OK ? bytes_record(domain, &grant->key, &key, outcome) : error;
 }

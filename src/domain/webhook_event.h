@@ -14,9 +14,9 @@
 #include "store/webhooks.h"
 
 /*
- * Records the event of an order's new status for every active webhook of its account.  Records nothing for a
- * status without an event.  Call it inside the transaction that ends the order.  The deliveries are due
- * immediately; a wake-up after the commit avoids the wait for the next sweep.
+ * Records the event of an order's new status for every active webhook of its
+ * account, inside the transaction that ends the order; no event for a status without one.
+ * The deliveries are due at once; a wake-up after the commit avoids the wait for the next sweep.
  */
 enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status) IW_MUST_USE;

@@ -220,6 +220,7 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
 {
     struct codec_picture original;
     work->limits.memory_max_bytes -= suspect->image.stride_bytes * suspect->image.height_px;
+    work->limits.is_partial_allowed = false;
     enum iw_error error = work_decode(work, &work->original, &original);
     if (error != IW_OK) {
         work->context.sentence =
@@ -232,10 +233,14 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
     return work_engine_end(work, error);
 }
 
-/* The thumbnail comes first, because clients need it even without a mark. */
+/*
+ * The thumbnail comes first, because clients need it even without a mark. A suspect that is cut
+ * or damaged is read as far as its rows go.
+ */
 static enum iw_error kind_watermark_extract(struct image_work *work)
 {
     struct codec_picture picture;
+    work->limits.is_partial_allowed = true;
     enum iw_error error = work_decode(work, &work->input, &picture);
     if (error != IW_OK)
         return error;
@@ -350,7 +355,7 @@ static void text_put(char *room, size_t size, const char *text)
 
 /*
  * A failure reports reason and times, but no result. An extraction without a mark keeps the
- * picture's header and thumbnail.
+ * picture's header, thumbnail and notes.
  */
 static void answer_failure(struct image_answer *answer, const struct context *context)
 {
@@ -379,9 +384,10 @@ static void image_loop_serve(const struct image_config *config, const struct ima
     answer->ticket = request->ticket;
     work.limits = config->limits;
     work.stage_start_us = cpu_us();
-    if (work_run(&work) != IW_OK) {
+    enum iw_error error = work_run(&work);
+    if (error != IW_OK)
         answer_failure(answer, &work.context);
-    } else if (work.context.notes != NULL) {
+    if ((error == IW_OK || error == IW_WATERMARK_NOT_FOUND) && work.context.notes != NULL) {
         text_put(answer->note_code, sizeof answer->note_code, work.context.notes->code);
         text_put(answer->note, sizeof answer->note, context_notes_text(&work.context));
     }

@@ -64,7 +64,10 @@ struct image_answer {
     uint32_t version;
     uint32_t kind;
     uint64_t ticket;
-    /* enum iw_error. Unless it is IW_OK, results are zero; WATERMARK_NOT_FOUND keeps header and thumbnail. */
+    /*
+     * enum iw_error. Unless it is IW_OK, results are zero; WATERMARK_NOT_FOUND keeps header,
+     * thumbnail and notes.
+     */
     uint32_t error;
     uint32_t is_last;      /* 1: the process reached images_max and exits */
     uint32_t seal_missing; /* READY only: of enum seal_layer */

@@ -94,12 +94,12 @@ static void hashes_end(struct upload_sink *sink, struct upload_sink_facts *facts
     sink->md5 = NULL;
 }
 
-enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
+enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context, bool is_cut_allowed,
                                  struct upload_sink_facts *facts)
 {
     if (sink->cutoff.format == FORMAT_NONE)
         return no_picture(sink, context);
-    if (cutoff_is_cut(&sink->cutoff)) {
+    if (!is_cut_allowed && cutoff_is_cut(&sink->cutoff)) {
         context->reason = "cut_off";
         return context_fail(context, IW_IMAGE_CORRUPT, "The file is cut off after %lld bytes.",
                             (long long)sink->size_bytes);

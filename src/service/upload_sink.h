@@ -40,9 +40,10 @@ enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context,
 
 /*
  * Ends the input; call it before upload_sink_commit. UNSUPPORTED_MEDIA_TYPE when there were
- * too few bytes for an image, IMAGE_CORRUPT when the end is missing (service/cutoff.h).
+ * too few bytes for an image, IMAGE_CORRUPT when the end is missing (service/cutoff.h) and
+ * is_cut_allowed is false.
  */
-enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context,
+enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context, bool is_cut_allowed,
                                  struct upload_sink_facts *facts) IW_MUST_USE;
 
 /* Stores the bytes under a key, durably. Frees the sink, also on errors. */

@@ -55,6 +55,26 @@ enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t
     return IW_OK;
 }
 
+enum iw_error texts_owner(const struct store *store, uint64_t number, struct text_owner *owner)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_unsigned(number)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT a.id, a.name, t.text, t.created_at FROM watermark_texts t JOIN accounts a ON a.id = "
+               "t.account_id WHERE t.number = ?",
+               parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *owner = (struct text_owner){.account_id = db_integer_of(db_at(&rows, 0, 0)),
+                                 .account_name = db_text_of(db_at(&rows, 0, 1)),
+                                 .text = db_text_of(db_at(&rows, 0, 2)),
+                                 .created_at_ms = db_integer_of(db_at(&rows, 0, 3))};
+    return IW_OK;
+}
+
 enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number)
 {

@@ -22,6 +22,17 @@ enum iw_error texts_register(const struct store *store, int64_t account_id, cons
 enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,
                          size_t *length) IW_MUST_USE;
 
+/* A text and its account; the strings are the arena's. */
+struct text_owner {
+    int64_t account_id;
+    const char *account_name;
+    const char *text;
+    int64_t created_at_ms;
+};
+
+/* The text of a number, of any account; NOT_FOUND. */
+enum iw_error texts_owner(const struct store *store, uint64_t number, struct text_owner *owner) IW_MUST_USE;
+
 /* The number in a copy of a file; NOT_FOUND. */
 enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number) IW_MUST_USE;

@@ -1,62 +1,65 @@
 /*
- * Deliveries of webhooks, in the event loop of the supervisor.
+ * Deliveries of webhooks: leases due ones, sends them, records the answers.
  *
- * Leases what is due, sends it through fetch.h, and records what the receiver
- * answered.  Many receivers are served side by side and few deliveries of one
- * at a time, so that one that hangs holds up nobody but itself; one account, and
- * all receivers that failed last time, get half of the room at most.  The database
- * is the truth: dying at any line costs at most a delivery that comes twice.
- * Knows nothing of jobs and pictures.
+ * Many receivers are served in parallel, each with a few deliveries, so that one that hangs
+ * delays only itself.  One account, and all receivers that failed last time, get at most half of
+ * the room.  A worker that dies costs at most a delivery that is sent twice.
+ * Knows no jobs and no pictures.
  */
 #ifndef WORKER_DELIVER_H
 #define WORKER_DELIVER_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include <poll.h>
 
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "base/metrics.h"
-#include "service/fetch.h"
-#include "store/db.h"
+#include "service/secret_box.h"
+#include "worker/sender.h"
 
-struct deliver;
+struct deliver_attempt;
+struct presign;
+struct worker;
 
-enum { deliver_descriptors_max = fetch_descriptors_max };
+/* In the order of their turns. */
+enum deliver_errand { DELIVER_SWEEP, DELIVER_LOOK, DELIVER_FORGET, DELIVER_ERRAND_COUNT };
 
-/*
- * Borrows config (whose values a reload may change in place, see
- * deliver_reload), db and owner (worker/owner.h).  CONFIG_INVALID when a key
- * file or the list of addresses is not what it must be.  The caller owns it.
- */
-enum iw_error deliver_new(struct context *context, const struct config *config, struct db *db,
-                          const char *owner, struct metrics *metrics, struct deliver **deliver) IW_MUST_USE;
+struct deliver {
+    struct sender sender;
+    struct presign *presign;
+    struct secret_box secret_box;
+    struct arena *arena; /* of one errand */
+    struct context context;
+    struct deliver_attempt *attempts; /* a list */
+    unsigned count;
+    bool is_database_away;
+    int64_t errand_at_ms[DELIVER_ERRAND_COUNT]; /* monotonic */
+};
 
-/* Checks the files and addresses that the configuration names. */
+/* CONFIG_INVALID for a bad key file or list of addresses.  The caller closes it, after an error too. */
+enum iw_error deliver_open(struct worker *worker, struct context *context) IW_MUST_USE;
+
+/* Ends every request.  Leased deliveries are sent again when their leases end. */
+void deliver_close(struct worker *worker);
+
+/* Checks the files and addresses that a configuration names. */
 enum iw_error deliver_check(struct context *context, const struct config *config) IW_MUST_USE;
 
-/* Ends every transfer; what was leased comes back when its lease ends. */
-void deliver_free(struct deliver *deliver);
+/* The configuration changed.  After an error the old keys stay in use. */
+enum iw_error deliver_reload(struct worker *worker, struct context *context) IW_MUST_USE;
 
-/* Takes over a configuration that changed.  On an error the keys from before stay in force. */
-enum iw_error deliver_reload(struct deliver *deliver, struct context *context) IW_MUST_USE;
+/* There may be due deliveries: look for them now. */
+void deliver_wake(struct worker *worker);
 
-/* Something may be due: looks with the next step instead of in its own time. */
-void deliver_wake(struct deliver *deliver);
+/* The event source: the sockets of all deliveries. */
+unsigned deliver_poll(struct worker *worker, struct pollfd *polls, unsigned room);
+void deliver_take(struct worker *worker, const struct pollfd *polls, unsigned count);
+int64_t deliver_socket_next_ms(const struct worker *worker);
 
-/* Deliveries under way. */
-unsigned deliver_count(const struct deliver *deliver);
-
-/* Fills what to poll for, at most room of them, and answers how many. */
-unsigned deliver_poll(const struct deliver *deliver, struct pollfd *polls, unsigned room);
-
-/* When deliver_step has something to do even without events (monotonic). */
-int64_t deliver_next_ms(const struct deliver *deliver);
-
-/* Moves everything on after a poll.  While stopping it finishes what it began and begins nothing. */
-void deliver_step(struct deliver *deliver, const struct pollfd *polls, unsigned count, bool is_stopping);
+/* The timer: records one answer, or runs one errand.  A worker that stops only records. */
+int64_t deliver_next_ms(const struct worker *worker);
+void deliver_step(struct worker *worker, int64_t now_ms);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { line_size = 128, digest_size = 17, stat_size = 1024 };
 
-struct owner {
+struct owner_name {
     char machine[digest_size];
     char boot[digest_size];
     long pid;
@@ -25,7 +25,7 @@ static void digest_write(const char *text, char digest[digest_size])
         snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The first line of a file of the kernel or the system; "" when it cannot be read. */
+/* The first line of a file; "" when it cannot be read. */
 static void line_read(const char *path, char *line, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -39,9 +39,8 @@ static void line_read(const char *path, char *line, size_t size)
 }
 
 /*
- * The id that systemd gives a machine, its host name, and the namespace of its
- * process ids: containers of one machine do not see each other's processes,
- * so they must not judge each other dead.
+ * The machine is systemd's machine id, the host name, and the namespace of process ids.
+ * Containers of one machine do not see each other's processes, so they must not judge each other dead.
  */
 static void machine_read(char machine[digest_size])
 {
@@ -63,9 +62,8 @@ static void boot_read(char boot[digest_size])
 }
 
 /*
- * The tick a process started at: the 22nd field of its stat file, counted from
- * behind the name, which may itself hold blanks and brackets.  0: there is no
- * such process, or it is dead and only waits to be buried by its parent.
+ * The tick of a process's start: the 22nd field of its stat file, counted after the name,
+ * because the name may contain blanks and brackets.  0: no such process, or a zombie.
  */
 static unsigned long long start_ticks_read(long pid)
 {
@@ -106,7 +104,7 @@ void owner_machine(char prefix[owner_size])
 
 bool owner_is_dead(const char *owner)
 {
-    struct owner named;
+    struct owner_name named;
     char machine[digest_size], boot[digest_size];
     if (sscanf(owner, "%16[^:]:%16[^:]:%ld:%llu", named.machine, named.boot, &named.pid,
                &named.start_ticks) != 4)

@@ -1,8 +1,7 @@
 #include "worker/supervisor.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,19 +9,18 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
-#include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "store/db.h"
-#include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
 
 enum {
     turn_longest_ms = 1000,
-    database_retry_ms = 1000,
-    pool_arena_bytes = 256 * 1024 * 1024,
-    processes_max = 256
+    turn_arena_bytes = 256 * 1024 * 1024,
+    processes_max = 256,
+    /* A socket for each image process, a pipe for each of its two tasks, signals, wake-ups, two senders. */
+    polls_max = 3 * processes_max + 2 + 2 * sender_descriptors_max
 };
 
 static void level_apply(const struct config *config)
@@ -34,203 +32,9 @@ static void level_apply(const struct config *config)
     clock_offset_set_s(config->test_clock_offset_s);
 }
 
-/* ---- the database: away and back is told once ---- */
+/* ---- signals ---- */
 
-bool worker_database_said(struct worker *worker, enum iw_error error, const char *event)
-{
-    if (error == IW_OK) {
-        if (worker->is_database_away)
-            log_event(LOG_INFO, NULL, "database_back");
-        worker->is_database_away = false;
-        return true;
-    }
-    if (!worker->is_database_away || error != IW_SERVICE_UNAVAILABLE)
-        log_failure(&worker->context, event);
-    worker->is_database_away = error == IW_SERVICE_UNAVAILABLE;
-    context_clear(&worker->context);
-    return false;
-}
-
-/* ---- leases ---- */
-
-/* Jobs that are leased, whatever has become of them. */
-static unsigned tasks_busy(const struct worker *worker)
-{
-    unsigned count = 0;
-    for (const struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
-        for (unsigned i = 0; i < pool->count; i++)
-            count += pool->tasks[i].state != TASK_FREE;
-    return count;
-}
-
-/* What is worked on: image processes and archives, and transfers. */
-static unsigned places_busy(const struct worker *worker)
-{
-    const struct pool *transfers = &worker->pools[JOB_CLASS_TRANSFER];
-    unsigned count = image_process_busy_count(worker);
-    for (unsigned i = 0; i < transfers->count; i++)
-        count += transfers->tasks[i].state != TASK_FREE;
-    return count;
-}
-
-/* The row that tells of this worker, and the switch that an operator may have set. */
-static void worker_tell(struct worker *worker)
-{
-    struct context *context = &worker->context;
-    struct text text;
-    bool is_paused = worker->is_paused;
-    char host[256] = "", label[300];
-    if (gethostname(host, sizeof host - 1) != 0)
-        host[0] = '\0';
-    snprintf(label, sizeof label, "worker=\"%s:%ld\"", host, (long)getpid());
-    text_init(&text, context->arena);
-    for (unsigned i = 0; i < METRIC_COUNT; i++)
-        if (metrics_scope((enum metric)i) == METRIC_SCOPE_WORKER)
-            metrics_print(worker->metrics, (enum metric)i, label, &text);
-    const struct worker_row row = {.owner = worker->owner,
-                                   .host = host,
-                                   .pid = getpid(),
-                                   .version = PACKAGE_VERSION,
-                                   .places = worker->process_count,
-                                   .busy = places_busy(worker),
-                                   .metrics = text.data};
-    enum iw_error error = workers_note(&worker->domain.store, &row);
-    if (error == IW_OK)
-        error = workers_paused(&worker->domain.store, &is_paused);
-    /* An older schema has no such tables: the work goes on. */
-    if (error != IW_OK && error != IW_SERVICE_UNAVAILABLE && !worker->is_notice_refused)
-        log_failure(context, "worker_not_told");
-    worker->is_notice_refused = error != IW_OK && error != IW_SERVICE_UNAVAILABLE;
-    context_clear(context);
-    if (is_paused != worker->is_paused)
-        log_event(LOG_INFO, NULL, is_paused ? "queue_paused" : "queue_resumed");
-    worker->is_paused = is_paused;
-    if (is_paused)
-        lease_give_all_back(worker);
-}
-
-static void worker_heartbeat(struct worker *worker, int64_t now_ms)
-{
-    int64_t count = 0;
-    fault_point(FAULT_WORKER_HEARTBEAT);
-    process_notify("WATCHDOG=1");
-    worker->heartbeat_at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
-    if (!worker->is_database_away)
-        worker_tell(worker);
-    if (tasks_busy(worker) == 0)
-        return;
-    enum iw_error error = leases_renew(&worker->domain.store, LEASES_JOBS, worker->owner,
-                                       worker->config.worker_lease_s, &count);
-    if (!worker_database_said(worker, error, "heartbeat_failed"))
-        worker->heartbeat_at_ms = now_ms + database_retry_ms;
-}
-
-/* ---- the loop ---- */
-
-static void timers_run(struct worker *worker)
-{
-    int64_t now_ms = clock_monotonic_ms();
-    if (now_ms >= worker->heartbeat_at_ms)
-        worker_heartbeat(worker, now_ms);
-    for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
-        for (unsigned i = 0; i < pool->count; i++)
-            task_tick(worker, &pool->tasks[i], now_ms);
-    for (unsigned i = 0; i < worker->process_count; i++)
-        image_process_tick(worker, &worker->processes[i], now_ms);
-    clear_tick(worker, now_ms);
-    lease_tell_tick(worker, now_ms);
-    chores_tick(worker, now_ms);
-}
-
-/* When a task of a class has something to do, or there is to be looked for one. */
-static int64_t pool_next_ms(const struct worker *worker, enum job_class class)
-{
-    int64_t next_ms = INT64_MAX;
-    const struct pool *pool = &worker->pools[class];
-    for (unsigned i = 0; i < pool->count; i++)
-        next_ms = task_next_ms(&pool->tasks[i]) < next_ms ? task_next_ms(&pool->tasks[i]) : next_ms;
-    if (pool->is_look_asked && !worker->is_paused && worker->stop_at_ms == 0 &&
-        worker->look_at_ms < next_ms && lease_room(worker, class) > 0)
-        next_ms = worker->look_at_ms;
-    return next_ms;
-}
-
-/* No image process is started any more when all is to end. */
-static int64_t image_processes_next_ms(const struct worker *worker)
-{
-    int64_t next_ms = INT64_MAX;
-    for (unsigned i = 0; i < worker->process_count && worker->stop_at_ms == 0; i++)
-        if (image_process_next_ms(&worker->processes[i]) < next_ms)
-            next_ms = image_process_next_ms(&worker->processes[i]);
-    return next_ms;
-}
-
-static int wait_ms(const struct worker *worker)
-{
-    int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
-    const int64_t at_ms[] = {worker->heartbeat_at_ms, chores_next_ms(worker), image_processes_next_ms(worker),
-                             pool_next_ms(worker, JOB_CLASS_IMAGE), pool_next_ms(worker, JOB_CLASS_TRANSFER)};
-    for (size_t i = 0; i < sizeof at_ms / sizeof at_ms[0]; i++)
-        next_ms = at_ms[i] < next_ms ? at_ms[i] : next_ms;
-    if (worker->clear_count > 0)
-        next_ms = now_ms;
-    if (worker->tell_order_id != 0 && worker->tell_at_ms < next_ms)
-        next_ms = worker->tell_at_ms;
-    int fetch_ms = fetch_wait_ms(worker->fetch);
-    if (fetch_ms >= 0 && now_ms + fetch_ms < next_ms)
-        next_ms = now_ms + fetch_ms;
-    if (deliver_next_ms(worker->deliver) < next_ms)
-        next_ms = deliver_next_ms(worker->deliver);
-    return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
-}
-
-/* The descriptors of image processes, then those of archives' children. */
-static unsigned work_poll(const struct worker *worker, struct pollfd *places)
-{
-    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
-    unsigned count = 0;
-    for (unsigned i = 0; i < worker->process_count; i++)
-        places[count++] = (struct pollfd){.fd = worker->processes[i].client.socket, .events = POLLIN};
-    for (unsigned i = 0; i < pool->count; i++)
-        places[count++] = (struct pollfd){.fd = pool->tasks[i].child_pipe, .events = POLLIN};
-    return count;
-}
-
-static void work_take(struct worker *worker, const struct pollfd *places)
-{
-    const struct pool *pool = &worker->pools[JOB_CLASS_IMAGE];
-    for (unsigned i = 0; i < worker->process_count; i++, places++)
-        if (places->revents != 0)
-            image_process_poll(worker, &worker->processes[i]);
-    for (unsigned i = 0; i < pool->count; i++, places++)
-        if (places->revents != 0)
-            archive_task_poll(worker, &pool->tasks[i]);
-}
-
-/* Waits for a signal, the bell, an image process or a child, and takes what they say. */
-static void events_take(struct worker *worker, int timeout_ms)
-{
-    struct pollfd places[3 * processes_max + 2 + deliver_descriptors_max + fetch_descriptors_max];
-    unsigned count = work_poll(worker, places);
-    places[count] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
-    places[count + 1] = (struct pollfd){.fd = queue_descriptor(&worker->queue), .events = POLLIN};
-    struct pollfd *sockets = places + count + 2;
-    unsigned socket_count = deliver_poll(worker->deliver, sockets, deliver_descriptors_max);
-    struct pollfd *transfers = sockets + socket_count;
-    unsigned transfer_count = fetch_poll(worker->fetch, transfers, fetch_descriptors_max);
-    if (poll(places, count + 2 + socket_count + transfer_count, timeout_ms) < 0)
-        return;
-    process_signal_drain();
-    work_take(worker, places);
-    transfer_step(worker, transfers, transfer_count);
-    if (queue_heard(&worker->queue, &worker->context)) {
-        lease_look_ask(worker);
-        deliver_wake(worker->deliver);
-    }
-    deliver_step(worker->deliver, sockets, socket_count, worker->stop_at_ms != 0);
-}
-
-/* A bad file keeps the old configuration; keys that need a restart wait for one. */
+/* A bad file keeps the old configuration; keys that need a restart keep their values. */
 static void worker_reload(struct worker *worker)
 {
     struct context context;
@@ -250,103 +54,144 @@ static void worker_reload(struct worker *worker)
     worker->config_arena = arena;
     worker->config = fresh;
     level_apply(&worker->config);
-    if (deliver_reload(worker->deliver, &worker->context) != IW_OK) {
+    if (deliver_reload(worker, &worker->context) != IW_OK) {
         log_failure(&worker->context, "reload_refused");
         context_clear(&worker->context);
     }
-    transfer_reload(worker);
+    sender_reload(&worker->transfers);
     log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
     process_notify("READY=1");
 }
 
-/*
- * What is not begun is put back; where the database does not hear of that, whoever
- * comes next on this machine finds the leases of a dead owner.
- */
+/* Running jobs are finished; the others are released (work.c). */
 static void worker_stop(struct worker *worker)
 {
-    struct task *task;
-    worker->stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
+    unsigned jobs = 0;
+    for (const struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
+        jobs += task_busy_count(pool) - task_count(pool, TASK_LEASED) - task_count(pool, TASK_PREFETCHED);
+    worker->flags.stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
     process_notify("STOPPING=1");
-    lease_give_all_back(worker);
-    while ((task = image_process_task_next(worker)) != NULL)
-        task_free(worker, task);
-    log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", tasks_busy(worker)));
+    log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", jobs));
 }
 
-/* True when the loop is to end: all is finished, or it is asked a second time, or it takes too long. */
-static bool is_over(struct worker *worker)
+static unsigned signals_poll(struct worker *worker, struct pollfd *polls, unsigned room)
 {
-    if (process_stop_count == 0)
-        return false;
-    if (worker->stop_at_ms == 0)
-        worker_stop(worker);
-    unsigned busy = tasks_busy(worker) + deliver_count(worker->deliver);
-    return process_stop_count > 1 || busy == 0 || clock_monotonic_ms() >= worker->stop_at_ms;
+    (void)worker;
+    if (room > 0)
+        polls[0] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
+    return room > 0;
 }
 
+static void signals_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+{
+    (void)polls;
+    (void)count;
+    process_signal_drain();
+    if (process_reload_asked)
+        worker_reload(worker);
+    if (process_stop_count > 0 && worker->flags.stop_at_ms == 0)
+        worker_stop(worker);
+}
+
+/* ---- the loop ---- */
+
+/* Descriptors to poll.  take is called after every poll, also without an event. */
+struct event_source {
+    unsigned (*poll)(struct worker *worker, struct pollfd *polls, unsigned room);
+    void (*take)(struct worker *worker, const struct pollfd *polls, unsigned count);
+    int64_t (*next_ms)(const struct worker *worker); /* take wants to be called then; NULL: never */
+};
+
+static const struct event_source sources[] = {
+    {signals_poll, signals_take, NULL}, {image_process_poll, image_process_take, NULL},
+    {archive_poll, archive_take, NULL}, {transfer_poll, transfer_take, transfer_next_ms},
+    {lease_poll, lease_take, NULL},     {deliver_poll, deliver_take, deliver_socket_next_ms},
+};
+
+/* Work at a time.  One step takes milliseconds at most, or is rare. */
+struct timer {
+    int64_t (*next_ms)(const struct worker *worker); /* monotonic; INT64_MAX: never */
+    void (*step)(struct worker *worker, int64_t now_ms);
+};
+
+static const struct timer timers[] = {
+    {heartbeat_next_ms, heartbeat_step}, {image_process_next_ms, image_process_step},
+    {work_next_ms, work_step},           {lease_next_ms, lease_step},
+    {cleanup_next_ms, cleanup_step},     {periodic_next_ms, periodic_step},
+    {deliver_next_ms, deliver_step},
+};
+
+enum { source_count = sizeof sources / sizeof sources[0], timer_count = sizeof timers / sizeof timers[0] };
+
+/* Runs one due timer, each in its turn. */
+static void timer_step(struct worker *worker)
+{
+    int64_t now_ms = clock_monotonic_ms();
+    for (unsigned i = 0; i < timer_count; i++) {
+        worker->timer_last = (worker->timer_last + 1) % timer_count;
+        const struct timer *timer = &timers[worker->timer_last];
+        if (timer->next_ms(worker) <= now_ms) {
+            timer->step(worker, now_ms);
+            return;
+        }
+    }
+}
+
+/* Milliseconds until the next timer or source is due. */
+static int wait_ms(const struct worker *worker)
+{
+    int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
+    for (unsigned i = 0; i < timer_count + source_count; i++) {
+        int64_t (*next)(const struct worker *) =
+            i < timer_count ? timers[i].next_ms : sources[i - timer_count].next_ms;
+        int64_t at_ms = next != NULL ? next(worker) : INT64_MAX;
+        next_ms = at_ms < next_ms ? at_ms : next_ms;
+    }
+    return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
+}
+
+/* Waits for an event until the next timer, and gives each source its events. */
+static void events_take(struct worker *worker)
+{
+    struct pollfd polls[polls_max];
+    unsigned firsts[source_count + 1] = {0};
+    for (unsigned i = 0; i < source_count; i++)
+        firsts[i + 1] = firsts[i] + sources[i].poll(worker, polls + firsts[i], polls_max - firsts[i]);
+    if (poll(polls, firsts[source_count], wait_ms(worker)) < 0)
+        return;
+    for (unsigned i = 0; i < source_count; i++)
+        sources[i].take(worker, polls + firsts[i], firsts[i + 1] - firsts[i]);
+}
+
+/* True when all jobs are finished, at a second TERM, or when finishing takes too long. */
+static bool is_over(const struct worker *worker)
+{
+    if (worker->flags.stop_at_ms == 0)
+        return false;
+    unsigned busy = worker->deliver.count;
+    for (const struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
+        busy += task_busy_count(pool);
+    return process_stop_count > 1 || busy == 0 || clock_monotonic_ms() >= worker->flags.stop_at_ms;
+}
+
+/*
+ * A turn takes all events, starts all jobs that have a place, and does one slow step.
+ * So an image process gets its next picture before the result of its last one is recorded.
+ */
 static void worker_serve(struct worker *worker)
 {
     while (!is_over(worker)) {
         arena_reset(worker->arena);
         context_init(&worker->context, worker->arena, NULL);
-        if (process_reload_asked)
-            worker_reload(worker);
-        timers_run(worker);
-        for (int class = 0; class < JOB_CLASS_COUNT; class ++)
-            lease_look(worker, (enum job_class) class);
-        bool has_room = lease_room(worker, JOB_CLASS_IMAGE) + lease_room(worker, JOB_CLASS_TRANSFER) > 0;
-        if (has_room && worker->stop_at_ms == 0)
-            queue_listen(&worker->queue, &worker->context);
-        events_take(worker, wait_ms(worker));
+        events_take(worker);
+        work_begin(worker);
+        timer_step(worker);
     }
-    if (process_stop_count < 2)
-        clear_run(worker);
+    while (process_stop_count < 2 && cleanup_next_ms(worker) != INT64_MAX)
+        cleanup_step(worker, clock_monotonic_ms());
 }
 
-/* ---- begin and end ---- */
-
-static void pool_make(struct worker *worker, enum job_class class, unsigned count, unsigned account_most)
-{
-    struct pool *pool = &worker->pools[class];
-    *pool = (struct pool){.tasks = calloc(count, sizeof *pool->tasks),
-                          .count = count,
-                          .account_most = account_most,
-                          .is_look_asked = true};
-    if (pool->tasks == NULL)
-        abort();
-    for (unsigned i = 0; i < count; i++)
-        pool->tasks[i] = (struct task){.worker = worker,
-                                       .class = class,
-                                       .arena = arena_new(0),
-                                       .child_pipe = -1,
-                                       .input_file = -1,
-                                       .original_file = -1,
-                                       .result_file = -1,
-                                       .thumbnail_file = -1,
-                                       .source_file = -1};
-}
-
-static void image_processes_make(struct worker *worker, unsigned count)
-{
-    worker->processes = calloc(count, sizeof *worker->processes);
-    worker->process_count = count;
-    if (worker->processes == NULL)
-        abort();
-    for (unsigned i = 0; i < count; i++)
-        worker->processes[i].client.socket = -1;
-}
-
-/* A source may hang for as long as it is given; a picture does not, so that nothing is kept free there. */
-static void pools_make(struct worker *worker)
-{
-    int64_t wanted = worker->config.worker_processes;
-    unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
-    unsigned transfers = (unsigned)worker->config.worker_transfers;
-    image_processes_make(worker, processes < processes_max ? processes : processes_max);
-    pool_make(worker, JOB_CLASS_IMAGE, 2 * worker->process_count, 2 * processes_max);
-    pool_make(worker, JOB_CLASS_TRANSFER, transfers, transfers / 2);
-}
+/* ---- start and stop ---- */
 
 static enum iw_error secrets_read(struct context *context, const struct config *config,
                                   const char **database_password, const char **redis_password)
@@ -355,7 +200,7 @@ static enum iw_error secrets_read(struct context *context, const struct config *
     return error == IW_OK ? config_secret(context, config->redis_password_file, redis_password) : error;
 }
 
-/* Without these no picture can be worked on, and every job would fail for a reason that is not its own. */
+/* Without these files every job would fail. */
 static enum iw_error programs_check(struct context *context, const struct config *config)
 {
     if (access(config->worker_image_program, X_OK) != 0)
@@ -367,7 +212,20 @@ static enum iw_error programs_check(struct context *context, const struct config
     return IW_OK;
 }
 
-/* What drivers borrow lives in start, which no reload touches. */
+/* A source may hang until its time limit, so that transfers keep room for other accounts; pictures do not. */
+static void pools_make(struct worker *worker)
+{
+    int64_t wanted = worker->config.worker_processes;
+    unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
+    unsigned transfers = (unsigned)worker->config.worker_transfers;
+    image_process_open(worker, processes < processes_max ? processes : processes_max);
+    /* Two for each process: while it has one, the job before is recorded or the next one waits. */
+    task_pool_make(&worker->pools[JOB_CLASS_IMAGE], JOB_CLASS_IMAGE, 2 * worker->processes.count,
+                   2 * processes_max);
+    task_pool_make(&worker->pools[JOB_CLASS_TRANSFER], JOB_CLASS_TRANSFER, transfers, transfers / 2);
+}
+
+/* Drivers borrow worker->start, which no reload changes. */
 static enum iw_error worker_open(struct worker *worker, struct context *context)
 {
     const char *database_password, *redis_password;
@@ -389,34 +247,25 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
                                      .config = &worker->config,
                                      .store = {&worker->context, db_new(&worker->start, database_password)},
                                      .redis = redis_new(&worker->start, redis_password)};
-    queue_init(&worker->queue, redis_new(&worker->start, redis_password), &worker->start);
+    worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);
     owner_machine(worker->machine);
     pools_make(worker);
-    /* Anywhere: one that is started again often sees all parts, too. */
-    worker->orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
-    worker->metrics = metrics_new(NULL, 0);
-    error = deliver_new(context, &worker->config, worker->domain.store.db, worker->owner, worker->metrics,
-                        &worker->deliver);
+    lease_open(worker, redis_new(&worker->start, redis_password));
+    periodic_open(worker);
+    error = deliver_open(worker, context);
     if (error == IW_OK)
-        error = transfer_open(worker, context);
+        error = sender_open(&worker->transfers, context, &worker->config);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
 }
 
 static void worker_close(struct worker *worker)
 {
-    int wait_status;
-    transfer_close(worker);
-    for (unsigned i = 0; i < worker->process_count; i++)
-        image_process_end(&worker->processes[i], &wait_status);
-    free(worker->processes);
-    for (struct pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
-        for (unsigned i = 0; i < pool->count; i++)
-            task_drop(&pool->tasks[i]);
-        free(pool->tasks);
-    }
-    deliver_free(worker->deliver);
-    redis_free(worker->queue.redis);
+    sender_close(&worker->transfers);
+    image_process_close(worker);
+    work_close(worker);
+    deliver_close(worker);
+    lease_close(worker);
     redis_free(worker->domain.redis);
     db_free(worker->domain.store.db);
     storage_close(worker->storage);
@@ -439,13 +288,12 @@ enum iw_error supervisor_check(struct context *context, const char *config_file)
 int supervisor_run(struct context *context, const char *config_file)
 {
     static struct worker worker;
-    worker = (struct worker){
-        .config_file = config_file, .start_arena = context->arena, .arena = arena_new(pool_arena_bytes)};
+    worker = (struct worker){.config_file = config_file, .arena = arena_new(turn_arena_bytes)};
     if (worker_open(&worker, context) != IW_OK) {
         arena_free(worker.arena);
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.process_count),
+    log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.processes.count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
     fault_point(FAULT_WORKER_STARTED);

@@ -1,19 +1,19 @@
 /*
- * imgward-worker: leases jobs, feeds image processes, records what becomes of
- * them, and does what time asks of orders.
+ * imgward-worker: one loop that leases jobs, feeds image processes, records outcomes,
+ * delivers webhooks and does the periodic work on orders.
  *
- * The database is the truth: the supervisor may be killed at any line, and what
- * it had leased is done again by itself or another.
+ * The database has the state: the worker may be killed at any line, and its leased jobs
+ * are done again by another one.
  */
 #ifndef WORKER_SUPERVISOR_H
 #define WORKER_SUPERVISOR_H
 
 #include <imgward/context.h>
 
-/* Runs until TERM; an exit status.  On a failure to start the context holds why. */
+/* Runs until TERM; returns an exit status.  After a failed start the context has the reason. */
 int supervisor_run(struct context *context, const char *config_file);
 
-/* Checks the configuration file and all that it names. */
+/* Checks the configuration file and the files that it names. */
 enum iw_error supervisor_check(struct context *context, const char *config_file) IW_MUST_USE;
 
 #endif

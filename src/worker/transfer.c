@@ -1,8 +1,5 @@
-/*
- * Jobs on the network: sources fetched into the store, results pushed to their
- * targets.  All of them side by side on one event loop; none holds an image
- * process.  The table of model/peer.c has the meaning of each status.
- */
+#include "worker/transfer.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,34 +16,30 @@
 
 enum { redirects_max = 3 };
 
-/* The other side of a transfer, and its words. */
-struct side {
+/* The server at the other end, and its error codes. */
+struct transfer_side {
     enum peer peer;
     const char *name;
-    enum iw_error retried; /* the code after the last retry */
+    enum iw_error retried; /* after the last retry */
     enum iw_error refused;
 };
 
-static const struct side source_side = {PEER_SOURCE, "The source URL", IW_SOURCE_UNREACHABLE,
-                                        IW_SOURCE_REFUSED};
-static const struct side target_side = {PEER_TARGET, "The output target", IW_OUTPUT_TARGET_REFUSED,
-                                        IW_OUTPUT_TARGET_REFUSED};
+static const struct transfer_side source_side = {PEER_SOURCE, "The source URL", IW_SOURCE_UNREACHABLE,
+                                                 IW_SOURCE_REFUSED};
+static const struct transfer_side target_side = {PEER_TARGET, "The output target", IW_OUTPUT_TARGET_REFUSED,
+                                                 IW_OUTPUT_TARGET_REFUSED};
 
-/* One rule for each end: an answer by the table of statuses, everything else by the outcome. */
-static enum peer_fate fate_of(const struct side *side, const struct fetch_result *result)
+/* An answer is judged by the table of statuses (model/peer.h), every other end by its outcome. */
+static enum peer_fate fate_of(const struct transfer_side *side, const struct fetch_result *result)
 {
     if (result->outcome != FETCH_ANSWERED)
         return result->outcome == FETCH_UNREACHABLE ? PEER_RETRIED : PEER_FINAL;
     return result->is_partial ? PEER_RETRIED : peer_status(result->status)->fates[side->peer];
 }
 
-static const char *reason_of(const struct fetch_result *result)
-{
-    return result->outcome == FETCH_ANSWERED ? "status" : result->reason;
-}
-
 /* "The source URL: the server answered with status 404: there is nothing at this URL." */
-static const char *sentence_of(struct task *task, const struct side *side, const struct fetch_result *result)
+static const char *sentence_of(struct task *task, const struct transfer_side *side,
+                               const struct fetch_result *result)
 {
     struct arena *arena = task->arena;
     if (result->outcome != FETCH_ANSWERED)
@@ -62,117 +55,60 @@ static const char *sentence_of(struct task *task, const struct side *side, const
     return clause != NULL ? arena_printf(arena, "%s: %s.", start, clause) : arena_printf(arena, "%s.", start);
 }
 
-/* The end of a transfer that did not go well.  It is retried no sooner than the server asks for (RFC
- * 9110, 10.2.3). */
-static void trouble_end(struct task *task, const struct side *side, const struct fetch_result *result)
+/* The server failed or refused.  A retry comes no sooner than Retry-After says (RFC 9110, 10.2.3). */
+static struct outcome *peer_trouble(struct task *task, const struct transfer_side *side)
 {
+    const struct fetch_result *result = &task->transfer.result;
     bool is_retried = fate_of(side, result) == PEER_RETRIED;
     int64_t asked_s = is_retried ? result->retry_after_s : 0;
-    if (asked_s > job_wait_max_ms / 1000)
-        asked_s = job_wait_max_ms / 1000;
-    task->outcome = (struct outcome){.job = &task->job,
-                                     .kind = OUTCOME_TROUBLE,
-                                     .trouble = is_retried ? JOB_TROUBLE_TRANSIENT : JOB_TROUBLE_FINAL,
-                                     .error = is_retried ? side->retried : side->refused,
-                                     .sentence = sentence_of(task, side, result),
-                                     .reason = reason_of(result),
-                                     .asked_ms = asked_s * 1000};
-    task_end(task->worker, task);
+    struct outcome *outcome =
+        task_trouble(task, is_retried ? JOB_TROUBLE_TRANSIENT : JOB_TROUBLE_FINAL,
+                     is_retried ? side->retried : side->refused, sentence_of(task, side, result),
+                     result->outcome == FETCH_ANSWERED ? "status" : result->reason);
+    outcome->asked_ms = 1000 * (asked_s < job_wait_max_ms / 1000 ? asked_s : job_wait_max_ms / 1000);
+    return outcome;
+}
+
+static void transfer_close(struct task *task)
+{
+    struct transfer_part *transfer = &task->transfer;
+    if (transfer->sink != NULL)
+        upload_sink_abandon(transfer->sink);
+    if (transfer->source_file >= 0)
+        close(transfer->source_file);
+    transfer->sink = NULL;
+    transfer->source_file = -1;
+}
+
+/* Called by the sender at the end of a request. */
+static void transfer_done(void *user, const struct fetch_result *result)
+{
+    struct task *task = user;
+    task->transfer.result = *result;
+    task->state = TASK_ANSWERED;
+}
+
+/* Starts the request of a job, unless an earlier step has failed. */
+static struct outcome *transfer_send(struct worker *worker, struct task *task, enum iw_error error,
+                                     const struct fetch_request *request)
+{
+    if (error == IW_OK)
+        error = sender_send(&worker->transfers, &task->context, request);
+    if (error == IW_OK)
+        return NULL;
+    transfer_close(task);
+    return task_failure(task, "job_not_begun", "not_begun");
 }
 
 /* ---- fetching ---- */
 
-static void upload_sink_end(struct task *task)
-{
-    if (task->sink != NULL)
-        upload_sink_abandon(task->sink);
-    task->sink = NULL;
-}
-
 static bool source_receive(void *user, const void *bytes, size_t size)
 {
     struct task *task = user;
-    return upload_sink_add(task->sink, &task->context, bytes, size) == IW_OK;
+    return upload_sink_add(task->transfer.sink, &task->context, bytes, size) == IW_OK;
 }
 
-/* The store or the first bytes refused: what the context says. */
-static void upload_sink_refused(struct task *task, const struct fetch_result *result)
-{
-    static const struct {
-        enum iw_error from;
-        enum iw_error to;
-    } codes[] = {{IW_UNSUPPORTED_MEDIA_TYPE, IW_IMAGE_FORMAT_UNSUPPORTED},
-                 {IW_PAYLOAD_TOO_LARGE, IW_SOURCE_TOO_LARGE},
-                 {IW_IMAGE_CORRUPT, IW_IMAGE_CORRUPT}};
-    const char *sentence = task->context.sentence;
-    const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";
-    enum iw_error error = task->context.error;
-    if (error == IW_UNSUPPORTED_MEDIA_TYPE && result->is_coded)
-        sentence =
-            arena_printf(task->arena, "%s Its Content-Encoding is none of gzip, deflate and br.", sentence);
-    upload_sink_end(task);
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].from == error) {
-            task_trouble(task->worker, task, JOB_TROUBLE_FINAL, codes[i].to, sentence, reason);
-            return;
-        }
-    log_failure(&task->context, "source_not_stored");
-    task_trouble(task->worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL, reason);
-}
-
-static void source_failed(struct task *task, const struct fetch_result *result)
-{
-    upload_sink_end(task);
-    if (result->outcome == FETCH_TOO_LARGE)
-        task_trouble(task->worker, task, JOB_TROUBLE_FINAL, IW_SOURCE_TOO_LARGE,
-                     arena_printf(task->arena, "The source URL: the file has more than %lld bytes.",
-                                  (long long)task->worker->config.store_upload_max_bytes),
-                     "too_large");
-    else
-        trouble_end(task, &source_side, result);
-}
-
-/* All bytes are here: into the store, and then they are the outcome. */
-static enum iw_error source_keep(struct task *task)
-{
-    struct upload_sink_facts *facts = arena_alloc(task->arena, sizeof *facts);
-    const struct storage_key key = {.kind = FILEKEY_UPLOAD,
-                                    .order_id = task->job.order_id,
-                                    .number = task->job.position,
-                                    .version = storage_version_new()};
-    enum iw_error error = upload_sink_finish(task->sink, &task->context, facts);
-    if (error != IW_OK)
-        return error;
-    error = upload_sink_commit(task->sink, &task->context, &key);
-    task->sink = NULL;
-    if (error == IW_OK && fault_fails(FAULT_SOURCE_STORED))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
-    if (error != IW_OK)
-        return error;
-    task->result_key = key;
-    task->outcome = (struct outcome){.job = &task->job,
-                                     .kind = OUTCOME_FETCHED,
-                                     .fetched = {.store_key = storage_key_text(task->arena, &key),
-                                                 .format = facts->format,
-                                                 .size_bytes = facts->size_bytes,
-                                                 .sha256 = facts->sha256}};
-    return IW_OK;
-}
-
-static void source_done(void *user, const struct fetch_result *result)
-{
-    struct task *task = user;
-    if (result->outcome == FETCH_STOPPED)
-        upload_sink_refused(task, result);
-    else if (fate_of(&source_side, result) != PEER_TAKEN)
-        source_failed(task, result);
-    else if (source_keep(task) != IW_OK)
-        upload_sink_refused(task, result);
-    else
-        task_end(task->worker, task);
-}
-
-static enum iw_error source_begin(struct worker *worker, struct task *task)
+static struct outcome *fetch_begin(struct worker *worker, struct task *task)
 {
     const struct config *config = &worker->config;
     const struct fetch_request request = {.method = FETCH_GET,
@@ -183,44 +119,92 @@ static enum iw_error source_begin(struct worker *worker, struct task *task)
                                           .body_max_bytes = config->store_upload_max_bytes,
                                           .timeout_s = config->outgoing_fetch_timeout_s,
                                           .redirects_max = redirects_max,
-                                          .done = source_done,
+                                          .done = transfer_done,
                                           .user = task};
+    task_start(task);
     enum iw_error error = upload_sink_begin(worker->storage, &task->context, config->store_upload_max_bytes,
-                                            false, &task->sink);
+                                            false, &task->transfer.sink);
     if (error == IW_OK && fault_fails(FAULT_SOURCE_ASKED))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
-    return error == IW_OK ? fetch_start(worker->fetch, &task->context, &request) : error;
+    return transfer_send(worker, task, error, &request);
+}
+
+/* The store or the first bytes refused the file; the task's context has the error. */
+static struct outcome *sink_trouble(struct task *task)
+{
+    static const struct {
+        enum iw_error from;
+        enum iw_error to;
+    } codes[] = {{IW_UNSUPPORTED_MEDIA_TYPE, IW_IMAGE_FORMAT_UNSUPPORTED},
+                 {IW_PAYLOAD_TOO_LARGE, IW_SOURCE_TOO_LARGE},
+                 {IW_IMAGE_CORRUPT, IW_IMAGE_CORRUPT}};
+    const char *sentence = task->context.sentence;
+    const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";
+    enum iw_error error = task->context.error;
+    if (error == IW_UNSUPPORTED_MEDIA_TYPE && task->transfer.result.is_coded)
+        sentence =
+            arena_printf(task->arena, "%s Its Content-Encoding is none of gzip, deflate and br.", sentence);
+    transfer_close(task);
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].from == error)
+            return task_trouble(task, JOB_TROUBLE_FINAL, codes[i].to, sentence, reason);
+    return task_failure(task, "source_not_stored", reason);
+}
+
+/* The bytes are complete: puts them into the store. */
+static struct outcome *source_store(struct task *task)
+{
+    struct upload_sink_facts *facts = arena_alloc(task->arena, sizeof *facts);
+    const struct storage_key key = {.kind = FILEKEY_UPLOAD,
+                                    .order_id = task->job.order_id,
+                                    .number = task->job.position,
+                                    .version = storage_version_new()};
+    if (upload_sink_finish(task->transfer.sink, &task->context, false, facts) != IW_OK)
+        return sink_trouble(task);
+    enum iw_error error = upload_sink_commit(task->transfer.sink, &task->context, &key);
+    task->transfer.sink = NULL;
+    if (error == IW_OK && fault_fails(FAULT_SOURCE_STORED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
+    if (error != IW_OK)
+        return sink_trouble(task);
+    struct outcome *outcome = task_outcome(task, OUTCOME_FETCHED);
+    task->result_key = key;
+    outcome->fetched = (struct upload_facts){.store_key = storage_key_text(task->arena, &key),
+                                             .format = facts->format,
+                                             .size_bytes = facts->size_bytes,
+                                             .sha256 = facts->sha256};
+    return outcome;
+}
+
+static struct outcome *fetch_finish(struct worker *worker, struct task *task)
+{
+    const struct fetch_result *result = &task->transfer.result;
+    if (result->outcome == FETCH_STOPPED)
+        return sink_trouble(task);
+    if (fate_of(&source_side, result) == PEER_TAKEN)
+        return source_store(task);
+    transfer_close(task);
+    if (result->outcome != FETCH_TOO_LARGE)
+        return peer_trouble(task, &source_side);
+    return task_trouble(task, JOB_TROUBLE_FINAL, IW_SOURCE_TOO_LARGE,
+                        arena_printf(task->arena, "The source URL: the file has more than %lld bytes.",
+                                     (long long)worker->config.store_upload_max_bytes),
+                        "too_large");
 }
 
 /* ---- pushing ---- */
 
-static void target_done(void *user, const struct fetch_result *result)
-{
-    struct task *task = user;
-    transfer_drop(task);
-    fault_point(FAULT_TARGET_TOOK);
-    if (fate_of(&target_side, result) != PEER_TAKEN) {
-        trouble_end(task, &target_side, result);
-        return;
-    }
-    task->outcome = (struct outcome){.job = &task->job, .kind = OUTCOME_PUSHED};
-    task_end(task->worker, task);
-}
-
-/* What is to be pushed.  NOT_FOUND when it is gone. */
+/* Opens the result.  NOT_FOUND when it is gone. */
 static enum iw_error result_open(struct worker *worker, struct task *task)
 {
     struct storage_key key;
     if (task->job.result_key == NULL || task->job.target_url == NULL ||
         !storage_key_read(task->job.result_key, &key))
         return context_fail(&task->context, IW_NOT_FOUND, "There is no result to push.");
-    return storage_get(worker->storage, &task->context, &key, &task->source_file, NULL);
+    return storage_get(worker->storage, &task->context, &key, &task->transfer.source_file, NULL);
 }
 
-/*
- * The headers of the PUT: those that the client gave for its target, as they are, and our Content-Type unless
- * one of them is it.
- */
+/* The headers of the PUT: the client's headers for its target, and Content-Type if they have none. */
 static enum iw_error headers_fill(struct task *task, const char **headers)
 {
     const struct json *given = NULL;
@@ -243,89 +227,55 @@ static enum iw_error headers_fill(struct task *task, const char **headers)
     return IW_OK;
 }
 
-static enum iw_error target_begin(struct worker *worker, struct task *task)
+static struct outcome *push_begin(struct worker *worker, struct task *task)
 {
     struct fetch_request request = {.method = FETCH_PUT,
+                                    .url = task->job.target_url,
                                     .target = -1,
                                     .timeout_s = worker->config.outgoing_push_timeout_s,
                                     .redirects_max = 0,
-                                    .done = target_done,
+                                    .done = transfer_done,
                                     .user = task};
+    task_start(task);
+    if (task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms())
+        return task_trouble(task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
+                            "The output target: its URL has expired.", "target_expired");
     enum iw_error error = result_open(worker, task);
     if (error == IW_OK)
         error = headers_fill(task, request.headers);
     if (error == IW_OK && fault_fails(FAULT_TARGET_ASKED))
         error = context_fail(&task->context, IW_IO_FAILED, NULL);
-    if (error != IW_OK)
-        return error;
-    request.url = task->job.target_url;
-    request.source = task->source_file;
-    return fetch_start(worker->fetch, &task->context, &request);
+    request.source = task->transfer.source_file;
+    return transfer_send(worker, task, error, &request);
 }
 
-/* ---- for the supervisor ---- */
-
-void transfer_drop(struct task *task)
+static struct outcome *push_finish(struct worker *worker, struct task *task)
 {
-    upload_sink_end(task);
-    if (task->source_file >= 0)
-        close(task->source_file);
-    task->source_file = -1;
+    (void)worker;
+    transfer_close(task);
+    fault_point(FAULT_TARGET_TOOK);
+    bool is_taken = fate_of(&target_side, &task->transfer.result) == PEER_TAKEN;
+    return is_taken ? task_outcome(task, OUTCOME_PUSHED) : peer_trouble(task, &target_side);
 }
 
-void transfer_begin(struct worker *worker, struct task *task)
+/* ---- for the loop ---- */
+
+const struct kind transfer_fetch_kind = {
+    .begin = fetch_begin, .finish = fetch_finish, .close = transfer_close};
+const struct kind transfer_push_kind = {.begin = push_begin, .finish = push_finish, .close = transfer_close};
+
+unsigned transfer_poll(struct worker *worker, struct pollfd *polls, unsigned room)
 {
-    bool is_push = task->job.kind == JOB_PUSH;
-    task_begin(task);
-    if (is_push && task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms()) {
-        task_trouble(worker, task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
-                     "The output target: its URL has expired.", "target_expired");
-        return;
-    }
-    if ((is_push ? target_begin(worker, task) : source_begin(worker, task)) == IW_OK)
-        return;
-    transfer_drop(task);
-    log_failure(&task->context, "job_not_begun");
-    task_trouble(worker, task, task_trouble_of(task), IW_PROCESSING_CRASHED, NULL,
-                 task->context.reason != NULL ? task->context.reason : "not_begun");
+    return sender_poll(&worker->transfers, polls, room);
 }
 
-static enum iw_error fetch_make(struct worker *worker, struct context *context)
+void transfer_take(struct worker *worker, const struct pollfd *polls, unsigned count)
 {
-    struct fetch *fresh;
-    enum iw_error error = fetch_new(context, &worker->config, &fresh);
-    worker->is_fetch_stale = false;
-    if (error != IW_OK)
-        return error;
-    fetch_free(worker->fetch);
-    worker->fetch = fresh;
-    return IW_OK;
+    if (sender_step(&worker->transfers, &worker->context, polls, count))
+        flags_lease_want(&worker->flags);
 }
 
-enum iw_error transfer_open(struct worker *worker, struct context *context)
+int64_t transfer_next_ms(const struct worker *worker)
 {
-    return fetch_make(worker, context);
-}
-
-void transfer_close(struct worker *worker)
-{
-    fetch_free(worker->fetch);
-    worker->fetch = NULL;
-}
-
-void transfer_reload(struct worker *worker)
-{
-    worker->is_fetch_stale = !fetch_is_made_with(worker->fetch, &worker->config);
-}
-
-void transfer_step(struct worker *worker, const struct pollfd *polls, unsigned count)
-{
-    fetch_step(worker->fetch, polls, count);
-    if (!worker->is_fetch_stale || fetch_count(worker->fetch) > 0)
-        return;
-    if (fetch_make(worker, &worker->context) != IW_OK) {
-        log_failure(&worker->context, "reload_refused");
-        context_clear(&worker->context);
-    }
-    lease_look_ask(worker);
+    return sender_next_ms(&worker->transfers);
 }

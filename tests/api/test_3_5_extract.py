@@ -1,10 +1,13 @@
 """Contract 3.5: pictures from which a watermark is extracted, and pictures without one."""
+import re
+
 import pytest
 from PIL import Image
 
 import pictures
 from client import ORDERS
 from marks import embedded, extract, results
+from test_imgwardctl import ctl
 
 TEXT = "copy of the press office"
 
@@ -41,6 +44,38 @@ def test_an_unmarked_picture_is_undetected(client, photo):
 def test_another_accounts_mark_is_undetected(stranger, marked):
     order = extract(stranger, marked)
     assert (order["status"], order["watermarkText"]) == ("undetected", None)
+
+
+def verbose(stack, tmp_path, data, *words):
+    file = tmp_path / "suspect.jpg"
+    file.write_bytes(data)
+    return ctl(stack, "image", "extract", "--verbose", *words, str(file))
+
+
+def test_of_two_accounts_marks_the_newer_one_is_read(client, stranger, stack, marked, tmp_path):
+    [(_, twice)] = results(stranger, embedded(stranger, [("photo.jpg", marked, ["of the stranger"])])["orderId"])
+    assert extract(client, twice)["status"] == "undetected"
+    assert extract(stranger, twice)["watermarkText"] == "of the stranger"
+    told = verbose(stack, tmp_path, twice)
+    assert told.returncode == 0, told
+    assert f": account {stranger.account} (" in told.stderr and "text: of the stranger\n" in told.stderr, told.stderr
+
+
+def test_the_operator_reads_a_number_that_no_account_has(client, stack, photo, tmp_path):
+    plain, foreign = tmp_path / "plain.jpg", tmp_path / "foreign.jpg"
+    plain.write_bytes(photo)
+    assert ctl(stack, "image", "embed", "--id", "00000000deadbeef", str(plain), str(foreign)).returncode == 0
+    told = verbose(stack, tmp_path, foreign.read_bytes())
+    assert (told.returncode, told.stdout) == (0, "00000000deadbeef\n")
+    assert "correlation " in told.stderr and "number 00000000deadbeef: no account has a text with it" in told.stderr, told.stderr
+    assert extract(client, foreign.read_bytes())["status"] == "undetected"
+    unmarked = verbose(stack, tmp_path, photo)
+    assert unmarked.returncode == 1 and "number" not in unmarked.stderr
+
+
+def test_the_operator_reads_a_cut_file_with_a_note(stack, marked, tmp_path):
+    told = verbose(stack, tmp_path, marked[:len(marked) * 3 // 5])
+    assert told.returncode == 0 and "note: The file is cut short" in told.stderr and f"text: {TEXT}\n" in told.stderr, told
 
 
 def test_with_its_original_a_hard_crop_is_still_read(client, photo, marked):
@@ -92,3 +127,65 @@ def test_a_broken_original_fails_the_order_and_says_which(client, marked):
     order = extract(client, marked, original=marked[:700] + b"\0" * 300)
     assert order["status"] == "failed"
     assert order["errors"].startswith("suspect.jpg: IMAGE_CORRUPT: The original: "), order
+
+
+# ---- Files that a delivery refuses
+
+@pytest.fixture(scope="module")
+def kinds(client, photo, marked):
+    """The marked picture as file of each kind."""
+    scene = pictures.decode(photo)
+    files = {"jpeg": marked, "progressive": pictures.encode(pictures.decode(marked), "JPEG", quality=90, progressive=True)}
+    for form in ("PNG", "WEBP"):
+        [(_, data)] = results(client, embedded(client, [(f"photo.{form.lower()}", pictures.encode(scene, form), [TEXT])])["orderId"])
+        files[form.lower()] = data
+    return files
+
+
+@pytest.mark.parametrize("percent", [50, 70, 90])
+@pytest.mark.parametrize("kind", ["jpeg", "progressive", "png", "webp"])
+def test_a_file_that_is_cut_short_is_read_as_far_as_its_rows_go(client, kinds, kind, percent):
+    data = kinds[kind]
+    order = extract(client, data[:len(data) * percent // 100])
+    assert (order["status"], order["watermarkText"], order["errors"]) == ("detected", TEXT, None)
+    note = order["files"][0]["note"]
+    assert note["code"] == "IMAGE_INCOMPLETE" and note["message"].startswith("The file is cut short"), note
+
+
+def test_an_unmarked_file_that_is_cut_short_is_undetected_with_its_note(client, photo):
+    order = extract(client, photo[:len(photo) // 2])
+    assert (order["status"], order["errors"]) == ("undetected", None)
+    note = order["files"][0]["note"]["message"]
+    assert re.fullmatch("The file is cut short: 4[0-9] % of its rows could be read.", note), note
+
+
+def test_a_file_without_its_end_marker_has_no_note(client, marked):
+    order = extract(client, marked[:-2])
+    assert (order["status"], order["files"][0]["note"]) == ("detected", None)
+
+
+def test_a_cut_file_is_read_with_its_original(client, photo, marked):
+    order = extract(client, marked[:len(marked) * 2 // 5], original=photo)
+    assert (order["status"], order["watermarkText"]) == ("detected", TEXT)
+
+
+@pytest.mark.parametrize("mode, form, status", [("CMYK", "JPEG", "detected"), ("L", "PNG", "detected"), ("P", "PNG", "detected"),
+                                                ("1", "PNG", None), ("P", "WEBP", "detected")])
+def test_a_copy_in_another_colour_mode_is_read(client, marked, mode, form, status):
+    picture = pictures.decode(marked).convert(mode)
+    order = extract(client, pictures.encode(picture if form != "WEBP" else picture.convert("RGB"), form))
+    assert order["status"] in ((status,) if status else ("detected", "undetected")) and order["errors"] is None, order
+
+
+@pytest.mark.parametrize("form", ["PNG", "WEBP"])
+def test_of_an_animation_the_first_frame_is_read(client, marked, form):
+    first = pictures.decode(marked)
+    order = extract(client, pictures.encode(first, form, save_all=True, append_images=[first.rotate(180)], duration=100))
+    assert (order["status"], order["watermarkText"]) == ("detected", TEXT)
+
+
+def test_a_gif_is_refused_at_upload(client, nobody, marked):
+    import uuid
+    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "s.png"}})
+    answer = nobody.upload(created.data["file"]["uploadUrl"], pictures.encode(pictures.decode(marked).convert("P"), "GIF"))
+    assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")

@@ -288,6 +288,17 @@ def test_a_file_that_is_surely_cut_is_refused_at_upload_by_its_name(client, nobo
     assert nobody.upload(url, data).status == 201
 
 
+@pytest.mark.parametrize("make", [lambda: pictures.png(300, 200), lambda: webp_of((300, 200))[0]], ids=["png", "webp"])
+def test_a_cut_suspect_of_an_extraction_is_taken_but_not_its_original(client, nobody, make):
+    data = make()
+    created = client.post(f"{ORDERS}/wtr-extract", {
+        "idempotencyKey": uuid.uuid4().hex,
+        "file": {"fileName": "found.png", "includeOriginal": True, "originalFile": {"fileName": "whole.png"}}})
+    place, half = created.data["file"], data[:len(data) // 2]
+    assert nobody.upload(place["uploadUrl"], half).status == 201
+    said(nobody.upload(place["originalFile"]["uploadUrl"], half), 400, "VALIDATION_FAILED", "whole.png", "cut off after")
+
+
 def test_a_file_that_only_lacks_its_end_marker_is_decoded(nobody, pair):
     png, jpeg = pictures.png(300, 200), pictures.jpeg(300, 200)
     for data in (png[:-12], png[:-16], png[:-20], jpeg[:-2], jpeg[:-200], jpeg[:400]):

@@ -2,9 +2,11 @@
 # The inputs of the fuzz targets: one archive a target in tests/fuzz/corpus/.
 # Names are sorted, owners and times are fixed: the same inputs give the same archive.
 #
-#   corpus.sh unpack FOLDER         writes FOLDER/TARGET/INPUT; skips targets that are up to date there
-#   corpus.sh add TARGET FILE...    adds the files to the target's archive
-#   corpus.sh drop TARGET NAME...   removes inputs from it
+#   corpus.sh unpack FOLDER         write FOLDER/TARGET/INPUT; skip targets that are up to date
+#
+#   corpus.sh add TARGET FILE...    add the files to the target's archive
+#
+#   corpus.sh drop TARGET NAME...   remove inputs from it
 set -euo pipefail
 export LC_ALL=C
 

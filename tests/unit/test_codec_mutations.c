@@ -36,6 +36,29 @@ enum { corpus_count = sizeof corpus / sizeof corpus[0], seconds_max = 60 };
 static const struct codec_limits limits = {
     .pixels_max = 1 << 20, .side_max_px = 4096, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
 
+static const struct codec_limits partial = {.pixels_max = 1 << 20,
+                                            .side_max_px = 4096,
+                                            .side_min_px = 1,
+                                            .memory_max_bytes = (uint64_t)64 << 20,
+                                            .is_read_only = true,
+                                            .is_partial_allowed = true};
+
+/* An extraction takes each picture that a delivery takes. */
+static enum iw_error decode_partial(struct context *context, const unsigned char *data, size_t size,
+                                    bool is_taken)
+{
+    struct codec_picture picture;
+    struct codec_bytes bytes = {NULL, 0};
+    context_clear(context);
+    enum iw_error error = codec_decode(context, data, size, &partial, &picture);
+    if (error != IW_OK)
+        return is_taken ? IW_SERVER_INTERNAL_ERROR : error;
+    error = codec_thumbnail(context, &picture, 16, &bytes);
+    codec_bytes_free(&bytes);
+    codec_picture_free(&picture);
+    return error;
+}
+
 static enum iw_error decode_and_encode(struct context *context, const unsigned char *data, size_t size)
 {
     struct codec_picture picture;
@@ -59,6 +82,12 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
     return error == IW_OK ? IW_OK : IW_SERVER_INTERNAL_ERROR;
 }
 
+static bool is_fair(enum iw_error error)
+{
+    return error == IW_OK || error == IW_IMAGE_CORRUPT || error == IW_IMAGE_FORMAT_UNSUPPORTED ||
+           error == IW_IMAGE_TOO_LARGE || error == IW_IMAGE_TOO_SMALL;
+}
+
 /* Decode one damaged copy and count the outcome. */
 static bool run_one(struct context *context, const struct codec_bytes *file, enum format format,
                     unsigned seed, unsigned counts[IW_ERROR_COUNT])
@@ -68,13 +97,13 @@ static bool run_one(struct context *context, const struct codec_bytes *file, enu
     context->notes = NULL;
     context_clear(context);
     enum iw_error error = decode_and_encode(context, damaged.data, damaged.size);
+    enum iw_error read = decode_partial(context, damaged.data, damaged.size, error == IW_OK);
     codec_bytes_free(&damaged);
     counts[error]++;
-    bool is_fair = error == IW_OK || error == IW_IMAGE_CORRUPT || error == IW_IMAGE_FORMAT_UNSUPPORTED ||
-                   error == IW_IMAGE_TOO_LARGE || error == IW_IMAGE_TOO_SMALL;
-    if (!is_fair)
-        printf("mutation %u: %s: %s\n", seed, iw_error_code(error), context->sentence);
-    return is_fair;
+    if (!is_fair(error) || !is_fair(read))
+        printf("mutation %u: %s, partial %s: %s\n", seed, iw_error_code(error), iw_error_code(read),
+               context->sentence == NULL ? "" : context->sentence);
+    return is_fair(error) && is_fair(read);
 }
 
 int main(int argc, char **argv)

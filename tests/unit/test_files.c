@@ -722,7 +722,7 @@ static void test_intake_takes_pictures_alone(void)
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, (int64_t)size, true, &sink), IW_OK);
     for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
-    CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, &facts), IW_OK);
+    CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, false, &facts), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_commit(sink, &context, &key_a), IW_OK);
     bytes_expect(storage, &key_a, (const char *)png_start);
     uint8_t digest[32];
@@ -742,7 +742,7 @@ static enum iw_error upload_sink_all(struct storage *storage, const void *bytes,
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, max_bytes, false, &sink), IW_OK);
     enum iw_error error = upload_sink_add(sink, &context, bytes, size);
     if (error == IW_OK)
-        error = upload_sink_finish(sink, &context, &facts);
+        error = upload_sink_finish(sink, &context, false, &facts);
     upload_sink_abandon(sink);
     return error;
 }

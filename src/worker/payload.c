@@ -1,4 +1,4 @@
-#include "worker/notice.h"
+#include "worker/payload.h"
 
 #include <inttypes.h>
 
@@ -11,7 +11,7 @@
 #include "domain/webhook_secret.h"
 #include "store/events.h"
 
-/* The status is the one that the event tells of, also when the order has expired since. */
+/* The status is that of the event, also when the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,
                                   const struct delivery_subject *subject)
 {
@@ -64,7 +64,7 @@ static enum iw_error body_render(struct text *body, struct domain *domain,
     return error;
 }
 
-/* One signature of each secret, with blanks in between; false when a secret does not open. */
+/* One signature for each secret, separated by blanks; false when a secret does not open. */
 static bool signatures_add(struct text *signatures, struct domain *domain,
                            const struct deliveries_lease *receiver, const char *id, int64_t timestamp_s,
                            const struct text *body)
@@ -82,8 +82,8 @@ static bool signatures_add(struct text *signatures, struct domain *domain,
     return receiver->secret_count > 0;
 }
 
-static enum iw_error notice_sign(struct domain *domain, const struct deliveries_lease *receiver,
-                                 int64_t event_id, const struct text *body, struct notice *notice)
+static enum iw_error payload_sign(struct domain *domain, const struct deliveries_lease *receiver,
+                                  int64_t event_id, const struct text *body, struct payload *payload)
 {
     struct arena *arena = domain->context->arena;
     struct text signatures;
@@ -97,15 +97,15 @@ static enum iw_error notice_sign(struct domain *domain, const struct deliveries_
                       receiver->webhook_id);
         return context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
-    notice->headers[0] = "Content-Type: application/json";
-    notice->headers[1] = arena_printf(arena, "webhook-id: %s", id);
-    notice->headers[2] = arena_printf(arena, "webhook-timestamp: %" PRId64, now_s);
-    notice->headers[3] = signatures.data;
+    payload->headers[0] = "Content-Type: application/json";
+    payload->headers[1] = arena_printf(arena, "webhook-id: %s", id);
+    payload->headers[2] = arena_printf(arena, "webhook-timestamp: %" PRId64, now_s);
+    payload->headers[3] = signatures.data;
     return IW_OK;
 }
 
-enum iw_error notice_build(struct domain *domain, const struct deliveries_lease *receiver, int64_t event_id,
-                           struct notice *notice)
+enum iw_error payload_build(struct domain *domain, const struct deliveries_lease *receiver, int64_t event_id,
+                            struct payload *payload)
 {
     struct delivery_subject subject;
     struct text body;
@@ -115,7 +115,7 @@ enum iw_error notice_build(struct domain *domain, const struct deliveries_lease 
         error = body_render(&body, domain, &subject, receiver->webhook_id);
     if (error != IW_OK)
         return error;
-    notice->body = body.data;
-    notice->body_bytes = body.length;
-    return notice_sign(domain, receiver, event_id, &body, notice);
+    payload->body = body.data;
+    payload->body_bytes = body.length;
+    return payload_sign(domain, receiver, event_id, &body, payload);
 }

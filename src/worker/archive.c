@@ -1,0 +1,190 @@
+#include "worker/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "service/zip.h"
+#include "store/results.h"
+#include "worker/worker.h"
+
+enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };
+
+/* The child writes it at its end. */
+struct archive_report {
+    enum iw_error error;
+    struct zip_facts facts;
+    char cause[cause_bytes];
+    int wait_status; /* filled by the parent */
+};
+
+/* The child.  It must not touch the database connection that it inherits. */
+static _Noreturn void child_run(struct worker *worker, struct task *task, const struct zip_entry *entries,
+                                unsigned count, int pipe_end, pid_t supervisor)
+{
+    struct archive_report report = {.error = IW_IO_FAILED};
+    process_signals_reset();
+    signal(SIGPIPE, SIG_IGN);
+    fault_point(FAULT_ARCHIVE_BEGUN);
+    if (process_die_with_parent(supervisor))
+        report.error = zip_build(worker->storage, &task->context,
+                                 &(struct zip_source){entries, count, order_id_time_ms(task->job.order_id)},
+                                 &task->archive.key, &report.facts);
+    fault_point(FAULT_ARCHIVE_BUILT);
+    const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
+    if (report.error != IW_OK && cause != NULL)
+        strncpy(report.cause, cause, sizeof report.cause - 1);
+    bool is_reported = write(pipe_end, &report, sizeof report) == (ssize_t)sizeof report;
+    _exit(is_reported && report.error == IW_OK ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* Blocks signals while forking, so that the child takes none with the worker's handlers. */
+static bool child_fork(struct worker *worker, struct task *task, const struct zip_entry *entries,
+                       unsigned count)
+{
+    sigset_t all, before;
+    int ends[2];
+    pid_t supervisor = getpid();
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        child_run(worker, task, entries, count, ends[1], supervisor);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    task->archive.child = pid;
+    task->archive.child_pipe = ends[0];
+    return true;
+}
+
+/* The results of the order as entries; their names are unique already. */
+static enum iw_error entries_read(struct worker *worker, struct task *task, struct zip_entry **entries,
+                                  unsigned *count)
+{
+    struct result *results;
+    enum iw_error error = results_list(&(struct store){&task->context, worker->domain.store.db},
+                                       task->job.order_id, &results, count);
+    if (error != IW_OK)
+        return error;
+    *entries = arena_array(task->arena, *count + 1, sizeof **entries);
+    for (unsigned i = 0; i < *count; i++) {
+        (*entries)[i].name = results[i].name;
+        (*entries)[i].format = results[i].format;
+        memcpy((*entries)[i].sha256, results[i].digest, sizeof(*entries)[i].sha256);
+        if (!storage_key_read(results[i].store_key, &(*entries)[i].key))
+            return context_fail(&task->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    }
+    return IW_OK;
+}
+
+static struct outcome *archive_begin(struct worker *worker, struct task *task)
+{
+    struct zip_entry *entries = NULL;
+    unsigned count = 0;
+    task_start(task);
+    enum iw_error error = entries_read(worker, task, &entries, &count);
+    task->archive.key = (struct storage_key){
+        .kind = FILEKEY_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
+    if (error == IW_OK && !fault_fails(FAULT_ARCHIVE_FORKED) && child_fork(worker, task, entries, count)) {
+        task->deadline_ms = task->begun_ms + archive_limit_ms;
+        return NULL;
+    }
+    log_failure(&task->context, "archive_not_begun");
+    return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, "archive_not_begun");
+}
+
+/* The end of its pipe is the event that follows. */
+static void archive_kill(struct task *task)
+{
+    kill(task->archive.child, SIGKILL);
+}
+
+static int child_reap(struct archive_part *archive)
+{
+    int wait_status = 0;
+    close(archive->child_pipe);
+    while (waitpid(archive->child, &wait_status, 0) < 0 && errno == EINTR)
+        continue;
+    archive->child = 0;
+    archive->child_pipe = -1;
+    return wait_status;
+}
+
+static void archive_close(struct task *task)
+{
+    if (task->archive.child == 0)
+        return;
+    archive_kill(task);
+    child_reap(&task->archive);
+}
+
+unsigned archive_poll(struct worker *worker, struct pollfd *polls, unsigned room)
+{
+    const struct task_pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    unsigned count = pool->count < room ? pool->count : room;
+    for (unsigned i = 0; i < count; i++)
+        polls[i] = (struct pollfd){.fd = pool->tasks[i].archive.child_pipe, .events = POLLIN};
+    return count;
+}
+
+/* Takes the report of a child, or its death. */
+static void report_take(struct task *task)
+{
+    struct archive_report *report = arena_alloc(task->arena, sizeof *report);
+    ssize_t size = read(task->archive.child_pipe, report, sizeof *report);
+    if (size < 0 && errno == EINTR)
+        return;
+    if (size != (ssize_t)sizeof *report)
+        *report = (struct archive_report){.error = IW_IO_FAILED};
+    report->cause[cause_bytes - 1] = '\0';
+    report->wait_status = child_reap(&task->archive);
+    fault_point(FAULT_ARCHIVE_HEARD);
+    task->archive.report = report;
+    task->state = TASK_ANSWERED;
+}
+
+void archive_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (polls[i].revents != 0)
+            report_take(&worker->pools[JOB_CLASS_IMAGE].tasks[i]);
+}
+
+static struct outcome *archive_finish(struct worker *worker, struct task *task)
+{
+    (void)worker;
+    const struct archive_report *report = task->archive.report;
+    if (report->error != IW_OK) {
+        log_event(LOG_ERROR, &task->context, "archive_failed", LOG_TEXT("code", iw_error_code(report->error)),
+                  LOG_TEXT("cause", report->cause),
+                  LOG_NUMBER("signal", WIFSIGNALED(report->wait_status) ? WTERMSIG(report->wait_status) : 0));
+        return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, "archive_failed");
+    }
+    struct outcome *outcome = task_outcome(task, OUTCOME_ARCHIVE);
+    task->result_key = task->archive.key;
+    outcome->archive_store_key = storage_key_text(task->arena, &task->archive.key);
+    outcome->archive_bytes = report->facts.size_bytes;
+    memcpy(outcome->archive_digest, report->facts.sha256, sizeof outcome->archive_digest);
+    return outcome;
+}
+
+const struct kind archive_kind = {
+    .begin = archive_begin, .finish = archive_finish, .kill = archive_kill, .close = archive_close};

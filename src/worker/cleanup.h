@@ -1,0 +1,34 @@
+/*
+ * Deletes the inputs of ended orders: a little later, for several orders with one commit, in steps.
+ * Orders that were waiting when a worker died are found by periodic.h.
+ */
+#ifndef WORKER_CLEANUP_H
+#define WORKER_CLEANUP_H
+
+#include <stdint.h>
+
+#include "domain/retention.h"
+
+struct worker;
+
+enum { cleanup_waiting_max = 2 * retention_orders_max };
+
+struct cleanup {
+    int64_t waiting[cleanup_waiting_max]; /* order ids */
+    unsigned waiting_count;
+    int64_t begin_at_ms; /* monotonic: the latest start; valid when orders wait */
+
+    int64_t batch[retention_orders_max]; /* the orders at work; those whose inputs are deleted come first */
+    unsigned batch_count;                /* 0: none at work */
+    unsigned next;                       /* the next one to delete */
+    unsigned deleted_count;
+};
+
+/* An order has ended. */
+void cleanup_add(struct worker *worker, int64_t order_id);
+
+/* The timer: one step, such as the files of one order. */
+int64_t cleanup_next_ms(const struct worker *worker);
+void cleanup_step(struct worker *worker, int64_t now_ms);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * The image processes: started, watched, killed, reaped and replaced.
+ * Takes their answers into the tasks whose pictures they have.
+ */
+#ifndef WORKER_IMAGE_PROCESS_H
+#define WORKER_IMAGE_PROCESS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "image/image_client.h"
+
+struct task;
+struct worker;
+
+enum image_process_state {
+    IMAGE_PROCESS_NONE,
+    IMAGE_PROCESS_STARTING, /* its first answer is still to come */
+    IMAGE_PROCESS_READY,
+    IMAGE_PROCESS_ENDING /* killed at a deadline: gets no picture, and its end is still to come */
+};
+
+/* An image process, or the place for one. */
+struct image_slot {
+    struct image_client client;
+    enum image_process_state state;
+    struct task *task; /* has its picture; NULL: none.  Only READY and ENDING have one */
+    bool is_quick;     /* its last picture took less than picture_quick_ms */
+    int64_t at_ms; /* monotonic: when to start the next one after early deaths, or to kill one that starts */
+    unsigned failures; /* early deaths in a row */
+};
+
+/* As many as worker.processes says. */
+struct image_processes {
+    struct image_slot *list;
+    unsigned count;
+    bool is_seal_logged; /* an incomplete seal was logged: every process of a machine has the same */
+};
+
+void image_process_open(struct worker *worker, unsigned count);
+
+/* Kills and reaps all of them. */
+void image_process_close(struct worker *worker);
+
+/* A process that can take a picture; NULL: none. */
+struct image_slot *image_process_idle(const struct worker *worker);
+
+/* The process did not take a picture: kills it, and pauses before the next start. */
+void image_process_fail(struct image_slot *process, const char *reason);
+
+/* Kills it at a deadline.  Its end is an event. */
+void image_process_kill(struct image_slot *process);
+
+/* The event source: the sockets of all processes. */
+unsigned image_process_poll(struct worker *worker, struct pollfd *polls, unsigned room);
+void image_process_take(struct worker *worker, const struct pollfd *polls, unsigned count);
+
+/* The timer: starts processes, and kills those that do not start. */
+int64_t image_process_next_ms(const struct worker *worker);
+void image_process_step(struct worker *worker, int64_t now_ms);
+
+#endif

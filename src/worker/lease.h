@@ -1,0 +1,45 @@
+/*
+ * The jobs that this worker leases, and when; wake-ups from and to other workers.
+ *
+ * As many pictures run as there are image processes.  One more for each is prefetched: it
+ * starts when the one before it ends, while that one's result is stored and recorded.
+ * Prefetching must not hold up others.  So a job is prefetched only behind a quick picture, and
+ * released when it did not start within a second.
+ */
+#ifndef WORKER_LEASE_H
+#define WORKER_LEASE_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/job.h"
+#include "service/queue.h"
+
+struct task;
+struct worker;
+
+struct lease_state {
+    struct queue queue;               /* wake-ups */
+    int64_t cursors[JOB_CLASS_COUNT]; /* of jobs_lease */
+    int64_t lease_at_ms;              /* monotonic: not before, after a failure */
+    int64_t notify_order_id;          /* other workers are to be notified of its jobs; 0: none */
+    int64_t notify_at_ms;             /* monotonic: not before */
+};
+
+/* Borrows redis until lease_close. */
+void lease_open(struct worker *worker, struct redis *redis);
+void lease_close(struct worker *worker);
+
+/* Releases a job that did not start; false when the database is away.  Notifies other workers. */
+bool lease_release(struct worker *worker, struct task *task);
+
+/* The event source: the wake-ups. */
+unsigned lease_poll(struct worker *worker, struct pollfd *polls, unsigned room);
+void lease_take(struct worker *worker, const struct pollfd *polls, unsigned count);
+
+/* The timer: leases jobs of one class, or notifies other workers. */
+int64_t lease_next_ms(const struct worker *worker);
+void lease_step(struct worker *worker, int64_t now_ms);
+
+#endif

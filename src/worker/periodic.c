@@ -1,0 +1,153 @@
+#include "worker/periodic.h"
+
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "domain/reclaim.h"
+#include "store/leases.h"
+#include "store/workers.h"
+#include "worker/worker.h"
+
+enum {
+    database_retry_ms = 1000,
+    retention_pause_ms = 3000,
+    hasten_pause_ms = 10000,
+    retention_orders = 20,
+    reclaim_pause_ms = 60 * 60 * 1000,
+    orphans_pause_ms = 10000,
+    orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
+    orphans_keys = 200,                      /* a step of some milliseconds */
+    unfinished_age_s = 24 * 60 * 60
+};
+
+/* Releases the leases of dead workers of this machine, and silent ones of any machine. */
+static enum iw_error leases_release(struct worker *worker, int64_t *released)
+{
+    const struct store *store = &worker->domain.store;
+    struct query_texts owners = {.count = 0};
+    int64_t jobs = 0;
+    enum iw_error error = leases_owners(store, LEASES_JOBS, worker->machine, &owners);
+    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
+        if (!owner_is_dead(owners.items[i]))
+            continue;
+        error = leases_release_owner(store, LEASES_JOBS, owners.items[i], &jobs);
+        *released += jobs;
+    }
+    jobs = 0;
+    if (error == IW_OK)
+        error = leases_release_silent(store, LEASES_JOBS, &jobs);
+    *released += jobs;
+    return error;
+}
+
+static int64_t periodic_sweep(struct worker *worker)
+{
+    int64_t released = 0;
+    enum iw_error error = leases_release(worker, &released);
+    if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed"))
+        return worker->config.worker_sweep_ms;
+    if (released > 0)
+        fault_point(FAULT_WORKER_SWEPT);
+    metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)released);
+    if (released > 0)
+        log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
+                  LOG_NUMBER("jobs", released));
+    flags_lease_want(&worker->flags);
+    return worker->config.worker_sweep_ms;
+}
+
+/* Jobs that are scheduled too far ahead since a clock stepped back. */
+static int64_t periodic_hasten(struct worker *worker)
+{
+    int64_t count = 0;
+    enum iw_error error = leases_hasten_stranded(&worker->domain.store, LEASES_JOBS, clock_now_ms(), &count);
+    if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed") || count == 0)
+        return hasten_pause_ms;
+    log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
+              LOG_NUMBER("jobs", count));
+    flags_lease_want(&worker->flags);
+    return hasten_pause_ms;
+}
+
+static int64_t periodic_retention(struct worker *worker)
+{
+    unsigned abandoned = 0, expired = 0;
+    enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
+    if (error == IW_OK)
+        error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
+    flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
+    return abandoned == retention_orders || expired == retention_orders ? 0 : retention_pause_ms;
+}
+
+static int64_t periodic_reclaim(struct worker *worker)
+{
+    unsigned orders = 0, unfinished = 0;
+    worker->flags.is_reclaim_wanted = false;
+    enum iw_error error = reclaim_inputs(&worker->domain, worker->storage, &orders);
+    if (error == IW_OK && workers_forget(&worker->domain.store, "") != IW_OK)
+        context_clear(&worker->context);
+    if (error == IW_OK)
+        error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
+    bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
+    if (orders + unfinished > 0)
+        log_event(LOG_INFO, NULL, "reclaimed", LOG_NUMBER("orders", orders),
+                  LOG_NUMBER("unfinished", unfinished));
+    return is_done ? reclaim_pause_ms : database_retry_ms;
+}
+
+/* One step of an endless walk over the store. */
+static int64_t periodic_orphans(struct worker *worker)
+{
+    unsigned count = 0, *part = &worker->periodic.orphans_part, from = *part;
+    enum iw_error error = reclaim_outputs(&worker->domain, worker->storage, part, orphans_keys, &count);
+    bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
+    if (count > 0)
+        log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
+    return is_done && from == 0 && *part == 0 ? orphans_whole_pause_ms : orphans_pause_ms;
+}
+
+/* Each returns the pause before its next run. */
+static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
+    [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
+    [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
+    [PERIODIC_ORPHANS] = periodic_orphans,
+};
+
+/* The first part is random: workers that restart often see all parts, too. */
+void periodic_open(struct worker *worker)
+{
+    worker->periodic.last = PERIODIC_COUNT - 1;
+    worker->periodic.orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
+}
+
+/* While the database is away only the sweep runs, and finds out when it is back. */
+static int64_t due_ms(const struct worker *worker, enum periodic_kind kind)
+{
+    if (worker->flags.stop_at_ms != 0 || (worker->flags.is_database_away && kind != PERIODIC_SWEEP))
+        return INT64_MAX;
+    return kind == PERIODIC_RECLAIM && worker->flags.is_reclaim_wanted ? 0 : worker->periodic.at_ms[kind];
+}
+
+int64_t periodic_next_ms(const struct worker *worker)
+{
+    int64_t next_ms = INT64_MAX;
+    for (int kind = 0; kind < PERIODIC_COUNT; kind++) {
+        int64_t at_ms = due_ms(worker, (enum periodic_kind)kind);
+        next_ms = at_ms < next_ms ? at_ms : next_ms;
+    }
+    return next_ms;
+}
+
+void periodic_step(struct worker *worker, int64_t now_ms)
+{
+    struct periodic *periodic = &worker->periodic;
+    for (int i = 0; i < PERIODIC_COUNT; i++) {
+        periodic->last = (enum periodic_kind)((periodic->last + 1) % PERIODIC_COUNT);
+        if (due_ms(worker, periodic->last) > now_ms)
+            continue;
+        periodic->at_ms[periodic->last] = now_ms + runs[periodic->last](worker);
+        return;
+    }
+}

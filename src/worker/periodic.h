@@ -1,0 +1,33 @@
+/*
+ * Periodic work on jobs and orders beyond this worker's own: leases of dead workers,
+ * jobs behind a clock that stepped back, orders that are due, files that no row names.
+ */
+#ifndef WORKER_PERIODIC_H
+#define WORKER_PERIODIC_H
+
+#include <stdint.h>
+
+struct worker;
+
+enum periodic_kind {
+    PERIODIC_SWEEP,
+    PERIODIC_HASTEN,
+    PERIODIC_RETENTION,
+    PERIODIC_RECLAIM,
+    PERIODIC_ORPHANS,
+    PERIODIC_COUNT
+};
+
+struct periodic {
+    int64_t at_ms[PERIODIC_COUNT]; /* monotonic */
+    enum periodic_kind last;       /* the one that ran last */
+    unsigned orphans_part;         /* of the store: where the next step begins */
+};
+
+void periodic_open(struct worker *worker);
+
+/* The timer: one due piece of work, each kind in turn. */
+int64_t periodic_next_ms(const struct worker *worker);
+void periodic_step(struct worker *worker, int64_t now_ms);
+
+#endif

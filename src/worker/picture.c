@@ -1,0 +1,359 @@
+#include "worker/picture.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <imgward/fault.h>
+#include <imgward/protect.h>
+
+#include "base/crypto.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "service/sniff.h"
+#include "store/texts.h"
+#include "worker/worker.h"
+
+enum { copy_bytes = 256 * 1024 };
+
+/* Errors of the picture: another attempt would give the same. */
+static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
+                                             IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL,
+                                             IW_WATERMARK_NOT_EMBEDDABLE};
+
+static bool is_final(enum iw_error error)
+{
+    for (size_t i = 0; i < sizeof final_errors / sizeof final_errors[0]; i++)
+        if (final_errors[i] == error)
+            return true;
+    return false;
+}
+
+/* ---- a job into the process ---- */
+
+static void files_close(int *const files[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (*files[i] >= 0)
+            close(*files[i]);
+        *files[i] = -1;
+    }
+}
+
+static void picture_close(struct task *task)
+{
+    struct picture_part *picture = &task->picture;
+    files_close((int *const[]){&picture->input_file, &picture->original_file, &picture->result_file,
+                               &picture->thumbnail_file},
+                4);
+}
+
+/* Opens an input for reading. */
+static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, int *input)
+{
+    struct storage_key key;
+    if (text == NULL || !storage_key_read(text, &key)) {
+        task->context.reason = "input_missing";
+        return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
+    }
+    return storage_get(worker->storage, &task->context, &key, input, NULL);
+}
+
+static enum iw_error inputs_open(struct worker *worker, struct task *task)
+{
+    const struct job *job = &task->job;
+    const struct store store = {&task->context, worker->domain.store.db};
+    struct picture_part *picture = &task->picture;
+    picture->watermark_number = 0;
+    enum iw_error error = input_open(worker, task, job->store_key, &picture->input_file);
+    if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
+        error = input_open(worker, task, job->original_key, &picture->original_file);
+    if (error == IW_OK && job->kind == JOB_EMBED)
+        error = texts_number(&store, job->order_id, job->position, job->copy, &picture->watermark_number);
+    return error;
+}
+
+/* Anonymous files for the output of the process. */
+static enum iw_error outputs_open(struct task *task)
+{
+    const struct job *job = &task->job;
+    if (job->kind == JOB_EXTRACT)
+        return IW_OK;
+    task->picture.result_file = memfd_create("result", MFD_CLOEXEC);
+    if (!job->has_thumbnail && !job->is_zero_copy)
+        task->picture.thumbnail_file = memfd_create("thumbnail", MFD_CLOEXEC);
+    if (task->picture.result_file >= 0)
+        return IW_OK;
+    context_cause(&task->context, "memfd_create: %s", strerror(errno));
+    return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
+}
+
+static struct outcome *picture_prepare(struct worker *worker, struct task *task)
+{
+    enum iw_error error = inputs_open(worker, task);
+    if (error == IW_OK)
+        error = outputs_open(task);
+    if (error == IW_OK)
+        return NULL;
+    picture_close(task);
+    return task_failure(task, "job_not_begun", "not_begun");
+}
+
+/* The seed moves the grid of the pattern: it differs between files, not between attempts on one file. */
+static uint64_t seed_of(const struct job *job)
+{
+    char text[64];
+    uint8_t digest[sha256_bytes];
+    uint64_t seed;
+    int length = snprintf(text, sizeof text, "seed %" PRId64 " %" PRId64, job->order_id, job->file_id);
+    crypto_sha256(text, (size_t)length, digest);
+    memcpy(&seed, digest, sizeof seed);
+    return seed;
+}
+
+static enum iw_error request_send(struct task *task, const struct image_slot *process)
+{
+    static const enum image_kind kinds[JOB_KIND_COUNT] = {
+        [JOB_PROTECT] = IMAGE_ANTI_AI,
+        [JOB_EMBED] = IMAGE_WATERMARK_EMBED,
+        [JOB_EXTRACT] = IMAGE_WATERMARK_EXTRACT,
+    };
+    static const enum protect_strength strengths[ORDER_STRENGTH_COUNT] = {
+        [ORDER_STRENGTH_LOW] = PROTECT_LOW,
+        [ORDER_STRENGTH_STANDARD] = PROTECT_STANDARD,
+        [ORDER_STRENGTH_HIGH] = PROTECT_HIGH,
+    };
+    const struct picture_part *picture = &task->picture;
+    const struct image_request request = {
+        .version = image_protocol_version,
+        .kind = kinds[task->job.kind],
+        .flags = (picture->thumbnail_file >= 0 ? (uint32_t)IMAGE_WANTS_THUMBNAIL : 0) |
+                 (picture->original_file >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0),
+        .strength = (uint32_t)strengths[task->job.strength],
+        .ticket = (uint64_t)task->job.id,
+        .seed = seed_of(&task->job),
+        .watermark_number = picture->watermark_number,
+    };
+    const int files[image_file_count] = {[IMAGE_INPUT] = picture->input_file,
+                                         [IMAGE_ORIGINAL] = picture->original_file,
+                                         [IMAGE_OUTPUT] = picture->result_file,
+                                         [IMAGE_THUMBNAIL] = picture->thumbnail_file};
+    enum iw_error error = image_client_send(&task->context, &process->client, &request, files);
+    if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
+    return error;
+}
+
+/* A process that takes no picture is at fault; the picture waits for the next process. */
+static struct outcome *picture_begin(struct worker *worker, struct task *task)
+{
+    struct image_slot *process;
+    while ((process = image_process_idle(worker)) != NULL) {
+        if (request_send(task, process) == IW_OK) {
+            files_close((int *const[]){&task->picture.input_file, &task->picture.original_file}, 2);
+            task_start(task);
+            task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
+            task->picture.process = process;
+            process->task = task;
+            return NULL;
+        }
+        log_failure(&task->context, "job_not_begun");
+        context_clear(&task->context);
+        image_process_fail(process, "not_sent");
+    }
+    return NULL;
+}
+
+static void picture_kill(struct task *task)
+{
+    image_process_kill(task->picture.process);
+}
+
+/* ---- the answer into the store ---- */
+
+/* Copies an anonymous file into the store and hashes it; sets size, digest, and format by the first bytes. */
+static enum iw_error bytes_store(struct worker *worker, struct task *task, int file,
+                                 const struct storage_key *key, struct result *result)
+{
+    struct context *context = &task->context;
+    struct storage_writer *writer;
+    unsigned char *piece = arena_alloc(task->arena, copy_bytes);
+    struct crypto_hash *hash;
+    ssize_t size;
+    enum iw_error error = storage_put_begin(worker->storage, context, &writer);
+    if (error != IW_OK)
+        return error;
+    hash = crypto_hash_begin();
+    result->size_bytes = 0;
+    while (error == IW_OK && (size = pread(file, piece, copy_bytes, result->size_bytes)) > 0) {
+        if (result->size_bytes == 0)
+            result->format = sniff_format(piece, (size_t)size);
+        crypto_hash_add(hash, piece, (size_t)size);
+        result->size_bytes += size;
+        error = storage_put_add(writer, context, piece, (size_t)size);
+    }
+    crypto_hash_end(hash, result->digest);
+    if (error != IW_OK) {
+        storage_put_abandon(writer);
+        return error;
+    }
+    return storage_put_commit(writer, context, key);
+}
+
+static enum iw_error result_store(struct worker *worker, struct task *task, const struct image_answer *answer)
+{
+    struct outcome *outcome = task_outcome(task, OUTCOME_RESULT);
+    struct stat facts;
+    const struct storage_key key = {.kind = FILEKEY_RESULT,
+                                    .order_id = task->job.order_id,
+                                    .number = task->job.file_id,
+                                    .version = task->job.attempt,
+                                    .part = task->job.copy};
+    bool is_believable = answer->output_bytes > 0 && answer->width_px > 0 && answer->height_px > 0 &&
+                         fstat(task->picture.result_file, &facts) == 0 &&
+                         (uint64_t)facts.st_size == answer->output_bytes;
+    if (!is_believable)
+        return IW_IO_FAILED;
+    outcome->result.format = FORMAT_NONE;
+    outcome->result.width_px = answer->width_px;
+    outcome->result.height_px = answer->height_px;
+    enum iw_error error = bytes_store(worker, task, task->picture.result_file, &key, &outcome->result);
+    if (error != IW_OK)
+        return error;
+    task->result_key = key;
+    if (fault_fails(FAULT_RESULT_STORED))
+        return context_fail(&task->context, IW_IO_FAILED, NULL);
+    if (outcome->result.format == FORMAT_NONE)
+        return context_fail(&task->context, IW_IO_FAILED, "The image process produced an invalid file.");
+    outcome->result.store_key = storage_key_text(task->arena, &key);
+    return IW_OK;
+}
+
+static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
+{
+    struct result written = {.format = FORMAT_NONE};
+    const struct storage_key key = {
+        .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
+    enum iw_error error = bytes_store(worker, task, task->picture.thumbnail_file, &key, &written);
+    if (error == IW_OK && fault_fails(FAULT_THUMBNAIL_STORED))
+        error = context_fail(&task->context, IW_IO_FAILED, NULL);
+    if (error != IW_OK)
+        return error;
+    task->thumbnail_key = key;
+    if (written.format != FORMAT_WEBP)
+        return context_fail(&task->context, IW_IO_FAILED, "The image process produced an invalid thumbnail.");
+    task->outcome.thumbnail_store_key = storage_key_text(task->arena, &key);
+    memcpy(task->outcome.thumbnail_digest, written.digest, sizeof written.digest);
+    return IW_OK;
+}
+
+/* ---- outcomes ---- */
+
+/* A sentence for the client, or NULL: a picture may have taken over the process. */
+static const char *sentence_of(const struct task *task, const char *sentence)
+{
+    size_t length = strlen(sentence);
+    if (length == 0 || !text_is_utf8(sentence, length) || text_has_control(sentence, length))
+        return NULL;
+    return arena_text(task->arena, sentence);
+}
+
+/* Adds the note of a complete result. */
+static struct outcome *outcome_note(struct task *task, const struct image_answer *answer)
+{
+    const char *sentence = sentence_of(task, answer->note);
+    if (answer->note_code[0] == '\0' || sentence == NULL)
+        return &task->outcome;
+    task->outcome.note_code = arena_text(task->arena, answer->note_code);
+    task->outcome.note = sentence;
+    log_event(LOG_INFO, &task->context, "image_noted", LOG_TEXT("code", task->outcome.note_code),
+              LOG_TEXT("message", sentence));
+    return &task->outcome;
+}
+
+static struct outcome *reading_outcome(struct task *task, const struct image_answer *answer)
+{
+    struct outcome *outcome = task_outcome(task, OUTCOME_READING);
+    outcome->is_found = answer->error == IW_OK;
+    outcome->watermark_number = answer->watermark_number;
+    return outcome_note(task, answer);
+}
+
+static struct outcome *refusal_outcome(struct task *task, const struct image_answer *answer)
+{
+    enum iw_error error = (enum iw_error)answer->error;
+    const char *reason = answer->reason[0] != '\0' ? arena_text(task->arena, answer->reason) : "refused";
+    log_event(LOG_WARN, &task->context, "image_refused", LOG_TEXT("code", iw_error_code(error)),
+              LOG_TEXT("reason", reason), LOG_TEXT("message", answer->sentence),
+              LOG_TEXT("cause", answer->cause));
+    if (is_final(error))
+        return task_trouble(task, JOB_TROUBLE_FINAL, error, sentence_of(task, answer->sentence), reason);
+    if (error == IW_CONFIG_INVALID)
+        return task_trouble(task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
+                            "The service is not set up for this kind of work.", "image_process_not_set_up");
+    if (error == IW_NO_MEMORY)
+        return task_trouble(task, JOB_TROUBLE_DEATH, IW_PROCESSING_CRASHED, NULL, "memory");
+    return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, reason);
+}
+
+/* The process died while it had the picture: the death counts, with any killer. */
+static struct outcome *death_outcome(struct worker *worker, struct task *task)
+{
+    int wait_status = task->picture.wait_status;
+    log_event(LOG_ERROR, &task->context, "image_process_died",
+              LOG_TEXT("reason", task->is_overdue ? "timeout" : "crash"),
+              LOG_NUMBER("signal", WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0),
+              LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
+              LOG_NUMBER("attempt", task->job.attempt), LOG_NUMBER("deaths", task->job.deaths + 1));
+    bool is_timeout = task->is_overdue || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
+    metrics_add(worker->metrics, METRIC_IMAGE_DEATHS, is_timeout ? METRIC_DEATH_TIMEOUT : METRIC_DEATH_CRASH,
+                0, 1);
+    return task_trouble(task, JOB_TROUBLE_DEATH, is_timeout ? IW_PROCESSING_TIMEOUT : IW_PROCESSING_CRASHED,
+                        NULL, is_timeout ? "timeout" : "crash");
+}
+
+/* Two steps: the result, then the thumbnail.  Storing takes milliseconds, and the loop must get its turn. */
+static struct outcome *picture_store(struct worker *worker, struct task *task,
+                                     const struct image_answer *answer)
+{
+    bool has_thumbnail = answer->thumbnail_bytes > 0 && task->picture.thumbnail_file >= 0;
+    enum iw_error error =
+        task->picture.is_stored ? thumbnail_store(worker, task) : result_store(worker, task, answer);
+    if (error == IW_OK && has_thumbnail && !task->picture.is_stored) {
+        task->picture.is_stored = true;
+        return NULL;
+    }
+    picture_close(task);
+    if (error == IW_OK)
+        return outcome_note(task, answer);
+    task_discard(task, worker->storage);
+    return task_failure(task, "result_not_stored", "result_unsound");
+}
+
+static struct outcome *picture_finish(struct worker *worker, struct task *task)
+{
+    const struct image_answer *answer = task->picture.answer;
+    if (answer != NULL && answer->error == IW_OK && task->picture.is_stored)
+        return picture_store(worker, task, answer);
+    for (unsigned stage = 0; answer != NULL && stage < image_stage_count; stage++)
+        metrics_add(worker->metrics, METRIC_STAGE_MS, stage, 0, answer->stage_ms[stage]);
+    if (answer != NULL && answer->error == IW_OK && task->job.kind != JOB_EXTRACT)
+        return picture_store(worker, task, answer);
+    picture_close(task);
+    if (answer == NULL)
+        return death_outcome(worker, task);
+    bool is_reading = answer->error == IW_OK || answer->error == IW_WATERMARK_NOT_FOUND;
+    return task->job.kind == JOB_EXTRACT && is_reading ? reading_outcome(task, answer)
+                                                       : refusal_outcome(task, answer);
+}
+
+const struct kind picture_kind = {.prepare = picture_prepare,
+                                  .begin = picture_begin,
+                                  .finish = picture_finish,
+                                  .kill = picture_kill,
+                                  .close = picture_close};

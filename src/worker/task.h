@@ -1,0 +1,97 @@
+/*
+ * One job from its lease to its record, and the pools of such tasks.
+ * Only data and its small changes.  work.h decides the steps, kind.h has the kinds of jobs.
+ */
+#ifndef WORKER_TASK_H
+#define WORKER_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "domain/outcome.h"
+#include "model/job.h"
+#include "service/storage.h"
+#include "store/jobs.h"
+#include "worker/archive.h"
+#include "worker/picture.h"
+#include "worker/transfer.h"
+
+enum task_state {
+    TASK_FREE,       /* no job */
+    TASK_LEASED,     /* its inputs are not open yet */
+    TASK_PREFETCHED, /* ready to start; waits for a place */
+    TASK_RUNNING,    /* an image process, a child or the network works on it */
+    TASK_ANSWERED,   /* the work ended; its outcome is not made yet */
+    TASK_RECORDING   /* the outcome waits for the database */
+};
+
+struct task {
+    enum job_class class; /* of the jobs that it takes */
+    enum task_state state;
+    struct arena *arena;    /* of the job; reset with the next one */
+    struct context context; /* of the job; valid unless TASK_FREE */
+    struct job job;
+    uint64_t turn;            /* the lowest starts first */
+    int64_t begun_ms;         /* monotonic: of the lease, then of the start */
+    int64_t deadline_ms;      /* monotonic; valid when TASK_RUNNING */
+    bool is_overdue;          /* killed at its deadline */
+    int64_t release_at_ms;    /* monotonic; valid when TASK_PREFETCHED */
+    int64_t release_retry_ms; /* monotonic: not before, after a release that failed */
+
+    /* The part of its kind, valid from TASK_LEASED to TASK_ANSWERED. */
+    struct picture_part picture;
+    struct archive_part archive;
+    struct transfer_part transfer;
+
+    /* TASK_RECORDING.  The keys name the files that the task stored; order_id 0: none. */
+    struct outcome outcome;
+    struct storage_key result_key;
+    struct storage_key thumbnail_key;
+    int64_t record_at_ms; /* monotonic */
+    unsigned record_failures;
+};
+
+/* The tasks for jobs of one class. */
+struct task_pool {
+    struct task *tasks;
+    unsigned count;
+    unsigned account_most; /* jobs of one account at the same time */
+    uint64_t turn;         /* of the next job */
+};
+
+/* Makes a pool of count free tasks.  The caller frees it; the kinds have closed its tasks before. */
+void task_pool_make(struct task_pool *pool, enum job_class class, unsigned count, unsigned account_most);
+void task_pool_free(struct task_pool *pool);
+
+/* Tasks in a state, and tasks with a job. */
+unsigned task_count(const struct task_pool *pool, enum task_state state);
+unsigned task_busy_count(const struct task_pool *pool);
+
+/* The task in a state with the lowest turn; NULL: none. */
+struct task *task_first(const struct task_pool *pool, enum task_state state);
+
+/* Puts a leased job into a free task, with copies of its texts. */
+void task_assign(struct task_pool *pool, const struct job *job);
+
+/* The job starts: TASK_RUNNING without a deadline. */
+void task_start(struct task *task);
+
+/* An empty outcome of this kind, to fill and return. */
+struct outcome *task_outcome(struct task *task, enum outcome_kind kind);
+
+/* The outcome of a failed attempt; sentence NULL: that of the error.  reason is constant or the task's. */
+struct outcome *task_trouble(struct task *task, enum job_trouble trouble, enum iw_error error,
+                             const char *sentence, const char *reason);
+
+/*
+ * The outcome of the error in the task's context, logged as event.  An unavailable service
+ * does not count as a failure of the file.  reason is used where the context has none.
+ */
+struct outcome *task_failure(struct task *task, const char *event, const char *reason);
+
+/* Deletes the files that the task stored.  Remaining ones are deleted with the order. */
+void task_discard(struct task *task, struct storage *storage);
+
+#endif
