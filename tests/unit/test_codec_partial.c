@@ -21,40 +21,41 @@ static const struct {
     uint32_t rows_least_px;
     bool is_top_down; /* rows of a cut file are those of the whole file */
 } kinds[] = {
-    {{"JPEG", CODEC_JPEG, width_px, height_px, 3, false, .sampling = 22, .quality = 85}, 96, true},
-    {{"JPEG grey", CODEC_JPEG, width_px, height_px, 1, true, .quality = 85}, 80, true},
-    {{"JPEG with restarts", CODEC_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
+    {{"JPEG", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 22, .quality = 85}, 96, true},
+    {{"JPEG grey", FORMAT_JPEG, width_px, height_px, 1, true, .quality = 85}, 80, true},
+    {{"JPEG with restarts", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
       .restart = 5},
      96,
      true},
-    {{"JPEG progressive", CODEC_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
+    {{"JPEG progressive", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
       .is_progressive = true},
      height_px,
      false},
-    {{"JPEG arithmetic", CODEC_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
+    {{"JPEG arithmetic", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
       .is_arithmetic = true},
      96,
      true},
-    {{"JPEG of three scans", CODEC_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
+    {{"JPEG of three scans", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 85,
       .is_split = true},
      height_px,
      false},
-    {{"JPEG CMYK", CODEC_JPEG, width_px, height_px, 4, false, .quality = 85}, 96, true},
-    {{"JPEG YCCK", CODEC_JPEG, width_px, height_px, 4, false, .quality = 85, .is_ycck = true}, 96, true},
-    {{"PNG", CODEC_PNG, width_px, height_px, 3, false, .depth_bits = 8}, 96, true},
-    {{"PNG of 1 bit", CODEC_PNG, width_px, height_px, 1, false, .depth_bits = 1}, 64, true},
-    {{"PNG of 16 bits", CODEC_PNG, width_px, height_px, 4, false, .depth_bits = 16}, 96, true},
-    {{"PNG palette of 2 bits", CODEC_PNG, width_px, height_px, 1, false, .depth_bits = 2, .is_palette = true},
+    {{"JPEG CMYK", FORMAT_JPEG, width_px, height_px, 4, false, .quality = 85}, 96, true},
+    {{"JPEG YCCK", FORMAT_JPEG, width_px, height_px, 4, false, .quality = 85, .is_ycck = true}, 96, true},
+    {{"PNG", FORMAT_PNG, width_px, height_px, 3, false, .depth_bits = 8}, 96, true},
+    {{"PNG of 1 bit", FORMAT_PNG, width_px, height_px, 1, false, .depth_bits = 1}, 64, true},
+    {{"PNG of 16 bits", FORMAT_PNG, width_px, height_px, 4, false, .depth_bits = 16}, 96, true},
+    {{"PNG palette of 2 bits", FORMAT_PNG, width_px, height_px, 1, false, .depth_bits = 2,
+      .is_palette = true},
      64,
      true},
-    {{"PNG interlaced", CODEC_PNG, width_px, height_px, 3, false, .depth_bits = 8, .is_progressive = true},
+    {{"PNG interlaced", FORMAT_PNG, width_px, height_px, 3, false, .depth_bits = 8, .is_progressive = true},
      height_px,
      false},
-    {{"WebP", CODEC_WEBP, width_px, height_px, 3, false, .quality = 85}, 64, true},
-    {{"WebP alpha", CODEC_WEBP, width_px, height_px, 4, false, .quality = 85},
+    {{"WebP", FORMAT_WEBP, width_px, height_px, 3, false, .quality = 85}, 64, true},
+    {{"WebP alpha", FORMAT_WEBP, width_px, height_px, 4, false, .quality = 85},
      0,
      true}, /* the alpha plane comes first */
-    {{"WebP lossless", CODEC_WEBP, width_px, height_px, 3, false, .is_lossless = true, .quality = 50},
+    {{"WebP lossless", FORMAT_WEBP, width_px, height_px, 3, false, .is_lossless = true, .quality = 50},
      64,
      true},
 };
@@ -165,7 +166,7 @@ static void test_damaged_inside(void)
         memset(file.data + file.size * 3 / 4, 0x55, 16);
         if (decode(&file, file.size, &strict, &picture) == IW_OK) {
             codec_picture_free(&picture);
-        } else if (spec->format != CODEC_WEBP) {
+        } else if (spec->format != FORMAT_WEBP) {
             CU_ASSERT_EQUAL(decode(&file, file.size, &partial, &picture), IW_OK);
             if (!has_note())
                 printf("  %s: %s\n", spec->name, context.sentence);
