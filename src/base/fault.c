@@ -17,21 +17,25 @@ static const char variable[] = "IMGWARD_FAULTS";
 enum { program_letter = 8 };
 
 static struct fault_slot *slots; /* NULL: no fault is armed */
+static size_t slot_count;
+static char keys[FAULT_KEY_COUNT][16384];
 static bool is_opened;
 static int program;
 
 void fault_open(void)
 {
     const char *path = getenv(variable);
-    size_t size = FAULT_COUNT * sizeof *slots;
     is_opened = true;
     if (strlen(program_invocation_short_name) > program_letter)
         program = program_invocation_short_name[program_letter];
     int file = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file < 0)
         return;
-    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    slots = lseek(file, 0, SEEK_END) >= (off_t)size && mapped != MAP_FAILED ? mapped : NULL;
+    off_t size = lseek(file, 0, SEEK_END);
+    slot_count = size > 0 ? (size_t)size / sizeof *slots : 0;
+    void *mapped =
+        slot_count > 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    slots = mapped != MAP_FAILED ? mapped : NULL;
     close(file);
 }
 
@@ -63,18 +67,41 @@ static bool action_take(struct fault_slot *slot)
     return slot->action == FAULT_FAIL;
 }
 
-bool fault_pass(enum fault fault)
+void fault_key_clear(enum fault_key which)
 {
-    if (!is_opened)
-        fault_open();
-    if (slots == NULL)
-        return false;
-    struct fault_slot *slot = &slots[fault];
-    __atomic_add_fetch(&slot->passed, 1, __ATOMIC_SEQ_CST);
+    keys[which][0] = '\0';
+}
+
+void fault_key_add(enum fault_key which, const char *text)
+{
+    size_t length = strlen(keys[which]);
+    snprintf(keys[which] + length, sizeof keys[which] - length, "%s ", text);
+}
+
+const char *fault_key(enum fault_key which)
+{
+    return keys[which];
+}
+
+static bool slot_pass(struct fault_slot *slot)
+{
     int wanted = __atomic_load_n(&slot->program, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&slot->action, __ATOMIC_SEQ_CST) == FAULT_NOTHING ||
-        (wanted != 0 && wanted != program))
+    if (wanted != 0 && wanted != program)
+        return false;
+    __atomic_add_fetch(&slot->passed, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&slot->action, __ATOMIC_SEQ_CST) == FAULT_NOTHING)
         return false;
     int left = __atomic_fetch_sub(&slot->countdown, 1, __ATOMIC_SEQ_CST);
     return left <= 1 && left > 1 - slot->width && action_take(slot);
+}
+
+bool fault_pass(enum fault fault, const char *key)
+{
+    bool is_failing = false;
+    if (!is_opened)
+        fault_open();
+    for (size_t i = 0; slots != NULL && i < slot_count; i++)
+        if (slots[i].point == (int32_t)fault && strstr(key, slots[i].key) != NULL)
+            is_failing |= slot_pass(&slots[i]);
+    return is_failing;
 }

@@ -1,7 +1,5 @@
 #include "domain/order_confirm.h"
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "service/queue.h"
 #include "store/jobs.h"
@@ -95,7 +93,6 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
     domain->context->order_id = id;
     enum iw_error error = db_transaction(&domain->store, confirm_work, &confirmation);
     *status = confirmation.status;
-    fault_point(FAULT_ORDER_CONFIRMED);
     if (error == IW_OK && confirmation.is_started)
         queue_notify(domain->redis, domain->config, domain->context, id);
     return error;

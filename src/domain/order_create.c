@@ -3,8 +3,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "service/admission.h"
@@ -248,7 +246,6 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
         admission_lock_release(admission);
     else
         domain->context->order_id = view->order.id;
-    fault_point(FAULT_ORDER_CREATED);
     /* An order with only source URLs starts at once. */
     if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
         queue_notify(domain->redis, domain->config, domain->context, view->order.id);

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "domain/batch.h"
 #include "domain/retention.h"
@@ -89,7 +87,6 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
 {
     int64_t pending_ms = domain->config->orders_pending_s * 1000;
     *count = 0;
-    fault_point(FAULT_RECLAIM_BEGUN);
     enum iw_error error = named_reclaim(domain, storage, pending_ms, count);
     return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
 }

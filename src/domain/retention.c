@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "domain/batch.h"
@@ -64,15 +62,12 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
         error = orders_store_keys(&domain->store, order_id, &clearing.kept);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
-    fault_point(FAULT_CLEAR_DELETED);
     return error;
 }
 
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
 {
-    enum iw_error error = files_inputs_forget(&domain->store, order_ids, count);
-    fault_point(FAULT_CLEAR_FORGOTTEN);
-    return error;
+    return files_inputs_forget(&domain->store, order_ids, count);
 }
 
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
@@ -179,7 +174,6 @@ static enum iw_error expire_work(const struct store *store, void *user)
         return error;
     aging->is_done = true;
     error = kinds_clear(&clearing, order.id, all, FILEKEY_KIND_COUNT);
-    fault_point(FAULT_AGE_FILES_DELETED);
     if (error == IW_OK)
         error = orders_files_forget(store, order.id, aging->now_ms);
     if (error == IW_OK)
@@ -200,7 +194,6 @@ static enum iw_error order_age(struct aging *aging, enum order_status status, ag
     enum iw_error error = db_transaction(&aging->domain->store, work, aging);
     if (error != IW_OK || !aging->is_done)
         return error;
-    fault_point(FAULT_AGE_RECORDED);
     (*count)++;
     context->order_id = aging->order_id;
     log_event(LOG_INFO, context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");

@@ -1,7 +1,5 @@
 #include "domain/upload.h"
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -126,7 +124,6 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
         error = upload_sink_finish(sink, context, is_truncated_taken, facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
-    fault_point(FAULT_UPLOAD_TAKEN);
     if (error == IW_OK)
         return upload_sink_commit(sink, context, key);
     upload_sink_abandon(sink);
@@ -196,9 +193,7 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                              .format = outcome->facts.format,
                                              .size_bytes = outcome->facts.size_bytes,
                                              .sha256 = outcome->facts.sha256}};
-    fault_point(FAULT_UPLOAD_STORED);
     enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
-    fault_point(FAULT_UPLOAD_RECORDED);
     /* After a lost connection the commit may have succeeded: then the bytes must stay. */
     bool is_refused =
         error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;

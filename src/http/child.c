@@ -119,9 +119,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     request_init(&request, parameters);
     request_name(&request);
     domain_context_set(&child->domain, &context);
-    fault_point(FAULT_REQUEST_READ);
     serve(&request, child->routes);
-    fault_point(FAULT_REQUEST_ANSWERED);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
@@ -144,7 +142,7 @@ int child_run(const struct config *config, const struct route *const *routes, in
         return EXIT_FAILURE;
     }
     child.fastcgi = fastcgi_new(listener);
-    fault_point(FAULT_CHILD_STARTED);
+    fault_point(FAULT_PROCESS_STARTED, "pool");
     int64_t left = config->api_requests_per_process;
     while (process_stop_count == 0)
         if (child_serve_one(&child, -1) && left > 0 && --left == 0)

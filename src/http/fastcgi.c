@@ -12,6 +12,8 @@
 
 #include <fcgiapp.h>
 
+#include <imgward/fault.h>
+
 struct fastcgi {
     FCGX_Request request;
     int listener;
@@ -105,6 +107,7 @@ static bool answer_write(void *handle, const void *bytes, size_t size)
     struct fastcgi *fastcgi = handle;
     FCGX_Stream *out = fastcgi->request.out;
     const char *at = bytes;
+    fault_point(FAULT_MESSAGE_SENDING, "response");
     while (size > 0) {
         int piece = size > 1 << 20 ? 1 << 20 : (int)size;
         if (FCGX_PutStr(at, piece, out) != piece || FCGX_GetError(out) != 0)
@@ -121,6 +124,7 @@ char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int t
     if (epoll_pwait(fastcgi->poll, &event, 1, timeout_ms, mask) != 1 || FCGX_Accept_r(&fastcgi->request) != 0)
         return NULL;
     *wire = (struct wire){.read = body_read, .write = answer_write, .handle = fastcgi};
+    fault_point(FAULT_MESSAGE_TAKEN, "request");
     return fastcgi->request.envp;
 }
 
@@ -135,6 +139,7 @@ static bool is_input_read(const FCGX_Request *request)
 
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut)
 {
+    fault_point(FAULT_MESSAGE_SENT, "response");
     /* Without unread input close() does not reset the connection: no need for shutdown() and a wait. */
     if (!is_cut && is_input_read(&fastcgi->request))
         FCGX_Detach(&fastcgi->request);

@@ -91,7 +91,7 @@ static void slot_fork(struct pool *pool, struct child_slot *slot)
         return;
     }
     *slot = (struct child_slot){.pid = pid, .started_ms = clock_monotonic_ms()};
-    fault_point(FAULT_POOL_FORKED);
+    fault_point(FAULT_PROCESS_FORKED, "pool");
 }
 
 static void pool_fill(struct pool *pool)
@@ -135,7 +135,7 @@ static void pool_reap(struct pool *pool)
             if (pool->slots[i].pid == pid) {
                 death_record(pool, &pool->slots[i], state);
                 pool->slots[i] = (struct child_slot){.pid = 0};
-                fault_point(FAULT_POOL_BURIED);
+                fault_point(FAULT_PROCESS_REAPED, "pool");
             }
 }
 
@@ -173,7 +173,7 @@ static void pool_reload(struct pool *pool)
         pool->arena = arena;
         pool->config = config;
         level_apply(&pool->config);
-        fault_point(FAULT_POOL_RELOADED);
+        fault_point(FAULT_POOL_RELOADED, "");
         pool_signal(pool, SIGTERM);
         log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", pool->config_file));
     } else {

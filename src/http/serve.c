@@ -46,7 +46,7 @@ void serve(struct request *request, const struct route *const *tables)
     if (error == IW_OK)
         error = request_admit(request);
     if (error == IW_OK) {
-        fault_point(FAULT_REQUEST_ADMITTED);
+        fault_point(FAULT_REQUEST_ADMITTED, "");
         error = request->route->handle(request);
     }
     /* Every authenticated response has the limit's numbers, also one that failed before its admission. */
@@ -54,7 +54,6 @@ void serve(struct request *request, const struct route *const *tables)
     enum iw_error refused = admission_receive(&request->admission);
     if (refused != IW_OK)
         error = refused;
-    fault_point(FAULT_REQUEST_WORKED);
     if (error != IW_OK && request->response.is_stream_begun) {
         request->response.is_broken = true;
     } else {

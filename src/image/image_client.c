@@ -108,7 +108,7 @@ enum iw_error image_client_spawn(struct context *context, const struct image_cli
         return context_fail(context, IW_IO_FAILED, NULL);
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pid_t pid = fault_fails(FAULT_HELPER_SPAWNING) ? -1 : fork();
+    pid_t pid = fault_fails(FAULT_PROCESS_SPAWN, "image") ? -1 : fork();
     if (pid == 0)
         spawn_child(&plan, ends[1]);
     close(ends[1]);
@@ -153,7 +153,8 @@ enum iw_error image_client_send(struct context *context, const struct image_clie
         memcpy(CMSG_DATA(&control.head), packed, count * sizeof(int));
     }
     if (sendmsg(client->socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *request)
-        return IW_OK;
+        return fault_fails(FAULT_MESSAGE_SENT, "image request") ? context_fail(context, IW_IO_FAILED, NULL)
+                                                                : IW_OK;
     context_cause(context, "sendmsg to the image process: %s", strerror(errno));
     return context_fail(context, errno == EAGAIN ? IW_SERVICE_UNAVAILABLE : IW_PROCESSING_CRASHED, NULL);
 }
@@ -185,8 +186,10 @@ enum image_client_event image_client_receive(const struct image_client *client, 
     ssize_t got = recv(client->socket, answer, sizeof *answer, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return IMAGE_CLIENT_NOTHING;
-    return got == (ssize_t)sizeof *answer && answer_is_sound(answer) ? IMAGE_CLIENT_ANSWER
-                                                                     : IMAGE_CLIENT_ENDED;
+    if (got != (ssize_t)sizeof *answer || !answer_is_sound(answer))
+        return IMAGE_CLIENT_ENDED;
+    fault_point(FAULT_MESSAGE_TAKEN, answer->kind == IMAGE_READY ? "image ready" : "image answer");
+    return IMAGE_CLIENT_ANSWER;
 }
 
 void image_client_kill(const struct image_client *client)

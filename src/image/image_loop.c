@@ -195,9 +195,9 @@ static enum iw_error work_change(struct image_work *work,
     if (error != IW_OK)
         return error;
     answer_header(work->answer, &picture.header);
-    fault_point(FAULT_IMAGE_DECODED);
+    fault_point(FAULT_IMAGE_DECODED, "");
     error = engine(work, &picture);
-    fault_point(FAULT_IMAGE_CHANGED);
+    fault_point(FAULT_IMAGE_CHANGED, "");
     codec_picture_free(&picture);
     return error;
 }
@@ -454,7 +454,10 @@ static bool answer_send(int socket, struct image_answer *answer)
 {
     struct iovec part = {answer, sizeof *answer};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
+    fault_point(FAULT_MESSAGE_SENDING, answer->kind == IMAGE_READY ? "image ready" : "image answer");
+    bool is_sent = sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
+    fault_point(FAULT_MESSAGE_SENT, answer->kind == IMAGE_READY ? "image ready" : "image answer");
+    return is_sent;
 }
 
 void image_loop_run(const struct image_config *config, int socket, unsigned seal_missing, const char *cause)
@@ -462,7 +465,7 @@ void image_loop_run(const struct image_config *config, int socket, unsigned seal
     struct image_answer answer = {
         .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
     snprintf(answer.cause, sizeof answer.cause, "%s", cause);
-    fault_point(FAULT_IMAGE_STARTED);
+    fault_point(FAULT_PROCESS_STARTED, "image");
     bool is_open = answer_send(socket, &answer);
     for (unsigned served = 1; is_open && served <= config->images_max; served++) {
         struct image_request request;
@@ -470,13 +473,11 @@ void image_loop_run(const struct image_config *config, int socket, unsigned seal
         is_open = request_take(socket, &request, files);
         if (!is_open)
             continue;
-        fault_point(FAULT_IMAGE_TAKEN);
+        fault_point(FAULT_MESSAGE_TAKEN, "image request");
         seal_cpu_seconds(config->cpu_seconds);
         image_loop_serve(config, &request, files, &answer);
         files_close(files);
         answer.is_last = served == config->images_max;
-        fault_point(FAULT_IMAGE_WRITTEN);
         is_open = answer_send(socket, &answer);
-        fault_point(FAULT_IMAGE_SAID);
     }
 }

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/crypto.h"
 #include "base/log.h"
 
@@ -115,7 +113,6 @@ enum iw_error admission_receive(struct admission *admission)
     struct context *context = admission->context;
     if (admission->state != ADMISSION_SENT)
         return IW_OK;
-    fault_point(FAULT_LIMIT_ASKED);
     struct redis_reply reply = redis_receive(admission->redis, context);
     if (reply.kind == REDIS_ERROR && strncmp(reply.text, "NOSCRIPT", 8) == 0) {
         /* Redis was restarted or its scripts were flushed: EVAL loads the script again. */

@@ -11,6 +11,8 @@
 
 #include <curl/curl.h>
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "service/decode.h"
@@ -545,8 +547,16 @@ static void options_headers(struct fetch_transfer *transfer)
     curl_easy_setopt(transfer->handle, CURLOPT_USERAGENT, "imgward/" PACKAGE_VERSION);
 }
 
+/* The key of the fault points. */
+static inline const char *method_name(enum fetch_method method)
+{
+    return method == FETCH_GET ? "GET" : method == FETCH_PUT ? "PUT" : "POST";
+}
+
 enum iw_error fetch_start(struct fetch *fetch, struct context *context, const struct fetch_request *request)
 {
+    if (fault_fails(FAULT_PEER_ASKED, method_name(request->method)))
+        return context_fail(context, IW_IO_FAILED, NULL);
     struct fetch_transfer *transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL || (transfer->handle = curl_easy_init()) == NULL) {
         free(transfer);
@@ -781,6 +791,7 @@ static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
     struct fetch_result result = result_of(transfer, code);
     void (*done)(void *, const struct fetch_result *) = transfer->request.done;
     void *user = transfer->request.user;
+    fault_point(FAULT_PEER_ANSWERED, method_name(transfer->request.method));
     transfer_free(transfer);
     done(user, &result);
 }

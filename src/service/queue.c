@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 
 /* Timeout of the BLPOP in Redis, and the silence after which the connection is considered dead. */
@@ -21,7 +19,6 @@ static void key_write(const struct config *config, char key[key_size])
 void queue_notify(struct redis *redis, const struct config *config, struct context *context, int64_t order_id)
 {
     char key[key_size], id[number_size];
-    fault_point(FAULT_BELL);
     key_write(config, key);
     snprintf(id, sizeof id, "%" PRId64, order_id);
     struct redis_reply reply = redis_call(redis, context, 3, (const char *const[]){"RPUSH", key, id}, NULL);

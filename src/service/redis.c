@@ -99,7 +99,10 @@ bool redis_send(struct redis *redis, struct context *context, unsigned count, co
         return false;
     const char **given = (const char **)(uintptr_t)arguments;
     int is_flushed = 0;
-    bool is_sent = !fault_fails(FAULT_REDIS_SEND) &&
+    fault_key_clear(FAULT_COMMAND);
+    for (unsigned i = 0; i < count; i++)
+        fault_key_add(FAULT_COMMAND, arguments[i]);
+    bool is_sent = !fault_fails(FAULT_REDIS_SEND, fault_key(FAULT_COMMAND)) &&
                    redisAppendCommandArgv(redis->connection, (int)count, given, lengths) == REDIS_OK;
     while (is_sent && !is_flushed)
         is_sent = redisBufferWrite(redis->connection, &is_flushed) == REDIS_OK;
@@ -180,7 +183,7 @@ struct redis_reply redis_receive(struct redis *redis, struct context *context)
 {
     struct redis_reply reply;
     int64_t until_ms = clock_monotonic_ms() + redis->config->redis_timeout_ms;
-    if (redis->connection != NULL && fault_fails(FAULT_REDIS_RECEIVE)) {
+    if (redis->connection != NULL && fault_fails(FAULT_REDIS_RECEIVE, fault_key(FAULT_COMMAND))) {
         redis_give_up(redis, context, "fault");
         return (struct redis_reply){.kind = REDIS_AWAY};
     }

@@ -141,10 +141,11 @@ static enum iw_error store_failed(struct context *context, const char *what, int
 }
 
 /* Simulates a disk error at a fault point: ENOSPC, or EIO. */
-static bool is_broken(enum fault fault)
+static bool is_broken(enum fault fault, const char *key)
 {
     (void)fault;
-    if (!fault_fails(fault))
+    (void)key;
+    if (!fault_fails(fault, key))
         return false;
     errno = fault == FAULT_STORE_DELETE || fault == FAULT_STORE_SYNCED ? EIO : ENOSPC;
     return true;
@@ -237,7 +238,7 @@ enum iw_error storage_put_begin(struct storage *storage, struct context *context
     if (made == NULL)
         abort();
     made->storage = storage;
-    if (is_broken(FAULT_STORE_BEGIN)) {
+    if (is_broken(FAULT_STORE_BEGIN, "")) {
         free(made);
         return store_failed(context, "begin", errno);
     }
@@ -259,7 +260,7 @@ enum iw_error storage_put_begin(struct storage *storage, struct context *context
 enum iw_error storage_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
                               size_t size)
 {
-    if (is_broken(FAULT_STORE_ADD))
+    if (is_broken(FAULT_STORE_ADD, ""))
         return store_failed(context, "write", errno);
     for (size_t done = 0; done < size;) {
         ssize_t count = write(writer->descriptor, (const char *)bytes + done, size - done);
@@ -321,13 +322,14 @@ static const char *writer_finish(struct storage_writer *writer, const struct sto
     char name[name_size];
     numbers_print(name, sizeof name, key, '.');
     if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0 ||
-        is_broken(FAULT_STORE_SYNCED))
+        is_broken(FAULT_STORE_SYNCED, filekey_folder(key->kind)))
         return "sync";
     int folder = shard_make(writer->storage, key);
-    const char *failed = folder < 0                                            ? "folder"
-                         : !writer_place(writer, folder, name)                 ? "place"
-                         : is_broken(FAULT_STORE_PLACED) || fsync(folder) != 0 ? "folder sync"
-                                                                               : NULL;
+    const char *failed = folder < 0                            ? "folder"
+                         : !writer_place(writer, folder, name) ? "place"
+                         : is_broken(FAULT_STORE_PLACED, filekey_folder(key->kind)) || fsync(folder) != 0
+                             ? "folder sync"
+                             : NULL;
     descriptor_close(folder);
     return failed;
 }
@@ -425,7 +427,7 @@ enum iw_error storage_delete(struct storage *storage, struct context *context, c
 {
     char name[name_size];
     numbers_print(name, sizeof name, key, '.');
-    if (is_broken(FAULT_STORE_DELETE))
+    if (is_broken(FAULT_STORE_DELETE, filekey_folder(key->kind)))
         return store_failed(context, "delete", errno);
     int folder = shard_open(storage, key);
     bool is_gone = (folder >= 0 && unlinkat(folder, name, 0) == 0) || errno == ENOENT;

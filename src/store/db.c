@@ -221,10 +221,11 @@ static inline void connection_cut(const struct db *db)
     shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
 }
 
-static inline enum iw_error answer_lost(const struct store *store, enum fault fault)
+static inline enum iw_error answer_lost(const struct store *store, enum fault fault, const char *key)
 {
     (void)fault;
-    return fault_fails(fault) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
+    (void)key;
+    return fault_fails(fault, key) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
 }
 
 static void connection_options(MYSQL *connection, const struct config *config)
@@ -392,10 +393,11 @@ static enum iw_error db_execute(const struct store *store, const char *sql, cons
             return error;
         bool is_in_transaction = store->db->is_in_transaction;
         error = statement_get(store, sql, handle);
-        if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT))
+        fault_key_add(FAULT_TRANSACTION, sql);
+        if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT, sql))
             connection_cut(store->db);
         if (error == IW_OK && statement_execute(store->context, *handle, parameters, count))
-            return answer_lost(store, FAULT_DB_STATEMENT_HEARD);
+            return answer_lost(store, FAULT_DB_STATEMENT_RUN, sql);
         unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
         bool is_lost = error == IW_OK ? may_retry(store->db, sql, number)
                                       : store->db->connection == NULL && !is_in_transaction;
@@ -525,6 +527,8 @@ static bool results_read(const struct store *store, MYSQL_STMT *handle, struct d
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
             rows->session_id = session_id_read(store->db->connection);
+            if (rows->session_id != 0 && fault_fails(FAULT_DB_INSERT_ID, ""))
+                rows->session_id = 0;
         } else if (rows->columns == 0) {
             is_read = rows_read(store->context, handle, rows);
         }
@@ -596,7 +600,8 @@ static enum iw_error transaction_begin(const struct store *store)
 {
     enum iw_error error = db_run(store, "START TRANSACTION", NULL, 0, NULL);
     store->db->is_in_transaction = error == IW_OK;
-    if (error == IW_OK && fault_fails(FAULT_DB_BEGUN))
+    fault_key_clear(FAULT_TRANSACTION);
+    if (error == IW_OK && fault_fails(FAULT_DB_BEGUN, ""))
         connection_cut(store->db);
     return error;
 }
@@ -605,12 +610,12 @@ static enum iw_error transaction_end(const struct store *store, const char *how)
 {
     if (store->db->connection == NULL)
         return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
-    if (fault_fails(FAULT_DB_COMMIT))
+    if (fault_fails(FAULT_DB_COMMIT, fault_key(FAULT_TRANSACTION)))
         connection_cut(store->db);
     enum iw_error error =
         mysql_query(store->db->connection, how) != 0
             ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
-            : answer_lost(store, FAULT_DB_COMMITTED);
+            : answer_lost(store, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
     store->db->is_in_transaction = false;
     return error;
 }

@@ -34,12 +34,11 @@ static _Noreturn void child_run(struct worker *worker, struct task *task, const 
     struct archive_report report = {.error = IW_IO_FAILED};
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
-    fault_point(FAULT_ARCHIVE_BEGUN);
+    fault_point(FAULT_PROCESS_STARTED, "archive");
     if (process_die_with_parent(supervisor))
         report.error = zip_build(worker->storage, &task->context,
                                  &(struct zip_source){entries, count, order_id_time_ms(task->job.order_id)},
                                  &task->archive.key, &report.facts);
-    fault_point(FAULT_ARCHIVE_BUILT);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)
         strncpy(report.cause, cause, sizeof report.cause - 1);
@@ -103,7 +102,8 @@ static struct outcome *archive_begin(struct worker *worker, struct task *task)
     enum iw_error error = entries_read(worker, task, &entries, &count);
     task->archive.key = (struct storage_key){
         .kind = FILEKEY_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
-    if (error == IW_OK && !fault_fails(FAULT_ARCHIVE_FORKED) && child_fork(worker, task, entries, count)) {
+    if (error == IW_OK && !fault_fails(FAULT_PROCESS_SPAWN, "archive") &&
+        child_fork(worker, task, entries, count)) {
         task->deadline_ms = task->begun_ms + archive_limit_ms;
         return NULL;
     }
@@ -156,7 +156,7 @@ static void report_take(struct task *task)
         *report = (struct archive_report){.error = IW_IO_FAILED};
     report->cause[cause_bytes - 1] = '\0';
     report->wait_status = child_reap(&task->archive);
-    fault_point(FAULT_ARCHIVE_HEARD);
+    fault_point(FAULT_PROCESS_REAPED, "archive");
     task->archive.report = report;
     task->state = TASK_ANSWERED;
 }

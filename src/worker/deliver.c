@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -105,7 +103,6 @@ static void attempt_free(struct deliver_attempt *attempt)
 static void attempt_done(void *user, const struct fetch_result *result)
 {
     struct deliver_attempt *attempt = user;
-    fault_point(FAULT_DELIVERY_ANSWERED);
     attempt->is_answered = true;
     attempt->record_at_ms = clock_monotonic_ms();
     attempt->answer = (struct delivery_answer){.is_answered = result->outcome == FETCH_ANSWERED,
@@ -137,8 +134,6 @@ static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct 
                                     .done = attempt_done,
                                     .user = attempt};
     memcpy(request.headers, payload.headers, sizeof payload.headers);
-    if (fault_fails(FAULT_DELIVERY_SENT))
-        return context_fail(&attempt->context, IW_IO_FAILED, NULL);
     return sender_send(&worker->deliver.sender, &attempt->context, &request);
 }
 
@@ -200,7 +195,6 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
         .now_ms = clock_now_ms(),
     };
     enum iw_error error = deliveries_record(&store, &record, &inactive_reason);
-    fault_point(FAULT_DELIVERY_RECORDED);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < attempt->give_up_at_ms) {
         deliver_database_report(&worker->deliver, &attempt->context, error, "delivery_not_recorded");
         attempt->record_at_ms = now_ms + record_retry_ms;
@@ -247,8 +241,6 @@ static enum iw_error receiver_lease(struct worker *worker, const struct store *s
     if (request.most == 0)
         return IW_OK;
     enum iw_error error = deliveries_lease(store, &request, &lease);
-    if (error == IW_OK && lease.count > 0)
-        fault_point(FAULT_DELIVERY_LEASED);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
         attempt_begin(worker, &lease, &lease.deliveries[i], receiver->is_failing);
     return error;

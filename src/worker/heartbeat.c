@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/log.h"
 #include "base/process.h"
 #include "store/leases.h"
@@ -60,7 +58,6 @@ int64_t heartbeat_next_ms(const struct worker *worker)
 void heartbeat_step(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
-    fault_point(FAULT_WORKER_HEARTBEAT);
     process_notify("WATCHDOG=1");
     worker->heartbeat.at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
     if (!worker->flags.is_database_away)

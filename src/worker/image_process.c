@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "image/seal.h"
@@ -155,7 +153,6 @@ static void image_process_receive(struct worker *worker, struct image_slot *proc
         image_process_ended(process); /* An answer without a request: do not trust the process. */
         return;
     }
-    fault_point(FAULT_IMAGE_HEARD);
     answer_take(process, &answer, 0);
     if (answer.is_last)
         image_process_end(process);

@@ -1,7 +1,5 @@
 #include "worker/lease.h"
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/worker.h"
@@ -79,8 +77,6 @@ static void jobs_take(struct worker *worker, enum job_class class, int64_t now_m
         worker->lease.lease_at_ms = now_ms + database_retry_ms;
         return;
     }
-    if (count > 0)
-        fault_point(FAULT_WORKER_LEASED);
     for (unsigned i = 0; i < count; i++)
         task_assign(pool, &jobs[i]);
     if (count == room || count == jobs_lease_max) {

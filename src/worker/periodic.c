@@ -49,7 +49,7 @@ static int64_t periodic_sweep(struct worker *worker)
     if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed"))
         return worker->config.worker_sweep_ms;
     if (released > 0)
-        fault_point(FAULT_WORKER_SWEPT);
+        fault_point(FAULT_LEASES_LOST, "");
     metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)released);
     if (released > 0)
         log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),

@@ -143,10 +143,7 @@ static enum iw_error request_send(struct task *task, const struct image_slot *pr
                                          [IMAGE_ORIGINAL] = picture->original_file,
                                          [IMAGE_OUTPUT] = picture->result_file,
                                          [IMAGE_THUMBNAIL] = picture->thumbnail_file};
-    enum iw_error error = image_client_send(&task->context, &process->client, &request, files);
-    if (error == IW_OK && fault_fails(FAULT_IMAGE_SENT))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
-    return error;
+    return image_client_send(&task->context, &process->client, &request, files);
 }
 
 /* A process that takes no picture is at fault; the picture waits for the next process. */
@@ -226,7 +223,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     if (error != IW_OK)
         return error;
     task->result_key = key;
-    if (fault_fails(FAULT_RESULT_STORED))
+    if (fault_fails(FAULT_RESULT_STORED, ""))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
     if (outcome->result.format == FORMAT_NONE)
         return context_fail(&task->context, IW_IO_FAILED, "The image process produced an invalid file.");
@@ -240,8 +237,6 @@ static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
     const struct storage_key key = {
         .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
     enum iw_error error = bytes_store(worker, task, task->picture.thumbnail_file, &key, &written);
-    if (error == IW_OK && fault_fails(FAULT_THUMBNAIL_STORED))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
         return error;
     task->thumbnail_key = key;

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/orders.h"
@@ -53,7 +51,6 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
     }
     if (!effect->is_order_ended)
         return;
-    fault_point(FAULT_ORDER_ENDED);
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
     deliver_wake(worker);
     cleanup_add(worker, task->job.order_id);
@@ -89,9 +86,7 @@ bool record_outcome(struct worker *worker, struct task *task)
     struct domain domain = worker->domain;
     domain_context_set(&domain, &task->context);
     context_clear(&task->context);
-    fault_point(FAULT_OUTCOME_KNOWN);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
-    fault_point(FAULT_OUTCOME_RECORDED);
     if (error == IW_OK) {
         outcome_log(worker, task, &effect);
         effect_apply(worker, task, &effect);

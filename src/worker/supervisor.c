@@ -296,7 +296,7 @@ int supervisor_run(struct context *context, const char *config_file)
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.processes.count),
               LOG_TEXT("owner", worker.owner));
     process_notify("READY=1");
-    fault_point(FAULT_WORKER_STARTED);
+    fault_point(FAULT_PROCESS_STARTED, "worker");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
     if (workers_forget(&worker.domain.store, worker.owner) != IW_OK)

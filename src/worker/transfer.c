@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -124,8 +122,6 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
     task_start(task);
     enum iw_error error = upload_sink_begin(worker->storage, &task->context, config->store_upload_max_bytes,
                                             false, &task->transfer.sink);
-    if (error == IW_OK && fault_fails(FAULT_SOURCE_ASKED))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     return transfer_send(worker, task, error, &request);
 }
 
@@ -163,8 +159,6 @@ static struct outcome *source_store(struct task *task)
         return sink_trouble(task);
     enum iw_error error = upload_sink_commit(task->transfer.sink, &task->context, &key);
     task->transfer.sink = NULL;
-    if (error == IW_OK && fault_fails(FAULT_SOURCE_STORED))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     if (error != IW_OK)
         return sink_trouble(task);
     struct outcome *outcome = task_outcome(task, OUTCOME_FETCHED);
@@ -243,8 +237,6 @@ static struct outcome *push_begin(struct worker *worker, struct task *task)
     enum iw_error error = result_open(worker, task);
     if (error == IW_OK)
         error = headers_fill(task, request.headers);
-    if (error == IW_OK && fault_fails(FAULT_TARGET_ASKED))
-        error = context_fail(&task->context, IW_IO_FAILED, NULL);
     request.source = task->transfer.source_file;
     return transfer_send(worker, task, error, &request);
 }
@@ -253,7 +245,6 @@ static struct outcome *push_finish(struct worker *worker, struct task *task)
 {
     (void)worker;
     transfer_close(task);
-    fault_point(FAULT_TARGET_TOOK);
     bool is_taken = fate_of(&target_side, &task->transfer.result) == PEER_TAKEN;
     return is_taken ? task_outcome(task, OUTCOME_PUSHED) : peer_trouble(task, &target_side);
 }

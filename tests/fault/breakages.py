@@ -12,9 +12,9 @@ import uuid
 from client import ORDERS
 
 # The breakage that must happen before a fault point is reached.
-PROVOKED = {"pool.forked": "api process", "pool.buried": "api process", "child.started": "api process",
+PROVOKED = {"pool.forked": "api process", "pool.reaped": "api process", "child.started": "api process",
             "pool.reloaded": "api reload", "worker.started": "worker", "worker.swept": "worker",
-            "reclaim.begun": "worker", "image.started": "image process", "helper.spawning": "image process"}
+            "reclaim.begun": "worker", "image.started": "image process", "image.spawning": "image process"}
 
 
 class Setting:

@@ -288,7 +288,7 @@ def plan(random_, mounts, only, is_every_point):
         # A worker that dies with leased jobs: only then are there expired leases to sweep.
         yield breakages.of_point(named["worker.leased"], random_, "kill")
         # This failure does not happen with the servers of the stack.
-        yield breakages.of_point(named["order.told"], random_, "fail")
+        yield breakages.of_point(named["order.ids_lost"], random_, "fail")
     while True:
         wanted = [breakages.of_point(point, random_, "kill") for point in points.table()]
         wanted += [breakages.of_point(point, random_, "fail") for point in points.table() if point.can_fail]
