@@ -32,6 +32,7 @@
     FAULT(MESSAGE_SENT, "message.sent", FAILS, "a message was written; its kind")                            \
     FAULT(DB_STATEMENT, "db.statement", FAILS, "before a statement is sent; its SQL")                        \
     FAULT(DB_STATEMENT_RUN, "db.statement_run", FAILS, "a statement ran; failing: its reply is lost")        \
+    FAULT(DB_ROW, "db.row", FAILS, "before a row is read; failing: the rest of the answer is lost; no key")  \
     FAULT(DB_BEGUN, "db.begun", FAILS, "a transaction is open and empty; no key")                            \
     FAULT(DB_COMMIT, "db.commit", FAILS, "before a commit; the SQL of the transaction")                      \
     FAULT(DB_COMMITTED, "db.committed", FAILS, "after a commit; failing: its reply is lost")                 \

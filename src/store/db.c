@@ -149,7 +149,7 @@ static bool is_gone(unsigned number)
                                     CR_CONN_HOST_ERROR,         CR_SERVER_LOST_EXTENDED, ER_SERVER_SHUTDOWN,
                                     ER_CON_COUNT_ERROR,         ER_NORMAL_SHUTDOWN,      ER_CONNECTION_KILLED,
                                     ER_NEW_ABORTING_CONNECTION, CR_COMMANDS_OUT_OF_SYNC, CR_OUT_OF_MEMORY,
-                                    ER_QUERY_INTERRUPTED};
+                                    ER_QUERY_INTERRUPTED,       CR_MALFORMED_PACKET};
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
         if (gone[i] == number)
             return true;
@@ -215,12 +215,32 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
     return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-/* Fault points lose the connection before a statement is sent, or after it ran. */
 static inline void connection_cut(const struct db *db)
 {
     shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
 }
 
+/*
+ * An answer failed between two rows.  The driver has cleared the error of the statement in some cases.  Before the
+ * next use of the connection it would wait for the rest of the answer, so the connection is cut first and closed.
+ */
+static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
+{
+    MYSQL *connection = store->db->connection;
+    unsigned number = mysql_stmt_errno(handle);
+    const char *message = mysql_stmt_error(handle);
+    if (number == 0) {
+        number = mysql_errno(connection);
+        message = mysql_error(connection);
+    }
+    connection_cut(store->db);
+    enum iw_error error = number != 0 ? db_fail(store, number, message)
+                                      : db_fail(store, CR_SERVER_LOST, "The answer ended between two rows.");
+    db_close(store->db);
+    return error;
+}
+
+/* Fault points lose the answer after a statement ran. */
 static inline enum iw_error answer_lost(const struct store *store, enum fault fault, const char *key)
 {
     (void)fault;
@@ -476,7 +496,7 @@ static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *ha
 /* Reads the next row into values; 1 for a row, 0 at the end, -1 for an error. */
 static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, struct db_value *values)
 {
-    int state = mysql_stmt_fetch(handle);
+    int state = fault_fails(FAULT_DB_ROW, "") ? 1 : mysql_stmt_fetch(handle);
     if (state == MYSQL_NO_DATA)
         return 0;
     if (state != 0 && state != MYSQL_DATA_TRUNCATED)
@@ -517,25 +537,34 @@ static int64_t session_id_read(MYSQL *connection)
     return text_integer(digits, 1, INT64_MAX, &id) ? id : 0;
 }
 
+/* The numbers of errors that the server sent in a complete packet; the driver's are from 2000 to 2999. */
+static bool is_of_server(unsigned number)
+{
+    return number != 0 && (number < CR_MIN_ERROR || number > CR_MAX_ERROR);
+}
+
 /* Reads all results of a statement: the rows of the first one with columns, the counts of the others. */
-static bool results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
+static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
 {
     int more = 0;
-    bool is_read = true;
-    while (more == 0 && is_read) {
+    while (more == 0) {
         if (mysql_stmt_field_count(handle) == 0) {
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
             rows->session_id = session_id_read(store->db->connection);
             if (rows->session_id != 0 && fault_fails(FAULT_DB_INSERT_ID, ""))
                 rows->session_id = 0;
-        } else if (rows->columns == 0) {
-            is_read = rows_read(store->context, handle, rows);
+        } else if (rows->columns == 0 && !rows_read(store->context, handle, rows)) {
+            return rows_fail(store, handle);
         }
         mysql_stmt_free_result(handle);
-        more = is_read ? mysql_stmt_next_result(handle) : 1;
+        more = mysql_stmt_next_result(handle);
     }
-    return is_read && more < 0;
+    if (more < 0)
+        return IW_OK;
+    return is_of_server(mysql_stmt_errno(handle))
+               ? db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle))
+               : rows_fail(store, handle);
 }
 
 enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
@@ -546,11 +575,7 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
     rows = rows != NULL ? rows : &unused;
     memset(rows, 0, sizeof *rows);
     enum iw_error error = db_execute(store, sql, parameters, count, &handle);
-    if (error != IW_OK)
-        return error;
-    if (results_read(store, handle, rows))
-        return IW_OK;
-    return db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle));
+    return error == IW_OK ? results_read(store, handle, rows) : error;
 }
 
 enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
@@ -565,15 +590,21 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
         return error;
     struct arena *arena = arena_new(0);
     int state = fetch_begin(&fetch, handle) ? 1 : -1;
-    while (state > 0 && (state = fetch_next(arena, &fetch, handle, values)) > 0) {
-        if (!row(user, values, fetch.columns))
-            break;
+    bool is_wanted = true;
+    while (state > 0 && is_wanted && (state = fetch_next(arena, &fetch, handle, values)) > 0) {
+        is_wanted = row(user, values, fetch.columns);
         arena_reset(arena);
     }
     arena_free(arena);
     if (state < 0)
-        return db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle));
-    mysql_stmt_free_result(handle);
+        return rows_fail(store, handle);
+    if (is_wanted) {
+        mysql_stmt_free_result(handle);
+    } else {
+        /* Reading the rest could take longer than a new connection. */
+        connection_cut(store->db);
+        db_close(store->db);
+    }
     return IW_OK;
 }
 

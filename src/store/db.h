@@ -4,8 +4,8 @@
  * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
  * text: pass constant texts or a small number of variants.  Rows are copied into the arena of the context.
  *
- * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only; the next call opens
- * a new connection.  TWIN_EXISTS for a duplicate key.  Any other error is SERVER_INTERNAL_ERROR with the
+ * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only, or an answer ends
+ * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error is SERVER_INTERNAL_ERROR with the
  * driver's message as cause.  A statement on an idle connection that the server closed is sent again on a new
  * one, except inside a transaction.
  */
@@ -74,7 +74,7 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
 
 /*
  * Runs a SELECT and passes each row to a callback without buffering.  The texts of a row are valid during the
- * callback.  The callback returns false to stop.
+ * callback.  The callback returns false to stop; then the connection is closed.
  */
 enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
                         unsigned count,

@@ -31,6 +31,7 @@ PLACES = [
     ("redis.receive", ANY, "redis.receive", "", "FAILS", "before a reply of Redis is read"),
     ("db.statement", ANY, "db.statement", "", "FAILS", "before a statement goes to the database"),
     ("db.statement_run", ANY, "db.statement_run", "", "FAILS", "a statement ran; failing: its reply is lost"),
+    ("db.row", ANY, "db.row", "", "FAILS", "before a row is read; failing: the rest of the answer is lost"),
     ("db.begun", ANY, "db.begun", "", "FAILS", "a transaction is open and empty"),
     ("db.commit", ANY, "db.commit", "", "FAILS", "the work of a transaction is done, it is not committed"),
     ("db.committed", ANY, "db.committed", "", "FAILS", "a transaction is committed; failing: its reply is lost"),

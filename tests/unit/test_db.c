@@ -96,6 +96,7 @@ static const struct row rows[] = {
     {2008, "CR_OUT_OF_MEMORY", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {2013, "CR_SERVER_LOST", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {2014, "CR_COMMANDS_OUT_OF_SYNC", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {2027, "CR_MALFORMED_PACKET", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {2055, "CR_SERVER_LOST_EXTENDED", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     /* Errors for the caller, and programming errors. */
     {1062, "ER_DUP_ENTRY", IW_TWIN_EXISTS, NULL, false, false},
