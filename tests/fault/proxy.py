@@ -1,0 +1,131 @@
+"""A proxy between the service and MariaDB that tears answers between two rows.
+
+It reads the packets of the protocol: https://mariadb.com/kb/en/0-packet/. An answer with rows is column count, column
+definitions, EOF, rows, EOF. A torn answer ends after its first row, in one of these ways:
+
+cut     the connection ends
+error   an error packet follows, as after KILL QUERY
+"""
+import contextlib
+import os
+import socket
+import threading
+import time
+
+EXECUTE, EOF_HEAD, ERROR_HEAD = 0x17, 0xFE, 0xFF
+INTERRUPTED = 1317
+
+
+class Answer:
+    """The progress of one answer: which packet comes next."""
+
+    def __init__(self):
+        self.part, self.rows = "count", 0
+
+    def take(self, packet):
+        """Notes a packet; returns its kind: head, row or end."""
+        is_eof = packet[4] == EOF_HEAD and len(packet) < 13
+        if self.part == "count":
+            self.part = "end" if packet[4] in (0, ERROR_HEAD) else "definitions"
+        elif self.part == "definitions" and is_eof:
+            self.part = "rows"
+        elif self.part == "rows":
+            if is_eof or packet[4] == ERROR_HEAD:
+                self.part = "end"
+                return "end"
+            self.rows += 1
+            return "row"
+        return "head"
+
+
+class Proxy:
+    """Listens on path and passes to the server's socket. Tears answers while how is set."""
+
+    def __init__(self, path, server):
+        self.path, self.server = path, server
+        self.how, self.every = None, 1
+        self.torn, self.seen, self.sent_at, self.silence_s = 0, 0, time.monotonic(), 0.0
+        self.lock = threading.Lock()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def close(self):
+        self.listener.close()
+        os.unlink(self.path)
+
+    def tear(self, how, every=1):
+        """Tears each answer that is the every-th one with two rows or more; None: none."""
+        self.how, self.every = how, every
+        self.sent_at, self.silence_s = time.monotonic(), 0.0
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server)
+            state = {"answer": None}
+            for run, *ends in ((self.requests, client, server), (self.answers, server, client)):
+                threading.Thread(target=run, args=(*ends, state), daemon=True).start()
+
+    def requests(self, client, server, state):
+        """Client to server. Notes each execution, and the longest time without a request."""
+        with contextlib.suppress(OSError):
+            while packet := packet_read(client):
+                with self.lock:
+                    now = time.monotonic()
+                    self.silence_s, self.sent_at = max(self.silence_s, now - self.sent_at), now
+                state["answer"] = Answer() if packet[4] == EXECUTE else None
+                server.sendall(packet)
+        end(client, server)
+
+    def answers(self, server, client, state):
+        with contextlib.suppress(OSError):
+            while packet := packet_read(server):
+                answer = state["answer"]
+                kind = answer.take(packet) if answer else "head"
+                if kind == "row" and answer.rows == 2 and self.is_torn():
+                    if self.how == "cut":
+                        break
+                    message = b"\xff" + INTERRUPTED.to_bytes(2, "little") + b"#70100Query execution was interrupted"
+                    client.sendall(len(message).to_bytes(3, "little") + packet[3:4] + message)
+                    while answer.take(packet_read(server)) == "row":
+                        pass
+                    continue
+                client.sendall(packet)
+        end(client, server)
+
+    def is_torn(self):
+        with self.lock:
+            self.seen += 1
+            is_torn = self.how is not None and self.seen % self.every == 0
+            self.torn += is_torn
+            return is_torn
+
+
+def end(*sockets):
+    for one in sockets:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+def bytes_read(stream, count):
+    got = b""
+    while len(got) < count:
+        more = stream.recv(count - len(got))
+        if not more:
+            return b""
+        got += more
+    return got
+
+
+def packet_read(stream):
+    """A packet with its head of 4 bytes; b"" at the end."""
+    head = bytes_read(stream, 4)
+    return head + bytes_read(stream, int.from_bytes(head[:3], "little")) if head else b""

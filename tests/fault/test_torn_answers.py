@@ -1,0 +1,171 @@
+"""Answers that break off: of the database between two rows, and of the pool in the middle of a list.
+
+A client sees 503 with Retry-After before the first byte, and a broken connection after it, never a list that looks whole.
+"""
+import collections
+import contextlib
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+import pictures
+from client import ORDERS, children
+from proxy import Proxy
+
+COUNT = 30000
+WEBHOOKS = ORDERS + "/webhooks"
+# 2024-01-01 UTC, the epoch of order ids; see src/model/order.h.
+EPOCH_MS = 1704067200000
+
+
+@pytest.fixture(scope="module")
+def large(stack):
+    """A client of an account with many orders, and the paths of its two long lists."""
+    client = stack.account_new()
+    hook = client.post(WEBHOOKS, {"url": "http://127.0.0.1:9/hook"}).data["id"]
+    newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
+    stack.sql(f"""
+        INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
+                            created_at, updated_at, expires_at)
+        SELECT {newest} - (seq << 22), {client.account}, 'antiAi', 'complete', CONCAT('bulk ', seq), CONCAT('bulk-', seq),
+               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY FROM seq_1_to_{COUNT}""")
+    stack.sql(f"""
+        INSERT INTO webhook_events (id, account_id, type, occurred_at)
+        SELECT id, account_id, 'order.antiAi.completed', NOW(3) FROM orders WHERE account_id = {client.account}""")
+    stack.sql(f"""
+        INSERT INTO webhook_deliveries (webhook_id, event_id, status, available_at, created_at, updated_at)
+        SELECT {hook}, id, 'DELIVERED', NOW(3), NOW(3), NOW(3) FROM webhook_events WHERE account_id = {client.account}""")
+    return client, {"orders": ORDERS, "events": f"{WEBHOOKS}/{hook}/events"}
+
+
+def outcome(client, path):
+    """whole, broken, or the status of an answer that is no list; a cut list that ends in order is "looks whole"."""
+    base = urllib.parse.urlsplit(client.stack.url)
+    connection = http.client.HTTPSConnection(base.hostname, base.port, context=client.stack.tls, timeout=60)
+    try:
+        connection.request("GET", path + "?limit=-1", headers={"Authorization": "Bearer " + client.key})
+        answer = connection.getresponse()
+        body = answer.read()
+    except (http.client.HTTPException, OSError):
+        return "broken"
+    finally:
+        connection.close()
+    if answer.status != 200:
+        return str(answer.status)
+    with contextlib.suppress(ValueError):
+        if len(json.loads(body)["data"][path.rsplit("/", 1)[1]]) == COUNT:
+            return "whole"
+    return "looks whole"
+
+
+def child_kill(stack):
+    with contextlib.suppress(ProcessLookupError, IndexError):
+        os.kill(random.choice(sorted(children(stack.pid("api")))), signal.SIGKILL)
+
+
+def statement_kill(stack, what):
+    for row in stack.sql("SHOW FULL PROCESSLIST"):
+        if row[1] == "imgward" and row[7].startswith(("SELECT o.id", "SELECT e.id")):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                stack.sql(f"KILL {what} {row[0]}")
+
+
+BREAKS = {"a process": child_kill, "a query": lambda stack: statement_kill(stack, "QUERY"),
+          "a connection": lambda stack: statement_kill(stack, "CONNECTION")}
+
+
+@pytest.mark.parametrize("name", ["orders", "events"])
+@pytest.mark.parametrize("killed", list(BREAKS))
+def test_a_list_that_breaks_off_never_looks_whole(large, stack, name, killed):
+    client, paths = large
+    seen, is_over, end = collections.Counter(), threading.Event(), time.monotonic() + 60
+
+    def ask():
+        while not is_over.is_set():
+            seen[outcome(client, paths[name])] += 1
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        while seen["broken"] < 5 and not seen["looks whole"] and time.monotonic() < end:
+            time.sleep(random.uniform(0, 0.1))
+            BREAKS[killed](stack)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    print(dict(seen))
+    assert seen["looks whole"] == 0 and seen["broken"] >= 5, seen
+    assert set(seen) <= {"whole", "broken", "looks whole", "502", "503"}, seen
+    assert outcome(client, paths[name]) == "whole"
+
+
+@pytest.fixture(scope="module")
+def proxy(stack):
+    """A proxy between the service and its database."""
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        before = file.read()
+    proxy = Proxy(os.path.join(stack.run, "torn.sock"), stack.environment["IMGWARD_DB_SOCKET"])
+
+    def use(text):
+        stack.configure(text)
+        for part in ("api", "worker"):
+            stack.part("stop", part)
+            stack.part("start", part)
+    use(before.replace("/mariadb.sock", "/torn.sock"))
+    yield proxy
+    use(before)
+    proxy.close()
+
+
+@pytest.fixture(params=["cut", "error"])
+def torn(proxy, request):
+    yield request.param
+    proxy.tear(None)
+
+
+def timed(request):
+    begin = time.monotonic()
+    return request(), time.monotonic() - begin
+
+
+def test_a_torn_answer_is_503_and_the_connection_serves_again(client, proxy, torn):
+    """Each process of the pool meets a torn answer and its next request."""
+    names = ["a.jpg", "b.jpg", "c.jpg"]
+    order = client.create(names).data["orderId"]
+    client.create(names)
+    for request in [lambda: client.detail(order), client.list] * 10:
+        proxy.tear(torn)
+        before = proxy.torn
+        answer, first_s = timed(request)
+        assert proxy.torn > before
+        assert answer.status == 503 and int(answer.headers["Retry-After"]) >= 1, answer
+        proxy.tear(None)
+        answer, next_s = timed(request)
+        assert answer.status == 200 and first_s < 2 and next_s < 2, (answer, first_s, next_s)
+
+
+def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
+    """Every second answer with rows is torn for a while. The worker's loop goes on, and the order ends."""
+    created = client.create([f"{number}.jpg" for number in range(8)]).data
+    for number, file in enumerate(created["files"]):
+        assert client.upload(file["uploadUrl"], pictures.jpeg(300, 300, seed=number)).status == 201
+    before = proxy.torn
+    assert client.confirm(created["orderId"]).status == 200
+    proxy.tear(torn, every=2)
+    time.sleep(12)
+    torn_count, silence_s = proxy.torn - before, proxy.silence_s
+    proxy.tear(None)
+    data = client.wait(created["orderId"], 400)
+    print(json.dumps({"torn": torn_count, "silence_s": round(silence_s, 2)}))
+    assert data["status"] == "complete" and data["completedFileCount"] == 8, data
+    # An idle worker sweeps every 2 s. Waiting for the rest of an answer took 20 s.
+    assert torn_count > 0 and silence_s < 6, (torn_count, silence_s)
