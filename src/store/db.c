@@ -18,6 +18,12 @@
 
 enum {
     statements_max = 96,
+    /*
+     * Bytes of SQL text.  The server keeps about 70 bytes a byte: 4.5 MiB for a connection.  The statement for an
+     * order grows with its files and texts; a longer one than this is prepared for each use.
+     */
+    statements_bytes_max = 64 * 1024,
+    statement_bytes_max = 6 * 1024,
     columns_max = 64,
     parameters_max = 8192,
     transaction_tries = 3,
@@ -27,6 +33,7 @@ enum {
 /* A prepared statement and the text it was prepared from. */
 struct statement {
     char *sql;
+    size_t length; /* of sql */
     MYSQL_STMT *handle;
     uint64_t used; /* the least recently used statement is evicted */
 };
@@ -36,6 +43,7 @@ struct db {
     char *password;
     MYSQL *connection; /* NULL when there is none */
     struct statement statements[statements_max];
+    struct statement long_statement; /* too long for the cache; valid until the next statement */
     uint64_t use_count;
     bool is_in_transaction;
     bool is_conflict; /* the last failure was a lock conflict */
@@ -122,6 +130,7 @@ static void statements_forget(struct db *db)
 {
     for (unsigned i = 0; i < statements_max; i++)
         statement_forget(&db->statements[i]);
+    statement_forget(&db->long_statement);
 }
 
 /* The next call opens a new connection. */
@@ -288,19 +297,35 @@ static enum iw_error db_open(const struct store *store)
     return error;
 }
 
-/* The cached statement, or an empty entry (sql == NULL). */
+/* The cached statement, or NULL. */
 static struct statement *statement_find(struct db *db, const char *sql)
 {
-    struct statement *oldest = &db->statements[0];
-    for (unsigned i = 0; i < statements_max; i++) {
-        struct statement *statement = &db->statements[i];
-        if (statement->sql != NULL && strcmp(statement->sql, sql) == 0)
-            return statement;
-        if (statement->used < oldest->used)
-            oldest = statement;
+    for (unsigned i = 0; i < statements_max; i++)
+        if (db->statements[i].sql != NULL && strcmp(db->statements[i].sql, sql) == 0)
+            return &db->statements[i];
+    return NULL;
+}
+
+/* An empty entry for a text of this length.  Evicts the least recently used statements until both limits allow it. */
+static struct statement *statement_place(struct db *db, size_t length)
+{
+    if (length > statement_bytes_max)
+        return &db->long_statement;
+    for (;;) {
+        struct statement *empty = NULL, *oldest = NULL;
+        size_t bytes = length;
+        for (unsigned i = 0; i < statements_max; i++) {
+            struct statement *statement = &db->statements[i];
+            bytes += statement->length;
+            if (statement->sql == NULL)
+                empty = statement;
+            else if (oldest == NULL || statement->used < oldest->used)
+                oldest = statement;
+        }
+        if (empty != NULL && bytes <= statements_bytes_max)
+            return empty;
+        statement_forget(oldest);
     }
-    statement_forget(oldest);
-    return oldest;
 }
 
 /* At the server's limit (max_prepared_stmt_count), drops our cached statements and tries again. */
@@ -317,9 +342,10 @@ static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
 static enum iw_error statement_get(const struct store *store, const char *sql, MYSQL_STMT **handle)
 {
     struct statement *statement = statement_find(store->db, sql);
-    *handle = statement->handle;
-    if (statement->handle != NULL) {
+    statement_forget(&store->db->long_statement);
+    if (statement != NULL) {
         statement->used = ++store->db->use_count;
+        *handle = statement->handle;
         return IW_OK;
     }
     MYSQL_STMT *fresh = mysql_stmt_init(store->db->connection);
@@ -330,9 +356,11 @@ static enum iw_error statement_get(const struct store *store, const char *sql, M
         mysql_stmt_close(fresh);
         return error;
     }
-    statement->used = ++store->db->use_count;
-    statement->sql = strdup(sql);
-    statement->handle = *handle = fresh;
+    *handle = fresh;
+    size_t length = strlen(sql);
+    statement = statement_place(store->db, length);
+    *statement = (struct statement){
+        .sql = strdup(sql), .length = length, .handle = fresh, .used = ++store->db->use_count};
     return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);
 }
 
