@@ -19,11 +19,11 @@
 enum {
     statements_max = 96,
     /*
-     * Bytes of SQL text.  The server keeps about 70 bytes a byte: 4.5 MiB for a connection.  The statement for an
+     * Bytes of SQL text.  The server keeps about 70 bytes a byte: 3.4 MiB a connection.  The statement for an
      * order grows with its files and texts; a longer one than this is prepared for each use.
      */
-    statements_bytes_max = 64 * 1024,
-    statement_bytes_max = 6 * 1024,
+    statements_bytes_max = 48 * 1024,
+    statement_bytes_max = 4 * 1024,
     columns_max = 64,
     parameters_max = 8192,
     transaction_tries = 3,
