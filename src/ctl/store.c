@@ -195,7 +195,7 @@ static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain
     domain_context_set(&step, &context);
     do {
         arena_reset(context.arena);
-        error = reclaim_outputs(&step, storage, &part, orphans_keys, &count);
+        error = reclaim_files(&step, storage, &part, orphans_keys, &count);
         *files += count;
     } while (error == IW_OK && part != 0);
     if (error != IW_OK)

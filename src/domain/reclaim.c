@@ -91,10 +91,10 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
     return error == IW_OK ? unnamed_reclaim(domain, storage, pending_ms, count) : error;
 }
 
-/* ---- outputs ---- */
+/* ---- files that no row names ---- */
 
-/* Outputs of one part of the store that are older than the grace period. */
-struct old_outputs {
+/* Files of one part of the store that are older than the grace period. */
+struct old_files {
     struct arena *arena;
     struct storage_key *keys;
     unsigned count;
@@ -103,20 +103,20 @@ struct old_outputs {
     int64_t before_ms;
 };
 
-static bool output_add(void *user, const struct storage_key *key, const struct storage_facts *facts)
+static bool file_add(void *user, const struct storage_key *key, const struct storage_facts *facts)
 {
-    struct old_outputs *outputs = user;
-    outputs->seen++;
-    if (facts->modified_ms >= outputs->before_ms)
+    struct old_files *files = user;
+    files->seen++;
+    if (facts->modified_ms >= files->before_ms)
         return true;
-    if (outputs->count == outputs->room) {
-        struct storage_key *before = outputs->keys;
-        outputs->room = outputs->room == 0 ? 64 : 2 * outputs->room;
-        outputs->keys = arena_array(outputs->arena, outputs->room, sizeof *outputs->keys);
-        if (outputs->count > 0)
-            memcpy(outputs->keys, before, outputs->count * sizeof *before);
+    if (files->count == files->room) {
+        struct storage_key *before = files->keys;
+        files->room = files->room == 0 ? 64 : 2 * files->room;
+        files->keys = arena_array(files->arena, files->room, sizeof *files->keys);
+        if (files->count > 0)
+            memcpy(files->keys, before, files->count * sizeof *before);
     }
-    outputs->keys[outputs->count++] = *key;
+    files->keys[files->count++] = *key;
     return true;
 }
 
@@ -128,11 +128,13 @@ static int by_order(const void *one, const void *other)
 }
 
 /*
- * Deletes the outputs of one order that no row names.  Reads the status before the
- * keys: the last transaction of an order ends it, and no row names a key later.
+ * Deletes the files of one order that no row names: outputs once it has ended, inputs while it is pending
+ * (the answer of a commit was lost).  reclaim_inputs deletes those of ended orders.  Reads the status before
+ * the keys: the last transaction of an order ends it, and no row names an output later.  The row of an input
+ * names it within seconds, long before the grace period is over.
  */
-static enum iw_error order_outputs_delete(const struct domain *domain, struct storage *storage,
-                                          const struct storage_key *keys, unsigned key_count, unsigned *count)
+static enum iw_error order_files_delete(const struct domain *domain, struct storage *storage,
+                                        const struct storage_key *keys, unsigned key_count, unsigned *count)
 {
     struct context *context = domain->context;
     struct query_texts kept = {.count = 0};
@@ -140,12 +142,14 @@ static enum iw_error order_outputs_delete(const struct domain *domain, struct st
     enum iw_error error = orders_status(&domain->store, keys->order_id, &status);
     if (error == IW_ORDER_NOT_FOUND)
         context_clear(context);
-    if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !order_is_ended(status)))
+    bool is_pending = status == ORDER_PENDING;
+    if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !is_pending && !order_is_ended(status)))
         return IW_OK;
     if (error == IW_OK)
         error = orders_store_keys(&domain->store, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
-        if (retention_is_kept(context->arena, &kept, &keys[i]))
+        bool is_input = keys[i].kind == FILEKEY_UPLOAD || keys[i].kind == FILEKEY_ORIGINAL;
+        if (is_input != is_pending || retention_is_kept(context->arena, &kept, &keys[i]))
             continue;
         error = storage_delete(storage, context, &keys[i]);
         *count += error == IW_OK;
@@ -156,24 +160,25 @@ static enum iw_error order_outputs_delete(const struct domain *domain, struct st
 static enum iw_error part_reclaim(const struct domain *domain, struct storage *storage, unsigned part,
                                   unsigned *seen, unsigned *count)
 {
-    static const enum filekey_kind kinds[] = {FILEKEY_RESULT, FILEKEY_ZIP, FILEKEY_THUMBNAIL};
-    struct old_outputs outputs = {.arena = domain->context->arena, .before_ms = clock_now_ms() - grace_ms};
+    static const enum filekey_kind kinds[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
+                                              FILEKEY_THUMBNAIL};
+    struct old_files files = {.arena = domain->context->arena, .before_ms = clock_now_ms() - grace_ms};
     enum iw_error error = IW_OK;
-    for (int i = 0; error == IW_OK && i < 3; i++)
-        error = storage_list_part(storage, domain->context, kinds[i], part, output_add, &outputs);
-    if (outputs.count > 0)
-        qsort(outputs.keys, outputs.count, sizeof *outputs.keys, by_order);
-    for (unsigned from = 0, to; error == IW_OK && from < outputs.count; from = to) {
-        for (to = from + 1; to < outputs.count && by_order(&outputs.keys[from], &outputs.keys[to]) == 0;)
+    for (int i = 0; error == IW_OK && i < (int)(sizeof kinds / sizeof kinds[0]); i++)
+        error = storage_list_part(storage, domain->context, kinds[i], part, file_add, &files);
+    if (files.count > 0)
+        qsort(files.keys, files.count, sizeof *files.keys, by_order);
+    for (unsigned from = 0, to; error == IW_OK && from < files.count; from = to) {
+        for (to = from + 1; to < files.count && by_order(&files.keys[from], &files.keys[to]) == 0;)
             to++;
-        error = order_outputs_delete(domain, storage, outputs.keys + from, to - from, count);
+        error = order_files_delete(domain, storage, files.keys + from, to - from, count);
     }
-    *seen += outputs.seen;
+    *seen += files.seen;
     return error;
 }
 
-enum iw_error reclaim_outputs(const struct domain *domain, struct storage *storage, unsigned *part,
-                              unsigned keys_max, unsigned *count)
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage, unsigned *part,
+                            unsigned keys_max, unsigned *count)
 {
     unsigned seen = 0;
     enum iw_error error = IW_OK;

@@ -26,7 +26,7 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
  * It ends after keys_max keys, or at the end of the store, where *part becomes 0.
  * *count gets the number of deleted files.
  */
-enum iw_error reclaim_outputs(const struct domain *domain, struct storage *storage, unsigned *part,
-                              unsigned keys_max, unsigned *count) IW_MUST_USE;
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage, unsigned *part,
+                            unsigned keys_max, unsigned *count) IW_MUST_USE;
 
 #endif

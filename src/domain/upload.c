@@ -1,5 +1,7 @@
 #include "domain/upload.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
@@ -181,6 +183,35 @@ static void bytes_delete(struct domain *domain, const struct storage_key *key)
         log_failure(&quiet, "upload_leftover");
 }
 
+static enum iw_error place_read_work(const struct store *store, void *user)
+{
+    struct upload_record *record = user;
+    return files_upload_find(store, record->key->order_id, record->key->number,
+                             record->key->kind == FILEKEY_ORIGINAL, true, &record->place);
+}
+
+/*
+ * After a failed transaction: IW_OK when the row names the bytes, because only the answer of the commit was
+ * lost. Otherwise deletes the bytes and keeps the error.  The row's lock waits for a transaction that still
+ * runs.  While the database is away the bytes stay: reclaim_files deletes them later.
+ */
+static enum iw_error lost_commit_settle(struct domain *domain, const struct upload_record *record,
+                                        const struct storage_key *key, enum iw_error error)
+{
+    struct context quiet;
+    struct upload_record found = {.key = record->key};
+    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    const struct store store = {&quiet, domain->store.db};
+    if (db_transaction(&store, place_read_work, &found) != IW_OK)
+        return error;
+    if (found.place.store_key == NULL || strcmp(found.place.store_key, record->facts.store_key) != 0) {
+        bytes_delete(domain, key);
+        return error;
+    }
+    context_clear(domain->context);
+    return IW_OK;
+}
+
 /* Points the file's row to the new bytes, then deletes those that no row names any more. */
 static enum iw_error bytes_record(struct domain *domain, const struct filekey *filekey,
                                   const struct storage_key *key, struct upload_outcome *outcome)
@@ -194,11 +225,12 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                              .size_bytes = outcome->facts.size_bytes,
                                              .sha256 = outcome->facts.sha256}};
     enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
-    /* After a lost connection the commit may have succeeded: then the bytes must stay. */
     bool is_refused =
         error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;
     if (is_refused)
         bytes_delete(domain, key);
+    else if (error != IW_OK)
+        error = lost_commit_settle(domain, &record, key, error);
     if (error != IW_OK)
         return error;
     outcome->is_replacement = record.place.is_uploaded;

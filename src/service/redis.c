@@ -46,10 +46,11 @@ void redis_free(struct redis *redis)
     free(redis);
 }
 
-/* Closes the connection and starts the back-off. */
-static void redis_give_up(struct redis *redis, struct context *context, const char *reason)
+/* Closes the connection and starts the back-off.  cause may be NULL: then the driver's. */
+static void redis_give_up(struct redis *redis, struct context *context, const char *reason, const char *cause)
 {
-    const char *cause = redis->connection != NULL ? redis->connection->errstr : "";
+    if (cause == NULL)
+        cause = redis->connection != NULL ? redis->connection->errstr : "";
     log_event(LOG_WARN, context, "redis_away", LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
     redis_close(redis);
     redis->away_until_ms = clock_monotonic_ms() + redis->config->redis_retry_ms;
@@ -85,7 +86,7 @@ static bool redis_open(struct redis *redis, struct context *context)
     bool is_open = redis->connection != NULL && redis->connection->err == 0 &&
                    redisSetTimeout(redis->connection, timeout_of(redis)) == REDIS_OK && redis_log_in(redis);
     if (!is_open)
-        redis_give_up(redis, context, "connect");
+        redis_give_up(redis, context, "connect", NULL);
     return is_open;
 }
 
@@ -107,7 +108,7 @@ bool redis_send(struct redis *redis, struct context *context, unsigned count, co
     while (is_sent && !is_flushed)
         is_sent = redisBufferWrite(redis->connection, &is_flushed) == REDIS_OK;
     if (!is_sent)
-        redis_give_up(redis, context, "send");
+        redis_give_up(redis, context, "send", NULL);
     redis->is_reply_owed = is_sent;
     return is_sent;
 }
@@ -141,12 +142,27 @@ static struct redis_reply reply_copy(struct arena *arena, const redisReply *from
     return to;
 }
 
+/* True for an error that every command would get: a replica, no replicas, no memory, no disk, no rights. */
+static bool is_refusing(const char *text)
+{
+    static const char *const codes[] = {"READONLY ",   "NOREPLICAS ",  "MISCONF ", "OOM ",    "LOADING ",
+                                        "MASTERDOWN ", "CLUSTERDOWN ", "MOVED ",   "NOAUTH ", "NOPERM "};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        const char *at = strstr(text, codes[i]);
+        /* Redis before 7 puts a script's error into one of its own: "ERR Error running script ...: -READONLY
+         * ..." */
+        if (at != NULL && (at == text || at[-1] == '-'))
+            return true;
+    }
+    return false;
+}
+
 /* Takes a complete reply from the connection; true when no reply is pending any more. */
 static bool reply_take(struct redis *redis, struct context *context, struct redis_reply *reply)
 {
     void *raw = NULL;
     if (redisGetReplyFromReader(redis->connection, &raw) != REDIS_OK) {
-        redis_give_up(redis, context, "protocol");
+        redis_give_up(redis, context, "protocol", NULL);
         return true;
     }
     if (raw == NULL)
@@ -154,6 +170,10 @@ static bool reply_take(struct redis *redis, struct context *context, struct redi
     *reply = reply_copy(context->arena, raw);
     freeReplyObject(raw);
     redis->is_reply_owed = false;
+    if (reply->kind == REDIS_ERROR && is_refusing(reply->text)) {
+        redis_give_up(redis, context, "refuses", reply->text);
+        *reply = (struct redis_reply){.kind = REDIS_AWAY};
+    }
     return true;
 }
 
@@ -168,7 +188,7 @@ static bool receive_within(struct redis *redis, struct context *context, struct 
     if (poll(&look, 1, (int)wait_ms) <= 0)
         return false;
     if (redisBufferRead(redis->connection) != REDIS_OK) {
-        redis_give_up(redis, context, "receive");
+        redis_give_up(redis, context, "receive", NULL);
         return true;
     }
     return reply_take(redis, context, reply);
@@ -184,14 +204,14 @@ struct redis_reply redis_receive(struct redis *redis, struct context *context)
     struct redis_reply reply;
     int64_t until_ms = clock_monotonic_ms() + redis->config->redis_timeout_ms;
     if (redis->connection != NULL && fault_fails(FAULT_REDIS_RECEIVE, fault_key(FAULT_COMMAND))) {
-        redis_give_up(redis, context, "fault");
+        redis_give_up(redis, context, "fault", NULL);
         return (struct redis_reply){.kind = REDIS_AWAY};
     }
     int64_t left_ms = redis->config->redis_timeout_ms;
     while (!receive_within(redis, context, &reply, left_ms)) {
         left_ms = until_ms - clock_monotonic_ms();
         if (left_ms <= 0) {
-            redis_give_up(redis, context, "timeout");
+            redis_give_up(redis, context, "timeout", NULL);
             return (struct redis_reply){.kind = REDIS_AWAY};
         }
     }

@@ -192,9 +192,15 @@ enum iw_error storage_open(struct context *context, const char *path, struct sto
         *storage = opened;
         return IW_OK;
     }
-    const char *why = strerror(errno);
+    int why = errno;
+    bool is_wrong = why == ENOENT || why == ENOTDIR || why == EACCES || why == EPERM || why == ELOOP;
     storage_close(opened);
-    return context_fail(context, IW_IO_FAILED, "The file store %s cannot be used: %s.", path, why);
+    if (!is_wrong) {
+        context->reason = "store_failed";
+        context->retry_after_s = 10;
+    }
+    return context_fail(context, is_wrong ? IW_IO_FAILED : IW_SERVICE_UNAVAILABLE,
+                        "The file store %s cannot be used: %s.", path, strerror(why));
 }
 
 static void descriptor_close(int descriptor)

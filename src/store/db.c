@@ -230,8 +230,9 @@ static inline void connection_cut(const struct db *db)
 }
 
 /*
- * An answer failed between two rows.  The driver has cleared the error of the statement in some cases.  Before the
- * next use of the connection it would wait for the rest of the answer, so the connection is cut first and closed.
+ * An answer failed between two rows.  The driver has cleared the error of the statement in some cases. Before
+ * the next use of the connection it would wait for the rest of the answer, so the connection is cut first and
+ * closed.
  */
 static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
 {
@@ -306,7 +307,8 @@ static struct statement *statement_find(struct db *db, const char *sql)
     return NULL;
 }
 
-/* An empty entry for a text of this length.  Evicts the least recently used statements until both limits allow it. */
+/* An empty entry for a text of this length.  Evicts the least recently used statements until both limits
+ * allow it. */
 static struct statement *statement_place(struct db *db, size_t length)
 {
     if (length > statement_bytes_max)

@@ -101,7 +101,7 @@ static int64_t periodic_reclaim(struct worker *worker)
 static int64_t periodic_orphans(struct worker *worker)
 {
     unsigned count = 0, *part = &worker->periodic.orphans_part, from = *part;
-    enum iw_error error = reclaim_outputs(&worker->domain, worker->storage, part, orphans_keys, &count);
+    enum iw_error error = reclaim_files(&worker->domain, worker->storage, part, orphans_keys, &count);
     bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
     if (count > 0)
         log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));

@@ -17,6 +17,7 @@
 
 enum {
     turn_longest_ms = 1000,
+    store_retry_ms = 2000,
     turn_arena_bytes = 256 * 1024 * 1024,
     processes_max = 256,
     /* A socket for each image process, a pipe for each of its two tasks, signals, wake-ups, two senders. */
@@ -225,6 +226,32 @@ static void pools_make(struct worker *worker)
     task_pool_make(&worker->pools[JOB_CLASS_TRANSFER], JOB_CLASS_TRANSFER, transfers, transfers / 2);
 }
 
+/* Waits while the file store is read-only, full or broken, so that the service recovers without an operator.
+ */
+static enum iw_error store_wait(struct worker *worker, struct context *context)
+{
+    for (bool is_first = true;; is_first = false) {
+        enum iw_error error = storage_open(context, worker->start.store_path, &worker->storage);
+        if (error == IW_OK && !is_first)
+            log_event(LOG_INFO, NULL, "store_back");
+        if (error != IW_SERVICE_UNAVAILABLE || process_stop_count > 0)
+            return error;
+        if (is_first)
+            log_failure(context, "store_away");
+        context_clear(context);
+        if (is_first) {
+            error = process_pid_file_write(context, worker->start.worker_pid_file);
+            if (error != IW_OK)
+                return error;
+            /* The unit's start timeout must not end the wait. */
+            process_notify("READY=1\nSTATUS=Waiting for the file store");
+        }
+        struct pollfd signals = {.fd = process_signal_descriptor(), .events = POLLIN};
+        poll(&signals, 1, store_retry_ms);
+        process_signal_drain();
+    }
+}
+
 /* Drivers borrow worker->start, which no reload changes. */
 static enum iw_error worker_open(struct worker *worker, struct context *context)
 {
@@ -234,14 +261,15 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
         error = secrets_read(context, &worker->start, &database_password, &redis_password);
     if (error == IW_OK)
         error = programs_check(context, &worker->start);
-    if (error == IW_OK)
-        error = storage_open(context, worker->start.store_path, &worker->storage);
+    if (error != IW_OK)
+        return error;
+    level_apply(&worker->start);
+    process_signals_install();
+    error = store_wait(worker, context);
     if (error != IW_OK)
         return error;
     worker->config_arena = arena_new(0);
     worker->config = worker->start;
-    level_apply(&worker->config);
-    process_signals_install();
     context_init(&worker->context, worker->arena, NULL);
     worker->domain = (struct domain){.context = &worker->context,
                                      .config = &worker->config,
@@ -291,11 +319,14 @@ int supervisor_run(struct context *context, const char *config_file)
     worker = (struct worker){.config_file = config_file, .arena = arena_new(turn_arena_bytes)};
     if (worker_open(&worker, context) != IW_OK) {
         arena_free(worker.arena);
-        return EXIT_FAILURE;
+        if (process_stop_count == 0)
+            return EXIT_FAILURE;
+        process_pid_file_remove(worker.start.worker_pid_file);
+        return EXIT_SUCCESS;
     }
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.processes.count),
               LOG_TEXT("owner", worker.owner));
-    process_notify("READY=1");
+    process_notify("READY=1\nSTATUS=");
     fault_point(FAULT_PROCESS_STARTED, "worker");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
