@@ -80,6 +80,7 @@ struct config {
     const char *outgoing_refuse_addresses; /* the same for refused ones; "own" is this machine */
     const char *outgoing_allow_ports;      /* "443 8000-8099"; "" for the schemes' own */
     const char *outgoing_ca_file;          /* "" for the system's certificates */
+    int64_t outgoing_server_requests;
     int64_t outgoing_fetch_timeout_s;
     int64_t outgoing_push_timeout_s;
     /* [webhooks] */

@@ -166,6 +166,25 @@ bool fetch_url_is_valid(const char *url, const struct config *config, const char
     return *why == NULL;
 }
 
+void fetch_server(const char *url, char server[fetch_server_size])
+{
+    char *host = NULL, *port = NULL;
+    CURLU *parsed = curl_url();
+    if (parsed == NULL)
+        abort();
+    server[0] = '\0';
+    if (curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(parsed, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
+        snprintf(server, fetch_server_size, "%s:%s", host, port);
+    for (char *at = server; *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(parsed);
+}
+
 /* ---- libcurl's callbacks ---- */
 
 /* The guard: libcurl asks for a socket for an address, and refused addresses get none. */

@@ -24,7 +24,8 @@ enum {
     fetch_url_bytes_max = 2048,
     fetch_headers_max = 24, /* the service's headers and those of an output target (domain/outgoing.h) */
     fetch_descriptors_max = 512,
-    fetch_host_size = 256 /* DNS names have at most 255 bytes */
+    fetch_host_size = 256,  /* DNS names have at most 255 bytes */
+    fetch_server_size = 264 /* and a port */
 };
 
 struct fetch;
@@ -93,6 +94,9 @@ struct fetch_request {
  * 3986). Otherwise *why is a constant clause.
  */
 bool fetch_url_is_valid(const char *url, const struct config *config, const char **why);
+
+/* The server of a URL, "host:port" in lower case; "" when the URL is invalid. */
+void fetch_server(const char *url, char server[fetch_server_size]);
 
 /*
  * CONFIG_INVALID when a list of addresses or ports in [outgoing] is invalid or outgoing.ca_file

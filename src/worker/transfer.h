@@ -18,6 +18,7 @@
 struct transfer_part {
     struct upload_sink *sink;   /* of a fetch; NULL: none */
     int source_file;            /* of a push; -1: none */
+    char server[fetch_server_size]; /* valid when TASK_RUNNING */
     struct fetch_result result; /* valid when TASK_ANSWERED */
 };
 
