@@ -388,7 +388,8 @@ static int64_t unit_memory_bytes(void)
 static enum doctor_verdict check_memory(struct doctor *doctor)
 {
     const struct config *config = &doctor->config;
-    int64_t processes = config->worker_processes > 0 ? config->worker_processes : sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t processes =
+        config->worker_processes > 0 ? config->worker_processes : sysconf(_SC_NPROCESSORS_ONLN);
     int64_t each_bytes = config->image_memory_max_bytes + config->image_memory_max_bytes / 2;
     int64_t needed_mib = processes * (each_bytes >> 20) + worker_mib;
     int64_t unit_bytes = unit_memory_bytes();

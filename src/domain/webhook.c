@@ -106,8 +106,7 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
 static enum iw_error url_room_check(const struct store *store, const struct webhook_work *work, bool is_new)
 {
     struct webhooks_usage usage;
-    enum iw_error error =
-        webhooks_usage_lock(store, work->account_id, work->id, work->fields->url, &usage);
+    enum iw_error error = webhooks_usage_lock(store, work->account_id, work->id, work->fields->url, &usage);
     if (error != IW_OK)
         return error;
     if (is_new && usage.count >= webhook_account_max)
@@ -115,8 +114,9 @@ static enum iw_error url_room_check(const struct store *store, const struct webh
                        "is one webhook too many: the account has %lld, and %d are allowed; delete one",
                        (long long)usage.count, webhook_account_max);
     else if (usage.same_url > 0)
-        context_detail(store->context, "url",
-                       "is the URL of another webhook of the account, which receives each event; change that one");
+        context_detail(
+            store->context, "url",
+            "is the URL of another webhook of the account, which receives each event; change that one");
     return context_validated(store->context);
 }
 
@@ -129,8 +129,8 @@ static enum iw_error create_work(const struct store *store, void *user)
     enum iw_error error = url_room_check(store, work, true);
     if (error != IW_OK)
         return error;
-    error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "",
-                                          fields->url, now_ms, &work->id);
+    error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
+                            now_ms, &work->id);
     if (error != IW_OK)
         return error;
     work->secret = secret_new(work->domain, work->account_id, sealed);

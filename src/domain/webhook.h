@@ -66,7 +66,8 @@ enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char
 /* The time until which the previous secret also signs; 0: only the current one signs. */
 int64_t webhook_overlap_end_ms(const struct webhook *webhook);
 
-/* Changes the given fields.  VALIDATION_FAILED: another webhook has the new URL.  Deactivation cancels the pending deliveries. */
+/* Changes the given fields.  VALIDATION_FAILED: another webhook has the new URL.  Deactivation cancels the
+ * pending deliveries. */
 enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t id,
                              const struct webhook_fields *fields, struct webhook *webhook) IW_MUST_USE;
 

@@ -125,7 +125,8 @@ static bool list_read(struct context *context, struct address_list *list, const 
         if (is_own != NULL && strcmp(word, "own") == 0)
             *is_own = true;
         else if (list->count == blocks_max || !block_read(word, &list->blocks[list->count++])) {
-            context_fail(context, IW_CONFIG_INVALID, "outgoing.%s: \"%s\" is not an address block.", key, word);
+            context_fail(context, IW_CONFIG_INVALID, "outgoing.%s: \"%s\" is not an address block.", key,
+                         word);
             return false;
         }
     }

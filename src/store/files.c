@@ -56,7 +56,8 @@ enum iw_error files_source_first(const struct store *store, int64_t order_id, co
     const struct db_value values[] = {db_integer(order_id), db_text(source_url)};
     enum iw_error error =
         db_run(store,
-               "SELECT id, error_code, error_sentence, IF(digest IS NULL, NULL, store_key), format, size_bytes, digest "
+               "SELECT id, error_code, error_sentence, IF(digest IS NULL, NULL, store_key), format, "
+               "size_bytes, digest "
                "FROM files WHERE order_id = ? AND BINARY source_url = ? ORDER BY id LIMIT 1",
                values, 2, &rows);
     if (error != IW_OK)

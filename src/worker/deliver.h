@@ -3,8 +3,8 @@
  *
  * Many receivers are served in parallel, each with a few deliveries, so that one that hangs
  * delays only itself.  One account, one server, and all receivers that are slow or failed last
- * time, get at most as many places as stay free.  A worker that dies costs at most a delivery that is sent twice.
- * Knows no jobs and no pictures.
+ * time, get at most as many places as stay free.  A worker that dies costs at most a delivery that is sent
+ * twice. Knows no jobs and no pictures.
  */
 #ifndef WORKER_DELIVER_H
 #define WORKER_DELIVER_H

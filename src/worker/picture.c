@@ -225,7 +225,8 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
                                     .number = task->job.file_id,
                                     .version = task->job.attempt,
                                     .part = task->job.copy};
-    bool is_believable = file_freeze(task->picture.result_file) && answer->output_bytes > 0 && answer->width_px > 0 && answer->height_px > 0 &&
+    bool is_believable = file_freeze(task->picture.result_file) && answer->output_bytes > 0 &&
+                         answer->width_px > 0 && answer->height_px > 0 &&
                          fstat(task->picture.result_file, &facts) == 0 &&
                          (uint64_t)facts.st_size == answer->output_bytes;
     if (!is_believable)

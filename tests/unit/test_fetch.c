@@ -397,7 +397,8 @@ static void test_odd_spellings_of_loopback_are_refused(void)
 /* Otherwise clients could find out which names the internal DNS knows, and which ports they have. */
 static void test_an_unknown_name_and_a_refused_address_or_port_look_alike(void)
 {
-    static const char *const urls[] = {"http://no-such-name.invalid/", "http://10.0.0.1/", "http://127.0.0.1:1/"};
+    static const char *const urls[] = {"http://no-such-name.invalid/", "http://10.0.0.1/",
+                                       "http://127.0.0.1:1/"};
     struct fetch *fetch = NULL;
     struct fetch_result results[3];
     arena_reset(arena);

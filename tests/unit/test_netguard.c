@@ -152,8 +152,9 @@ static void test_an_invalid_block_is_named(void)
 
 static void test_only_global_unicast_and_nat64_are_reachable(void)
 {
-    static const char *const addresses[] = {"1::1", "1fff::1", "4000::1", "64:ff9a::808:808", "64:ff9b::1:808:808",
-                                            "200::1", "5f00::1", "8000::1", "f000::1", "::ffff:0:8.8.8.8"};
+    static const char *const addresses[] = {
+        "1::1",   "1fff::1", "4000::1", "64:ff9a::808:808", "64:ff9b::1:808:808",
+        "200::1", "5f00::1", "8000::1", "f000::1",          "::ffff:0:8.8.8.8"};
     struct netguard *guard = guard_with("");
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         CU_ASSERT_FALSE(allows(guard, addresses[i]));
@@ -228,7 +229,7 @@ static void test_the_machines_own_addresses_are_refused(void)
         own_check(text);
     }
     freeifaddrs(list);
-    /* Loopback is the exception: the allowed block alone decides. */
+    /* Loopback is the exception: only the list of allowed blocks decides. */
     struct netguard *guard = guard_with("127.0.0.0/8");
     CU_ASSERT(allows(guard, "127.0.0.1"));
     netguard_free(guard);

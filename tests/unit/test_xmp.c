@@ -370,13 +370,14 @@ static void test_limits_of_a_packet(void)
         const char *tail;
         bool is_readable;
     } cases[] = {
-        {"<a>", 5000000, "", false},                                  /* open elements */
-        {"<a/>", 3000000, "</rdf:RDF>", false},                       /* elements */
+        {"<a>", 5000000, "", false},                                         /* open elements */
+        {"<a/>", 3000000, "</rdf:RDF>", false},                              /* elements */
         {"<rdf:li>xmp.did:0123456789</rdf:li>", 200000, "</rdf:RDF>", true}, /* document ancestors */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t size, before = held_bytes();
-        char *packet = packet_repeat("<rdf:RDF " RDF ">", cases[i].text, cases[i].count, cases[i].tail, &size);
+        char *packet =
+            packet_repeat("<rdf:RDF " RDF ">", cases[i].text, cases[i].count, cases[i].tail, &size);
         CU_ASSERT_EQUAL(is_readable(packet, size), cases[i].is_readable);
         free(packet);
         CU_ASSERT(held_bytes() <= before + (1 << 20));
