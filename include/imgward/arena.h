@@ -14,6 +14,9 @@
 
 struct arena;
 
+/* Replaces abort() in this process. end must not return and must not allocate. */
+void arena_end_set(void (*end)(void));
+
 /* Creates an arena that may grow to limit_bytes (0: 64 MiB). The caller owns it. */
 struct arena *arena_new(size_t limit_bytes);
 

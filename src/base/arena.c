@@ -22,9 +22,17 @@ struct arena {
     size_t used_bytes;
 };
 
+static void (*arena_end)(void) = abort;
+
+void arena_end_set(void (*end)(void))
+{
+    arena_end = end;
+}
+
 static void arena_die(const char *why)
 {
     fprintf(stderr, "{\"level\":\"error\",\"event\":\"out_of_memory\",\"reason\":\"%s\"}\n", why);
+    arena_end();
     abort();
 }
 

@@ -77,7 +77,10 @@ struct config {
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* CIDR blocks, separated by spaces, that are allowed in addition to
                                              public addresses */
-    const char *outgoing_ca_file;         /* "" for the system's certificates */
+    const char *outgoing_refuse_addresses; /* the same for refused ones; "own" is this machine */
+    const char *outgoing_allow_ports;      /* "443 8000-8099"; "" for the schemes' own */
+    const char *outgoing_ca_file;          /* "" for the system's certificates */
+    int64_t outgoing_server_requests;
     int64_t outgoing_fetch_timeout_s;
     int64_t outgoing_push_timeout_s;
     /* [webhooks] */

@@ -51,6 +51,7 @@ struct codec_limits {
     uint32_t side_min_px;      /* of the shorter side; less is IMAGE_TOO_SMALL */
     uint64_t memory_max_bytes; /* peak of decoding or encoding, with pixels; 0: no limit */
     uint32_t engine_bytes_px;  /* of the caller, in addition to the picture, per pixel */
+    uint32_t engine_bytes_max; /* the most that engine_bytes_px gives; 0: no limit */
     uint32_t engine_bytes_row; /* and per row of at most four times the width */
     bool is_read_only;         /* no encoding: its memory does not count, and */
                                /* an animation's first frame is decoded */

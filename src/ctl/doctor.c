@@ -38,7 +38,8 @@ enum {
     worker_silent_s = 30,
     certificate_days_least = 14,
     packet_bytes_least = 16 * 1024 * 1024,
-    connections_beside = 10
+    connections_beside = 10,
+    worker_mib = 256 /* the worker itself, with its transfers */
 };
 
 static const int64_t room_bytes_least = INT64_C(1) << 30;
@@ -370,6 +371,42 @@ static enum doctor_verdict check_image_process(struct doctor *doctor)
     return answer_verdict(doctor, &answer);
 }
 
+/* ---- memory ---- */
+
+/* The limit of the worker's unit in bytes; INT64_MAX: none, or no such unit. */
+static int64_t unit_memory_bytes(void)
+{
+    long long limit = 0;
+    FILE *file = fopen("/sys/fs/cgroup/system.slice/imgward-worker.service/memory.max", "re");
+    bool is_read = file != NULL && fscanf(file, "%19lld", &limit) == 1;
+    if (file != NULL)
+        fclose(file);
+    return is_read ? limit : INT64_MAX;
+}
+
+/* Each process may use its limit, and its results half of that (image/main.c). */
+static enum doctor_verdict check_memory(struct doctor *doctor)
+{
+    const struct config *config = &doctor->config;
+    int64_t processes =
+        config->worker_processes > 0 ? config->worker_processes : sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t each_bytes = config->image_memory_max_bytes + config->image_memory_max_bytes / 2;
+    int64_t needed_mib = processes * (each_bytes >> 20) + worker_mib;
+    int64_t unit_bytes = unit_memory_bytes();
+    int64_t machine_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    bool is_unit = unit_bytes < machine_bytes;
+    int64_t there_mib = (is_unit ? unit_bytes : machine_bytes) >> 20;
+    const char *whose = is_unit ? "MemoryMax of imgward-worker" : "this machine";
+    if (there_mib < needed_mib)
+        return say(doctor, DOCTOR_WRONG,
+                   "%" PRId64 " image processes may need %" PRId64 " MiB, but %s has %" PRId64
+                   "; set worker.processes or image.memory_max_bytes lower",
+                   processes, needed_mib, whose, there_mib);
+    return say(doctor, DOCTOR_OK,
+               "%" PRId64 " image processes need at most %" PRId64 " of %" PRId64 " MiB of %s", processes,
+               needed_mib, there_mib, whose);
+}
+
 /* ---- running processes ---- */
 
 static enum doctor_verdict check_pool(struct doctor *doctor)
@@ -514,6 +551,7 @@ static const struct {
     {"redis", check_redis},
     {"file store", check_store},
     {"image process", check_image_process},
+    {"memory", check_memory},
     {"pool", check_pool},
     {"workers", check_workers},
     {"nginx", check_nginx},

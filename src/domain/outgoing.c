@@ -13,7 +13,7 @@ static_assert((int)outgoing_headers_max + 4 <= (int)fetch_headers_max, "room for
 const char *outgoing_url_fault(const struct config *config, const char *url)
 {
     const char *why = NULL;
-    return fetch_url_is_valid(url, config->outgoing_allow_http, &why) ? NULL : why;
+    return fetch_url_is_valid(url, config, &why) ? NULL : why;
 }
 
 /* A name that ends with "-" is a prefix. */

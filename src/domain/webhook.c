@@ -102,14 +102,35 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
     return text;
 }
 
+/* Checks a new URL inside the transaction, so that concurrent requests cannot pass the limits. */
+static enum iw_error url_room_check(const struct store *store, const struct webhook_work *work, bool is_new)
+{
+    struct webhooks_usage usage;
+    enum iw_error error = webhooks_usage_lock(store, work->account_id, work->id, work->fields->url, &usage);
+    if (error != IW_OK)
+        return error;
+    if (is_new && usage.count >= webhook_account_max)
+        context_detail(store->context, "url",
+                       "is one webhook too many: the account has %lld, and %d are allowed; delete one",
+                       (long long)usage.count, webhook_account_max);
+    else if (usage.same_url > 0)
+        context_detail(
+            store->context, "url",
+            "is the URL of another webhook of the account, which receives each event; change that one");
+    return context_validated(store->context);
+}
+
 static enum iw_error create_work(const struct store *store, void *user)
 {
     struct webhook_work *work = user;
     uint8_t sealed[webhook_secret_sealed_bytes];
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "",
-                                          fields->url, now_ms, &work->id);
+    enum iw_error error = url_room_check(store, work, true);
+    if (error != IW_OK)
+        return error;
+    error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
+                            now_ms, &work->id);
     if (error != IW_OK)
         return error;
     work->secret = secret_new(work->domain, work->account_id, sealed);
@@ -119,17 +140,8 @@ static enum iw_error create_work(const struct store *store, void *user)
 enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
                              struct webhook *webhook, const char **secret)
 {
-    int64_t count = 0;
     struct webhook_work work = {.domain = domain, .account_id = account_id, .fields = fields};
     enum iw_error error = context_validated(domain->context);
-    if (error == IW_OK)
-        error = webhooks_count(&domain->store, account_id, NULL, &count);
-    if (error == IW_OK && count >= webhook_account_max) {
-        context_detail(domain->context, "url",
-                       "is one webhook too many: the account has %lld, and %d are allowed; delete one",
-                       (long long)count, webhook_account_max);
-        error = context_validated(domain->context);
-    }
     if (error == IW_OK)
         error = db_transaction(&domain->store, create_work, &work);
     *secret = work.secret;
@@ -143,6 +155,8 @@ static enum iw_error change_work(const struct store *store, void *user)
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
     enum iw_error error = webhook_lock(store, work->account_id, work->id, webhook);
+    if (error == IW_OK && fields->url != NULL && strcmp(fields->url, webhook->url) != 0)
+        error = url_room_check(store, work, false);
     if (error != IW_OK)
         return error;
     if (fields->name != NULL)

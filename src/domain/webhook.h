@@ -21,7 +21,7 @@
 
 enum {
     webhook_name_length_max = 100,
-    webhook_account_max = 1000,           /* webhooks per account */
+    webhook_account_max = 20,             /* per account: an event is sent to each of them */
     webhook_overlap_ms = 24 * 3600 * 1000 /* the previous secret also signs for so long after a rotation */
 };
 
@@ -38,7 +38,10 @@ struct webhook_fields {
 void webhook_fields_check(struct context *context, const struct config *config,
                           const struct webhook_fields *fields, bool is_new);
 
-/* Creates a webhook and its secret, which cannot be read again.  VALIDATION_FAILED. */
+/*
+ * Creates a webhook and its secret, which cannot be read again.  VALIDATION_FAILED: also when the account
+ * has webhook_account_max, or a webhook with this URL.
+ */
 enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
                              struct webhook *webhook, const char **secret) IW_MUST_USE;
 
@@ -63,7 +66,8 @@ enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char
 /* The time until which the previous secret also signs; 0: only the current one signs. */
 int64_t webhook_overlap_end_ms(const struct webhook *webhook);
 
-/* Changes the given fields.  Deactivation cancels the pending deliveries. */
+/* Changes the given fields.  VALIDATION_FAILED: another webhook has the new URL.  Deactivation cancels the
+ * pending deliveries. */
 enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t id,
                              const struct webhook_fields *fields, struct webhook *webhook) IW_MUST_USE;
 

@@ -71,6 +71,16 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
         plan->arguments[plan->argument_count++] = "--allow-unsealed";
 }
 
+/* Out of memory, the kernel must kill an image process, and not the worker or the database. */
+static void oom_first(void)
+{
+    static const char score[] = "500";
+    int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    /* Only a preference: without /proc the kernel chooses by size. */
+    if (file >= 0 && write(file, score, sizeof score - 1) >= 0)
+        close(file);
+}
+
 /* Runs in the child with async-signal-safe calls only. Does not return. */
 static void spawn_child(const struct spawn_plan *plan, int socket)
 {
@@ -84,6 +94,7 @@ static void spawn_child(const struct spawn_plan *plan, int socket)
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
+    oom_first();
     int null = open("/dev/null", O_RDWR);
     /* Move the socket away first, so that neither dup2 overwrites the other's source. */
     int kept = fcntl(socket, F_DUPFD, image_socket + 1);

@@ -6,7 +6,8 @@
  * order of enum image_file. Only the files that its kind and flags require are sent.
  *
  * The process sends an answer of kind IMAGE_READY first, then one answer per request, in order.
- * It exits with 0 after an answer with is_last, and when the supervisor closes the socket.
+ * It exits with 0 after an answer with is_last, and when the supervisor closes the socket. It
+ * exits with image_exit_no_memory when a picture needs more memory than it has.
  *
  * The process sends nothing else. A socket that closes without an answer means that the process
  * died; its wait status gives the cause.
@@ -16,7 +17,7 @@
 
 #include <stdint.h>
 
-enum { image_protocol_version = 3, image_socket = 3 };
+enum { image_protocol_version = 3, image_socket = 3, image_exit_no_memory = 3 };
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -69,7 +70,7 @@ struct image_answer {
      * thumbnail and notes.
      */
     uint32_t error;
-    uint32_t is_last;      /* 1: the process reached images_max and exits */
+    uint32_t is_last;      /* 1: the process reached images_max or grew, and exits */
     uint32_t seal_missing; /* READY only: of enum seal_layer */
     uint32_t format;       /* enum format */
     uint32_t width_px;

@@ -1,6 +1,7 @@
 /*
  * imgward-image, which the worker starts. Loads weights and key, seals itself and serves
- * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start.
+ * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start, with 3 when
+ * a picture needs more memory than it has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -149,12 +150,18 @@ static enum iw_error config_prepare(struct context *context, const struct image_
 static enum iw_error process_seal(struct context *context, const struct image_options *options,
                                   unsigned *missing)
 {
-    struct seal_limits limits = {options->memory_bytes, options->memory_bytes,
+    /* A result stands in the process's memory, next to its picture, before it is written. */
+    struct seal_limits limits = {options->memory_bytes, options->memory_bytes / 2,
                                  (unsigned)options->cpu_seconds};
     seal_close_from(image_socket + 1);
     fault_open();
     enum iw_error error = seal_process(context, &limits, image_socket, missing);
     return options->is_unsealed_allowed ? IW_OK : error;
+}
+
+static void memory_end(void)
+{
+    _exit(image_exit_no_memory);
 }
 
 int main(int count, char **arguments)
@@ -179,6 +186,7 @@ int main(int count, char **arguments)
 #ifndef __SANITIZE_ADDRESS__
     seal_mute();
 #endif
+    arena_end_set(memory_end);
     image_loop_run(&config, image_socket, missing, context.error == IW_OK ? "" : context.sentence);
     /* Exit handlers of libraries make system calls that the seal forbids. */
     _exit(0);

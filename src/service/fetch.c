@@ -23,7 +23,8 @@ enum {
     low_speed_bytes = 1024,
     low_speed_s = 15,
     connect_timeout_s = 10,
-    codings_size = 256
+    codings_size = 256,
+    fetch_settings = 4
 };
 enum {
     status_success = 200,
@@ -89,8 +90,8 @@ struct fetch {
     CURLM *multi;
     struct netguard *guard;
     bool allow_http;
-    char *allow_addresses;
-    char *ca_file; /* "" for the system's certificates */
+    char *settings[fetch_settings]; /* texts of the configuration that it was made with */
+    const char *ca_file;            /* borrows from settings; "" for the system's certificates */
     struct fetch_transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
@@ -104,9 +105,22 @@ static const char *url_part(CURLU *url, CURLUPart part)
     return curl_url_get(url, part, &text, 0) == CURLUE_OK ? text : NULL;
 }
 
-/* Checks the parts of a parsed URL; returns the problem or NULL. */
-static const char *url_problem(CURLU *url, bool allow_http)
+static bool port_allowed(CURLU *url, const struct config *config)
 {
+    struct netguard_ports ports;
+    char *text = NULL;
+    int64_t port = 0;
+    bool is_allowed = curl_url_get(url, CURLUPART_PORT, &text, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+                      text_integer(text, 0, UINT16_MAX, &port) && netguard_ports_read(config, &ports) &&
+                      netguard_ports_have(&ports, (unsigned)port);
+    curl_free(text);
+    return is_allowed;
+}
+
+/* Checks the parts of a parsed URL; returns the problem or NULL. */
+static const char *url_problem(CURLU *url, const struct config *config)
+{
+    bool allow_http = config->outgoing_allow_http;
     const char *problem = NULL;
     char *scheme = (char *)(uintptr_t)url_part(url, CURLUPART_SCHEME);
     char *host = (char *)(uintptr_t)url_part(url, CURLUPART_HOST);
@@ -120,6 +134,8 @@ static const char *url_problem(CURLU *url, bool allow_http)
         problem = "must name a host";
     else if (user != NULL || password != NULL)
         problem = "must not hold a user name or password";
+    else if (!port_allowed(url, config))
+        problem = "must not have this port; without a port the URL has the standard one of its scheme";
     curl_free(scheme);
     curl_free(host);
     curl_free(user);
@@ -127,7 +143,7 @@ static const char *url_problem(CURLU *url, bool allow_http)
     return problem;
 }
 
-bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
+bool fetch_url_is_valid(const char *url, const struct config *config, const char **why)
 {
     size_t length = strlen(url);
     *why = NULL;
@@ -145,9 +161,28 @@ bool fetch_url_is_valid(const char *url, bool allow_http, const char **why)
     if (curl_url_set(parsed, CURLUPART_URL, url, 0) != CURLUE_OK)
         *why = "must be an absolute URL";
     else
-        *why = url_problem(parsed, allow_http);
+        *why = url_problem(parsed, config);
     curl_url_cleanup(parsed);
     return *why == NULL;
+}
+
+void fetch_server(const char *url, char server[fetch_server_size])
+{
+    char *host = NULL, *port = NULL;
+    CURLU *parsed = curl_url();
+    if (parsed == NULL)
+        abort();
+    server[0] = '\0';
+    if (curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(parsed, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
+        snprintf(server, fetch_server_size, "%s:%s", host, port);
+    for (char *at = server; *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(parsed);
 }
 
 /* ---- libcurl's callbacks ---- */
@@ -413,14 +448,23 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
 
 /* ---- creation ---- */
 
+/* Each setting that fetch_new uses, besides allow_http. */
+static void settings_list(const struct config *config, const char *settings[fetch_settings])
+{
+    settings[0] = config->outgoing_ca_file;
+    settings[1] = config->outgoing_allow_addresses;
+    settings[2] = config->outgoing_refuse_addresses;
+    settings[3] = config->outgoing_allow_ports;
+}
+
 enum iw_error fetch_new(struct context *context, const struct config *config, struct fetch **fetch)
 {
     struct netguard *guard = NULL;
-    const char *ca_file = config->outgoing_ca_file;
+    const char *ca_file = config->outgoing_ca_file, *settings[fetch_settings];
     if (ca_file[0] != '\0' && access(ca_file, R_OK) != 0)
         return context_fail(context, IW_CONFIG_INVALID, "outgoing.ca_file: %s: %s.", ca_file,
                             strerror(errno));
-    enum iw_error error = netguard_new(context, config->outgoing_allow_addresses, &guard);
+    enum iw_error error = netguard_new(context, config, &guard);
     if (error != IW_OK)
         return error;
     struct fetch *fresh = calloc(1, sizeof *fresh);
@@ -429,10 +473,11 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
         abort();
     fresh->guard = guard;
     fresh->allow_http = config->outgoing_allow_http;
-    fresh->allow_addresses = strdup(config->outgoing_allow_addresses);
-    fresh->ca_file = strdup(ca_file);
-    if (fresh->allow_addresses == NULL || fresh->ca_file == NULL)
-        abort();
+    settings_list(config, settings);
+    for (unsigned i = 0; i < fetch_settings; i++)
+        if ((fresh->settings[i] = strdup(settings[i])) == NULL)
+            abort();
+    fresh->ca_file = fresh->settings[0];
     fresh->timer_at_ms = -1;
     curl_multi_setopt(fresh->multi, CURLMOPT_SOCKETFUNCTION, socket_watch);
     curl_multi_setopt(fresh->multi, CURLMOPT_SOCKETDATA, fresh);
@@ -444,9 +489,12 @@ enum iw_error fetch_new(struct context *context, const struct config *config, st
 
 bool fetch_is_made_with(const struct fetch *fetch, const struct config *config)
 {
-    return fetch->allow_http == config->outgoing_allow_http &&
-           strcmp(fetch->allow_addresses, config->outgoing_allow_addresses) == 0 &&
-           strcmp(fetch->ca_file, config->outgoing_ca_file) == 0;
+    const char *settings[fetch_settings];
+    bool is_same = fetch->allow_http == config->outgoing_allow_http;
+    settings_list(config, settings);
+    for (unsigned i = 0; i < fetch_settings; i++)
+        is_same = is_same && strcmp(fetch->settings[i], settings[i]) == 0;
+    return is_same;
 }
 
 /* Removes the transfer from the list and from libcurl before done is called. */
@@ -472,8 +520,8 @@ void fetch_free(struct fetch *fetch)
         transfer_free(fetch->transfers);
     curl_multi_cleanup(fetch->multi);
     netguard_free(fetch->guard);
-    free(fetch->allow_addresses);
-    free(fetch->ca_file);
+    for (unsigned i = 0; i < fetch_settings; i++)
+        free(fetch->settings[i]);
     free(fetch);
 }
 
@@ -611,7 +659,6 @@ static const struct {
     CURLcode code;
     struct ending ending;
 } endings[] = {
-    {CURLE_COULDNT_RESOLVE_HOST, {FETCH_UNREACHABLE, "dns", "the host name could not be resolved"}},
     {CURLE_COULDNT_CONNECT, {FETCH_UNREACHABLE, "connect", "the server could not be connected to"}},
     {CURLE_OPERATION_TIMEDOUT, {FETCH_UNREACHABLE, "timeout", "the server took too long"}},
     {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
@@ -640,8 +687,10 @@ static const struct ending ending_refused = {FETCH_UNREACHABLE, "connect",
                                              "the connection was refused: nothing listens at that port"};
 static const struct ending ending_connect_late = {FETCH_UNREACHABLE, "timeout",
                                                   "the server could not be connected to in time"};
-static const struct ending ending_address = {FETCH_REFUSED, "address_refused",
-                                             "connections to this address are not allowed"};
+/* One for both: otherwise a client could find out which names the internal DNS knows. */
+static const struct ending ending_address = {
+    FETCH_UNREACHABLE, "address",
+    "the host name could not be resolved, or its address or port is not allowed"};
 static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
                                              "the server's response is not valid HTTP"};
 
@@ -720,6 +769,8 @@ static const struct ending *ending_of(const struct fetch_transfer *transfer, CUR
     const struct ending *ending = code == CURLE_OK ? &ending_answered : &ending_other;
     if (transfer->stop != STOP_NONE)
         return &stops[transfer->stop];
+    if (code == CURLE_COULDNT_RESOLVE_HOST)
+        return &ending_address;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (endings[i].code == code)
             ending = &endings[i].ending;

@@ -24,7 +24,8 @@ enum {
     fetch_url_bytes_max = 2048,
     fetch_headers_max = 24, /* the service's headers and those of an output target (domain/outgoing.h) */
     fetch_descriptors_max = 512,
-    fetch_host_size = 256 /* DNS names have at most 255 bytes */
+    fetch_host_size = 256,  /* DNS names have at most 255 bytes */
+    fetch_server_size = 264 /* and a port */
 };
 
 struct fetch;
@@ -34,8 +35,8 @@ enum fetch_method { FETCH_GET, FETCH_PUT, FETCH_POST };
 /* Outcome of a transfer. */
 enum fetch_outcome {
     FETCH_ANSWERED,    /* the status decides; for a 2xx of a GET the whole body arrived */
-    FETCH_UNREACHABLE, /* DNS, connection, TLS, timeout, invalid response: retry later */
-    FETCH_REFUSED,     /* refused address or scheme, too many redirects: do not retry */
+    FETCH_UNREACHABLE, /* DNS, refused address, connection, TLS, timeout, invalid response: retry later */
+    FETCH_REFUSED,     /* refused scheme, too many redirects: do not retry */
     FETCH_TOO_LARGE,   /* body of a GET over its limit, encoded or decoded */
     FETCH_STOPPED      /* receive returned false */
 };
@@ -47,7 +48,7 @@ struct fetch_result {
     bool is_coded;                       /* unknown content coding; the body was passed on as it is */
     int64_t body_bytes;                  /* received, before decoding */
     int64_t retry_after_s;               /* from the response, 0 when absent */
-    const char *reason;                  /* short constant word: "timeout", "address_refused", "dns" ... */
+    const char *reason;                  /* short constant word: "timeout", "address" ... */
     const char *message;                 /* constant clause: "the server took too long" */
     char redirect_host[fetch_host_size]; /* host of a redirect that was not followed, else "" */
 };
@@ -88,14 +89,18 @@ struct fetch_request {
 
 /*
  * True when a client may give this URL. It must be absolute, with a host and without userinfo.
- * Its scheme is https, or http with allow_http. It has at most fetch_url_bytes_max bytes, all ASCII
- * without blanks and control characters (RFC 3986). Otherwise *why is a constant clause.
+ * Its scheme is https, or http with outgoing.allow_http. outgoing.allow_ports has its port. It
+ * has at most fetch_url_bytes_max bytes, all ASCII without blanks and control characters (RFC
+ * 3986). Otherwise *why is a constant clause.
  */
-bool fetch_url_is_valid(const char *url, bool allow_http, const char **why);
+bool fetch_url_is_valid(const char *url, const struct config *config, const char **why);
+
+/* The server of a URL, "host:port" in lower case; "" when the URL is invalid. */
+void fetch_server(const char *url, char server[fetch_server_size]);
 
 /*
- * CONFIG_INVALID when outgoing.allow_addresses is invalid or outgoing.ca_file cannot be read.
- * The caller owns the result.
+ * CONFIG_INVALID when a list of addresses or ports in [outgoing] is invalid or outgoing.ca_file
+ * cannot be read. The caller owns the result.
  */
 enum iw_error fetch_new(struct context *context, const struct config *config,
                         struct fetch **fetch) IW_MUST_USE;

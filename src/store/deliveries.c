@@ -35,7 +35,7 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
                                       db_integer(account_most), db_integer(most)};
     enum iw_error error = db_run(
         store,
-        "SELECT webhook_id, account_id, is_failing FROM (SELECT due.webhook_id, w.account_id, "
+        "SELECT webhook_id, account_id, is_failing, url FROM (SELECT due.webhook_id, w.account_id, w.url, "
         "w.first_failure_at IS NOT NULL AS is_failing, due.available_at, ROW_NUMBER() OVER (PARTITION BY "
         "w.account_id ORDER BY w.first_failure_at IS NOT NULL, due.available_at, due.webhook_id) AS place "
         "FROM " DUE_SQL "JOIN webhooks w ON w.id = due.webhook_id LEFT JOIN " BUSY_SQL
@@ -49,7 +49,8 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
     for (unsigned i = 0; i < *count; i++)
         (*receivers)[i] = (struct deliveries_receiver){.webhook_id = db_integer_of(db_at(&rows, i, 0)),
                                                        .account_id = db_integer_of(db_at(&rows, i, 1)),
-                                                       .is_failing = db_integer_of(db_at(&rows, i, 2)) != 0};
+                                                       .is_failing = db_integer_of(db_at(&rows, i, 2)) != 0,
+                                                       .url = db_text_of(db_at(&rows, i, 3))};
     return IW_OK;
 }
 

@@ -26,6 +26,7 @@ enum { deliveries_secrets_max = 5 };
 struct deliveries_receiver {
     int64_t webhook_id;
     int64_t account_id;
+    const char *url;
     bool is_failing; /* its last attempt failed */
 };
 

@@ -49,6 +49,32 @@ enum iw_error files_upload_write(const struct store *store, int64_t file_id, int
                   parameters, sizeof parameters / sizeof parameters[0], NULL);
 }
 
+enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
+                                 struct files_source *source)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id), db_text(source_url)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT id, error_code, error_sentence, IF(digest IS NULL, NULL, store_key), format, "
+               "size_bytes, digest "
+               "FROM files WHERE order_id = ? AND BINARY source_url = ? ORDER BY id LIMIT 1",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, NULL);
+    *source = (struct files_source){.file_id = db_integer_of(db_at(&rows, 0, 0)),
+                                    .error_code = db_text_of(db_at(&rows, 0, 1)),
+                                    .error_sentence = db_text_of(db_at(&rows, 0, 2)),
+                                    .facts = {.store_key = db_text_of(db_at(&rows, 0, 3)),
+                                              .size_bytes = db_integer_of(db_at(&rows, 0, 5)),
+                                              .sha256 = (const uint8_t *)db_text_of(db_at(&rows, 0, 6))}};
+    if (source->facts.store_key != NULL)
+        source->facts.format = format_by_name(db_text_of(db_at(&rows, 0, 4)));
+    return IW_OK;
+}
+
 enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
                                 const char *sentence)
 {

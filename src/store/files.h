@@ -22,6 +22,18 @@ enum iw_error files_upload_find(const struct store *store, int64_t order_id, int
 enum iw_error files_upload_write(const struct store *store, int64_t file_id, int64_t now_ms,
                                  const struct upload_facts *facts) IW_MUST_USE;
 
+/* The first file of an order with a source URL; texts are the arena's. */
+struct files_source {
+    int64_t file_id;
+    const char *error_code; /* NULL: none */
+    const char *error_sentence;
+    struct upload_facts facts; /* store_key NULL: not fetched yet */
+};
+
+/* NOT_FOUND when no file has the URL. */
+enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
+                                 struct files_source *source) IW_MUST_USE;
+
 /* Records why a file fails; the first error stays. */
 enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
                                 const char *sentence) IW_MUST_USE;

@@ -26,6 +26,26 @@ enum iw_error webhooks_insert(const struct store *store, int64_t account_id, con
     return error;
 }
 
+enum iw_error webhooks_usage_lock(const struct store *store, int64_t account_id, int64_t except_id,
+                                  const char *url, struct webhooks_usage *usage)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(url), db_integer(except_id), db_integer(account_id)};
+    enum iw_error error =
+        db_run(store, "SELECT id FROM accounts WHERE id = ? FOR UPDATE", values + 2, 1, &rows);
+    /* The first read without a lock comes after it, and so sees what others committed before. */
+    if (error == IW_OK)
+        error = db_run(store,
+                       "SELECT COUNT(*), COALESCE(SUM(BINARY url = ? AND id <> ?), 0) FROM webhooks WHERE "
+                       "account_id = ? AND deleted_at IS NULL",
+                       values, 3, &rows);
+    if (error != IW_OK)
+        return error;
+    *usage = (struct webhooks_usage){.count = db_integer_of(db_at(&rows, 0, 0)),
+                                     .same_url = db_integer_of(db_at(&rows, 0, 1))};
+    return IW_OK;
+}
+
 static void webhook_read(const struct db_rows *rows, size_t row, struct webhook *webhook)
 {
     *webhook = (struct webhook){

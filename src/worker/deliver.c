@@ -20,6 +20,7 @@ enum {
     forget_pause_ms = 10000,
     record_retry_ms = 1000,
     postpone_ms = 60000,
+    slow_ms = 1000,      /* an attempt without an answer for so long counts as failing for the share */
     lease_margin_s = 30, /* beyond the time limit of the receiver */
     attempt_arena_bytes = 4 * 1024 * 1024,
     errand_arena_bytes = 16 * 1024 * 1024
@@ -32,6 +33,7 @@ struct deliver_attempt {
     struct arena *arena;
     struct context context;
     int64_t webhook_id;
+    char server[fetch_server_size];
     bool is_failing; /* the previous attempt at the receiver failed */
     struct delivery delivery;
     int64_t begun_ms; /* monotonic */
@@ -77,6 +79,7 @@ static struct deliver_attempt *attempt_new(struct worker *worker, const struct d
     context_init(&attempt->context, attempt->arena, NULL);
     attempt->context.account_id = lease->account_id;
     attempt->webhook_id = lease->webhook_id;
+    fetch_server(lease->url, attempt->server);
     attempt->is_failing = is_failing;
     attempt->delivery = *delivery;
     attempt->begun_ms = clock_monotonic_ms();
@@ -210,21 +213,51 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 
 /* ---- errands ---- */
 
-/* How many deliveries more may start to a receiver like this one: others must find room as well. */
+/* Deliveries in progress that count against a receiver. */
+struct rivals {
+    unsigned account; /* of its account */
+    unsigned server;  /* to its server */
+    unsigned failing; /* to receivers that failed, and slow ones */
+    bool is_slow;     /* one to its server is slow */
+};
+
+static struct rivals rivals_count(const struct worker *worker, const struct deliveries_receiver *receiver)
+{
+    struct rivals rivals = {.account = 0};
+    char server[fetch_server_size];
+    int64_t now_ms = clock_monotonic_ms();
+    fetch_server(receiver->url, server);
+    for (const struct deliver_attempt *attempt = worker->deliver.attempts; attempt != NULL;
+         attempt = attempt->next) {
+        bool is_slow = !attempt->is_answered && now_ms - attempt->begun_ms > slow_ms;
+        bool is_same = strcmp(attempt->server, server) == 0;
+        rivals.account += attempt->context.account_id == receiver->account_id;
+        rivals.server += is_same;
+        rivals.failing += attempt->is_failing || is_slow;
+        rivals.is_slow |= is_slow && is_same;
+    }
+    return rivals;
+}
+
+/*
+ * How many deliveries more may start to a receiver like this one. An account, a server, and all
+ * failing receivers together may hold as many places as stay free: one of them gets half, two get a
+ * third each, and the next one always finds room. The source is the dynamic threshold of shared
+ * buffers (Choudhury and Hahne, 1998) with a factor of 1.
+ */
 static unsigned room_for(const struct worker *worker, const struct deliveries_receiver *receiver)
 {
     const struct deliver *deliver = &worker->deliver;
-    unsigned most = (unsigned)worker->config.webhooks_deliveries_max;
-    unsigned share = (most + 1) / 2, own = 0, failing = 0;
-    for (const struct deliver_attempt *attempt = deliver->attempts; attempt != NULL;
-         attempt = attempt->next) {
-        own += attempt->context.account_id == receiver->account_id;
-        failing += attempt->is_failing;
-    }
-    unsigned taken = receiver->is_failing && failing > own ? failing : own;
-    unsigned room = sender_room(&deliver->sender, deliver->count, most);
-    unsigned shared = share > taken ? share - taken : 0;
-    return room < shared ? room : shared;
+    const struct rivals rivals = rivals_count(worker, receiver);
+    unsigned server_most = (unsigned)worker->config.outgoing_server_requests;
+    unsigned room =
+        sender_room(&deliver->sender, deliver->count, (unsigned)worker->config.webhooks_deliveries_max);
+    unsigned taken = rivals.account > rivals.server ? rivals.account : rivals.server;
+    if ((receiver->is_failing || rivals.is_slow) && rivals.failing > taken)
+        taken = rivals.failing;
+    unsigned shared = room > taken ? (room - taken + 1) / 2 : 0;
+    unsigned left = server_most > rivals.server ? server_most - rivals.server : 0;
+    return left < shared ? left : shared;
 }
 
 static enum iw_error receiver_lease(struct worker *worker, const struct store *store,

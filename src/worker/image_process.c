@@ -67,6 +67,7 @@ static void image_process_start(struct worker *worker, struct image_slot *proces
         return;
     }
     process->state = IMAGE_PROCESS_STARTING;
+    process->served = 0;
     process->is_quick = false;
     process->at_ms = clock_monotonic_ms() + start_limit_ms;
 }
@@ -177,11 +178,19 @@ void image_process_close(struct worker *worker)
     free(worker->processes.list);
 }
 
-struct image_slot *image_process_idle(const struct worker *worker)
+struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh)
 {
-    for (unsigned i = 0; i < worker->processes.count; i++)
-        if (worker->processes.list[i].state == IMAGE_PROCESS_READY && worker->processes.list[i].task == NULL)
-            return &worker->processes.list[i];
+    struct image_slot *used = NULL;
+    for (unsigned i = 0; i < worker->processes.count; i++) {
+        struct image_slot *process = &worker->processes.list[i];
+        if (process->state != IMAGE_PROCESS_READY || process->task != NULL)
+            continue;
+        if (!is_fresh || process->served == 0)
+            return process;
+        used = process;
+    }
+    if (used != NULL)
+        image_process_end(used);
     return NULL;
 }
 

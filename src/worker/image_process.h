@@ -26,6 +26,7 @@ struct image_slot {
     struct image_client client;
     enum image_process_state state;
     struct task *task; /* has its picture; NULL: none.  Only READY and ENDING have one */
+    unsigned served;   /* pictures that it received */
     bool is_quick;     /* its last picture took less than picture_quick_ms */
     int64_t at_ms; /* monotonic: when to start the next one after early deaths, or to kill one that starts */
     unsigned failures; /* early deaths in a row */
@@ -43,8 +44,11 @@ void image_process_open(struct worker *worker, unsigned count);
 /* Kills and reaps all of them. */
 void image_process_close(struct worker *worker);
 
-/* A process that can take a picture; NULL: none. */
-struct image_slot *image_process_idle(const struct worker *worker);
+/*
+ * A process that can take a picture; NULL: none. is_fresh: one that has served none. If the idle
+ * ones have all served, one of them is replaced, and the caller waits for its successor.
+ */
+struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh);
 
 /* The process did not take a picture: kills it, and pauses before the next start. */
 void image_process_fail(struct image_slot *process, const char *reason);

@@ -64,11 +64,16 @@ static void jobs_take(struct worker *worker, enum job_class class, int64_t now_m
 {
     struct job jobs[jobs_lease_max];
     struct task_pool *pool = &worker->pools[class];
-    unsigned room = lease_room(worker, class), count = 0;
+    unsigned room = lease_room(worker, class), count = 0, account_most = pool->account_most;
+    if (class == JOB_CLASS_TRANSFER) {
+        /* Slow transfers of some accounts must leave room for another one: see room_for in deliver.c. */
+        account_most = room < account_most ? room : account_most;
+        room = (room + 1) / 2;
+    }
     const struct jobs_place place = {.owner = worker->owner,
                                      .class = class,
                                      .lease_s = worker->config.worker_lease_s,
-                                     .account_most = pool->account_most,
+                                     .account_most = account_most,
                                      .cursor = &worker->lease.cursors[class]};
     worker->flags.is_lease_wanted[class] = false;
     enum iw_error error = jobs_lease(&worker->domain.store, &place, room, jobs, &count);

@@ -1,6 +1,7 @@
 #include "worker/picture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,9 +85,9 @@ static enum iw_error outputs_open(struct task *task)
     const struct job *job = &task->job;
     if (job->kind == JOB_EXTRACT)
         return IW_OK;
-    task->picture.result_file = memfd_create("result", MFD_CLOEXEC);
+    task->picture.result_file = memfd_create("result", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (!job->has_thumbnail && !job->is_zero_copy)
-        task->picture.thumbnail_file = memfd_create("thumbnail", MFD_CLOEXEC);
+        task->picture.thumbnail_file = memfd_create("thumbnail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (task->picture.result_file >= 0)
         return IW_OK;
     context_cause(&task->context, "memfd_create: %s", strerror(errno));
@@ -146,16 +147,20 @@ static enum iw_error request_send(struct task *task, const struct image_slot *pr
     return image_client_send(&task->context, &process->client, &request, files);
 }
 
-/* A process that takes no picture is at fault; the picture waits for the next process. */
+/*
+ * A process that takes no picture is at fault; the picture waits for the next process. After a
+ * death the picture gets a process that served no other: it must not fail for another's fault.
+ */
 static struct outcome *picture_begin(struct worker *worker, struct task *task)
 {
     struct image_slot *process;
-    while ((process = image_process_idle(worker)) != NULL) {
+    while ((process = image_process_idle(worker, task->job.deaths > 0)) != NULL) {
         if (request_send(task, process) == IW_OK) {
             files_close((int *const[]){&task->picture.input_file, &task->picture.original_file}, 2);
             task_start(task);
             task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
             task->picture.process = process;
+            task->picture.is_process_fresh = process->served++ == 0;
             process->task = task;
             return NULL;
         }
@@ -202,6 +207,15 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     return storage_put_commit(writer, context, key);
 }
 
+/*
+ * Makes an anonymous file unchangeable before it is read: a process that a picture has taken over
+ * may hold it open, and could change it between digest and copy. Fails while it is mapped writable.
+ */
+static bool file_freeze(int file)
+{
+    return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
+}
+
 static enum iw_error result_store(struct worker *worker, struct task *task, const struct image_answer *answer)
 {
     struct outcome *outcome = task_outcome(task, OUTCOME_RESULT);
@@ -211,7 +225,8 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
                                     .number = task->job.file_id,
                                     .version = task->job.attempt,
                                     .part = task->job.copy};
-    bool is_believable = answer->output_bytes > 0 && answer->width_px > 0 && answer->height_px > 0 &&
+    bool is_believable = file_freeze(task->picture.result_file) && answer->output_bytes > 0 &&
+                         answer->width_px > 0 && answer->height_px > 0 &&
                          fstat(task->picture.result_file, &facts) == 0 &&
                          (uint64_t)facts.st_size == answer->output_bytes;
     if (!is_believable)
@@ -236,6 +251,8 @@ static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
     struct result written = {.format = FORMAT_NONE};
     const struct storage_key key = {
         .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
+    if (!file_freeze(task->picture.thumbnail_file))
+        return IW_IO_FAILED;
     enum iw_error error = bytes_store(worker, task, task->picture.thumbnail_file, &key, &written);
     if (error != IW_OK)
         return error;
@@ -279,6 +296,16 @@ static struct outcome *reading_outcome(struct task *task, const struct image_ans
     return outcome_note(task, answer);
 }
 
+/* Out of memory. In a fresh process it is the picture's need, and another attempt would be the same. */
+static struct outcome *memory_outcome(struct task *task)
+{
+    if (!task->picture.is_process_fresh)
+        return task_trouble(task, JOB_TROUBLE_DEATH, IW_PROCESSING_CRASHED, NULL, "memory");
+    return task_trouble(task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_LARGE,
+                        "The image needs more memory than is allowed. Reduce its size, or its metadata.",
+                        "memory");
+}
+
 static struct outcome *refusal_outcome(struct task *task, const struct image_answer *answer)
 {
     enum iw_error error = (enum iw_error)answer->error;
@@ -292,7 +319,7 @@ static struct outcome *refusal_outcome(struct task *task, const struct image_ans
         return task_trouble(task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED,
                             "The service is not set up for this kind of work.", "image_process_not_set_up");
     if (error == IW_NO_MEMORY)
-        return task_trouble(task, JOB_TROUBLE_DEATH, IW_PROCESSING_CRASHED, NULL, "memory");
+        return memory_outcome(task);
     return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, reason);
 }
 
@@ -308,6 +335,8 @@ static struct outcome *death_outcome(struct worker *worker, struct task *task)
     bool is_timeout = task->is_overdue || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
     metrics_add(worker->metrics, METRIC_IMAGE_DEATHS, is_timeout ? METRIC_DEATH_TIMEOUT : METRIC_DEATH_CRASH,
                 0, 1);
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == image_exit_no_memory)
+        return memory_outcome(task);
     return task_trouble(task, JOB_TROUBLE_DEATH, is_timeout ? IW_PROCESSING_TIMEOUT : IW_PROCESSING_CRASHED,
                         NULL, is_timeout ? "timeout" : "crash");
 }

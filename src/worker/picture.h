@@ -21,6 +21,7 @@ struct picture_part {
     int result_file; /* anonymous; the image process writes to it */
     int thumbnail_file;
     struct image_slot *process; /* valid when TASK_RUNNING */
+    bool is_process_fresh;      /* it served no picture before this one */
 
     /* TASK_ANSWERED */
     const struct image_answer *answer; /* NULL: the process died */

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "domain/outgoing.h"
 #include "model/peer.h"
+#include "store/files.h"
 #include "worker/worker.h"
 
 enum { redirects_max = 3 };
@@ -86,6 +87,24 @@ static void transfer_done(void *user, const struct fetch_result *result)
     task->state = TASK_ANSWERED;
 }
 
+/* True when the server has as many requests of this worker as it may. */
+static bool server_is_busy(const struct worker *worker, struct task *task, const char *url)
+{
+    const struct task_pool *pool = &worker->pools[JOB_CLASS_TRANSFER];
+    unsigned busy = 0;
+    fetch_server(url, task->transfer.server);
+    for (const struct task *other = pool->tasks; other < pool->tasks + pool->count; other++)
+        busy += other != task && other->state == TASK_RUNNING &&
+                strcmp(other->transfer.server, task->transfer.server) == 0;
+    return busy >= (unsigned)worker->config.outgoing_server_requests;
+}
+
+/* Returns the job to the queue without counting a failure: another server's jobs use the place. */
+static struct outcome *later(struct task *task, const struct transfer_side *side, const char *reason)
+{
+    return task_trouble(task, JOB_TROUBLE_OURS, side->retried, NULL, reason);
+}
+
 /* Starts the request of a job, unless an earlier step has failed. */
 static struct outcome *transfer_send(struct worker *worker, struct task *task, enum iw_error error,
                                      const struct fetch_request *request)
@@ -106,11 +125,35 @@ static bool source_receive(void *user, const void *bytes, size_t size)
     return upload_sink_add(task->transfer.sink, &task->context, bytes, size) == IW_OK;
 }
 
+/*
+ * Equal sources of one order are fetched once: the first file's job does it, and the others take its
+ * bytes or its error. NULL: this job fetches.
+ */
+static struct outcome *source_share(struct worker *worker, struct task *task, const char *url)
+{
+    struct files_source first;
+    const struct store store = {&task->context, worker->domain.store.db};
+    if (files_source_first(&store, task->job.order_id, url, &first) != IW_OK)
+        return task_failure(task, "job_not_begun", "not_begun");
+    if (first.file_id == task->job.file_id)
+        return NULL;
+    if (first.facts.store_key != NULL) {
+        struct outcome *outcome = task_outcome(task, OUTCOME_FETCHED);
+        outcome->fetched = first.facts;
+        return outcome;
+    }
+    if (first.error_code == NULL)
+        return later(task, &source_side, "same_source");
+    return task_trouble(task, JOB_TROUBLE_FINAL, iw_error_by_code(first.error_code), first.error_sentence,
+                        "same_source");
+}
+
 static struct outcome *fetch_begin(struct worker *worker, struct task *task)
 {
     const struct config *config = &worker->config;
+    const char *url = task->job.source_url != NULL ? task->job.source_url : "";
     const struct fetch_request request = {.method = FETCH_GET,
-                                          .url = task->job.source_url != NULL ? task->job.source_url : "",
+                                          .url = url,
                                           .source = -1,
                                           .target = -1,
                                           .receive = source_receive,
@@ -120,6 +163,11 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                           .done = transfer_done,
                                           .user = task};
     task_start(task);
+    struct outcome *shared = source_share(worker, task, url);
+    if (shared != NULL)
+        return shared;
+    if (server_is_busy(worker, task, url))
+        return later(task, &source_side, "server_busy");
     enum iw_error error = upload_sink_begin(worker->storage, &task->context, config->store_upload_max_bytes,
                                             false, &task->transfer.sink);
     return transfer_send(worker, task, error, &request);
@@ -234,6 +282,8 @@ static struct outcome *push_begin(struct worker *worker, struct task *task)
     if (task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms())
         return task_trouble(task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
                             "The output target: its URL has expired.", "target_expired");
+    if (server_is_busy(worker, task, task->job.target_url != NULL ? task->job.target_url : ""))
+        return later(task, &target_side, "server_busy");
     enum iw_error error = result_open(worker, task);
     if (error == IW_OK)
         error = headers_fill(task, request.headers);

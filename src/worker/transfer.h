@@ -16,9 +16,10 @@
 
 /* The part of a task. */
 struct transfer_part {
-    struct upload_sink *sink;   /* of a fetch; NULL: none */
-    int source_file;            /* of a push; -1: none */
-    struct fetch_result result; /* valid when TASK_ANSWERED */
+    struct upload_sink *sink;       /* of a fetch; NULL: none */
+    int source_file;                /* of a push; -1: none */
+    char server[fetch_server_size]; /* valid when TASK_RUNNING */
+    struct fetch_result result;     /* valid when TASK_ANSWERED */
 };
 
 extern const struct kind transfer_fetch_kind;

@@ -196,12 +196,14 @@ def test_a_source_that_is_no_image_is_refused_by_its_first_bytes(client, places,
 @pytest.mark.parametrize("url", ["http://10.0.0.1/a.jpg", "http://169.254.169.254/latest/meta-data/", "http://[::1]/a.jpg",
                                  "http://[::ffff:10.0.0.1]/a.jpg", "http://[64:ff9b::a00:1]/a.jpg", "http://0xa000001/a.jpg"])
 def test_addresses_that_are_not_public_are_refused(client, places, url):
-    assert failure(client, places, url)[0] == "SOURCE_REFUSED"
+    code, sentence = failure(client, places, url)
+    assert code == "SOURCE_UNREACHABLE" and "or its address or port is not allowed" in sentence
 
 
 def test_a_redirect_to_an_address_that_is_not_public_is_refused(client, places):
     places.gives["/inwards"] = (302, {"Location": "http://10.0.0.1/a.jpg"}, b"")
-    assert failure(client, places, "/inwards")[0] == "SOURCE_REFUSED"
+    answers = {failure(client, places, "/inwards"), failure(client, places, "http://no-such-name.invalid/a.jpg")}
+    assert {code for code, _ in answers} == {"SOURCE_UNREACHABLE"} and len(answers) == 1, answers
 
 
 def test_a_redirect_to_another_scheme_is_refused(client, places):
@@ -211,7 +213,14 @@ def test_a_redirect_to_another_scheme_is_refused(client, places):
 
 def test_without_the_operators_word_loopback_is_refused(client, stack, places):
     with stack.configured("outgoing", "allow_addresses", ""):
-        assert failure(client, places, "/good.jpg")[0] == "SOURCE_REFUSED"
+        assert failure(client, places, "/good.jpg")[0] == "SOURCE_UNREACHABLE"
+
+
+def test_a_port_that_the_operator_does_not_allow_is_refused(client, stack, places):
+    with stack.configured("outgoing", "allow_ports", ""):
+        answer = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls")
+        assert answer.status == 400 and answer.fields() == ["files[0].imageUrl"], answer
+        assert "port" in answer.json["message"]
 
 
 def test_no_credentials_and_no_cookies_go_out(client, places, photo):

@@ -180,11 +180,13 @@ def test_doctor_accepts_a_stack_and_reports_errors(stack, tmp_path):
     sick = tmp_path / "sick.conf"
     sick.write_text("\n".join("[api]\nprocesses = 1024" if line == "[api]" else
                               "socket = /nowhere/redis.sock" if line.endswith("redis.sock") else
-                              "image_program = /nowhere/image" if line.startswith("image_program") else line
+                              "image_program = /nowhere/image\nprocesses = 256" if line.startswith("image_program") else
+                              "[image]\nmemory_max_bytes = 68719476736" if line == "[image]" else line
                               for line in lines) + "\n")
     found = ctl(stack, *doctor, config=str(sick))
     wrong = [line.split()[0] for line in found.stdout.splitlines() if " WRONG " in line]
-    assert found.returncode == 1 and wrong == ["connections", "redis", "image"], found.stdout
+    assert found.returncode == 1 and wrong == ["connections", "redis", "image", "memory"], found.stdout
+    assert "256 image processes may need 25166080 MiB" in found.stdout, found.stdout
 
 
 def test_doctor_takes_a_relative_path_of_the_configuration_of_nginx(stack):

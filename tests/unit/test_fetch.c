@@ -291,6 +291,7 @@ static struct fetch *fetch_open(const char *allowed)
     config_init(&config);
     config.outgoing_allow_http = true;
     config.outgoing_allow_addresses = allowed;
+    config.outgoing_allow_ports = "1-65535";
     CU_ASSERT_EQUAL_FATAL(fetch_new(&context, &config, &fetch), IW_OK);
     return fetch;
 }
@@ -365,13 +366,13 @@ static void test_a_private_address_is_refused_at_the_start_and_behind_a_redirect
 {
     struct fetch *open = fetch_open("127.0.0.1/32");
     struct fetch_result result = get(open, "/elsewhere");
-    CU_ASSERT_EQUAL(result.outcome, FETCH_REFUSED);
-    CU_ASSERT_STRING_EQUAL(result.reason, "address_refused");
+    CU_ASSERT_EQUAL(result.outcome, FETCH_UNREACHABLE);
+    CU_ASSERT_STRING_EQUAL(result.reason, "address");
     fetch_free(open);
     struct fetch *closed = fetch_open("");
     result = get(closed, "/redirect/0");
-    CU_ASSERT_EQUAL(result.outcome, FETCH_REFUSED);
-    CU_ASSERT_STRING_EQUAL(result.reason, "address_refused");
+    CU_ASSERT_EQUAL(result.outcome, FETCH_UNREACHABLE);
+    CU_ASSERT_STRING_EQUAL(result.reason, "address");
     fetch_free(closed);
 }
 
@@ -387,7 +388,36 @@ static void test_odd_spellings_of_loopback_are_refused(void)
         CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
         drive(fetch, &end, 90000);
         CU_ASSERT(end.is_done);
-        CU_ASSERT_EQUAL(end.result.outcome, FETCH_REFUSED);
+        CU_ASSERT_EQUAL(end.result.outcome, FETCH_UNREACHABLE);
+        CU_ASSERT_STRING_EQUAL(end.result.reason, "address");
+    }
+    fetch_free(fetch);
+}
+
+/* Otherwise clients could find out which names the internal DNS knows, and which ports they have. */
+static void test_an_unknown_name_and_a_refused_address_or_port_look_alike(void)
+{
+    static const char *const urls[] = {"http://no-such-name.invalid/", "http://10.0.0.1/",
+                                       "http://127.0.0.1:1/"};
+    struct fetch *fetch = NULL;
+    struct fetch_result results[3];
+    arena_reset(arena);
+    context_init(&context, arena, NULL);
+    config_init(&config);
+    config.outgoing_allow_http = true;
+    config.outgoing_allow_addresses = "127.0.0.0/8";
+    CU_ASSERT_EQUAL_FATAL(fetch_new(&context, &config, &fetch), IW_OK);
+    for (size_t i = 0; i < 3; i++) {
+        struct end end;
+        struct fetch_request request = request_to("/", &end);
+        request.url = urls[i];
+        CU_ASSERT_EQUAL(fetch_start(fetch, &context, &request), IW_OK);
+        drive(fetch, &end, 90000);
+        CU_ASSERT(end.is_done);
+        results[i] = end.result;
+        CU_ASSERT_EQUAL(results[i].outcome, FETCH_UNREACHABLE);
+        CU_ASSERT_STRING_EQUAL(results[i].reason, "address");
+        CU_ASSERT_STRING_EQUAL(results[i].message, results[0].message);
     }
     fetch_free(fetch);
 }
@@ -670,20 +700,31 @@ static void test_urls_that_clients_may_not_give_are_named(void)
                                       "javascript:alert(1)",
                                       "https://example.org/bild-\xC3\xA4.jpg",
                                       "https://m\xC3\xBCnchen.example/",
+                                      "https://example.org:8443/",
+                                      "https://example.org:22/",
                                       "http://example.org/"};
     const char *why;
+    config_init(&config);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        CU_ASSERT_FALSE(fetch_url_is_valid(bad[i], false, &why));
+        CU_ASSERT_FALSE(fetch_url_is_valid(bad[i], &config, &why));
         CU_ASSERT_PTR_NOT_NULL(why);
     }
-    CU_ASSERT(fetch_url_is_valid("https://example.org/a?b=c", false, &why));
-    CU_ASSERT(fetch_url_is_valid("http://example.org/", true, &why));
+    CU_ASSERT(fetch_url_is_valid("https://example.org/a?b=c", &config, &why));
+    CU_ASSERT(fetch_url_is_valid("https://example.org:443/", &config, &why));
+    config.outgoing_allow_http = true;
+    CU_ASSERT(fetch_url_is_valid("http://example.org/", &config, &why));
+    CU_ASSERT(fetch_url_is_valid("http://example.org:80/", &config, &why));
+    CU_ASSERT_FALSE(fetch_url_is_valid("http://example.org:8080/", &config, &why));
+    config.outgoing_allow_ports = "8080";
+    CU_ASSERT(fetch_url_is_valid("http://example.org:8080/", &config, &why));
+    CU_ASSERT_FALSE(fetch_url_is_valid("http://example.org/", &config, &why));
+    config_init(&config);
     char *longest = arena_alloc(arena, 2100);
     memcpy(longest, "https://example.org/", 20);
     memset(longest + 20, 'a', 2028);
-    CU_ASSERT(fetch_url_is_valid(longest, false, &why));
+    CU_ASSERT(fetch_url_is_valid(longest, &config, &why));
     longest[2048] = 'a';
-    CU_ASSERT_FALSE(fetch_url_is_valid(longest, false, &why));
+    CU_ASSERT_FALSE(fetch_url_is_valid(longest, &config, &why));
 }
 
 int main(void)
@@ -693,6 +734,8 @@ int main(void)
         {"redirects are counted", test_redirects_are_counted},
         {"a private address is refused, behind a redirect too",
          test_a_private_address_is_refused_at_the_start_and_behind_a_redirect},
+        {"an unknown name and a refused address or port look alike",
+         test_an_unknown_name_and_a_refused_address_or_port_look_alike},
         {"odd spellings of loopback are refused", test_odd_spellings_of_loopback_are_refused},
         {"a redirect to another scheme is refused", test_a_redirect_to_another_scheme_is_refused},
         {"an endless body is cut off at its limit", test_an_endless_body_is_cut_off_at_its_limit},

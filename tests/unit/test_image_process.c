@@ -601,6 +601,35 @@ static void test_probe_and_refusals(void)
     close(empty[0]);
 }
 
+/*
+ * An extraction needs some 82 MiB besides its picture, at any size from a megapixel. A picture that
+ * does not fit is refused by its header, and does not run out of memory.
+ */
+static void test_extraction_estimate(void)
+{
+    static const struct {
+        uint64_t memory_bytes;
+        enum iw_error error;
+    } cases[] = {{80 << 20, IW_IMAGE_TOO_LARGE}, {160 << 20, IW_WATERMARK_NOT_FOUND}};
+    struct made_spec spec = {"PNG", FORMAT_PNG, 1200, 1100, 4, true, .depth_bits = 16};
+    struct codec_bytes file = make_picture(&spec);
+    int files[] = {file_of(file.data, file.size), -1, -1, -1};
+    int informed[] = {files[0], files[0], -1, -1};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct image_client_options options = options_usual();
+        options.memory_bytes = cases[i].memory_bytes;
+        struct image_client client = start(&options);
+        struct image_request request = request_of(IMAGE_WATERMARK_EXTRACT, 0);
+        CU_ASSERT_EQUAL(ask(&client, &request, files).error, cases[i].error);
+        request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_HAS_ORIGINAL);
+        struct image_answer answer = ask(&client, &request, informed);
+        CU_ASSERT(answer.error == cases[i].error || answer.error == IW_WATERMARK_NOT_FOUND);
+        CU_ASSERT_EQUAL(end(&client), 0);
+    }
+    close(files[0]);
+    codec_bytes_free(&file);
+}
+
 static void test_serves_its_share(void)
 {
     struct image_client_options options = options_usual();
@@ -889,6 +918,7 @@ int main(void)
         {"anti-AI protection", test_anti_ai},
         {"probe and refusals", test_probe_and_refusals},
         {"a process serves its share", test_serves_its_share},
+        {"the estimate of an extraction", test_extraction_estimate},
         {"hangs and deaths are seen", test_hangs_and_deaths},
         {"a bad start is seen", test_bad_start},
         {"answers are not believed", test_answers_are_not_believed},

@@ -1,5 +1,7 @@
 /* Allowed and refused addresses: private ones are refused in every notation. */
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -8,8 +10,9 @@
 
 static struct arena *arena;
 static struct context context;
+static struct config config;
 
-static bool allows(const struct netguard *guard, const char *text)
+static bool allows_at(const struct netguard *guard, const char *text, unsigned port)
 {
     struct sockaddr_storage address = {0};
     struct sockaddr_in *ipv4 = (struct sockaddr_in *)&address;
@@ -20,16 +23,34 @@ static bool allows(const struct netguard *guard, const char *text)
         CU_ASSERT_EQUAL_FATAL(inet_pton(AF_INET6, text, &ipv6->sin6_addr), 1);
         address.ss_family = AF_INET6;
     }
+    ipv4->sin_port = htons((uint16_t)port); /* at the same place in both forms */
     return netguard_allows(guard, (const struct sockaddr *)&address);
+}
+
+static bool allows(const struct netguard *guard, const char *text)
+{
+    return allows_at(guard, text, 443);
+}
+
+static void config_fresh(void)
+{
+    arena_reset(arena);
+    context_init(&context, arena, NULL);
+    config_init(&config);
+}
+
+static struct netguard *guard_made(void)
+{
+    struct netguard *guard = NULL;
+    CU_ASSERT_EQUAL_FATAL(netguard_new(&context, &config, &guard), IW_OK);
+    return guard;
 }
 
 static struct netguard *guard_with(const char *allowed)
 {
-    struct netguard *guard = NULL;
-    arena_reset(arena);
-    context_init(&context, arena, NULL);
-    CU_ASSERT_EQUAL_FATAL(netguard_new(&context, allowed, &guard), IW_OK);
-    return guard;
+    config_fresh();
+    config.outgoing_allow_addresses = allowed;
+    return guard_made();
 }
 
 static void test_public_addresses_pass(void)
@@ -114,15 +135,137 @@ static void test_an_invalid_block_is_named(void)
                                       "::/129",       "10.0.0.0/", "10.0.0.0/8x"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct netguard *guard = NULL;
-        arena_reset(arena);
-        context_init(&context, arena, NULL);
-        CU_ASSERT_EQUAL(netguard_new(&context, bad[i], &guard), IW_CONFIG_INVALID);
+        config_fresh();
+        config.outgoing_allow_addresses = bad[i];
+        CU_ASSERT_EQUAL(netguard_new(&context, &config, &guard), IW_CONFIG_INVALID);
         CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, bad[i]));
+        config_fresh();
+        config.outgoing_refuse_addresses = arena_printf(arena, "own %s", bad[i]);
+        CU_ASSERT_EQUAL(netguard_new(&context, &config, &guard), IW_CONFIG_INVALID);
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "outgoing.refuse_addresses"));
     }
     struct sockaddr unix_address = {.sa_family = AF_UNIX};
     struct netguard *guard = guard_with("");
     CU_ASSERT_FALSE(netguard_allows(guard, &unix_address));
     netguard_free(guard);
+}
+
+static void test_only_global_unicast_and_nat64_are_reachable(void)
+{
+    static const char *const addresses[] = {
+        "1::1",   "1fff::1", "4000::1", "64:ff9a::808:808", "64:ff9b::1:808:808",
+        "200::1", "5f00::1", "8000::1", "f000::1",          "::ffff:0:8.8.8.8"};
+    struct netguard *guard = guard_with("");
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        CU_ASSERT_FALSE(allows(guard, addresses[i]));
+    netguard_free(guard);
+}
+
+/* Azure's address is public by the registries. Every form of it is refused. */
+static void test_a_metadata_service_at_a_public_address_is_refused(void)
+{
+    static const char *const addresses[] = {"168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110",
+                                            "2002:a83f:8110::1"};
+    struct netguard *guard = guard_with("");
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        CU_ASSERT_FALSE(allows(guard, addresses[i]));
+    CU_ASSERT(allows(guard, "168.63.129.17"));
+    netguard_free(guard);
+    config_fresh();
+    config.outgoing_refuse_addresses = "";
+    guard = guard_made();
+    CU_ASSERT(allows(guard, "168.63.129.16"));
+    netguard_free(guard);
+}
+
+static void test_the_most_specific_block_applies(void)
+{
+    config_fresh();
+    config.outgoing_allow_addresses = "10.0.0.0/8 10.1.2.3 8.8.8.8";
+    config.outgoing_refuse_addresses = "10.1.0.0/16 10.1.2.3 8.8.8.0/24 2600::/12";
+    struct netguard *guard = guard_made();
+    CU_ASSERT(allows(guard, "10.2.0.1"));
+    CU_ASSERT_FALSE(allows(guard, "10.1.0.1"));
+    CU_ASSERT(allows(guard, "10.1.2.3"));
+    CU_ASSERT(allows(guard, "8.8.8.8"));
+    CU_ASSERT_FALSE(allows(guard, "8.8.8.9"));
+    CU_ASSERT_FALSE(allows(guard, "2606:4700::1"));
+    netguard_free(guard);
+}
+
+/* Checks one address of this machine, which is inside the widest allowed block. */
+static void own_check(const char *text)
+{
+    struct netguard *guard = guard_with("0.0.0.0/0 ::/0");
+    CU_ASSERT_FALSE(allows(guard, text));
+    netguard_free(guard);
+    guard = guard_with(text);
+    CU_ASSERT(allows(guard, text));
+    netguard_free(guard);
+    config_fresh();
+    config.outgoing_allow_addresses = "0.0.0.0/0 ::/0";
+    config.outgoing_refuse_addresses = "";
+    guard = guard_made();
+    CU_ASSERT(allows(guard, text));
+    netguard_free(guard);
+}
+
+static void test_the_machines_own_addresses_are_refused(void)
+{
+    struct ifaddrs *list = NULL;
+    CU_ASSERT_EQUAL_FATAL(getifaddrs(&list), 0);
+    for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
+        char text[INET6_ADDRSTRLEN] = "";
+        const void *bytes = NULL;
+        if (at->ifa_addr == NULL || (at->ifa_flags & IFF_LOOPBACK) != 0)
+            continue;
+        if (at->ifa_addr->sa_family == AF_INET)
+            bytes = &((const struct sockaddr_in *)(const void *)at->ifa_addr)->sin_addr;
+        else if (at->ifa_addr->sa_family == AF_INET6)
+            bytes = &((const struct sockaddr_in6 *)(const void *)at->ifa_addr)->sin6_addr;
+        if (bytes == NULL || inet_ntop(at->ifa_addr->sa_family, bytes, text, sizeof text) == NULL ||
+            strncmp(text, "fe80:", 5) == 0) /* a link-local route needs the name of an interface */
+            continue;
+        own_check(text);
+    }
+    freeifaddrs(list);
+    /* Loopback is the exception: only the list of allowed blocks decides. */
+    struct netguard *guard = guard_with("127.0.0.0/8");
+    CU_ASSERT(allows(guard, "127.0.0.1"));
+    netguard_free(guard);
+}
+
+static void test_only_the_standard_ports_are_allowed_unless_configured(void)
+{
+    struct netguard *guard = guard_with("");
+    CU_ASSERT(allows_at(guard, "8.8.8.8", 443));
+    CU_ASSERT_FALSE(allows_at(guard, "8.8.8.8", 80));
+    CU_ASSERT_FALSE(allows_at(guard, "2606:4700::1", 22));
+    netguard_free(guard);
+    config_fresh();
+    config.outgoing_allow_http = true;
+    guard = guard_made();
+    CU_ASSERT(allows_at(guard, "8.8.8.8", 80));
+    CU_ASSERT_FALSE(allows_at(guard, "8.8.8.8", 25));
+    netguard_free(guard);
+    config_fresh();
+    config.outgoing_allow_ports = "8443, 9000-9001";
+    guard = guard_made();
+    CU_ASSERT(allows_at(guard, "8.8.8.8", 8443) && allows_at(guard, "8.8.8.8", 9001));
+    CU_ASSERT_FALSE(allows_at(guard, "8.8.8.8", 443) || allows_at(guard, "8.8.8.8", 9002));
+    netguard_free(guard);
+}
+
+static void test_an_invalid_port_is_named(void)
+{
+    static const char *const bad[] = {"0", "65536", "http", "443-", "-443", "9000-8000", "443;80", "1-2-3"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct netguard *guard = NULL;
+        config_fresh();
+        config.outgoing_allow_ports = bad[i];
+        CU_ASSERT_EQUAL(netguard_new(&context, &config, &guard), IW_CONFIG_INVALID);
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "outgoing.allow_ports"));
+    }
 }
 
 int main(void)
@@ -132,6 +275,14 @@ int main(void)
         {"every form of a private address is refused", test_every_form_of_a_private_address_is_refused},
         {"the allow list only allows its blocks", test_the_allow_list_only_allows_its_blocks},
         {"an invalid block is named", test_an_invalid_block_is_named},
+        {"only global unicast and NAT64 are reachable", test_only_global_unicast_and_nat64_are_reachable},
+        {"a metadata service at a public address is refused",
+         test_a_metadata_service_at_a_public_address_is_refused},
+        {"the most specific block applies", test_the_most_specific_block_applies},
+        {"the machine's own addresses are refused", test_the_machines_own_addresses_are_refused},
+        {"only the standard ports are allowed unless configured",
+         test_only_the_standard_ports_are_allowed_unless_configured},
+        {"an invalid port is named", test_an_invalid_port_is_named},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);

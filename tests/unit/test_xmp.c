@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <expat.h>
+#include <malloc.h>
 
 #include "codec/codec_keep.h"
 #include "codec/xmp.h"
@@ -329,6 +330,73 @@ static void test_other_encodings(void)
         }
 }
 
+/* ---- limits ---- */
+
+/* A packet with text count times at one place. */
+static char *packet_repeat(const char *head, const char *text, size_t count, const char *tail, size_t *size)
+{
+    size_t step = strlen(text);
+    char *packet = malloc(strlen(head) + step * count + strlen(tail) + 1);
+    size_t used = (size_t)sprintf(packet, "%s", head);
+    for (size_t i = 0; i < count; i++, used += step)
+        memcpy(packet + used, text, step);
+    *size = used + (size_t)sprintf(packet + used, "%s", tail);
+    return packet;
+}
+
+/* Bytes that the C library holds for the program. */
+static size_t held_bytes(void)
+{
+    struct mallinfo2 facts = mallinfo2();
+    return facts.uordblks + facts.hblkhd;
+}
+
+static bool is_readable(const char *packet, size_t size)
+{
+    struct xmp_request request = {.mining = xmp_mining_least, .is_added = true};
+    struct xmp_result result;
+    struct arena *own = arena_new((size_t)8 * codec_metadata_max_bytes);
+    xmp_edit(own, packet, size, &request, &result);
+    bool answer = result.is_readable;
+    arena_free(own);
+    return answer;
+}
+
+static void test_limits_of_a_packet(void)
+{
+    static const struct {
+        const char *text;
+        size_t count;
+        const char *tail;
+        bool is_readable;
+    } cases[] = {
+        {"<a>", 5000000, "", false},                                         /* open elements */
+        {"<a/>", 3000000, "</rdf:RDF>", false},                              /* elements */
+        {"<rdf:li>xmp.did:0123456789</rdf:li>", 200000, "</rdf:RDF>", true}, /* document ancestors */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t size, before = held_bytes();
+        char *packet =
+            packet_repeat("<rdf:RDF " RDF ">", cases[i].text, cases[i].count, cases[i].tail, &size);
+        CU_ASSERT_EQUAL(is_readable(packet, size), cases[i].is_readable);
+        free(packet);
+        CU_ASSERT(held_bytes() <= before + (1 << 20));
+    }
+}
+
+/* Expat keeps each distinct name until the end: 16 MiB of them would be some 300 MiB. */
+static void test_distinct_names_are_bounded(void)
+{
+    enum { names = 480000 };
+    char *packet = malloc((size_t)names * 40);
+    size_t size = (size_t)sprintf(packet, "<rdf:RDF " RDF "><rdf:Description rdf:about=\"\">");
+    for (int i = 0; i < names; i++)
+        size += (size_t)sprintf(packet + size, "<a%d b%d=\"\" c%d=\"\"/>", i, i, i);
+    size += (size_t)sprintf(packet + size, "</rdf:Description></rdf:RDF>");
+    CU_ASSERT_FALSE(is_readable(packet, size));
+    free(packet);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -341,6 +409,8 @@ int main(void)
         {"broken packets are repaired", test_repairs},
         {"repairs are bounded", test_repairs_are_bounded},
         {"other encodings", test_other_encodings},
+        {"limits of a packet", test_limits_of_a_packet},
+        {"distinct names are bounded", test_distinct_names_are_bounded},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);
