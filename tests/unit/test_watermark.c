@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/watermark/bend.h"
 #include "engine/watermark/fold.h"
 #include "engine/watermark/jpegsim.h"
 #include "engine/watermark/keystream.h"
@@ -521,6 +522,52 @@ static void stretched_pictures_are_read(void)
     free(image.pixels);
 }
 
+/* Read near a pose that fits only at the picture's middle. */
+static bool reads_bent(const struct image *image, const uint8_t *key, uint64_t number)
+{
+    static const struct pose pose = {.matrix = {1, 0, 0, 1}};
+    float weights[lattice_tones];
+    struct workspace workspace;
+    struct whitened whitened;
+    struct reader reader;
+    struct plane plane;
+    struct bend bend;
+
+    for (unsigned i = 0; i < lattice_tones; i++)
+        weights[i] = 1;
+    workspace_init(&workspace);
+    CU_ASSERT_FATAL(reader_init(&reader, key, LATTICE_OVERLAY, &workspace));
+    CU_ASSERT_FATAL(plane_read(image, PLANE_LUMA, 1, &workspace, &plane));
+    CU_ASSERT_FATAL(reader_whiten(&reader, &plane, &whitened));
+    CU_ASSERT_FATAL(bend_init(&bend, &reader, &whitened, &plane));
+    bool is_read = bend_read(&bend, &pose, weights) && reader.number == number;
+    bend_fini(&bend);
+    reader_fini(&reader);
+    workspace_fini(&workspace);
+    return is_read;
+}
+
+static void perspective_is_undone(void)
+{
+    static const double slants[][2] = {{0, 0.0003}, {0.0002, -0.0004}};
+    struct image image = texture_make(800, 640, 3, 8, 13);
+    struct image plain = image_copy(&image);
+
+    embed_or_fail(&image, test_key, 99);
+    for (size_t i = 0; i < sizeof slants / sizeof slants[0]; i++) {
+        struct image bent = image_slant(&image, slants[i], 760, 600);
+        struct image unmarked = image_slant(&plain, slants[i], 760, 600);
+
+        CU_ASSERT(reads_bent(&bent, test_key, 99));
+        CU_ASSERT_FALSE(reads_bent(&bent, other_key, 99));
+        CU_ASSERT_FALSE(reads_bent(&unmarked, test_key, 99));
+        free(bent.pixels);
+        free(unmarked.pixels);
+    }
+    free(plain.pixels);
+    free(image.pixels);
+}
+
 /* An unmarked picture, or another key, reads nothing. */
 static void strangers_read_nothing(void)
 {
@@ -805,6 +852,7 @@ int main(void)
         {"blur is the mean around", blur_is_the_mean_around},
         {"JPEG is simulated", jpeg_is_simulated},
         {"planes are reduced by area", planes_are_reduced_by_area},
+        {"perspective is undone", perspective_is_undone},
         {"the mask follows texture", mask_follows_texture},
         {"texture is detail and activity", texture_is_detail_and_activity},
         {"folds are the spectrum", folds_are_the_spectrum},

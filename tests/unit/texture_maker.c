@@ -173,6 +173,25 @@ struct image image_warp(const struct image *source, const double matrix[4], cons
     return image;
 }
 
+struct image image_slant(const struct image *source, const double slant[2], uint32_t width_px,
+                         uint32_t height_px)
+{
+    struct image image = image_make(width_px, height_px, source->channels, source->depth_bits);
+
+    for (uint32_t y = 0; y < height_px; y++) {
+        for (uint32_t x = 0; x < width_px; x++) {
+            double px = x + 0.5 - width_px / 2.0, py = y + 0.5 - height_px / 2.0;
+            double depth = 1 + slant[0] * px + slant[1] * py;
+            double sx = px / depth + source->width_px / 2.0 - 0.5;
+            double sy = py / depth + source->height_px / 2.0 - 0.5;
+
+            for (uint32_t c = 0; c < source->channels; c++)
+                sample_set(&image, x, y, c, sample_between(source, sx, sy, c));
+        }
+    }
+    return image;
+}
+
 double image_error(const struct image *a, const struct image *b)
 {
     uint32_t colors = a->channels >= 3 ? 3 : 1;

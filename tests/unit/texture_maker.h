@@ -20,6 +20,10 @@ struct image texture_make(uint32_t width_px, uint32_t height_px, uint32_t channe
 struct image image_warp(const struct image *source, const double matrix[4], const double shift[2],
                         uint32_t width_px, uint32_t height_px);
 
+/* Resample in perspective: place p shows the source at p / (1 + slant . p), both from the centre. */
+struct image image_slant(const struct image *source, const double slant[2], uint32_t width_px,
+                         uint32_t height_px);
+
 /* Mean squared difference of the color samples, scale 0..255. */
 double image_error(const struct image *a, const struct image *b);
 

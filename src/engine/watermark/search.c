@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/watermark/bend.h"
 #include "engine/watermark/clones.h"
 
 /* No published source: steps and ranges of the search.  `./dev bench watermark` measures the result. */
@@ -51,13 +52,14 @@ struct league_bounds {
     unsigned candidates; /* kept by the map's scores */
     unsigned confirmed;  /* of these, refined further and checked against the phases */
     unsigned decoded;
+    unsigned projected; /* of these, tried with perspective */
 };
 
 static const struct league_bounds league_bounds[LEAGUES] = {
-    [LEAGUE_UPRIGHT] = {96, 64, 16},
-    [LEAGUE_TURNED] = {256, 64, 20},
-    [LEAGUE_STRETCHED] = {candidates_max, 64, 20},
-    [LEAGUE_BENT] = {128, 32, 8},
+    [LEAGUE_UPRIGHT] = {96, 64, 16, 3},
+    [LEAGUE_TURNED] = {256, 64, 20, 1},
+    [LEAGUE_STRETCHED] = {candidates_max, 64, 20, 2},
+    [LEAGUE_BENT] = {128, 32, 8, 2},
 };
 
 /* The best candidates of a league: a heap whose root has the lowest score. */
@@ -643,6 +645,37 @@ static bool pools_read(struct search *search, struct watermark_report *report)
     return false;
 }
 
+/* The inverse of the noise's amplitude at each tone; 0 beyond the band. */
+static void tone_weights(const struct search *search, const struct pose *pose, float weights[lattice_tones])
+{
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        double frequency[2];
+
+        weights[i] = tone_place(search, pose, i, frequency)
+                         ? 1 / sqrtf(noise_at(search, frequency[0], frequency[1]))
+                         : 0;
+    }
+}
+
+/* Try the best poses of every league with perspective. */
+static bool bends_read(struct search *search, struct bend *bend, struct watermark_report *report)
+{
+    for (unsigned league = 0; league < LEAGUES; league++) {
+        const struct candidate_pool *pool = &search->pools[league];
+
+        for (unsigned i = 0; i < pool->count && i < league_bounds[league].projected; i++) {
+            float weights[lattice_tones];
+
+            tone_weights(search, &pool->heap[i].pose, weights);
+            if (bend_read(bend, &pool->heap[i].pose, weights)) {
+                report_fill(report, &pool->heap[i]);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool search_prepare(struct search *search, struct whitened *whitened, const struct plane *plane)
 {
     struct workspace *workspace = search->reader->workspace;
@@ -687,7 +720,11 @@ enum iw_error search_read(struct reader *reader, struct whitened *whitened, cons
         return IW_NO_MEMORY;
     poses_rank(search);
     bent_rank(search);
+    struct bend bend = {.fit_plan = NULL};
     bool is_read = pools_read(search, report);
+    if (!is_read && bend_init(&bend, reader, whitened, plane))
+        is_read = bends_read(search, &bend, report);
+    bend_fini(&bend);
     fftwf_destroy_plan(search->fit_plan);
     return is_read ? IW_OK : IW_WATERMARK_NOT_FOUND;
 }

@@ -18,6 +18,13 @@ static const float part_most = 3.0f;           /* cap on one part, in standard d
  */
 static const double correlation_least = 11.8;
 
+/*
+ * Sum over bands and frequencies of the squared excess power, in deviations of the noise. Fields
+ * without a mark have 8 on average. The weakest that decode have 44, so less than this is not
+ * decoded. No published source; `./dev bench watermark` measures the effect.
+ */
+static const double evidence_least = 16;
+
 /* One received carrier of a coded bit. */
 struct part {
     float ratio;
@@ -63,6 +70,7 @@ float soft_noise_around(const struct soft_field *field, int kx, int ky)
 
 struct ring_excess {
     double ring[lattice_rings]; /* power above the noise, as a share of the noise */
+    double evidence;            /* of all frequencies, see evidence_least */
 };
 
 /* Normalise the band's points by their noise and measure the excess power. */
@@ -72,7 +80,7 @@ static struct ring_excess band_scale(struct soft_reader *reader, const struct la
     double power[lattice_rings] = {0};
     double count[lattice_rings] = {0};
     double total = 0;
-    struct ring_excess excess;
+    struct ring_excess excess = {.evidence = 0};
 
     for (unsigned i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
@@ -88,9 +96,12 @@ static struct ring_excess band_scale(struct soft_reader *reader, const struct la
         total += factor > 0 ? fmin(ratio, 12) - 1 : 0;
     }
     total = fmax(total / band->count, 0.01);
-    for (unsigned i = 0; i < lattice_rings; i++)
-        excess.ring[i] =
-            fmax((power[i] - count[i] + ring_prior_points * total) / (count[i] + ring_prior_points), 0.002);
+    for (unsigned i = 0; i < lattice_rings; i++) {
+        double above = power[i] - count[i];
+
+        excess.ring[i] = fmax((above + ring_prior_points * total) / (count[i] + ring_prior_points), 0.002);
+        excess.evidence += above > 0 ? above * above / count[i] : 0;
+    }
     return excess;
 }
 
@@ -141,12 +152,14 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     int8_t word[polar_length];
     unsigned first = 0;
     uint64_t masked;
+    double evidence = 0;
 
     memset(reader->parts, 0, sizeof reader->parts);
     reader->count = 0;
     for (unsigned i = 0; i < count; i++) {
         struct ring_excess excess = band_scale(reader, sources[i].band, sources[i].field);
 
+        evidence += excess.evidence;
         if (!sources[i].is_same)
             first = reader->count;
         band_add(reader, sources[i].band, &excess, first);
@@ -155,6 +168,8 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     for (unsigned i = 0; i < reader->count; i++)
         reader->ratios[reader->parts[i].bit] += reader->parts[i].ratio;
     *correlation = 0;
+    if (evidence < evidence_least)
+        return false;
     if (!polar_decode(polar, reader->ratios, &masked))
         return false;
     polar_encode(polar, masked, word);

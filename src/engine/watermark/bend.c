@@ -1,0 +1,478 @@
+#include "engine/watermark/bend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/watermark/clones.h"
+
+/* No published source; `./dev bench watermark --bending` measures the effect. */
+enum {
+    block_px = 64,
+    window_blocks = 3, /* side of the start */
+    fit_side = 64,     /* of the FFT that finds the offset of a window */
+    ascent_rounds = 40,
+    steps_count = 8 /* parameters of a projection */
+};
+static const double frequency_most = 0.49; /* cycles a plane pixel */
+static const double radius_first = 120.0;  /* of the region, in plane pixels */
+static const double radius_growth = 1.3;
+static const double radius_slanted = 150.0; /* smaller regions show no perspective */
+static const double step_first = 0.6;       /* chips at the edge of the region */
+static const double step_again = 0.3;
+static const double step_least = 0.03;
+
+/*
+ * Agreement of the tones in standard deviations of the noise. The best window of an unmarked
+ * picture reaches 4 to 6, and the fitted first region 7. Marked ones have 9 or more there.
+ */
+static const double start_least = 5.3;
+static const double certainty_least = 7.5;
+
+/* chips = (matrix * x + offset) / (1 + slant . x); x is relative to the plane's centre, in pixels. */
+struct projection {
+    double matrix[4];
+    double offset[2];
+    double slant[2];
+};
+
+/* The part of the plane to which a projection is fitted. */
+struct region {
+    double middle[2];
+    double radius;
+    double energy; /* of the tones in it; half of it is the variance of their agreement */
+};
+
+/* ---- projections ---- */
+
+static double projection_depth(const struct projection *projection, const double place[2])
+{
+    return 1 + projection->slant[0] * place[0] + projection->slant[1] * place[1];
+}
+
+static void projection_chips(const struct projection *projection, const double place[2], double chips[2])
+{
+    const double *matrix = projection->matrix;
+    double depth = projection_depth(projection, place);
+
+    chips[0] = (matrix[0] * place[0] + matrix[1] * place[1] + projection->offset[0]) / depth;
+    chips[1] = (matrix[2] * place[0] + matrix[3] * place[1] + projection->offset[1]) / depth;
+}
+
+/* The affine pose that fits at a place: derivative of the chips, row by row. */
+static void projection_slope(const struct projection *projection, const double place[2], double slope[4])
+{
+    double depth = projection_depth(projection, place);
+    double chips[2];
+
+    projection_chips(projection, place, chips);
+    for (int i = 0; i < 4; i++)
+        slope[i] = (projection->matrix[i] - chips[i / 2] * projection->slant[i % 2]) / depth;
+}
+
+/* Express the same projection relative to another origin. */
+static void projection_move(struct projection *projection, double x, double y)
+{
+    const double place[2] = {x, y};
+    double depth = projection_depth(projection, place);
+    double chips[2];
+
+    projection_chips(projection, place, chips);
+    for (int i = 0; i < 4; i++)
+        projection->matrix[i] /= depth;
+    for (int i = 0; i < 2; i++) {
+        projection->offset[i] = chips[i];
+        projection->slant[i] /= depth;
+    }
+}
+
+/*
+ * Change one parameter so that chips at the edge of the region change by step: offset, matrix,
+ * then slant. The slant keeps the offset and the slope at the region's middle.
+ */
+static void projection_step(struct projection *projection, const struct region *region, int parameter,
+                            double step)
+{
+    projection_move(projection, region->middle[0], region->middle[1]);
+    if (parameter < 2) {
+        projection->offset[parameter] += step;
+    } else if (parameter < 6) {
+        projection->matrix[parameter - 2] += step / region->radius;
+    } else {
+        int axis = parameter - 6;
+        double slant = step / (region->radius * region->radius);
+
+        projection->slant[axis] += slant;
+        projection->matrix[axis] += projection->offset[0] * slant;
+        projection->matrix[2 + axis] += projection->offset[1] * slant;
+    }
+    projection_move(projection, -region->middle[0], -region->middle[1]);
+}
+
+/* ---- blocks ---- */
+
+static int blocks_count(const struct bend *bend)
+{
+    return bend->across * bend->down;
+}
+
+static void block_centre(const struct bend *bend, int block, double place[2])
+{
+    place[0] = (block % bend->across + 0.5) * block_px - bend->plane->width / 2.0;
+    place[1] = (block / bend->across + 0.5) * block_px - bend->plane->height / 2.0;
+}
+
+ENGINE_CLONES
+static void row_add(float *restrict real, float *restrict imaginary, const float *restrict samples,
+                    float cosine, float sine)
+{
+    for (int x = 0; x < block_px; x++) {
+        real[x] += samples[x] * cosine;
+        imaginary[x] -= samples[x] * sine;
+    }
+}
+
+/* Cosine and sine at the places of a block along one axis, relative to its centre. */
+static void waves_fill(double frequency, float cosines[block_px], float sines[block_px])
+{
+    double turn = 2 * M_PI * frequency;
+    double across[2] = {cos(turn), sin(turn)};
+    double at[2] = {cos(turn * (0.5 - block_px / 2.0)), sin(turn * (0.5 - block_px / 2.0))};
+
+    for (int i = 0; i < block_px; i++) {
+        double next = at[0] * across[0] - at[1] * across[1];
+
+        cosines[i] = (float)at[0];
+        sines[i] = (float)at[1];
+        at[1] = at[1] * across[0] + at[0] * across[1];
+        at[0] = next;
+    }
+}
+
+/* The sum of samples * exp(-2 pi j f x) over a block; x is relative to its centre. */
+static struct value block_tone(const struct bend *bend, int block, double fx, double fy)
+{
+    float real[block_px] = {0};
+    float imaginary[block_px] = {0};
+    float cosines[block_px];
+    float sines[block_px];
+    size_t width = (size_t)bend->plane->width;
+    size_t first =
+        (size_t)(block / bend->across) * block_px * width + (size_t)(block % bend->across) * block_px;
+    struct value sum = {0, 0};
+
+    waves_fill(fy, cosines, sines);
+    for (size_t y = 0; y < block_px; y++)
+        row_add(real, imaginary, bend->whitened->luma + first + y * width, cosines[y], sines[y]);
+    waves_fill(fx, cosines, sines);
+    for (int x = 0; x < block_px; x++) {
+        sum.real += real[x] * cosines[x] + imaginary[x] * sines[x];
+        sum.imaginary += imaginary[x] * cosines[x] - real[x] * sines[x];
+    }
+    return sum;
+}
+
+/* Measure all tones of a block at the frequencies that the projection has there. Returns their energy. */
+static double block_measure(struct bend *bend, const struct projection *projection,
+                            const float weights[lattice_tones], int block)
+{
+    double place[2];
+    double slope[4];
+    double energy = 0;
+
+    block_centre(bend, block, place);
+    projection_slope(projection, place, slope);
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        const struct lattice_tone *tone = &bend->reader->lattice->tones[i];
+        double fx = (slope[0] * tone->kx + slope[2] * tone->ky) / lattice_period;
+        double fy = (slope[1] * tone->kx + slope[3] * tone->ky) / lattice_period;
+        struct value at = {0, 0};
+
+        if (fabs(fx) < frequency_most && fabs(fy) < frequency_most)
+            at = block_tone(bend, block, fx, fy);
+        bend->tones[block][i] =
+            (struct value){weights[i] * (at.real * tone->cosine + at.imaginary * tone->sine),
+                           weights[i] * (at.imaginary * tone->cosine - at.real * tone->sine)};
+        energy += (double)(weights[i] * weights[i] * (at.real * at.real + at.imaginary * at.imaginary));
+    }
+    return energy;
+}
+
+/* A block's tone, with the phase of chips undone. */
+static struct value tone_turned(const struct bend *bend, int block, unsigned i, const double chips[2])
+{
+    const struct lattice_tone *tone = &bend->reader->lattice->tones[i];
+    double turn = 2 * M_PI / lattice_period * (tone->kx * chips[0] + tone->ky * chips[1]);
+    float rest = (float)remainder(turn, 2 * M_PI);
+    float cosine = cosf(rest);
+    float sine = sinf(rest);
+    struct value at = bend->tones[block][i];
+
+    return (struct value){at.real * cosine + at.imaginary * sine, at.imaginary * cosine - at.real * sine};
+}
+
+/* ---- the start ---- */
+
+/* Sum the tones of a window at the projection's phases into the fit. Returns their energy. */
+static double window_sum(struct bend *bend, const struct projection *projection, int left, int top)
+{
+    double energy = 0;
+
+    memset(bend->fit, 0, sizeof *bend->fit * fit_side * fit_side);
+    for (int i = 0; i < window_blocks * window_blocks; i++) {
+        int block = (top + i / window_blocks) * bend->across + left + i % window_blocks;
+        double place[2];
+        double chips[2];
+
+        block_centre(bend, block, place);
+        projection_chips(projection, place, chips);
+        for (unsigned j = 0; j < lattice_tones; j++) {
+            const struct lattice_tone *tone = &bend->reader->lattice->tones[j];
+            size_t bin = (size_t)((tone->ky + fit_side) % fit_side) * fit_side + (size_t)tone->kx;
+            struct value at = tone_turned(bend, block, j, chips);
+
+            bend->fit[bin][0] += at.real;
+            bend->fit[bin][1] += at.imaginary;
+            energy += (double)(at.real * at.real + at.imaginary * at.imaginary);
+        }
+    }
+    return energy;
+}
+
+/* Find the window and the offset at which the tones agree best. Returns their agreement. */
+static double start_find(struct bend *bend, struct projection *projection, struct region *region)
+{
+    const struct projection still = *projection;
+    double best = 0;
+
+    for (int top = 0; top + window_blocks <= bend->down; top++) {
+        for (int left = 0; left + window_blocks <= bend->across; left++) {
+            double deviation = sqrt(window_sum(bend, &still, left, top) / 2) + 1e-20;
+
+            fftwf_execute(bend->fit_plan);
+            for (int at = 0; at < fit_side * fit_side; at++) {
+                if ((double)bend->fit[at][0] <= best * deviation)
+                    continue;
+                best = (double)bend->fit[at][0] / deviation;
+                projection->offset[0] = (double)(at % fit_side) * lattice_period / fit_side;
+                projection->offset[1] = (double)(at / fit_side) * lattice_period / fit_side;
+                region->middle[0] = (left + window_blocks / 2.0) * block_px - bend->plane->width / 2.0;
+                region->middle[1] = (top + window_blocks / 2.0) * block_px - bend->plane->height / 2.0;
+            }
+        }
+    }
+    return best;
+}
+
+/* ---- the fit ---- */
+
+/* Select the blocks of a region and measure their tones. Returns their count. */
+static int region_take(struct bend *bend, const struct projection *projection,
+                       const float weights[lattice_tones], struct region *region)
+{
+    int count = 0;
+
+    region->energy = 0;
+    for (int block = 0; block < blocks_count(bend); block++) {
+        double place[2];
+
+        block_centre(bend, block, place);
+        bend->is_inside[block] =
+            hypot(place[0] - region->middle[0], place[1] - region->middle[1]) <= region->radius;
+        if (!bend->is_inside[block])
+            continue;
+        region->energy += block_measure(bend, projection, weights, block);
+        count++;
+    }
+    return count;
+}
+
+/* Agreement of all tones in the region. */
+static double projection_score(const struct bend *bend, const struct projection *projection)
+{
+    double sum = 0;
+
+    for (int block = 0; block < blocks_count(bend); block++) {
+        double place[2];
+        double chips[2];
+
+        if (!bend->is_inside[block])
+            continue;
+        block_centre(bend, block, place);
+        projection_chips(projection, place, chips);
+        for (unsigned i = 0; i < lattice_tones; i++)
+            sum += (double)tone_turned(bend, block, i, chips).real;
+    }
+    return sum;
+}
+
+/* Coordinate ascent with steps that halve. Returns the agreement in standard deviations. */
+static double projection_ascend(const struct bend *bend, struct projection *projection,
+                                const struct region *region, double step)
+{
+    double best = projection_score(bend, projection);
+    int steps = region->radius < radius_slanted ? steps_count - 2 : steps_count;
+
+    for (int round = 0; round < ascent_rounds && step > step_least; round++) {
+        bool is_better = false;
+
+        for (int i = 0; i < 2 * steps; i++) {
+            struct projection tried = *projection;
+
+            projection_step(&tried, region, i / 2, i & 1 ? -step : step);
+            double score = projection_score(bend, &tried);
+            if (score > best) {
+                best = score;
+                *projection = tried;
+                is_better = true;
+            }
+        }
+        if (!is_better)
+            step /= 2;
+    }
+    return best / (sqrt(region->energy / 2) + 1e-20);
+}
+
+/* Fit while the region grows to the whole plane. False: the tones do not agree. */
+static bool projection_fit(struct bend *bend, struct projection *projection, struct region *region,
+                           const float weights[lattice_tones])
+{
+    int count = 0;
+
+    for (region->radius = radius_first; count < blocks_count(bend); region->radius *= radius_growth) {
+        region_take(bend, projection, weights, region);
+        projection_ascend(bend, projection, region, step_first);
+        count = region_take(bend, projection, weights, region);
+        if (projection_ascend(bend, projection, region, step_again) < certainty_least)
+            return false;
+    }
+    return true;
+}
+
+/* ---- resampling ---- */
+
+/* Weights of four samples around a place: the cubic of Catmull and Rom. */
+static void cubic_fill(float at, float weights[4])
+{
+    weights[0] = at * (-0.5f + at * (1 - 0.5f * at));
+    weights[1] = 1 + at * at * (-2.5f + 1.5f * at);
+    weights[2] = at * (0.5f + at * (2 - 1.5f * at));
+    weights[3] = at * at * (-0.5f + 0.5f * at);
+}
+
+/* Interpolate; 0 outside. */
+static float sample_at(const float *samples, const struct plane *plane, double x, double y)
+{
+    float across[4];
+    float down[4];
+    float sum = 0;
+
+    if (!(x >= 1 && y >= 1 && x < plane->width - 2 && y < plane->height - 2))
+        return 0;
+    int column = (int)x;
+    int row = (int)y;
+    cubic_fill((float)(x - column), across);
+    cubic_fill((float)(y - row), down);
+    for (int i = 0; i < 4; i++) {
+        const float *from = samples + (size_t)(row - 1 + i) * (size_t)plane->width + column - 1;
+
+        sum +=
+            down[i] * (from[0] * across[0] + from[1] * across[1] + from[2] * across[2] + from[3] * across[3]);
+    }
+    return sum;
+}
+
+/* Resample a plane from a projection to an affine pose: solve the projection for the place of given chips. */
+static void plane_flatten(const struct bend *bend, const struct projection *projection,
+                          const struct pose *pose, const float *from, float *to)
+{
+    const double *matrix = projection->matrix;
+    const double *slant = projection->slant;
+    double middle[2] = {bend->plane->width / 2.0, bend->plane->height / 2.0};
+
+    for (int y = 0; y < bend->plane->height; y++) {
+        for (int x = 0; x < bend->plane->width; x++) {
+            double place[2] = {x + 0.5 - middle[0], y + 0.5 - middle[1]};
+            double u = pose->matrix[0] * place[0] + pose->matrix[1] * place[1] + pose->offset[0];
+            double v = pose->matrix[2] * place[0] + pose->matrix[3] * place[1] + pose->offset[1];
+            double rows[4] = {matrix[0] - u * slant[0], matrix[1] - u * slant[1], matrix[2] - v * slant[0],
+                              matrix[3] - v * slant[1]};
+            double factor = 1 / (rows[0] * rows[3] - rows[1] * rows[2]);
+            double across = u - projection->offset[0];
+            double down = v - projection->offset[1];
+
+            *to++ =
+                sample_at(from, bend->plane, (rows[3] * across - rows[1] * down) * factor + middle[0] - 0.5,
+                          (rows[0] * down - rows[2] * across) * factor + middle[1] - 0.5);
+        }
+    }
+}
+
+static bool flat_decode(const struct bend *bend, const struct projection *projection)
+{
+    struct workspace *workspace = bend->reader->workspace;
+    const struct whitened *whitened = bend->whitened;
+    const struct plane *plane = bend->plane;
+    static const double centre[2] = {0, 0};
+    struct spectrum luma;
+    struct spectrum blue;
+    struct pose pose = {.offset = {projection->offset[0], projection->offset[1]}};
+    float *flat = workspace_take_unset(workspace, (size_t)plane->width * (size_t)plane->height, sizeof *flat);
+
+    if (flat == NULL)
+        return false;
+    projection_slope(projection, centre, pose.matrix);
+    plane_flatten(bend, projection, &pose, whitened->luma, flat);
+    if (!spectrum_make(flat, plane->width, plane->height, workspace, &luma))
+        return false;
+    if (whitened->blue == NULL)
+        return reader_read_posed(bend->reader, &luma, NULL, &pose);
+    plane_flatten(bend, projection, &pose, whitened->blue, flat);
+    return spectrum_make(flat, plane->width, plane->height, workspace, &blue) &&
+           reader_read_posed(bend->reader, &luma, &blue, &pose);
+}
+
+/* ---- public ---- */
+
+bool bend_init(struct bend *bend, struct reader *reader, const struct whitened *whitened,
+               const struct plane *plane)
+{
+    struct workspace *workspace = reader->workspace;
+
+    *bend = (struct bend){.reader = reader,
+                          .whitened = whitened,
+                          .plane = plane,
+                          .across = plane->width / block_px,
+                          .down = plane->height / block_px};
+    if (bend->across < window_blocks || bend->down < window_blocks)
+        return false;
+    bend->tones = workspace_take(workspace, (size_t)blocks_count(bend), sizeof *bend->tones);
+    bend->is_inside = workspace_take(workspace, (size_t)blocks_count(bend), sizeof *bend->is_inside);
+    bend->fit = workspace_take(workspace, fit_side * fit_side, sizeof *bend->fit);
+    if (workspace->failed)
+        return false;
+    bend->fit_plan = fftwf_plan_dft_2d(fit_side, fit_side, bend->fit, bend->fit, FFTW_FORWARD, FFTW_ESTIMATE);
+    return bend->fit_plan != NULL;
+}
+
+void bend_fini(struct bend *bend)
+{
+    if (bend->fit_plan != NULL)
+        fftwf_destroy_plan(bend->fit_plan);
+    bend->fit_plan = NULL;
+}
+
+bool bend_read(struct bend *bend, const struct pose *pose, const float weights[lattice_tones])
+{
+    struct projection projection = {.offset = {0, 0}};
+    struct region region = {.radius = HUGE_VAL};
+    size_t mark = workspace_mark(bend->reader->workspace);
+
+    memcpy(projection.matrix, pose->matrix, sizeof pose->matrix);
+    region_take(bend, &projection, weights, &region);
+    if (start_find(bend, &projection, &region) < start_least ||
+        !projection_fit(bend, &projection, &region, weights))
+        return false;
+    bool is_read = flat_decode(bend, &projection);
+    workspace_rewind(bend->reader->workspace, mark);
+    return is_read;
+}

@@ -1,0 +1,42 @@
+/*
+ * Reads a picture in perspective, from a pose that fits only a part of it.
+ *
+ * The plane is divided into blocks. A few neighbouring blocks in which the tones agree are the
+ * start. From there the region grows, and a projection is fitted to the phases of all tones in
+ * it. When it covers the plane, the plane is resampled without the perspective and decoded.
+ *
+ * Method: region growing with a parametric motion model, as in B. D. Lucas and T. Kanade 1981,
+ * on the phases of known tones.
+ */
+#ifndef ENGINE_WATERMARK_BEND_H
+#define ENGINE_WATERMARK_BEND_H
+
+#include <stdbool.h>
+
+#include <fftw3.h>
+
+#include "engine/watermark/reader.h"
+
+struct bend {
+    struct reader *reader;
+    const struct whitened *whitened;
+    const struct plane *plane;
+    int across; /* blocks */
+    int down;
+    struct value (*tones)[lattice_tones]; /* of each block, relative to its centre and the keyed phases */
+    bool *is_inside;                      /* of each block: in the region */
+    fftwf_complex *fit;
+    fftwf_plan fit_plan; /* owned */
+};
+
+/* False: no memory, or the plane is too small. Call bend_fini in any case. The other arguments are borrowed.
+ */
+bool bend_init(struct bend *bend, struct reader *reader, const struct whitened *whitened,
+               const struct plane *plane);
+void bend_fini(struct bend *bend);
+
+/* Read near a pose. weights: of each tone, the inverse of the noise's amplitude. The reader has the number.
+ */
+bool bend_read(struct bend *bend, const struct pose *pose, const float weights[lattice_tones]);
+
+#endif
