@@ -242,7 +242,8 @@ const struct ctl_command ctl_commands_store[] = {
      .run = verify_run},
     {.words = {"store", "reclaim"},
      .arguments = "",
-     .help = "Delete orphaned files now, as workers do continuously: inputs of ended orders, unfinished "
+     .help = "Delete orphaned files now, as workers do continuously: inputs of ended orders, unnamed "
+             "uploads, unfinished "
              "writes, and results, archives and thumbnails of ended orders that no row names.",
      .run = reclaim_run},
     {.words = {NULL}},

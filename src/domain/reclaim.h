@@ -17,10 +17,11 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
                              unsigned *count) IW_MUST_USE;
 
 /*
- * Deletes results, archives and thumbnails that no row of a finished order names
- * and that are older than an hour.  Their worker died after another one had ended
- * the order.  Skips orders in progress, and orders that are not in the database:
- * it may be the wrong database.
+ * Deletes files that no row names and that are older than an hour.  Results,
+ * archives and thumbnails of finished orders: their worker died after another one
+ * had ended the order.  Uploads of pending orders: their process died, or the
+ * database was away, before the commit.  Skips orders in progress, and orders that
+ * are not in the database: it may be the wrong database.
  *
  * The walk through the store goes in steps.  A step starts at *part, at first 0.
  * It ends after keys_max keys, or at the end of the store, where *part becomes 0.

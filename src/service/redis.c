@@ -149,8 +149,7 @@ static bool is_refusing(const char *text)
                                         "MASTERDOWN ", "CLUSTERDOWN ", "MOVED ",   "NOAUTH ", "NOPERM "};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         const char *at = strstr(text, codes[i]);
-        /* Redis before 7 puts a script's error into one of its own: "ERR Error running script ...: -READONLY
-         * ..." */
+        /* Redis before 7 wraps a script's error: "ERR Error running script ...: -READONLY ..." */
         if (at != NULL && (at == text || at[-1] == '-'))
             return true;
     }

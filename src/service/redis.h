@@ -3,8 +3,9 @@
  * of anything. The only module that includes hiredis.
  *
  * Redis may fail at any time. A connection is opened on first use. After a failure, or an error
- * that every command would get (READONLY, NOREPLICAS), it is closed, and for redis.retry_ms every call returns REDIS_AWAY immediately. A command can be
- * sent early and its reply read after other work. Only one command may be pending.
+ * that every command would get (READONLY, NOREPLICAS), it is closed, and for redis.retry_ms every call
+ * returns REDIS_AWAY immediately. A command can be sent early and its reply read after other work. Only one
+ * command may be pending.
  */
 #ifndef SERVICE_REDIS_H
 #define SERVICE_REDIS_H

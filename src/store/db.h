@@ -2,12 +2,13 @@
  * The connection to MariaDB.  Only db.c includes Connector/C.
  *
  * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
- * text, within a bound of entries and bytes: pass constant texts or a small number of variants.  Rows are copied into the arena of the context.
+ * text, within a bound of entries and bytes: pass constant texts or a small number of variants.  Rows are
+ * copied into the arena of the context.
  *
  * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only, or an answer ends
- * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error is SERVER_INTERNAL_ERROR with the
- * driver's message as cause.  A statement on an idle connection that the server closed is sent again on a new
- * one, except inside a transaction.
+ * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error
+ * is SERVER_INTERNAL_ERROR with the driver's message as cause.  A statement on an idle connection that the
+ * server closed is sent again on a new one, except inside a transaction.
  */
 #ifndef STORE_DB_H
 #define STORE_DB_H

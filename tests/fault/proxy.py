@@ -5,6 +5,8 @@ definitions, EOF, rows, EOF. A torn answer ends after its first row, in one of t
 
 cut     the connection ends
 error   an error packet follows, as after KILL QUERY
+
+Two more ways concern a commit: the connection ends before it (uncommitted) or before its answer (committed).
 """
 import contextlib
 import os
@@ -13,6 +15,7 @@ import threading
 import time
 
 EXECUTE, EOF_HEAD, ERROR_HEAD = 0x17, 0xFE, 0xFF
+COMMIT = b"\x03COMMIT"
 INTERRUPTED = 1317
 
 
@@ -70,7 +73,7 @@ class Proxy:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(self.server)
-            state = {"answer": None}
+            state = {"answer": None, "is_lost": False}
             for run, *ends in ((self.requests, client, server), (self.answers, server, client)):
                 threading.Thread(target=run, args=(*ends, state), daemon=True).start()
 
@@ -82,15 +85,22 @@ class Proxy:
                     now = time.monotonic()
                     self.silence_s, self.sent_at = max(self.silence_s, now - self.sent_at), now
                 state["answer"] = Answer() if packet[4] == EXECUTE else None
+                if packet[4:] == COMMIT and self.how == "uncommitted":
+                    self.how = None
+                    break
+                if packet[4:] == COMMIT and self.how == "committed":
+                    self.how, state["is_lost"] = None, True
                 server.sendall(packet)
         end(client, server)
 
     def answers(self, server, client, state):
         with contextlib.suppress(OSError):
             while packet := packet_read(server):
+                if state["is_lost"]:
+                    break
                 answer = state["answer"]
                 kind = answer.take(packet) if answer else "head"
-                if kind == "row" and answer.rows == 2 and self.is_torn():
+                if kind == "row" and answer.rows == 2 and self.how in ("cut", "error") and self.is_torn():
                     if self.how == "cut":
                         break
                     message = b"\xff" + INTERRUPTED.to_bytes(2, "little") + b"#70100Query execution was interrupted"
@@ -104,7 +114,7 @@ class Proxy:
     def is_torn(self):
         with self.lock:
             self.seen += 1
-            is_torn = self.how is not None and self.seen % self.every == 0
+            is_torn = self.seen % self.every == 0
             self.torn += is_torn
             return is_torn
 

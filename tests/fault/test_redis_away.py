@@ -1,9 +1,12 @@
 """Redis is flushed, stopped and killed during orders: nothing is lost or done twice."""
+import os
+import time
 import uuid
 
 import pytest
 
 import pictures
+from client import children
 
 
 @pytest.fixture
@@ -68,3 +71,34 @@ def test_redis_back_limits_again(stack):
     time.sleep(1.5)
     statuses = [limited.list().status for _ in range(60)]
     assert 429 in statuses
+
+
+def log_lines(stack, start, event):
+    """Lines of an event in the log of the pool since a size."""
+    with open(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"), "rb") as file:
+        file.seek(start)
+        return [line for line in file.read().splitlines() if f'"event":"{event}"'.encode() in line]
+
+
+@pytest.mark.parametrize("refuse, accept, code", [
+    (["CONFIG", "SET", "min-replicas-to-write", "1"], ["CONFIG", "SET", "min-replicas-to-write", "0"], b"NOREPLICAS"),
+    (["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], b"READONLY"),
+])
+def test_redis_that_answers_errors_is_away(stack, client, refuse, accept, code):
+    """A process asks it once per redis.retry_ms (1 s) and logs it, not at each request."""
+    processes = len(children(stack.pid("api")))
+    start = os.path.getsize(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"))
+    stack.redis(*refuse)
+    try:
+        begin = time.monotonic()
+        assert {client.list().status for _ in range(300)} == {200}
+        seconds = time.monotonic() - begin
+        away = log_lines(stack, start, "redis_away")
+        assert away and all(code in line for line in away)
+        assert len(away) <= processes * (seconds + 1) and len(away) < 150, (len(away), seconds)
+        assert not log_lines(stack, start, "ratelimit_failed")
+    finally:
+        stack.redis(*accept)
+    time.sleep(1.5)
+    limited = stack.account_new("free", 3)
+    assert 429 in [limited.list().status for _ in range(60)]

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -169,3 +170,42 @@ def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
     assert data["status"] == "complete" and data["completedFileCount"] == 8, data
     # An idle worker sweeps every 2 s. Waiting for the rest of an answer took 20 s.
     assert torn_count > 0 and silence_s < 6, (torn_count, silence_s)
+
+
+def upload_files(stack, order):
+    """The order's files in the store."""
+    return {os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, "in"))
+            for name in names if name.startswith(f"{order}.")}
+
+
+@pytest.mark.parametrize("how, statuses", [("uncommitted", {503}), ("committed", {200, 201})])
+def test_an_upload_whose_commit_was_lost_leaves_one_file(client, stack, proxy, how, statuses):
+    """The row decides which of two uploads stays."""
+    created = client.create(["a.jpg"]).data
+    order, url = created["orderId"], created["files"][0]["uploadUrl"]
+    assert client.upload(url, pictures.jpeg(300, 300, seed=1)).status == 201
+    [before] = upload_files(stack, order)
+    proxy.tear(how)
+    answer = client.upload(url, pictures.jpeg(300, 300, seed=2))
+    assert proxy.how is None and answer.status in statuses, answer
+    [left] = upload_files(stack, order)
+    assert (left == before) == (how == "uncommitted")
+    assert client.confirm(order).status == 200
+    assert client.wait(order)["status"] == "complete"
+
+
+def test_reclaim_deletes_an_unnamed_upload_of_a_pending_order(client, stack):
+    """As a process leaves it that died with the database away. A young file stays: its row may follow."""
+    created = client.create(["a.jpg"]).data
+    order = created["orderId"]
+    assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(300, 300)).status == 201
+    [named] = upload_files(stack, order)
+    stem, version = named.rsplit(".", 1)
+    old, young = (f"{stem}.{int(version) // number}" for number in (2, 3))
+    for path in (old, young):
+        shutil.copy(named, path)
+    two_hours_ago = time.time() - 7200
+    for path in (old, named):
+        os.utime(path, (two_hours_ago, two_hours_ago))
+    stack.ctl("store", "reclaim")
+    assert upload_files(stack, order) == {named, young}

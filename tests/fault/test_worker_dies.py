@@ -8,6 +8,8 @@ import subprocess
 import time
 import zipfile
 
+import pytest
+
 import pictures
 from client import ORDERS
 
@@ -179,3 +181,34 @@ def test_term_finishes_the_requests_in_progress(client, stack):
     os.kill(stack.pid("api"), signal.SIGTERM)
     until_taken(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()), (503,))
     until_taken(lambda: client.get(f"{ORDERS}/{created['orderId']}"))
+
+
+@pytest.fixture
+def read_only_store(stack):
+    """The store's folder is mounted read-only over itself."""
+    def mount(*words):
+        return subprocess.run(["mount", *words], capture_output=True, text=True, timeout=60).returncode == 0
+    if not mount("--bind", stack.store, stack.store):
+        pytest.skip("mounting is not permitted here")
+    try:
+        assert mount("-o", "remount,ro,bind", stack.store)
+        yield
+    finally:
+        subprocess.run(["umount", stack.store], capture_output=True, timeout=60)
+
+
+def test_a_worker_that_starts_with_a_read_only_store_waits(client, stack, read_only_store):
+    log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
+    start = os.path.getsize(log)
+    stack.part("stop", "worker")
+    stack.part("start", "worker")
+    pid = stack.pid("worker")
+    time.sleep(3)
+    assert stack.pid("worker") == pid and os.path.exists(f"/proc/{pid}")
+    subprocess.run(["umount", stack.store], check=True, timeout=60)
+    data = client.order_whole([("a.jpg", pictures.jpeg(300, 300))])
+    assert data["status"] == "complete" and stack.pid("worker") == pid
+    with open(log, "rb") as file:
+        file.seek(start)
+        lines = file.read()
+    assert lines.count(b'"event":"store_away"') == 1 and lines.count(b'"event":"store_back"') == 1
