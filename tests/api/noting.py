@@ -1,9 +1,11 @@
 """A proxy between the worker and the image process that adds a note to each answer.
 
-test_5_notes.py writes note.json next to a copy of this file and sets worker.image_program to the copy.
+test_5_notes.py writes note.json next to a copy of this file and sets worker.image_program to the copy. With "maps"
+it also keeps the result mapped for writing, as a process that a picture has taken over could.
 """
 import array
 import json
+import mmap
 import os
 import select
 import socket
@@ -36,12 +38,19 @@ def main():
         os.execv(note["program"], ["imgward-image", *sys.argv[1:]])
     os.close(3)
     theirs.close()
+    results, mapped = [], []
     while True:
         for source in select.select([worker, ours], [], [])[0]:
             message, control, _, _ = source.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(FILES_MAX * 4))
             if not message:
                 return
             files = array.array("i", b"".join(data for _, _, data in control))
+            if source is worker and note["maps"] and len(files) > 1:
+                results.append(os.dup(files[1]))
+            if source is ours and results:
+                result = results.pop()
+                mapped.append(mmap.mmap(result, os.fstat(result).st_size))
+                os.close(result)
             if source is ours:
                 worker.sendmsg([noted(message, note)])
             else:

@@ -25,8 +25,8 @@ def noting(stack, tmp_path_factory):
     program = folder / "noting"
     real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
 
-    def set(message, code=CODE):
-        (folder / "note.json").write_text(json.dumps({"program": real, "code": code, "message": message}))
+    def set(message, code=CODE, maps=False):
+        (folder / "note.json").write_text(json.dumps({"program": real, "code": code, "message": message, "maps": maps}))
         restart(stack)
     with open(os.path.join(HERE, "noting.py"), encoding="utf-8") as file:
         program.write_text("#!/usr/bin/python3\n" + file.read())
@@ -98,3 +98,10 @@ def test_the_operator_sees_the_note(client, stack, noting, jpeg):
     order = client.order_whole([("a.jpg", jpeg)])["orderId"]
     [file] = json.loads(stack.ctl("order", "show", "--json", order))["files"]
     assert (file["note"], file["noteText"]) == (CODE, "Look here.")
+
+
+def test_a_result_that_the_image_process_can_still_change_is_not_stored(client, stack, noting, jpeg):
+    noting("Unsealed.", maps=True)
+    with stack.configured("worker", "retry_first_ms", "50"):
+        order = client.order_whole([("a.jpg", jpeg)])
+    assert order["status"] == "failed" and stack.stored(order["orderId"]) == [], order
