@@ -262,6 +262,8 @@ static enum iw_error events(struct request *request)
         return error;
     page_read(request, &page);
     error = context_validated(request->context);
+    if (error == IW_OK)
+        error = page_place_take(request, &page);
     if (error != IW_OK)
         return error;
     if (page.limit != page_limit_all)

@@ -37,8 +37,8 @@ struct json {
 /*
  * Parses a whole text. A UTF-8 byte order mark at the beginning is skipped. Malformed text is
  * VALIDATION_FAILED with a detail for the field "body". Its sentence names line and column, or
- * the format when the text is not JSON at all. Nesting is limited. Duplicate member names are
- * refused.
+ * the format when the text is not JSON at all. Nesting and the number of values are limited.
+ * Duplicate member names are refused.
  */
 enum iw_error json_read(struct context *context, const char *text, size_t length,
                         const struct json **json) IW_MUST_USE;
@@ -69,7 +69,7 @@ static inline bool json_is_absent(const struct json *json)
 /*
  * SHA-256 of a canonical form of a tree: members sorted by name, no white space, null members
  * left out, an empty array written as an empty object. Requests that mean the same have the
- * same digest.
+ * same digest. A text with an integer over 63 bits has the digest of its bytes instead.
  */
 void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32]);
 

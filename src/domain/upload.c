@@ -26,6 +26,8 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
     if (error != IW_OK)
         return error;
     context->account_id = place->account_id;
+    if (place->is_suspended)
+        return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     if (place->order_status == ORDER_PENDING)
         return IW_OK;
     if (place->order_status == ORDER_FAILED && !place->is_started)
@@ -200,8 +202,8 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
     enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
     fault_point(FAULT_UPLOAD_RECORDED);
     /* After a lost connection the commit may have succeeded: then the bytes must stay. */
-    bool is_refused =
-        error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;
+    bool is_refused = error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED ||
+                      error == IW_ORDER_NOT_PENDING || error == IW_AUTH_FORBIDDEN;
     if (is_refused)
         bytes_delete(domain, key);
     if (error != IW_OK)

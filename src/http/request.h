@@ -22,6 +22,7 @@
 
 struct account;
 struct domain;
+struct in_flight;
 struct metrics;
 struct route;
 
@@ -88,6 +89,9 @@ struct request {
 
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
+
+    struct in_flight *in_flight; /* of the pool; NULL in unit tests */
+    unsigned in_flight_slot;     /* of this process */
 
     const struct account *account; /* NULL on open routes and before authentication */
     struct admission admission;    /* ADMISSION_NONE while account is NULL */
