@@ -37,11 +37,17 @@ struct json {
 /*
  * Parses a whole text. A UTF-8 byte order mark at the beginning is skipped. Malformed text is
  * VALIDATION_FAILED with a detail for the field "body". Its sentence names line and column, or
- * the format when the text is not JSON at all. Nesting and the number of values are limited.
- * Duplicate member names are refused.
+ * the format when the text is not JSON at all. Nesting is limited. Duplicate member names are
+ * refused.
  */
 enum iw_error json_read(struct context *context, const char *text, size_t length,
                         const struct json **json) IW_MUST_USE;
+
+/*
+ * True when the text is an object whose member of this name is an array of more than most items.
+ * Reads up to that item and parses nothing; malformed text may give either value.
+ */
+bool json_array_exceeds(const char *text, size_t length, const char *name, size_t most);
 
 /* "an array", "true": for use in messages. */
 const char *json_kind_name(enum json_kind kind);

@@ -134,13 +134,21 @@ int64_t request_body_length(const struct request *request);
  */
 long request_body_read(struct request *request, void *buffer, size_t size);
 
+/* The member of a body that decides its size. */
+struct request_array {
+    const char *name;
+    size_t items_max;
+};
+
 /*
  * Reads the body as a JSON object.  UNSUPPORTED_MEDIA_TYPE for another
  * Content-Type or any Content-Encoding; PAYLOAD_TOO_LARGE above
  * api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value
- * that is not an object.
+ * that is not an object.  A body above 16 KiB is parsed only after the rate limit
+ * (RATE_LIMIT_EXCEEDED), and not if its array longest is too long.  longest may be NULL.
  */
-enum iw_error request_json(struct request *request, const struct json **json) IW_MUST_USE;
+enum iw_error request_json(struct request *request, const struct request_array *longest,
+                           const struct json **json) IW_MUST_USE;
 
 /*
  * Percent-decodes length bytes; NULL for a broken code or a decoded zero.
