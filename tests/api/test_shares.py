@@ -81,23 +81,30 @@ def test_a_refused_large_creation_burns_no_key(client):
 
 # ---- Requests in progress
 
-@pytest.fixture
-def table_locked(stack):
-    """Holds the table of orders, so that requests that read it stay in progress; release() ends that."""
-    release = threading.Event()
-    holder = subprocess.Popen(["mariadb", "--no-defaults", "-n", "-N", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    holder.stdin.write("LOCK TABLES orders WRITE; SELECT 'held';\n")
-    holder.stdin.flush()
-    assert holder.stdout.readline() == "held\n"
+class TableLock:
+    """Holds the table of orders, so that requests that read it stay in progress."""
 
-    def let_go():
-        if not release.is_set():
-            release.set()
-            holder.stdin.close()
-            holder.wait(60)
-    yield let_go
-    let_go()
+    def __init__(self, stack):
+        self.words = ["mariadb", "--no-defaults", "-n", "-N", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"]
+        self.holder = None
+
+    def take(self):
+        self.holder = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.holder.stdin.write("LOCK TABLES orders WRITE; SELECT 'held';\n")
+        self.holder.stdin.flush()
+        assert self.holder.stdout.readline() == "held\n"
+
+    def release(self):
+        if self.holder is not None:
+            self.holder.communicate(timeout=60)
+            self.holder = None
+
+
+@pytest.fixture
+def lock(stack):
+    lock = TableLock(stack)
+    yield lock
+    lock.release()
 
 
 def at_once(count, call):
@@ -121,16 +128,17 @@ def refused_now(answer):
     assert answer.headers["Retry-After"] == "1" and answer.headers["RateLimit-Limit"]
 
 
-def test_an_account_has_so_many_requests_in_progress(stack, table_locked):
+def test_an_account_has_so_many_requests_in_progress(stack, lock):
     """The plan free has four; others are served meanwhile, and the places are free again afterwards."""
     client, other = stack.account_new("free", None), stack.account_new()
+    lock.take()
     answers, threads = at_once(7, lambda: client.detail(5))
     assert until(lambda: len(answers) == 3)
     for answer in answers:
         refused_now(answer)
         assert "4 requests at the same time" in answer.json["message"]
     assert other.get(f"{ORDERS}/webhooks").status == 200
-    table_locked()
+    lock.release()
     for thread in threads:
         thread.join()
     assert sorted(answer.status for answer in answers) == [404] * 4 + [429] * 3
@@ -138,8 +146,9 @@ def test_an_account_has_so_many_requests_in_progress(stack, table_locked):
 
 
 @pytest.mark.parametrize("query, words", [("keyword=a", "one search"), ("limit=-1", "one list with limit=-1")])
-def test_an_account_has_one_expensive_list_in_progress(stack, table_locked, query, words):
+def test_an_account_has_one_expensive_list_in_progress(stack, lock, query, words):
     client, other = stack.account_new(), stack.account_new()
+    lock.take()
     answers, threads = at_once(8, lambda: client.get(f"{ORDERS}?{query}"))
     assert until(lambda: len(answers) == 7)
     for answer in answers:
@@ -147,47 +156,41 @@ def test_an_account_has_one_expensive_list_in_progress(stack, table_locked, quer
         assert words in answer.json["message"]
     assert client.get(f"{ORDERS}/webhooks").status == 200
     assert other.get(f"{ORDERS}/webhooks").status == 200
-    table_locked()
+    lock.release()
     for thread in threads:
         thread.join()
     assert sorted(answer.status for answer in answers) == [200] + [429] * 7
     assert client.get(f"{ORDERS}?{query}").status == 200
 
 
-def test_a_killed_process_leaves_no_request_in_progress(stack, table_locked):
+def test_a_killed_process_leaves_no_request_in_progress(stack, lock):
     client = stack.account_new("free", None)
+    lock.take()
     answers, threads = at_once(4, lambda: client.detail(5))
     pool = client_module.children(stack.pid("api"))
     assert until(lambda: client.detail(5).status == 429)
     for pid in pool:
         os.kill(pid, 9)
-    table_locked()
+    lock.release()
     for thread in threads:
         thread.join()
-    assert [answer.status for answer in answers] == [502] * 4 or {answer.status for answer in answers} <= {502, 503}
+    assert {answer.status for answer in answers} <= {502, 503}
     assert client_module.said(lambda: client.detail(5), 404).status == 404
 
 
-def test_statements_of_the_pool_end_in_the_server(stack):
+def test_statements_of_the_pool_end_in_the_server(stack, lock):
     """A statement that nobody waits for any more must not go on in the server."""
-    limits = stack.sql("SELECT DISTINCT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'MAX_STATEMENT_TIME'")
-    assert limits == [["0.000000"]]
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         timeout_s = int(re.search(r"^timeout_s = (\d+)", file.read(), re.M)[1])
     client = stack.account_new()
-    client.create(["a.jpg"])
-    lock = subprocess.Popen(["mariadb", "--no-defaults", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward", "-e",
-                             f"LOCK TABLES orders WRITE; SELECT SLEEP({timeout_s + 6})"], stdout=subprocess.DEVNULL)
-    try:
-        time.sleep(0.5)
-        begun = time.monotonic()
-        answer = client.detail(5)
-        spent = time.monotonic() - begun
-        print(f"answered {answer.status} after {spent:.1f} s")
-        assert answer.status == 503 and answer.headers["Retry-After"]
-        assert timeout_s - 1 <= spent < timeout_s + 4
-    finally:
-        lock.wait(120)
+    lock.take()
+    begun = time.monotonic()
+    answer = client.detail(5)
+    spent = time.monotonic() - begun
+    print(f"answered {answer.status} after {spent:.1f} s")
+    assert answer.status == 503 and answer.headers["Retry-After"]
+    # The driver of the client would wait four times as long.
+    assert timeout_s - 1 <= spent < 3 * timeout_s
 
 
 # ---- Invalid keys
@@ -254,7 +257,7 @@ class Trickle:
 
     def refusal(self):
         """Status and body of an answer before the body is complete, or None."""
-        self.wire.socket.settimeout(1)
+        self.wire.socket.settimeout(0.1)
         try:
             status, headers, body = self.wire.answer()
         except (TimeoutError, OSError):
@@ -265,11 +268,16 @@ class Trickle:
         self.wire.socket.close()
 
 
+def refusals_of(held):
+    time.sleep(1)
+    return [refusal for refusal in (one.refusal() for one in held) if refusal]
+
+
 def test_a_url_has_two_uploads_at_a_time(stack, client, nobody):
     created = client.create(["a.jpg", "b.jpg"]).data["files"]
     held = [Trickle(stack, created[0]["uploadUrl"]) for _ in range(5)]
     try:
-        refusals = [refusal for refusal in (one.refusal() for one in held) if refusal]
+        refusals = refusals_of(held)
         assert len(refusals) == 3, refusals
         for status, headers, body in refusals:
             assert status == 429 and body["code"] == "RATE_LIMIT_EXCEEDED" and headers["retry-after"], body
@@ -288,7 +296,7 @@ def test_an_address_has_so_many_uploads_at_a_time(stack, client, nobody):
     urls = [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(40)]).data["files"]]
     held = [Trickle(stack, url, "127.0.0.45") for url in urls]
     try:
-        refusals = [refusal for refusal in (one.refusal() for one in held) if refusal]
+        refusals = refusals_of(held)
         assert len(refusals) == 8 and {refusal[0] for refusal in refusals} == {429}
         assert nobody.upload(urls[0], pictures.jpeg(64, 64)).status == 201
     finally:
