@@ -132,7 +132,8 @@ bool json_array_exceeds(const char *text, size_t length, const char *name, size_
     return false;
 }
 
-/* Adds a member with the digest of the text, so that json_digest tells apart integers that became one real. */
+/* Adds a member with the digest of the text, so that json_digest tells apart integers that became one real.
+ */
 static void text_digest_add(struct arena *arena, const char *text, size_t length, struct json *root)
 {
     uint8_t digest[sha256_bytes];

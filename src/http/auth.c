@@ -79,8 +79,7 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
 static const struct auth_cached *cache_find(const uint8_t digest[sha256_bytes])
 {
     const struct auth_cached *slot = &cache[digest[0]];
-    bool is_found =
-        slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
+    bool is_found = slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
     return is_found ? slot : NULL;
 }
 
@@ -113,10 +112,11 @@ static enum iw_error key_refuse(struct request *request, const struct auth_dead 
         return account_key_refuse(context, slot->revoked_ms);
     context->retry_after_s = wait_s;
     context->reason = "unknown_keys";
-    return context_fail(context, IW_RATE_LIMIT_EXCEEDED,
-                        "Too many requests with invalid API keys from this address; try again in %u s, with a "
-                        "key that is valid.",
-                        wait_s);
+    return context_fail(
+        context, IW_RATE_LIMIT_EXCEEDED,
+        "Too many requests with invalid API keys from this address; try again in %u s, with a "
+        "key that is valid.",
+        wait_s);
 }
 
 /* Reads the account from the database and caches it, or caches that the key is dead. */

@@ -46,7 +46,8 @@ void in_flight_free(struct in_flight *table)
         munmap(table, table->bytes);
 }
 
-/* Each entry is written in one piece of work that any process can repeat, so a dead owner leaves no damage. */
+/* Each entry is written in one piece of work that any process can repeat, so a dead owner leaves no damage.
+ */
 static void table_lock(struct in_flight *table)
 {
     if (pthread_mutex_lock(&table->mutex) == EOWNERDEAD)

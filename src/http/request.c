@@ -214,8 +214,8 @@ static enum iw_error body_read_all(struct request *request, struct text *body)
 }
 
 /*
- * The checks of a large body before it is parsed: parsing costs more than the round trip to the limiter, which a
- * creation usually shares with its lock.
+ * The checks of a large body before it is parsed: parsing costs more than the round trip to the limiter,
+ * which a creation usually shares with its lock.
  */
 static enum iw_error large_body_check(struct request *request, const struct text *body,
                                       const struct request_array *longest)

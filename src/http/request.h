@@ -145,7 +145,7 @@ struct request_array {
  * Content-Type or any Content-Encoding; PAYLOAD_TOO_LARGE above
  * api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value
  * that is not an object.  A body above 16 KiB is parsed only after the rate limit
- * (RATE_LIMIT_EXCEEDED), and not if its array longest is too long.  longest may be NULL.
+ * (RATE_LIMIT_EXCEEDED).  It is not parsed if its array longest is too long; NULL: none.
  */
 enum iw_error request_json(struct request *request, const struct request_array *longest,
                            const struct json **json) IW_MUST_USE;

@@ -33,9 +33,9 @@ static enum iw_error place_take(struct request *request)
         return IW_OK;
     request->context->reason = "in_flight";
     request->context->retry_after_s = in_flight_retry_s;
-    return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
-                        "Your plan allows %u requests at the same time; repeat this one when another has ended.",
-                        most);
+    return context_fail(
+        request->context, IW_RATE_LIMIT_EXCEEDED,
+        "Your plan allows %u requests at the same time; repeat this one when another has ended.", most);
 }
 
 /*

@@ -147,8 +147,12 @@ enum iw_error admission_receive(struct admission *admission)
 static void lock_take(struct admission *admission)
 {
     struct arena *arena = admission->context->arena;
-    const char *command[] = {"SET", arena_printf(arena, "%s%s", admission->prefix, admission->lock_name),
-                             admission->lock_token, "NX", "PX", arena_printf(arena, "%d", admission_lock_ms)};
+    const char *command[] = {"SET",
+                             arena_printf(arena, "%s%s", admission->prefix, admission->lock_name),
+                             admission->lock_token,
+                             "NX",
+                             "PX",
+                             arena_printf(arena, "%d", admission_lock_ms)};
     if (admission->is_redis_away)
         return;
     struct redis_reply reply = redis_call(admission->redis, admission->context, 6, command, NULL);

@@ -569,8 +569,8 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    const char *limited = arena_printf(store->context->arena,
-                                       "SET STATEMENT max_statement_time = %d FOR %s", stream_max_s, sql);
+    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
+                                       stream_max_s, sql);
     enum iw_error error = db_execute(store, limited, parameters, count, &handle);
     if (error != IW_OK)
         return error;

@@ -147,12 +147,11 @@ static struct turn *turn_find(struct lease *lease, int64_t account_id)
 /* turns_max question marks; unused ones are 0, which is no id. */
 #define TURNS_8 "?, ?, ?, ?, ?, ?, ?, ?"
 #define TURN_IDS                                                                                             \
-    "(" TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8   \
-    ")"
+    "(" TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ")"
 
 /*
- * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few rows,
- * because places are few.
+ * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few
+ * rows, because places are few.
  */
 static enum iw_error turns_count(const struct store *store, struct lease *lease)
 {

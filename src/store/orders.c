@@ -572,7 +572,8 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
     return query_ids(
         store,
         "SELECT id FROM orders o WHERE status = ? AND expires_at <= ? AND (status <> 'pending' OR NOT EXISTS "
-        "(SELECT 1 FROM accounts a WHERE a.id = o.account_id AND a.status = 'suspended')) ORDER BY expires_at, id LIMIT "
+        "(SELECT 1 FROM accounts a WHERE a.id = o.account_id AND a.status = 'suspended')) ORDER BY "
+        "expires_at, id LIMIT "
         "? OFFSET ?",
         values, 4, order_ids);
 }

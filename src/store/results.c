@@ -154,22 +154,23 @@ enum iw_error results_find(const struct store *store, int64_t order_id, int64_t 
                            struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
-    return download_read(store,
-                         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
-                         "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
-                         "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
-                         parameters, 2, row);
+    return download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
+        "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
+        "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
+        parameters, 2, row);
 }
 
 enum iw_error results_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    enum iw_error error =
-        download_read(store,
-                      "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
-                      "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
-                      "WHERE o.id = ?",
-                      parameters, 1, row);
+    enum iw_error error = download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
+        "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
+        "WHERE o.id = ?",
+        parameters, 1, row);
     row->format = FORMAT_ZIP;
     return error;
 }

@@ -142,7 +142,7 @@ def test_deliveries_of_a_suspended_account_wait(stack, jpeg, receiver):
     client.order_whole([("a.jpg", jpeg)])
     receiver.wait("/waits")
     suspend(stack, client)
-    # The first try has failed long ago, so that the next one is due, and the receiver would be given up.
+    # The first attempt seems to have failed long ago, so the next failure would deactivate the webhook.
     stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE account_id = {client.account}")
     time.sleep(SWEEPS_S + 6)
     tried = len(receiver.at("/waits"))

@@ -399,9 +399,12 @@ static void test_bodies_that_mean_the_same_have_one_digest(void)
 /* Neighbours that a double cannot tell apart: integers above 53 and above 63 bits, and reals. */
 static void test_bodies_with_other_numbers_have_other_digests(void)
 {
-    static const char *const bodies[] = {"{\"x\":9007199254740992}",     "{\"x\":9007199254740993}",
-                                         "{\"x\":9007199254740992.0}",   "{\"x\":9007199254740992,\"y\":1}",
-                                         "{\"x\":18446744073709551616}", "{\"x\":18446744073709551617}",
+    static const char *const bodies[] = {"{\"x\":9007199254740992}",
+                                         "{\"x\":9007199254740993}",
+                                         "{\"x\":9007199254740992.0}",
+                                         "{\"x\":9007199254740992,\"y\":1}",
+                                         "{\"x\":18446744073709551616}",
+                                         "{\"x\":18446744073709551617}",
                                          "{\"x\":0.5}"};
     enum { count = sizeof bodies / sizeof bodies[0] };
     uint8_t digests[count][32], same[32];
@@ -434,7 +437,8 @@ static void test_long_arrays_are_seen_without_parsing(void)
         {"", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        CU_ASSERT_EQUAL(json_array_exceeds(cases[i].text, strlen(cases[i].text), "files", 2), cases[i].exceeds);
+        CU_ASSERT_EQUAL(json_array_exceeds(cases[i].text, strlen(cases[i].text), "files", 2),
+                        cases[i].exceeds);
 }
 
 /* Text quoted from a client may be cut inside a character, or be invalid UTF-8. */
