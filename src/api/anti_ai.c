@@ -45,7 +45,7 @@ static enum iw_error anti_ai_create(struct request *request, const struct creati
 {
     const struct json *json;
     struct order_request requested = {.type = ORDER_ANTI_AI};
-    enum iw_error error = request_json(request, &json);
+    enum iw_error error = request_json(request, &creation_files, &json);
     if (error != IW_OK)
         return error;
     struct field_scope body = {request->context, json, ""};
@@ -89,7 +89,7 @@ static enum iw_error confirm(struct request *request)
 {
     const struct json *json;
     enum order_status status;
-    enum iw_error error = request_json(request, &json);
+    enum iw_error error = request_json(request, NULL, &json);
     if (error != IW_OK)
         return error;
     struct field_scope body = {request->context, json, ""};

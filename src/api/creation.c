@@ -9,6 +9,8 @@
 #include "model/account.h"
 #include "model/format.h"
 
+const struct request_array creation_files = {"files", order_files_max};
+
 void creation_key_read(const struct field_scope *body, struct order_request *requested)
 {
     const struct json *key = field_string(body, "idempotencyKey", true, 1, order_key_code_points_max);

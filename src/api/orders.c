@@ -249,6 +249,8 @@ static enum iw_error show_list(struct request *request)
 {
     struct list_query query;
     enum iw_error error = list_query_read(request, &query);
+    if (error == IW_OK)
+        error = page_place_take(request, &query.page);
     if (error != IW_OK)
         return error;
     if (query.page.limit != page_limit_all)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "http/in_flight.h"
 #include "http/response.h"
 
 enum { limit_default = 10, limit_max = 100, keyword_code_points_max = 255 };
@@ -35,6 +36,21 @@ void page_read(struct request *request, struct page *page)
         context_detail(request->context, "keyword", "has %zu characters; at most %d are allowed", length,
                        keyword_code_points_max);
     page->keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
+}
+
+enum iw_error page_place_take(struct request *request, const struct page *page)
+{
+    bool is_whole = page->limit == page_limit_all;
+    enum in_flight_kind kind = is_whole ? IN_FLIGHT_WHOLE_LIST : IN_FLIGHT_SEARCH;
+    if (!is_whole && page->keyword == NULL)
+        return IW_OK;
+    if (in_flight_mark(request->in_flight, request->in_flight_slot, kind))
+        return IW_OK;
+    request->context->reason = "in_flight";
+    request->context->retry_after_s = in_flight_retry_s;
+    return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
+                        "An account may run one %s at a time; repeat this one when the other has ended.",
+                        is_whole ? "list with limit=-1" : "search with keyword");
 }
 
 int64_t page_offset(const struct page *page)

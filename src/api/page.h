@@ -15,6 +15,12 @@ struct page {
 /* Reads the query; invalid parameters add details.  Call context_validated after all are read. */
 void page_read(struct request *request, struct page *page);
 
+/*
+ * Takes the account's place for a search or a list with limit=-1; one of each may be in progress.
+ * RATE_LIMIT_EXCEEDED when it is taken.  No effect for other pages.
+ */
+enum iw_error page_place_take(struct request *request, const struct page *page) IW_MUST_USE;
+
 /* The number of items before the page; INT64_MAX after the only page of page_limit_all. */
 int64_t page_offset(const struct page *page);
 

@@ -69,7 +69,7 @@ static enum iw_error embed(struct request *request)
     const struct json *json;
     struct order_view view;
     struct order_request requested = {.type = ORDER_WATERMARK_EMBED};
-    enum iw_error error = request_json(request, &json);
+    enum iw_error error = request_json(request, &creation_files, &json);
     if (error != IW_OK)
         return error;
     struct field_scope body = {request->context, json, ""};
@@ -160,7 +160,7 @@ static enum iw_error extract(struct request *request)
     const struct json *json;
     struct order_view view;
     struct order_request requested = {.type = ORDER_WATERMARK_EXTRACT};
-    enum iw_error error = request_json(request, &json);
+    enum iw_error error = request_json(request, NULL, &json);
     if (error != IW_OK)
         return error;
     struct field_scope body = {request->context, json, ""};

@@ -69,7 +69,7 @@ static enum iw_error fields_read(struct request *request, bool is_new, struct we
 {
     struct field_scope scope = {.context = request->context, .prefix = ""};
     *fields = (struct webhook_fields){.is_active = -1};
-    enum iw_error error = request_json(request, &scope.object);
+    enum iw_error error = request_json(request, NULL, &scope.object);
     if (error != IW_OK)
         return error;
     text_read(&scope, "name", &fields->name, &fields->name_length);
@@ -262,6 +262,8 @@ static enum iw_error events(struct request *request)
         return error;
     page_read(request, &page);
     error = context_validated(request->context);
+    if (error == IW_OK)
+        error = page_place_take(request, &page);
     if (error != IW_OK)
         return error;
     if (page.limit != page_limit_all)

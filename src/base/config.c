@@ -57,6 +57,10 @@ static const struct config_key keys[] = {
             "Requests after which a pool process is replaced; 0 is never."),
     INTEGER(api, key_cache_s, "5", 0, 300, true,
             "Seconds that a process caches an API key; a revocation takes effect within them; 0 is off."),
+    INTEGER(
+        api, in_flight_max, "32", 1, 1024, true,
+        "Requests of one account that the pool serves at the same time at most; a plan has one for each 30 "
+        "requests a minute, at least 4."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
     TEXT(api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),

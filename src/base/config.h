@@ -38,6 +38,7 @@ struct config {
     int64_t api_backlog;
     int64_t api_requests_per_process; /* 0: no limit */
     int64_t api_key_cache_s;          /* 0: off */
+    int64_t api_in_flight_max;
     int64_t api_body_max_bytes;
     const char *api_public_url; /* "https://host[:port]", no trailing slash */
     const char *api_pid_file;   /* "" for none */

@@ -11,8 +11,7 @@
 
 enum { depth_max = 32 };
 
-static const struct json *tree_copy(struct arena *arena, const json_t *from, const char *name,
-                                    unsigned depth);
+static struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth);
 
 static void child_add(struct json *parent, const struct json **last, const struct json *child)
 {
@@ -39,7 +38,7 @@ static void children_copy(struct arena *arena, json_t *from, struct json *to, un
     }
 }
 
-static const struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth)
+static struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth)
 {
     static const enum json_kind kinds[] = {
         [JSON_OBJECT] = JSON_KIND_OBJECT,   [JSON_ARRAY] = JSON_KIND_ARRAY, [JSON_STRING] = JSON_KIND_STRING,
@@ -80,14 +79,75 @@ static unsigned tree_depth(json_t *from, unsigned depth)
     return deepest;
 }
 
-/* Jansson refuses integers over 63 bits, which are valid JSON. All numbers are then read as reals. */
-static json_t *text_load(const char *text, size_t length, json_error_t *problem)
+/*
+ * Jansson refuses integers over 63 bits, which are valid JSON. All numbers are then read as
+ * reals: is_inexact.
+ */
+static json_t *text_load(const char *text, size_t length, json_error_t *problem, bool *is_inexact)
 {
     static const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
     json_t *root = json_loadb(text, length, flags, problem);
-    if (root == NULL && json_error_code(problem) == json_error_numeric_overflow)
-        root = json_loadb(text, length, flags | JSON_DECODE_INT_AS_REAL, problem);
-    return root;
+    *is_inexact = root == NULL && json_error_code(problem) == json_error_numeric_overflow;
+    return *is_inexact ? json_loadb(text, length, flags | JSON_DECODE_INT_AS_REAL, problem) : root;
+}
+
+/* The position after a string that begins at a quotation mark; length when it does not end. */
+static size_t string_end(const char *text, size_t length, size_t at)
+{
+    for (at++; at < length && text[at] != '"'; at++)
+        at += text[at] == '\\';
+    return at < length ? at + 1 : length;
+}
+
+/* True when the string at a position is the name of a member whose value is an array. */
+static bool array_begins(const char *text, size_t length, size_t at, const char *name)
+{
+    size_t size = strlen(name), after = at + size + 2;
+    if (length - at < size + 2 || memcmp(text + at + 1, name, size) != 0 || text[after - 1] != '"')
+        return false;
+    while (after < length && strchr(" \t\r\n:", text[after]) != NULL && text[after] != '\0')
+        after++;
+    return after < length && text[after] == '[';
+}
+
+bool json_array_exceeds(const char *text, size_t length, const char *name, size_t most)
+{
+    size_t commas = 0, depth = 0;
+    bool is_inside = false;
+    for (size_t at = 0; at < length;) {
+        char byte = text[at];
+        if (byte == '"') {
+            is_inside = is_inside || (depth == 1 && array_begins(text, length, at, name));
+            at = string_end(text, length, at);
+            continue;
+        }
+        depth += byte == '[' || byte == '{';
+        commas += is_inside && depth == 2 && byte == ',';
+        if ((byte == ']' || byte == '}') && depth > 0 && --depth == 1 && is_inside)
+            return commas >= most;
+        if (commas >= most)
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* Adds a member with the digest of the text, so that json_digest tells apart integers that became one real.
+ */
+static void text_digest_add(struct arena *arena, const char *text, size_t length, struct json *root)
+{
+    uint8_t digest[sha256_bytes];
+    struct json *member = arena_alloc(arena, sizeof *member);
+    if (root->kind != JSON_KIND_OBJECT)
+        return;
+    crypto_sha256(text, length, digest);
+    *member = (struct json){.kind = JSON_KIND_STRING,
+                            .name = "",
+                            .string = crypto_hex(arena, digest, sizeof digest),
+                            .length = 2 * sizeof digest,
+                            .next = root->first};
+    root->first = member;
+    root->length++;
 }
 
 /* ---- bodies that are not JSON ---- */
@@ -153,13 +213,19 @@ enum iw_error json_read(struct context *context, const char *text, size_t length
     json_error_t problem;
     size_t skipped =
         length >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
-    json_t *root = text_load(text + skipped, length - skipped, &problem);
+    bool is_inexact;
+    text += skipped;
+    length -= skipped;
+    json_t *root = text_load(text, length, &problem, &is_inexact);
     if (root == NULL)
-        return text_refuse(context, text + skipped, length - skipped, &problem);
+        return text_refuse(context, text, length, &problem);
     bool is_too_deep = tree_depth(root, 0) > depth_max;
-    *json = is_too_deep ? NULL : tree_copy(context->arena, root, NULL, 0);
+    struct json *tree = is_too_deep ? NULL : tree_copy(context->arena, root, NULL, 0);
     json_decref(root);
-    if (!is_too_deep)
+    *json = tree;
+    if (tree != NULL && is_inexact)
+        text_digest_add(context->arena, text, length, tree);
+    if (tree != NULL)
         return IW_OK;
     context_detail(context, "body", "is nested deeper than the %d levels that are allowed", depth_max);
     return context_validated(context);
@@ -233,6 +299,9 @@ static void canonical_write(struct render *render, struct arena *arena, const st
         break;
     case JSON_KIND_REAL:
         render_real(render, json->name, json->real);
+        /* Above 53 bits a real is not the integer of the same digits. */
+        if (json->real >= 0x1p53 || json->real <= -0x1p53)
+            text_add_string(render->text, "e0");
         break;
     case JSON_KIND_NULL:
         render_null(render, json->name);

@@ -43,6 +43,12 @@ struct json {
 enum iw_error json_read(struct context *context, const char *text, size_t length,
                         const struct json **json) IW_MUST_USE;
 
+/*
+ * True when the text is an object whose member of this name is an array of more than most items.
+ * Reads up to that item and parses nothing; malformed text may give either value.
+ */
+bool json_array_exceeds(const char *text, size_t length, const char *name, size_t most);
+
 /* "an array", "true": for use in messages. */
 const char *json_kind_name(enum json_kind kind);
 
@@ -69,7 +75,7 @@ static inline bool json_is_absent(const struct json *json)
 /*
  * SHA-256 of a canonical form of a tree: members sorted by name, no white space, null members
  * left out, an empty array written as an empty object. Requests that mean the same have the
- * same digest.
+ * same digest. A text with an integer over 63 bits has the digest of its bytes instead.
  */
 void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32]);
 

@@ -141,7 +141,19 @@ static enum ctl_exit limit_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
+/* Sets the status and wakes the worker for the jobs and deliveries that waited. */
+static enum iw_error status_write(struct ctl *ctl, const struct store *store, const struct config *config,
+                                  int64_t id, enum account_status status)
+{
+    if (status == ACCOUNT_SUSPENDED)
+        return accounts_suspend(store, id);
+    enum iw_error error = accounts_resume(store, id, clock_now_ms() + config->orders_pending_s * 1000);
+    if (error == IW_OK)
+        ctl_worker_wake(ctl, config, 0);
+    return error;
+}
+
+static enum ctl_exit status_set(struct ctl *ctl, enum account_status status)
 {
     struct config config;
     struct account_row account;
@@ -149,24 +161,23 @@ static enum ctl_exit status_set(struct ctl *ctl, bool is_active)
     if (store == NULL)
         return CTL_FAILED;
     enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = accounts_status_set(store, account.id, is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED);
+    if (error == IW_OK && account.status != status)
+        error = status_write(ctl, store, &config, account.id, status);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("account %" PRId64 ": %s\n", account.id,
-           account_status_name(is_active ? ACCOUNT_ACTIVE : ACCOUNT_SUSPENDED));
+    printf("account %" PRId64 ": %s\n", account.id, account_status_name(status));
     return CTL_DONE;
 }
 
 static enum ctl_exit suspend_run(struct ctl *ctl)
 {
-    return status_set(ctl, false);
+    return status_set(ctl, ACCOUNT_SUSPENDED);
 }
 
 static enum ctl_exit resume_run(struct ctl *ctl)
 {
-    return status_set(ctl, true);
+    return status_set(ctl, ACCOUNT_ACTIVE);
 }
 
 const struct ctl_command ctl_commands_account[] = {
@@ -200,13 +211,13 @@ const struct ctl_command ctl_commands_account[] = {
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Suspend an account: its requests are answered with AUTH_FORBIDDEN.",
+     .help = "Suspend an account: its requests and URLs answer AUTH_FORBIDDEN, its jobs and deliveries wait.",
      .run = suspend_run},
     {.words = {"account", "resume"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Resume a suspended account.",
+     .help = "Resume a suspended account: its jobs and deliveries go on.",
      .run = resume_run},
     {.words = {NULL}},
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "service/queue.h"
 
 bool ctl_is_socket_user(const struct config *config)
 {
@@ -65,4 +66,14 @@ const char *ctl_time(const struct ctl *ctl, int64_t time_ms)
         return "-";
     clock_iso(time_ms, text);
     return arena_text(ctl->context->arena, text);
+}
+
+void ctl_worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
+{
+    const char *password;
+    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
+        return;
+    struct redis *redis = redis_new(config, password);
+    queue_notify(redis, config, ctl->context, order_id);
+    redis_free(redis);
 }

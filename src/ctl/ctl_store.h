@@ -32,6 +32,10 @@ bool ctl_user_become(const struct config *config);
  */
 struct db *ctl_db_administrator(const struct config *config, const char *database, struct config *copy);
 
+/* Wakes a worker, so that jobs and deliveries need not wait for the next sweep.  order_id 0: of no one order.
+ */
+void ctl_worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id);
+
 /* "2026-03-12T10:00:00.000Z", or "-" for 0; in the arena. */
 const char *ctl_time(const struct ctl *ctl, int64_t time_ms);
 

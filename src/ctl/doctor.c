@@ -39,7 +39,8 @@ enum {
     certificate_days_least = 14,
     packet_bytes_least = 16 * 1024 * 1024,
     connections_beside = 10,
-    worker_mib = 256 /* the worker itself, with its transfers */
+    worker_mib = 256, /* the worker itself, with its transfers */
+    uploads_least = 64 /* twice the uploads that one address may have in progress (nginx/upload.conf) */
 };
 
 static const int64_t room_bytes_least = INT64_C(1) << 30;
@@ -504,6 +505,26 @@ static enum doctor_verdict check_body_sizes(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "nginx and imgward.conf agree");
 }
 
+/* Uploads in progress write here, as unlinked files. */
+static enum doctor_verdict check_upload_room(struct doctor *doctor)
+{
+    int64_t free_bytes, all_bytes, least_bytes = doctor->config.store_upload_max_bytes * uploads_least;
+    if (doctor->site == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
+    const char *path = site_directive(doctor->ctl->context, doctor->site, "client_body_temp_path");
+    if (path == NULL)
+        path = "/var/lib/nginx/body"; /* Debian's default */
+    if (!storage_room(path, &free_bytes, &all_bytes))
+        return say(doctor, DOCTOR_SKIPPED, "%s: %s; set client_body_temp_path", path, strerror(errno));
+    if (free_bytes < least_bytes)
+        return say(doctor, DOCTOR_WRONG,
+                   "only %" PRId64 " MiB are free in %s (client_body_temp_path); %d uploads of "
+                   "store.upload_max_bytes need %" PRId64 " MiB",
+                   free_bytes >> 20, path, uploads_least, least_bytes >> 20);
+    return say(doctor, DOCTOR_OK, "%" PRId64 " MiB are free in %s for uploads in progress", free_bytes >> 20,
+               path);
+}
+
 /* The host of api.public_url, without port. */
 static const char *public_host(const struct doctor *doctor)
 {
@@ -556,6 +577,7 @@ static const struct {
     {"workers", check_workers},
     {"nginx", check_nginx},
     {"body sizes", check_body_sizes},
+    {"upload room", check_upload_room},
     {"tls name", check_tls_name},
 };
 

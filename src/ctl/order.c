@@ -93,17 +93,6 @@ static enum ctl_exit find_run(struct ctl *ctl)
 
 /* ---- order retry, order cancel ---- */
 
-/* Wakes a worker, so that the jobs need not wait for the next sweep. */
-static void worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
-{
-    const char *password;
-    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
-        return;
-    struct redis *redis = redis_new(config, password);
-    queue_notify(redis, config, ctl->context, order_id);
-    redis_free(redis);
-}
-
 /* Prints the result of a retry; false when no job was changed. */
 static bool reopening_print(int64_t id, const struct reopening *done)
 {
@@ -141,7 +130,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
         return ctl_failed(ctl);
     if (!reopening_print(id, &done))
         return CTL_NEGATIVE;
-    worker_wake(ctl, &config, id);
+    ctl_worker_wake(ctl, &config, id);
     return CTL_DONE;
 }
 

@@ -15,4 +15,7 @@
 enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[32],
                                    struct account *account) IW_MUST_USE;
 
+/* AUTH_TOKEN_INVALID for a key that was revoked at revoked_ms, or that is unknown (0). */
+enum iw_error account_key_refuse(struct context *context, int64_t revoked_ms) IW_MUST_USE;
+
 #endif

@@ -51,6 +51,9 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
         return not_found(context, "no_row");
     if (error != IW_OK)
         return error;
+    context->account_id = row.account_id;
+    if (row.is_suspended)
+        return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     const char *fault = row_fault(&row);
     if (fault != NULL || !storage_key_read(row.store_key, &download->key))
         return not_found(context, fault != NULL ? fault : "key_unreadable");

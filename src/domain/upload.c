@@ -26,6 +26,8 @@ static enum iw_error place_find(struct domain *domain, const struct store *store
     if (error != IW_OK)
         return error;
     context->account_id = place->account_id;
+    if (place->is_suspended)
+        return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     if (place->order_status == ORDER_PENDING)
         return IW_OK;
     if (place->order_status == ORDER_FAILED && !place->is_started)
@@ -225,8 +227,8 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                              .size_bytes = outcome->facts.size_bytes,
                                              .sha256 = outcome->facts.sha256}};
     enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
-    bool is_refused =
-        error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED || error == IW_ORDER_NOT_PENDING;
+    bool is_refused = error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED ||
+                      error == IW_ORDER_NOT_PENDING || error == IW_AUTH_FORBIDDEN;
     if (is_refused)
         bytes_delete(domain, key);
     else if (error != IW_OK)

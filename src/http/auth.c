@@ -18,7 +18,12 @@
 
 static_assert(key_length == 51, "AUTH_ADVICE states the length");
 
-enum { cache_slots = 256 };
+enum {
+    cache_slots = 256,
+    dead_slots = 1024,
+    /* A revoked key stays revoked, and a new key is random: no key becomes valid meanwhile. */
+    dead_ms = 60000
+};
 
 /* One cached key; the first byte of its digest is the slot. */
 struct auth_cached {
@@ -29,9 +34,17 @@ struct auth_cached {
 
 static struct auth_cached cache[cache_slots];
 
+/* A digest that no valid key has: repeating it costs no query.  Its first bytes are the slot. */
+static struct auth_dead {
+    uint8_t digest[sha256_bytes];
+    int64_t revoked_ms; /* 0: the key is unknown */
+    int64_t until_ms;   /* monotonic; 0: empty */
+} dead[dead_slots];
+
 void auth_forget(void)
 {
     memset(cache, 0, sizeof cache);
+    memset(dead, 0, sizeof dead);
     auth_throttle_forget();
 }
 
@@ -62,12 +75,22 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
     return scheme_is(header, "Basic") ? "its scheme is Basic" : "its scheme is not Bearer";
 }
 
-/* The slot that holds this key, even an expired one, or NULL.  Compares in constant time. */
+/* The slot that holds this key, or NULL.  Compares in constant time. */
 static const struct auth_cached *cache_find(const uint8_t digest[sha256_bytes])
 {
     const struct auth_cached *slot = &cache[digest[0]];
-    bool is_found = slot->until_ms != 0 && crypto_equal(slot->digest, digest, sha256_bytes);
+    bool is_found = slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
     return is_found ? slot : NULL;
+}
+
+static struct auth_dead *dead_slot(const uint8_t digest[sha256_bytes])
+{
+    return &dead[(digest[0] << 8 | digest[1]) % dead_slots];
+}
+
+static bool is_dead(const struct auth_dead *slot, const uint8_t digest[sha256_bytes])
+{
+    return slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
 }
 
 static void cache_put(const struct config *config, const uint8_t digest[sha256_bytes],
@@ -76,32 +99,44 @@ static void cache_put(const struct config *config, const uint8_t digest[sha256_b
     struct auth_cached *slot = &cache[digest[0]];
     memcpy(slot->digest, digest, sha256_bytes);
     slot->account = *account;
-    /* Without a cache time the slot expires at once; the key still counts as known. */
-    slot->until_ms = config->api_key_cache_s == 0 ? 1 : clock_monotonic_ms() + config->api_key_cache_s * 1000;
+    slot->until_ms = clock_monotonic_ms() + config->api_key_cache_s * 1000;
 }
 
-/* Reads the account from the database and caches it.  Throttles addresses that send unknown keys. */
+/* AUTH_TOKEN_INVALID; after many of them from one address, RATE_LIMIT_EXCEEDED. */
+static enum iw_error key_refuse(struct request *request, const struct auth_dead *slot)
+{
+    struct context *context = request->context;
+    const char *address = request_parameter(request, "REMOTE_ADDR");
+    unsigned wait_s = auth_throttle_count(address != NULL ? address : "");
+    if (wait_s == 0)
+        return account_key_refuse(context, slot->revoked_ms);
+    context->retry_after_s = wait_s;
+    context->reason = "unknown_keys";
+    return context_fail(
+        context, IW_RATE_LIMIT_EXCEEDED,
+        "Too many requests with invalid API keys from this address; try again in %u s, with a "
+        "key that is valid.",
+        wait_s);
+}
+
+/* Reads the account from the database and caches it, or caches that the key is dead. */
 static enum iw_error account_load(struct request *request, const uint8_t digest[sha256_bytes],
                                   struct account *account)
 {
-    const char *address = request_parameter(request, "REMOTE_ADDR");
-    if (address == NULL)
-        address = "";
-    unsigned wait_s = cache_find(digest) != NULL ? 0 : auth_throttle_wait_s(address);
-    if (wait_s != 0) {
-        request->context->retry_after_s = wait_s;
-        request->context->reason = "unknown_keys";
-        return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
-                            "Too many requests with unknown API keys from this address; try again in %u s, "
-                            "with a key that is valid.",
-                            wait_s);
-    }
+    struct auth_dead *slot = dead_slot(digest);
+    if (is_dead(slot, digest))
+        return key_refuse(request, slot);
+    *account = (struct account){.id = 0};
     enum iw_error error = account_authenticate(request->domain, digest, account);
-    if (error == IW_AUTH_TOKEN_INVALID)
-        auth_throttle_note(address);
     if (error == IW_OK)
         cache_put(request->config, digest, account);
-    return error;
+    if (error != IW_AUTH_TOKEN_INVALID)
+        return error;
+    memcpy(slot->digest, digest, sha256_bytes);
+    slot->revoked_ms = account->key_revoked_ms;
+    slot->until_ms = clock_monotonic_ms() + dead_ms;
+    context_clear(request->context);
+    return key_refuse(request, slot);
 }
 
 enum iw_error auth_check(struct request *request)
@@ -118,7 +153,7 @@ enum iw_error auth_check(struct request *request)
     key_digest(key, digest);
     struct account *account = arena_alloc(request->arena, sizeof *account);
     const struct auth_cached *cached = cache_find(digest);
-    if (cached != NULL && cached->until_ms > clock_monotonic_ms()) {
+    if (cached != NULL) {
         *account = cached->account;
     } else {
         enum iw_error error = account_load(request, digest, account);
@@ -130,8 +165,6 @@ enum iw_error auth_check(struct request *request)
         return context_fail(request->context, IW_AUTH_TOKEN_EXPIRED,
                             "The API key expired at %s; use another key or ask the operator for one.",
                             clock_iso_text(request->arena, account->key_expires_ms));
-    if (account->is_suspended)
-        return context_fail(request->context, IW_AUTH_FORBIDDEN, NULL);
     request->account = account;
-    return IW_OK;
+    return account->is_suspended ? context_fail(request->context, IW_AUTH_FORBIDDEN, NULL) : IW_OK;
 }

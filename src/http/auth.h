@@ -1,7 +1,7 @@
 /*
  * Authentication: looks up the Bearer key of a request by its SHA-256.  Each
  * process caches keys for api.key_cache_s seconds.  Revoking a key or suspending
- * an account takes effect within that time.
+ * an account takes effect within that time.  Invalid keys are cached for a minute.
  */
 #ifndef HTTP_AUTH_H
 #define HTTP_AUTH_H
@@ -9,9 +9,9 @@
 #include "http/request.h"
 
 /*
- * Sets request->account.  AUTH_NOT_AUTHENTICATED, AUTH_TOKEN_INVALID_FORMAT,
+ * Sets request->account, also of a suspended account.  AUTH_NOT_AUTHENTICATED, AUTH_TOKEN_INVALID_FORMAT,
  * AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED, AUTH_FORBIDDEN; RATE_LIMIT_EXCEEDED for
- * an address that tried too many unknown keys (auth_throttle.h);
+ * an invalid key from an address that sent many of them (auth_throttle.h);
  * SERVICE_UNAVAILABLE when the database is away.
  */
 enum iw_error auth_check(struct request *request) IW_MUST_USE;

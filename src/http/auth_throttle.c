@@ -44,17 +44,7 @@ static bool is_in_window(const struct throttled_address *slot, const char *addre
     return slot->until_ms > clock_monotonic_ms() && strcmp(slot->address, address) == 0;
 }
 
-unsigned auth_throttle_wait_s(const char *address)
-{
-    char network[address_size];
-    const struct throttled_address *slot = slot_of(network_of(address, network));
-    if (!is_in_window(slot, network) || slot->tries < auth_throttle_tries_max)
-        return 0;
-    int64_t left_ms = slot->until_ms - clock_monotonic_ms();
-    return left_ms <= 0 ? 1 : (unsigned)((left_ms + 999) / 1000);
-}
-
-void auth_throttle_note(const char *address)
+unsigned auth_throttle_count(const char *address)
 {
     char network[address_size];
     struct throttled_address *slot = slot_of(network_of(address, network));
@@ -63,7 +53,12 @@ void auth_throttle_note(const char *address)
         slot->until_ms = clock_monotonic_ms() + auth_throttle_window_ms;
         slot->tries = 0;
     }
-    slot->tries++;
+    if (slot->tries < auth_throttle_tries_max) {
+        slot->tries++;
+        return 0;
+    }
+    int64_t left_ms = slot->until_ms - clock_monotonic_ms();
+    return left_ms <= 0 ? 1 : (unsigned)((left_ms + 999) / 1000);
 }
 
 void auth_throttle_forget(void)

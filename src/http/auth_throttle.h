@@ -1,8 +1,7 @@
 /*
- * Throttle for addresses that send unknown API keys.  Each unknown key costs a
- * database query, so an address may send a limited number of them a minute.
- * After that it is refused without a query, except for keys in this process's
- * cache.
+ * Throttle for addresses that send invalid API keys.  An address gets a limited
+ * number of 401 answers a minute, then 429.  The throttle never refuses a valid
+ * key: a key is looked up before it counts, and auth.c remembers the invalid ones.
  *
  * An IPv6 address counts by its first 64 bits, because a client usually has a
  * whole /64.  Each process counts separately: a pool of N processes allows N
@@ -16,11 +15,8 @@
 
 enum { auth_throttle_tries_max = 60, auth_throttle_window_ms = 60000 };
 
-/* Seconds until another unknown key of the address is looked up; 0: now. */
-unsigned auth_throttle_wait_s(const char *address);
-
-/* Counts an unknown key of the address. */
-void auth_throttle_note(const char *address);
+/* Counts an invalid key of the address.  0, or the seconds until the address may send the next one. */
+unsigned auth_throttle_count(const char *address);
 
 /* Resets all addresses (tests). */
 void auth_throttle_forget(void);

@@ -29,7 +29,7 @@ enum {
 struct child {
     const struct config *config;
     const struct route *const *routes;
-    struct metrics *metrics;
+    const struct child_share *share;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
     struct domain domain;
@@ -68,6 +68,7 @@ static enum iw_error child_open(struct child *child, struct context *context)
     child->domain.config = config;
     child->domain.secret_box = &child->secret_box;
     child->domain.store.db = db_new(config, database_password);
+    db_statement_limit_s(child->domain.store.db, (unsigned)config->database_timeout_s);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;
 }
@@ -110,7 +111,9 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     struct request request = {.context = &context,
                               .arena = child->arena_request,
                               .config = child->config,
-                              .metrics = child->metrics,
+                              .metrics = child->share->metrics,
+                              .in_flight = child->share->in_flight,
+                              .in_flight_slot = child->share->in_flight_slot,
                               .domain = &child->domain};
     char *const *parameters = fastcgi_accept(child->fastcgi, &child->accepting, timeout_ms, &request.wire);
     if (parameters == NULL)
@@ -126,9 +129,9 @@ static bool child_serve_one(struct child *child, int timeout_ms)
 }
 
 int child_run(const struct config *config, const struct route *const *routes, int listener,
-              struct metrics *metrics)
+              const struct child_share *share)
 {
-    struct child child = {.config = config, .routes = routes, .metrics = metrics};
+    struct child child = {.config = config, .routes = routes, .share = share};
     struct context context;
     /* The memory limit of one request: a request that exceeds it ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "http/in_flight.h"
 #include "http/route.h"
 
 /*
@@ -15,11 +16,18 @@
  */
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
+/* The memory that the processes of a pool share. */
+struct child_share {
+    struct metrics *metrics;
+    struct in_flight *in_flight;
+    unsigned in_flight_slot; /* of this process */
+};
+
 /*
  * Serves requests of the listener and returns the exit code.  Borrows config,
- * routes (route_find) and metrics.  TERM lets the current request finish.
+ * routes (route_find) and share.  TERM lets the current request finish.
  */
 int child_run(const struct config *config, const struct route *const *routes, int listener,
-              struct metrics *metrics);
+              const struct child_share *share);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/process.h"
 #include "http/child.h"
 #include "http/fastcgi.h"
+#include "http/in_flight.h"
 #include "http/request_metrics.h"
 
 enum {
@@ -38,7 +39,8 @@ struct pool {
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
-    struct metrics *metrics; /* shared with the children */
+    struct metrics *metrics; /* shared with the children, as the next */
+    struct in_flight *in_flight;
     unsigned process_count;
     struct child_slot *slots; /* three per process: a reload leaves up to two generations */
     unsigned slot_count;
@@ -64,11 +66,12 @@ static unsigned pool_count(const struct pool *pool, bool is_leaving)
 }
 
 /* Runs in the child after fork(). */
-static _Noreturn void child_begin(struct pool *pool, pid_t supervisor)
+static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t supervisor)
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    int code = child_run(&pool->config, pool->routes, pool->listener, pool->metrics);
+    const struct child_share share = {pool->metrics, pool->in_flight, slot};
+    int code = child_run(&pool->config, pool->routes, pool->listener, &share);
     free(pool->slots);
     arena_free(pool->arena);
     exit(code);
@@ -83,7 +86,7 @@ static void slot_fork(struct pool *pool, struct child_slot *slot)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
-        child_begin(pool, supervisor);
+        child_begin(pool, (unsigned)(slot - pool->slots), supervisor);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
         log_event(LOG_ERROR, NULL, "fork_failed", LOG_TEXT("cause", strerror(errno)));
@@ -134,6 +137,7 @@ static void pool_reap(struct pool *pool)
         for (unsigned i = 0; i < pool->slot_count; i++)
             if (pool->slots[i].pid == pid) {
                 death_record(pool, &pool->slots[i], state);
+                in_flight_leave(pool->in_flight, i);
                 pool->slots[i] = (struct child_slot){.pid = 0};
                 fault_point(FAULT_PROCESS_REAPED, "pool");
             }
@@ -246,6 +250,7 @@ int pool_run(struct context *context, const char *config_file, const struct rout
     pool.slots = calloc(pool.slot_count, sizeof *pool.slots);
     if (pool.slots == NULL)
         abort();
+    pool.in_flight = in_flight_new(pool.slot_count);
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.process_count));
     process_notify("READY=1");
@@ -253,6 +258,7 @@ int pool_run(struct context *context, const char *config_file, const struct rout
     pool_drain(&pool);
     process_pid_file_remove(pool.config.api_pid_file);
     log_event(LOG_INFO, NULL, "stopped");
+    in_flight_free(pool.in_flight);
     free(pool.slots);
     arena_free(pool.arena);
     return EXIT_SUCCESS;

@@ -7,6 +7,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 
+/* Bodies up to this size are parsed before the rate limit is known: at most 2.5 ms of CPU. */
+enum { small_bytes_max = 16384 };
+
 static const struct {
     const char *name;
     enum method method;
@@ -210,7 +213,25 @@ static enum iw_error body_read_all(struct request *request, struct text *body)
     return IW_OK;
 }
 
-enum iw_error request_json(struct request *request, const struct json **json)
+/*
+ * The checks of a large body before it is parsed: parsing costs more than the round trip to the limiter,
+ * which a creation usually shares with its lock.
+ */
+static enum iw_error large_body_check(struct request *request, const struct text *body,
+                                      const struct request_array *longest)
+{
+    admission_send(&request->admission);
+    enum iw_error error = admission_receive(&request->admission);
+    if (error != IW_OK || longest == NULL ||
+        !json_array_exceeds(body->data, body->length, longest->name, longest->items_max))
+        return error;
+    context_detail(request->context, longest->name, "has more than %zu items; 1 to %zu are allowed",
+                   longest->items_max, longest->items_max);
+    return context_validated(request->context);
+}
+
+enum iw_error request_json(struct request *request, const struct request_array *longest,
+                           const struct json **json)
 {
     struct text body;
     const char *type = request_header(request, "Content-Type");
@@ -225,6 +246,8 @@ enum iw_error request_json(struct request *request, const struct json **json)
                             "The Content-Encoding is %.40s; send the body without an encoding.", coding);
     text_init(&body, request->arena);
     enum iw_error error = body_read_all(request, &body);
+    if (error == IW_OK && body.length > small_bytes_max)
+        error = large_body_check(request, &body, longest);
     if (error == IW_OK)
         error = json_read(request->context, body.data, body.length, json);
     if (error == IW_OK && !json_is_object(*json)) {

@@ -22,6 +22,7 @@
 
 struct account;
 struct domain;
+struct in_flight;
 struct metrics;
 struct route;
 
@@ -89,6 +90,9 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
+    struct in_flight *in_flight; /* of the pool; NULL in unit tests */
+    unsigned in_flight_slot;     /* of this process */
+
     const struct account *account; /* NULL on open routes and before authentication */
     struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
@@ -130,13 +134,21 @@ int64_t request_body_length(const struct request *request);
  */
 long request_body_read(struct request *request, void *buffer, size_t size);
 
+/* The member of a body that decides its size. */
+struct request_array {
+    const char *name;
+    size_t items_max;
+};
+
 /*
  * Reads the body as a JSON object.  UNSUPPORTED_MEDIA_TYPE for another
  * Content-Type or any Content-Encoding; PAYLOAD_TOO_LARGE above
  * api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value
- * that is not an object.
+ * that is not an object.  A body above 16 KiB is parsed only after the rate limit
+ * (RATE_LIMIT_EXCEEDED).  It is not parsed if its array longest is too long; NULL: none.
  */
-enum iw_error request_json(struct request *request, const struct json **json) IW_MUST_USE;
+enum iw_error request_json(struct request *request, const struct request_array *longest,
+                           const struct json **json) IW_MUST_USE;
 
 /*
  * Percent-decodes length bytes; NULL for a broken code or a decoded zero.

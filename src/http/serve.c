@@ -1,5 +1,7 @@
 #include "http/serve.h"
 
+#include <string.h>
+
 #include <imgward/fault.h>
 
 #include "base/clock.h"
@@ -8,20 +10,61 @@
 #include "domain/domain.h"
 #include "http/auth.h"
 #include "http/failure.h"
+#include "http/in_flight.h"
 #include "http/request_metrics.h"
 #include "http/response.h"
+
+/* Authenticates the client.  A request of a suspended account counts as well. */
+static enum iw_error client_identify(struct request *request)
+{
+    enum iw_error error = auth_check(request);
+    if (request->account != NULL)
+        admission_init(&request->admission, request->domain->redis, request->context,
+                       request->config->redis_prefix, request->account->id,
+                       request->account->requests_per_minute);
+    return error;
+}
+
+/* Takes one of the account's places for requests in progress.  RATE_LIMIT_EXCEEDED when all are taken. */
+static enum iw_error place_take(struct request *request)
+{
+    unsigned most = in_flight_limit(request->account, request->config->api_in_flight_max);
+    if (in_flight_enter(request->in_flight, request->in_flight_slot, request->account->id, most))
+        return IW_OK;
+    request->context->reason = "in_flight";
+    request->context->retry_after_s = in_flight_retry_s;
+    return context_fail(
+        request->context, IW_RATE_LIMIT_EXCEEDED,
+        "Your plan allows %u requests at the same time; repeat this one when another has ended.", most);
+}
+
+/*
+ * Limits a request without a route like any other: its key counts.  RATE_LIMIT_EXCEEDED, or the
+ * error of route_find.
+ */
+static enum iw_error routeless_limit(struct request *request, const struct route *const *tables)
+{
+    if (strncmp(request->path, "/api/", 5) != 0 || request_header(request, "Authorization") == NULL)
+        return request->context->error;
+    response_clear(request);
+    context_clear(request->context);
+    enum iw_error error = client_identify(request);
+    if (error == IW_RATE_LIMIT_EXCEEDED)
+        return error;
+    context_clear(request->context);
+    return route_find(request, tables);
+}
 
 /* Authenticates the client and starts its admission.  A read runs its SQL meanwhile; a write waits first. */
 static enum iw_error request_admit(struct request *request)
 {
     if ((request->route->flags & ROUTE_OPEN) != 0)
         return IW_OK;
-    enum iw_error error = auth_check(request);
+    enum iw_error error = client_identify(request);
+    if (error == IW_OK)
+        error = place_take(request);
     if (error != IW_OK)
         return error;
-    admission_init(&request->admission, request->domain->redis, request->context,
-                   request->config->redis_prefix, request->account->id,
-                   request->account->requests_per_minute);
     if ((request->route->flags & ROUTE_ADMITS) != 0)
         return IW_OK;
     admission_send(&request->admission);
@@ -43,8 +86,7 @@ void serve(struct request *request, const struct route *const *tables)
 {
     response_init(request);
     enum iw_error error = route_find(request, tables);
-    if (error == IW_OK)
-        error = request_admit(request);
+    error = error == IW_OK ? request_admit(request) : routeless_limit(request, tables);
     if (error == IW_OK) {
         fault_point(FAULT_REQUEST_ADMITTED, "");
         error = request->route->handle(request);
@@ -61,6 +103,7 @@ void serve(struct request *request, const struct route *const *tables)
             failure_render(request);
         response_send(request);
     }
+    in_flight_leave(request->in_flight, request->in_flight_slot);
     int64_t ms = clock_monotonic_ms() - request->started_ms;
     request_log(request, error, ms);
     request_metrics_count(request, tables, error, ms);

@@ -39,6 +39,7 @@ struct order_file {
 /* The file that an upload URL names; texts are the arena's. */
 struct upload_place {
     int64_t account_id;
+    bool is_suspended; /* the account */
     int64_t file_id;
     enum order_type order_type;
     enum order_status order_status;

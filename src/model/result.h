@@ -49,6 +49,8 @@ struct download_row {
     const char *name;      /* of the result, or of the order */
     enum format format;    /* FORMAT_ZIP for an archive */
     const char *store_key; /* NULL: there is none */
+    bool is_suspended;     /* the account of the order */
+    int64_t account_id;
 };
 
 #endif

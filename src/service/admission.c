@@ -140,6 +140,24 @@ enum iw_error admission_receive(struct admission *admission)
                         admission->limit_per_minute, admission->reset_s);
 }
 
+/* The lock of a request that is counted already. */
+static void lock_take(struct admission *admission)
+{
+    struct arena *arena = admission->context->arena;
+    const char *command[] = {"SET",
+                             arena_printf(arena, "%s%s", admission->prefix, admission->lock_name),
+                             admission->lock_token,
+                             "NX",
+                             "PX",
+                             arena_printf(arena, "%d", admission_lock_ms)};
+    if (admission->is_redis_away)
+        return;
+    struct redis_reply reply = redis_call(admission->redis, admission->context, 6, command, NULL);
+    admission->is_lock_ours = reply.kind == REDIS_TEXT;
+    admission->is_lock_held_elsewhere = reply.kind == REDIS_NULL;
+    admission->is_redis_away = reply.kind == REDIS_AWAY;
+}
+
 enum iw_error admission_lock(struct admission *admission, const char *scope, const char *key,
                              size_t key_length)
 {
@@ -150,6 +168,10 @@ enum iw_error admission_lock(struct admission *admission, const char *scope, con
     admission->lock_name = arena_printf(arena, "idempotency:%" PRId64 ":%s:%s", admission->account_id, scope,
                                         crypto_base64url(arena, digest, sizeof digest));
     admission->lock_token = crypto_base64url(arena, token, sizeof token);
+    if (admission->state == ADMISSION_DECIDED) {
+        lock_take(admission);
+        return IW_OK;
+    }
     admission_send(admission);
     return admission_receive(admission);
 }

@@ -69,7 +69,8 @@ enum iw_error admission_receive(struct admission *admission) IW_MUST_USE;
 
 /*
  * Admits a creation: the rate limit and the lock of its idempotency key, within a scope (the order type).
- * Waits for the reply.  Errors as admission_receive; a lock that is held elsewhere is not an error.
+ * A request that was admitted before only takes the lock.  Waits for the reply.  Errors as admission_receive;
+ * a lock that is held elsewhere is not an error.
  */
 enum iw_error admission_lock(struct admission *admission, const char *scope, const char *key,
                              size_t key_length) IW_MUST_USE;

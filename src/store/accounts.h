@@ -26,7 +26,13 @@ enum iw_error accounts_list(const struct store *store, struct account_row **acco
 enum iw_error accounts_plan_set(const struct store *store, int64_t id, const char *plan,
                                 int64_t requests_per_minute) IW_MUST_USE;
 
-enum iw_error accounts_status_set(const struct store *store, int64_t id,
-                                  enum account_status status) IW_MUST_USE;
+/* Suspends an account: its requests and URLs are refused, its jobs and deliveries wait. */
+enum iw_error accounts_suspend(const struct store *store, int64_t id) IW_MUST_USE;
+
+/*
+ * Resumes a suspended account.  Its pending orders expire at pending_until_ms at the earliest, and the five
+ * days of a failing webhook start again: no time of the suspension counts.
+ */
+enum iw_error accounts_resume(const struct store *store, int64_t id, int64_t pending_until_ms) IW_MUST_USE;
 
 #endif

@@ -27,7 +27,9 @@ enum {
     columns_max = 64,
     parameters_max = 8192,
     transaction_tries = 3,
-    retry_after_s = 5
+    retry_after_s = 5,
+    /* A million orders of one account take about 20 s. */
+    stream_max_s = 300
 };
 
 /* A prepared statement and the text it was prepared from. */
@@ -45,6 +47,7 @@ struct db {
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
     uint64_t use_count;
+    unsigned statement_max_s; /* 0: no limit */
     bool is_in_transaction;
     bool is_conflict; /* the last failure was a lock conflict */
 };
@@ -258,8 +261,15 @@ static inline enum iw_error answer_lost(const struct store *store, enum fault fa
     return fault_fails(fault, key) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
 }
 
-static void connection_options(MYSQL *connection, const struct config *config)
+void db_statement_limit_s(struct db *db, unsigned seconds)
 {
+    db->statement_max_s = seconds;
+}
+
+static void connection_options(MYSQL *connection, const struct db *db)
+{
+    char limit[64];
+    const struct config *config = db->config;
     static const char session[] =
         "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,"
         "NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5, "
@@ -273,6 +283,9 @@ static void connection_options(MYSQL *connection, const struct config *config)
     mysql_options(connection, MYSQL_OPT_RECONNECT, &no);
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options(connection, MYSQL_INIT_COMMAND, session);
+    snprintf(limit, sizeof limit, "SET max_statement_time = %u", db->statement_max_s);
+    if (db->statement_max_s > 0)
+        mysql_options(connection, MYSQL_INIT_COMMAND, limit);
 }
 
 static enum iw_error db_open(const struct store *store)
@@ -283,7 +296,7 @@ static enum iw_error db_open(const struct store *store)
     MYSQL *connection = mysql_init(NULL);
     if (connection == NULL)
         abort();
-    connection_options(connection, config);
+    connection_options(connection, store->db);
     const char *socket = config->database_socket[0] != '\0' ? config->database_socket : NULL;
     if (mysql_real_connect(connection, socket != NULL ? "localhost" : config->database_host,
                            config->database_user, store->db->password, config->database_name,
@@ -615,7 +628,9 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
+                                       stream_max_s, sql);
+    enum iw_error error = db_execute(store, limited, parameters, count, &handle);
     if (error != IW_OK)
         return error;
     struct arena *arena = arena_new(0);

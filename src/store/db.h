@@ -64,6 +64,12 @@ const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned co
 
 /* Does not connect.  Borrows config; copies the password.  Free with db_free. */
 struct db *db_new(const struct config *config, const char *password);
+
+/*
+ * The server ends each statement after this many seconds, and the caller gets SERVICE_UNAVAILABLE. 0, which
+ * is the default: never. Call it before the first statement. db_stream has its own limit.
+ */
+void db_statement_limit_s(struct db *db, unsigned seconds);
 void db_free(struct db *db);
 
 /*

@@ -38,7 +38,9 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
         "SELECT webhook_id, account_id, is_failing, url FROM (SELECT due.webhook_id, w.account_id, w.url, "
         "w.first_failure_at IS NOT NULL AS is_failing, due.available_at, ROW_NUMBER() OVER (PARTITION BY "
         "w.account_id ORDER BY w.first_failure_at IS NOT NULL, due.available_at, due.webhook_id) AS place "
-        "FROM " DUE_SQL "JOIN webhooks w ON w.id = due.webhook_id LEFT JOIN " BUSY_SQL
+        "FROM " DUE_SQL
+        "JOIN webhooks w ON w.id = due.webhook_id JOIN accounts a ON a.id = w.account_id AND a.status = "
+        "'active' LEFT JOIN " BUSY_SQL
         "ON busy.webhook_id = due.webhook_id WHERE due.available_at <= ? AND COALESCE(busy.number, 0) < ?) "
         "ranked WHERE place <= ? ORDER BY is_failing, place, available_at, webhook_id LIMIT ?",
         values, 4, &rows);

@@ -2,9 +2,11 @@
 
 #include "store/orders.h"
 
+/* The account is read in a subquery, so that FOR UPDATE does not lock its row. */
 #define UPLOAD_COLUMNS                                                                                       \
     "SELECT o.account_id, f.id, o.type, o.status, o.started_at IS NOT NULL, f.status <> 'pending', "         \
-    "f.store_key, f.name FROM orders o JOIN files f ON f.order_id = o.id "                                   \
+    "f.store_key, f.name, (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = o.account_id) "        \
+    "FROM orders o JOIN files f ON f.order_id = o.id "                                                       \
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
 enum iw_error files_upload_find(const struct store *store, int64_t order_id, int64_t position,
@@ -26,6 +28,7 @@ enum iw_error files_upload_find(const struct store *store, int64_t order_id, int
         .is_uploaded = db_integer_of(db_at(&rows, 0, 5)) != 0,
         .store_key = db_text_of(db_at(&rows, 0, 6)),
         .name = db_text_of(db_at(&rows, 0, 7)),
+        .is_suspended = db_integer_of(db_at(&rows, 0, 8)) != 0,
     };
     return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &place->order_type,
                              db_text_of(db_at(&rows, 0, 3)), &place->order_status);

@@ -72,6 +72,7 @@ enum { turns_max = 64 };
 /* An account with a due job. */
 struct turn {
     int64_t account_id;
+    bool is_suspended;  /* the account; its jobs wait */
     int64_t busy_count; /* leased jobs of the class, those of this lease included */
     int64_t own_count;  /* of these at this owner */
     unsigned given;     /* places in this lease */
@@ -135,22 +136,44 @@ static enum iw_error turns_read(const struct store *store, struct lease *lease)
     return error == IW_NOT_FOUND ? IW_OK : error;
 }
 
-/* The leased jobs of each account; few rows, because places are few. */
+static struct turn *turn_find(struct lease *lease, int64_t account_id)
+{
+    for (unsigned i = 0; i < lease->turn_count; i++)
+        if (lease->turns[i].account_id == account_id)
+            return &lease->turns[i];
+    return NULL;
+}
+
+/* turns_max question marks; unused ones are 0, which is no id. */
+#define TURNS_8 "?, ?, ?, ?, ?, ?, ?, ?"
+#define TURN_IDS                                                                                             \
+    "(" TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ")"
+
+/*
+ * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few
+ * rows, because places are few.
+ */
 static enum iw_error turns_count(const struct store *store, struct lease *lease)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_text(lease->place->owner),
-                                      db_text(job_class_name(lease->place->class))};
-    enum iw_error error = db_run(store,
-                                 "SELECT account_id, COUNT(*), SUM(lease_owner = ?) FROM jobs WHERE status = "
-                                 "'leased' AND class = ? GROUP BY account_id",
-                                 values, 2, &rows);
-    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
-        for (unsigned i = 0; i < lease->turn_count; i++)
-            if (lease->turns[i].account_id == db_integer_of(db_at(&rows, row, 0))) {
-                lease->turns[i].busy_count = db_integer_of(db_at(&rows, row, 1));
-                lease->turns[i].own_count = db_integer_of(db_at(&rows, row, 2));
-            }
+    struct db_value values[2 + turns_max] = {db_text(lease->place->owner),
+                                             db_text(job_class_name(lease->place->class))};
+    for (unsigned i = 0; i < turns_max; i++)
+        values[2 + i] = db_integer(i < lease->turn_count ? lease->turns[i].account_id : 0);
+    enum iw_error error =
+        db_run(store,
+               "SELECT account_id, COUNT(*), SUM(lease_owner = ?), 0 FROM jobs WHERE status = 'leased' AND "
+               "class = ? GROUP BY account_id UNION ALL SELECT id, 0, 0, 1 FROM accounts WHERE status = "
+               "'suspended' AND id IN " TURN_IDS,
+               values, 2 + turns_max, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
+        struct turn *turn = turn_find(lease, db_integer_of(db_at(&rows, row, 0)));
+        if (turn == NULL)
+            continue;
+        turn->busy_count += db_integer_of(db_at(&rows, row, 1));
+        turn->own_count += db_integer_of(db_at(&rows, row, 2));
+        turn->is_suspended = turn->is_suspended || db_integer_of(db_at(&rows, row, 3)) != 0;
+    }
     return error;
 }
 
@@ -162,7 +185,7 @@ static void turns_give(struct lease *lease)
         for (unsigned i = 0; i < lease->turn_count; i++) {
             struct turn *turn = &lease->turns[i];
             bool is_full = turn->own_count >= lease->place->account_most;
-            if (!is_full && (next == NULL || turn->busy_count < next->busy_count))
+            if (!is_full && !turn->is_suspended && (next == NULL || turn->busy_count < next->busy_count))
                 next = turn;
         }
         if (next == NULL)

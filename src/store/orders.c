@@ -570,7 +570,9 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
                                       db_integer(skipped)};
     return query_ids(
         store,
-        "SELECT id FROM orders WHERE status = ? AND expires_at <= ? ORDER BY expires_at, id LIMIT "
+        "SELECT id FROM orders o WHERE status = ? AND expires_at <= ? AND (status <> 'pending' OR NOT EXISTS "
+        "(SELECT 1 FROM accounts a WHERE a.id = o.account_id AND a.status = 'suspended')) ORDER BY "
+        "expires_at, id LIMIT "
         "? OFFSET ?",
         values, 4, order_ids);
 }

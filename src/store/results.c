@@ -127,7 +127,7 @@ enum iw_error results_forget(const struct store *store, int64_t order_id, int64_
                   NULL);
 }
 
-/* The columns: status, expiry, deletion, name, format, store key. */
+/* The columns: status, expiry, deletion, name, format, store key, suspension, account. */
 static enum iw_error download_read(const struct store *store, const char *sql,
                                    const struct db_value *parameters, unsigned count,
                                    struct download_row *row)
@@ -144,6 +144,8 @@ static enum iw_error download_read(const struct store *store, const char *sql,
         .name = db_text_of(db_at(&rows, 0, 3)),
         .format = format_by_name(db_text_of(db_at(&rows, 0, 4))),
         .store_key = db_text_of(db_at(&rows, 0, 5)),
+        .is_suspended = db_integer_of(db_at(&rows, 0, 6)) != 0,
+        .account_id = db_integer_of(db_at(&rows, 0, 7)),
     };
     return orders_words_read(store->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
 }
@@ -152,21 +154,23 @@ enum iw_error results_find(const struct store *store, int64_t order_id, int64_t 
                            struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
-    return download_read(store,
-                         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
-                         "r.store_key FROM results r JOIN orders o ON o.id = r.order_id "
-                         "WHERE r.id = ? AND r.order_id = ?",
-                         parameters, 2, row);
+    return download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
+        "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
+        "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
+        parameters, 2, row);
 }
 
 enum iw_error results_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    enum iw_error error =
-        download_read(store,
-                      "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, '', zip_store_key "
-                      "FROM orders WHERE id = ?",
-                      parameters, 1, row);
+    enum iw_error error = download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
+        "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
+        "WHERE o.id = ?",
+        parameters, 1, row);
     row->format = FORMAT_ZIP;
     return error;
 }
@@ -175,7 +179,8 @@ enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     return download_read(store,
-                         "SELECT status, expires_at, files_deleted_at IS NOT NULL, name, 'webp', "
-                         "thumbnail_store_key FROM orders WHERE id = ?",
+                         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, 'webp', "
+                         "o.thumbnail_store_key, a.status = 'suspended', a.id FROM orders o JOIN accounts a "
+                         "ON a.id = o.account_id WHERE o.id = ?",
                          parameters, 1, row);
 }

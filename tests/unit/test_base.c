@@ -396,6 +396,51 @@ static void test_bodies_that_mean_the_same_have_one_digest(void)
     CU_ASSERT_NOT_EQUAL(memcmp(a, c, 32), 0);
 }
 
+/* Neighbours that a double cannot tell apart: integers above 53 and above 63 bits, and reals. */
+static void test_bodies_with_other_numbers_have_other_digests(void)
+{
+    static const char *const bodies[] = {"{\"x\":9007199254740992}",
+                                         "{\"x\":9007199254740993}",
+                                         "{\"x\":9007199254740992.0}",
+                                         "{\"x\":9007199254740992,\"y\":1}",
+                                         "{\"x\":18446744073709551616}",
+                                         "{\"x\":18446744073709551617}",
+                                         "{\"x\":0.5}"};
+    enum { count = sizeof bodies / sizeof bodies[0] };
+    uint8_t digests[count][32], same[32];
+    for (size_t i = 0; i < count; i++) {
+        json_digest(arena, json_of(bodies[i]), digests[i]);
+        for (size_t j = 0; j < i; j++)
+            CU_ASSERT_NOT_EQUAL(memcmp(digests[i], digests[j], 32), 0);
+    }
+    json_digest(arena, json_of("{\"x\":18446744073709551617}"), same);
+    CU_ASSERT_EQUAL(memcmp(same, digests[5], 32), 0);
+}
+
+static void test_long_arrays_are_seen_without_parsing(void)
+{
+    static const struct {
+        const char *text;
+        bool exceeds;
+    } cases[] = {
+        {"{\"files\":[1,2]}", false},
+        {"{\"files\":[1,2,3]}", true},
+        {"{\"files\" : [1,2,", true},
+        {"{\"files\":[[1,2,3],{\"a\":1,\"b\":2,\"c\":3}]}", false},
+        {"{\"files\":[\"a,b,c\\\",d,\"]}", false},
+        {"{\"a\":{\"files\":[1,2,3]}}", false},
+        {"{\"a\":[1,2,3],\"files\":[]}", false},
+        {"{\"file\":[1,2,3],\"x\":\"files\"}", false},
+        {"[\"files\",[1,2,3]]", false},
+        {"{\"files\":{\"a\":1,\"b\":2,\"c\":3}}", false},
+        {"{\"files", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CU_ASSERT_EQUAL(json_array_exceeds(cases[i].text, strlen(cases[i].text), "files", 2),
+                        cases[i].exceeds);
+}
+
 /* Text quoted from a client may be cut inside a character, or be invalid UTF-8. */
 static void test_rendered_bytes_are_utf8(void)
 {
@@ -565,6 +610,8 @@ int main(void)
         {"JSON is read into a tree", test_json_is_read_into_a_tree},
         {"malformed JSON names line and column", test_malformed_json_names_line_and_column},
         {"bodies that mean the same have one digest", test_bodies_that_mean_the_same_have_one_digest},
+        {"bodies with other numbers have other digests", test_bodies_with_other_numbers_have_other_digests},
+        {"long arrays are seen without parsing", test_long_arrays_are_seen_without_parsing},
         {"rendered JSON reads back", test_rendered_json_reads_back},
         {"a text that is not JSON is named", test_a_text_that_is_not_json_is_named},
         {"an integer of any size is JSON", test_an_integer_of_any_size_is_json},

@@ -1,0 +1,332 @@
+"""Fair shares of the pool: limits before work, requests in progress, invalid keys, connections of uploads."""
+import http.client
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+import urllib.parse
+import uuid
+
+import pytest
+
+import client as client_module
+import pictures
+from client import ORDERS
+from wire import Wire
+
+LARGE = 1000000
+
+
+def pool_cpu_s(stack):
+    """CPU seconds that the processes of the pool have used."""
+    ticks = 0
+    for pid in client_module.children(stack.pid("api")):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            words = file.read().rsplit(")", 1)[1].split()
+        ticks += int(words[11]) + int(words[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def posted(client, body):
+    return client.post(f"{ORDERS}/wtr-embed", body, headers={"Content-Type": "application/json"})
+
+
+# ---- Limits before work
+
+BODIES = {
+    "values": b'{"a":[' + b"0," * (LARGE // 2) + b"0]}",
+    "files": b'{"files":[' + b"{}," * (LARGE // 3) + b"{}]}",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_large_body_over_the_limit_is_refused_before_it_is_parsed(stack, name):
+    client = stack.account_new(requests_per_minute=1)
+    assert client.list().status == 200
+    before = pool_cpu_s(stack)
+    assert [posted(client, BODIES[name]).status for _ in range(10)] == [429] * 10
+    spent = (pool_cpu_s(stack) - before) / 10
+    print(f"{name}: {spent * 1000:.0f} ms of CPU for a refused body of {len(BODIES[name])} bytes")
+    assert spent < 0.02
+
+
+def test_too_many_files_are_refused_before_they_are_parsed(stack, client):
+    before = pool_cpu_s(stack)
+    for _ in range(10):
+        answer = posted(client, BODIES["files"])
+        assert answer.status == 400 and answer.fields() == ["files"], answer
+    spent = (pool_cpu_s(stack) - before) / 10
+    print(f"{spent * 1000:.0f} ms of CPU for {LARGE // 3} files")
+    assert spent < 0.02
+
+
+def test_a_large_creation_counts_once_and_replays(stack):
+    client = stack.account_new(requests_per_minute=10)
+    body = {"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}], "filler": "x" * 20000}
+    first, again = (client.post(f"{ORDERS}/anti-ai", body) for _ in range(2))
+    assert (first.status, again.status) == (201, 200)
+    assert again.headers["Idempotent-Replayed"] == "true" and again.data["orderId"] == first.data["orderId"]
+    assert [answer.headers["RateLimit-Remaining"] for answer in (first, again)] == ["9", "8"]
+
+
+def test_a_refused_large_creation_burns_no_key(client):
+    key = uuid.uuid4().hex
+    body = {"idempotencyKey": key, "files": [{"fileName": "a.gif"}], "filler": "x" * 20000}
+    assert client.post(f"{ORDERS}/anti-ai", body).status == 400
+    body["files"] = [{"fileName": "a.jpg"}]
+    assert client.post(f"{ORDERS}/anti-ai", body).status == 201
+
+
+# ---- Requests in progress
+
+class TableLock:
+    """Holds the table of orders, so that requests that read it stay in progress."""
+
+    def __init__(self, stack):
+        self.words = ["mariadb", "--no-defaults", "-n", "-N", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"]
+        self.holder = None
+
+    def take(self):
+        self.holder = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.holder.stdin.write("LOCK TABLES orders WRITE; SELECT 'held';\n")
+        self.holder.stdin.flush()
+        assert self.holder.stdout.readline() == "held\n"
+
+    def release(self):
+        if self.holder is not None:
+            self.holder.communicate(timeout=60)
+            self.holder = None
+
+
+@pytest.fixture
+def lock(stack):
+    lock = TableLock(stack)
+    yield lock
+    lock.release()
+
+
+def at_once(count, call):
+    """Starts calls in threads; returns the answers' list, which fills, and the threads."""
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return answers, threads
+
+
+def until(condition, seconds=4):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def refused_now(answer):
+    assert answer.status == 429 and answer.code == "RATE_LIMIT_EXCEEDED", answer
+    assert answer.headers["Retry-After"] == "1" and answer.headers["RateLimit-Limit"]
+
+
+def test_an_account_has_so_many_requests_in_progress(stack, lock):
+    """The plan free has four; others are served meanwhile, and the places are free again afterwards."""
+    client, other = stack.account_new("free", None), stack.account_new()
+    lock.take()
+    answers, threads = at_once(7, lambda: client.detail(5))
+    assert until(lambda: len(answers) == 3)
+    for answer in answers:
+        refused_now(answer)
+        assert "4 requests at the same time" in answer.json["message"]
+    assert other.get(f"{ORDERS}/webhooks").status == 200
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [404] * 4 + [429] * 3
+    assert client.detail(5).status == 404
+
+
+@pytest.mark.parametrize("query, words", [("keyword=a", "one search"), ("limit=-1", "one list with limit=-1")])
+def test_an_account_has_one_expensive_list_in_progress(stack, lock, query, words):
+    client, other = stack.account_new(), stack.account_new()
+    lock.take()
+    answers, threads = at_once(8, lambda: client.get(f"{ORDERS}?{query}"))
+    assert until(lambda: len(answers) == 7)
+    for answer in answers:
+        refused_now(answer)
+        assert words in answer.json["message"]
+    assert client.get(f"{ORDERS}/webhooks").status == 200
+    assert other.get(f"{ORDERS}/webhooks").status == 200
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [200] + [429] * 7
+    assert client.get(f"{ORDERS}?{query}").status == 200
+
+
+def test_a_killed_process_leaves_no_request_in_progress(stack, lock):
+    client = stack.account_new("free", None)
+    lock.take()
+    answers, threads = at_once(4, lambda: client.detail(5))
+    pool = client_module.children(stack.pid("api"))
+    assert until(lambda: client.detail(5).status == 429)
+    for pid in pool:
+        os.kill(pid, 9)
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert {answer.status for answer in answers} <= {502, 503}
+    assert client_module.said(lambda: client.detail(5), 404).status == 404
+
+
+def test_statements_of_the_pool_end_in_the_server(stack, lock):
+    """A statement that no process waits for any more must not go on in the server."""
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        timeout_s = int(re.search(r"^timeout_s = (\d+)", file.read(), re.M)[1])
+    client = stack.account_new()
+    lock.take()
+    begun = time.monotonic()
+    answer = client.detail(5)
+    spent = time.monotonic() - begun
+    print(f"answered {answer.status} after {spent:.1f} s")
+    assert answer.status == 503 and answer.headers["Retry-After"]
+    # The driver of the client would wait four times as long.
+    assert timeout_s - 1 <= spent < 3 * timeout_s
+
+
+# ---- Invalid keys
+
+def flood(stack, count, key, source, path=f"{ORDERS}?limit=1"):
+    """Statuses of count requests on one connection."""
+    found = []
+    with Wire(stack, source=source) as wire:
+        for _ in range(count):
+            wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n")
+            found.append(wire.answer()[0])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["revoked", "unknown"])
+def test_a_dead_key_does_not_lock_out_its_successor(stack, client, kind):
+    """A forgotten job goes on with a dead key; every process has throttled the address."""
+    address = {"revoked": "127.0.0.41", "unknown": "127.0.0.42"}[kind]
+    dead = stack.key_new(client.account)
+    if kind == "revoked":
+        number = stack.sql(f"SELECT id FROM api_keys WHERE digest = UNHEX(SHA2('{dead}', 256))")[0][0]
+        stack.ctl("key", "revoke", number)
+    else:
+        stack.sql(f"DELETE FROM api_keys WHERE digest = UNHEX(SHA2('{dead}', 256))")
+    queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1])
+    found, end = [], time.monotonic() + 120
+    while (not found or found[-50:].count(429) < 50) and time.monotonic() < end:
+        found += flood(stack, 100, dead, address)
+    queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1]) - queries
+    print(f"{len(found)} requests with a dead key: {found.count(401)} times 401, {found.count(429)} times 429, {queries} statements")
+    assert set(found) == {401, 429}
+    assert queries < len(found) / 2, "the database is asked once for each process"
+    for _ in range(5):
+        fresh = stack.key_new(client.account)
+        assert flood(stack, 20, fresh, address) == [200] * 20
+    assert flood(stack, 1, dead, "127.0.0.43") == [401]
+
+
+def test_invalid_keys_are_limited_at_unknown_paths_too(stack, client):
+    found, end = [], time.monotonic() + 120
+    while found.count(429) < 50 and time.monotonic() < end:
+        found += flood(stack, 100, "iw_live_" + "z" * 43, "127.0.0.44", "/api/v2/nothing")
+    assert found.count(404) >= 60 and found.count(429) >= 50, (found.count(404), found.count(429))
+
+
+def test_requests_to_unknown_paths_count(stack):
+    client = stack.account_new(requests_per_minute=2)
+    answers = [client.get("/api/v2/nothing"), client.request("DELETE", ORDERS), client.get("/api/v2/nothing")]
+    assert [answer.status for answer in answers] == [404, 405, 429]
+    assert [answer.headers["RateLimit-Remaining"] for answer in answers] == ["1", "0", "0"]
+    assert answers[1].headers["Allow"]
+
+
+# ---- Uploads that never end
+
+class Trickle:
+    """An upload of which some bytes arrived."""
+
+    def __init__(self, stack, url, source="127.0.0.1"):
+        path = url[url.index("/files/"):]
+        self.wire = Wire(stack, source=source)
+        self.wire.__enter__()
+        self.wire.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n" + "x" * 100)
+
+    def refusal(self):
+        """Status and body of an answer before the body is complete, or None."""
+        self.wire.socket.settimeout(0.1)
+        try:
+            status, headers, body = self.wire.answer()
+        except (TimeoutError, OSError):
+            return None
+        return status, headers, json.loads(body)
+
+    def close(self):
+        self.wire.socket.close()
+
+
+def refusals_of(held):
+    time.sleep(1)
+    return [refusal for refusal in (one.refusal() for one in held) if refusal]
+
+
+def test_a_url_has_two_uploads_at_a_time(stack, client, nobody):
+    created = client.create(["a.jpg", "b.jpg"]).data["files"]
+    held = [Trickle(stack, created[0]["uploadUrl"]) for _ in range(5)]
+    try:
+        refusals = refusals_of(held)
+        assert len(refusals) == 3, refusals
+        for status, headers, body in refusals:
+            assert status == 429 and body["code"] == "RATE_LIMIT_EXCEEDED" and headers["retry-after"], body
+            assert "upload" in body["message"]
+        # Another URL is not affected.
+        assert nobody.upload(created[1]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
+    finally:
+        for one in held:
+            one.close()
+    time.sleep(0.3)
+    assert nobody.upload(created[0]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
+
+
+def test_an_address_has_so_many_uploads_at_a_time(stack, client, nobody):
+    """32, as nginx/http.conf says; another address is not affected."""
+    urls = [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(40)]).data["files"]]
+    held = [Trickle(stack, url, "127.0.0.45") for url in urls]
+    try:
+        refusals = refusals_of(held)
+        assert len(refusals) == 8 and {refusal[0] for refusal in refusals} == {429}
+        assert nobody.upload(urls[0], pictures.jpeg(64, 64)).status == 201
+    finally:
+        for one in held:
+            one.close()
+
+
+def test_requests_to_signed_urls_are_limited_for_each_address(stack):
+    found, end = [], time.monotonic() + 60
+    with Wire(stack, source="127.0.0.46") as wire:
+        while found.count(429) < 50 and time.monotonic() < end:
+            wire.send("GET /files/out/1/1?e=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            found.append(wire.answer()[0])
+    print(f"{len(found)} downloads with a wrong signature: {found.count(429)} times 429")
+    assert set(found) == {403, 429}
+    with Wire(stack, source="127.0.0.47") as wire:
+        wire.send("GET /files/out/1/1?e=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert wire.answer()[0] == 403
+
+
+# ---- Redirects
+
+@pytest.mark.parametrize("path", ["/", f"{ORDERS}?page=2"])
+def test_redirects_to_https_ignore_the_host_header(stack, path):
+    plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
+    tls = urllib.parse.urlsplit(stack.url)
+    for host, port in ((plain.hostname, plain.port), (tls.hostname, tls.port)):
+        connection = http.client.HTTPConnection(host, port, timeout=60)
+        connection.request("GET", path, headers={"Host": "evil.example"})
+        answer = connection.getresponse()
+        assert answer.status == 308
+        assert answer.headers["Location"] == f"https://localhost:{tls.port}{path}"
+        connection.close()
