@@ -39,7 +39,7 @@ enum {
     certificate_days_least = 14,
     packet_bytes_least = 16 * 1024 * 1024,
     connections_beside = 10,
-    worker_mib = 256, /* the worker itself, with its transfers */
+    worker_mib = 256,  /* the worker itself, with its transfers */
     uploads_least = 64 /* twice the uploads that one address may have in progress (nginx/upload.conf) */
 };
 
