@@ -30,6 +30,10 @@
             sentence                                                                                         \
     }
 
+#define QUOTA(section, name, value, what)                                                                    \
+    INTEGER(section, name, value, 0, 4611686018427387904, true,                                              \
+            "Most " what " of an account of this plan; 0 is no limit.")
+
 static const struct config_key keys[] = {
     TEXT(database, socket, "/run/mysqld/mysqld.sock", false,
          "Unix socket of MariaDB; empty to use host and port."),
@@ -76,6 +80,30 @@ static const struct config_key keys[] = {
             "Seconds after which a pending order that was not confirmed fails."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,
             "Seconds after creation at which an order's files are deleted."),
+    QUOTA(quotas_free, orders_pending, "500", "orders that have not ended"),
+    QUOTA(quotas_free, files_pending, "5000", "files of orders that have not ended"),
+    QUOTA(quotas_free, promised_bytes, "53687091200",
+          "bytes that pending orders may upload, store.upload_max_bytes a file"),
+    QUOTA(quotas_free, stored_bytes, "10737418240", "bytes in the file store"),
+    QUOTA(quotas_free, files_day, "5000", "files ordered in a UTC day"),
+    QUOTA(quotas_free, texts_day, "5000", "new watermark texts in a UTC day"),
+    QUOTA(quotas_free, webhooks, "20", "webhooks"),
+    QUOTA(quotas_pro, orders_pending, "5000", "orders that have not ended"),
+    QUOTA(quotas_pro, files_pending, "50000", "files of orders that have not ended"),
+    QUOTA(quotas_pro, promised_bytes, "536870912000",
+          "bytes that pending orders may upload, store.upload_max_bytes a file"),
+    QUOTA(quotas_pro, stored_bytes, "107374182400", "bytes in the file store"),
+    QUOTA(quotas_pro, files_day, "50000", "files ordered in a UTC day"),
+    QUOTA(quotas_pro, texts_day, "50000", "new watermark texts in a UTC day"),
+    QUOTA(quotas_pro, webhooks, "20", "webhooks"),
+    QUOTA(quotas_enterprise, orders_pending, "50000", "orders that have not ended"),
+    QUOTA(quotas_enterprise, files_pending, "500000", "files of orders that have not ended"),
+    QUOTA(quotas_enterprise, promised_bytes, "5497558138880",
+          "bytes that pending orders may upload, store.upload_max_bytes a file"),
+    QUOTA(quotas_enterprise, stored_bytes, "1099511627776", "bytes in the file store"),
+    QUOTA(quotas_enterprise, files_day, "1000000", "files ordered in a UTC day"),
+    QUOTA(quotas_enterprise, texts_day, "1000000", "new watermark texts in a UTC day"),
+    QUOTA(quotas_enterprise, webhooks, "100", "webhooks"),
     INTEGER(worker, processes, "0", 0, 256, false, "Image processes; 0 is one per core."),
     INTEGER(worker, lease_s, "30", 5, 3600, true, "Seconds until a lease without a heartbeat expires."),
     INTEGER(worker, heartbeat_s, "5", 1, 600, true, "Seconds between heartbeats."),

@@ -52,6 +52,30 @@ struct config {
     /* [orders] */
     int64_t orders_pending_s;  /* a pending order fails when it is not confirmed in this time */
     int64_t orders_complete_s; /* files of a complete order are deleted after this time */
+    /* [quotas_free] in the order of enum quota; 0: no limit */
+    int64_t quotas_free_orders_pending;
+    int64_t quotas_free_files_pending;
+    int64_t quotas_free_promised_bytes;
+    int64_t quotas_free_stored_bytes;
+    int64_t quotas_free_files_day;
+    int64_t quotas_free_texts_day;
+    int64_t quotas_free_webhooks;
+    /* [quotas_pro] in the order of enum quota; 0: no limit */
+    int64_t quotas_pro_orders_pending;
+    int64_t quotas_pro_files_pending;
+    int64_t quotas_pro_promised_bytes;
+    int64_t quotas_pro_stored_bytes;
+    int64_t quotas_pro_files_day;
+    int64_t quotas_pro_texts_day;
+    int64_t quotas_pro_webhooks;
+    /* [quotas_enterprise] in the order of enum quota; 0: no limit */
+    int64_t quotas_enterprise_orders_pending;
+    int64_t quotas_enterprise_files_pending;
+    int64_t quotas_enterprise_promised_bytes;
+    int64_t quotas_enterprise_stored_bytes;
+    int64_t quotas_enterprise_files_day;
+    int64_t quotas_enterprise_texts_day;
+    int64_t quotas_enterprise_webhooks;
     /* [worker] */
     int64_t worker_processes; /* image processes; 0: one per core */
     int64_t worker_lease_s;

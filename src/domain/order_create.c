@@ -125,7 +125,19 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id,
     return db_transaction(&domain->store, texts_work, &work);
 }
 
-/* One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
+/* The files that the client uploads. */
+static int64_t uploads_count(const struct order_row *row)
+{
+    int64_t count = 0;
+    for (unsigned i = 0; i < row->file_rows; i++)
+        count += row->files[i].source_url == NULL;
+    return count;
+}
+
+/*
+ * One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken.  USAGE_LIMIT_EXCEEDED
+ * without an error in the context: the limit is free again.
+ */
 static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_request *requested,
                             struct order_view *view)
 {
@@ -148,10 +160,24 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
         row.name = arena_printf(arena, "%s_%s", name_stems[requested->type], day);
     }
     enum iw_error error = rows_make(domain, account_id, requested, &row);
+    const struct quota_numbers limits =
+        quota_limits(domain->config, requested->account->plan, &requested->account->quotas);
+    const struct quota_claim claim = {.account_id = account_id,
+                                      .files = row.file_rows,
+                                      .uploads = uploads_count(&row),
+                                      .upload_max_bytes = domain->config->store_upload_max_bytes,
+                                      .now_ms = now_ms,
+                                      .limits = &limits};
+    row.claim = &claim;
+    if (error == IW_OK)
+        error = quota_alone_check(domain->context, &claim);
     if (error != IW_OK)
         return error;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
     error = orders_insert(&domain->store, &row, file_ids);
+    if (error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK &&
+        quota_refuse(domain, &claim, &view->refusal) != IW_OK)
+        return domain->context->error;
     if (error == IW_OK) {
         domain->context->order_id = row.id;
         view_fill(arena, &row, file_ids, view);
@@ -170,6 +196,11 @@ static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
             if (error != IW_NOT_FOUND || attempt == id_attempts_max)
                 return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
                                              : error;
+            continue;
+        }
+        if (error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK) {
+            if (attempt == conflict_attempts_max)
+                return context_fail(domain->context, error, NULL);
             continue;
         }
         const char *reason = domain->context->reason;

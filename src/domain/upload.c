@@ -7,6 +7,7 @@
 #include "service/queue.h"
 #include "store/files.h"
 #include "store/orders.h"
+#include "store/quotas.h"
 
 enum { piece_bytes = 65536 };
 
@@ -169,6 +170,8 @@ static enum iw_error upload_record_work(const struct store *store, void *user)
         return error;
     record->is_started = false;
     error = files_upload_write(store, record->place.file_id, clock_now_ms(), &record->facts);
+    if (error == IW_OK)
+        error = quotas_stored(store, record->place.account_id, record->facts.size_bytes);
     return error == IW_OK ? complete_order_start(store, record) : error;
 }
 

@@ -6,6 +6,7 @@
 #include "base/crypto.h"
 #include "base/text.h"
 #include "domain/outgoing.h"
+#include "domain/quota.h"
 #include "domain/webhook_secret.h"
 #include "store/deliveries.h"
 
@@ -83,6 +84,7 @@ int64_t webhook_overlap_end_ms(const struct webhook *webhook)
 /* The argument of the transactions below; each uses the fields that it needs. */
 struct webhook_work {
     struct domain *domain;
+    const struct account *account; /* of a new webhook */
     int64_t account_id;
     int64_t id;
     const struct webhook_fields *fields;
@@ -108,32 +110,28 @@ static enum iw_error create_work(const struct store *store, void *user)
     uint8_t sealed[webhook_secret_sealed_bytes];
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "",
-                                          fields->url, now_ms, &work->id);
+    enum iw_error error = quota_webhook_claim(store, work->domain, work->account);
+    if (error != IW_OK)
+        return error;
+    error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
+                            now_ms, &work->id);
     if (error != IW_OK)
         return error;
     work->secret = secret_new(work->domain, work->account_id, sealed);
     return webhooks_secret_add(store, work->id, sealed, sizeof sealed, now_ms, now_ms);
 }
 
-enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
-                             struct webhook *webhook, const char **secret)
+enum iw_error webhook_create(struct domain *domain, const struct account *account,
+                             const struct webhook_fields *fields, struct webhook *webhook,
+                             const char **secret)
 {
-    int64_t count = 0;
-    struct webhook_work work = {.domain = domain, .account_id = account_id, .fields = fields};
+    struct webhook_work work = {
+        .domain = domain, .account = account, .account_id = account->id, .fields = fields};
     enum iw_error error = context_validated(domain->context);
-    if (error == IW_OK)
-        error = webhooks_count(&domain->store, account_id, NULL, &count);
-    if (error == IW_OK && count >= webhook_account_max) {
-        context_detail(domain->context, "url",
-                       "is one webhook too many: the account has %lld, and %d are allowed; delete one",
-                       (long long)count, webhook_account_max);
-        error = context_validated(domain->context);
-    }
     if (error == IW_OK)
         error = db_transaction(&domain->store, create_work, &work);
     *secret = work.secret;
-    return error == IW_OK ? webhook_find(domain, account_id, work.id, webhook) : error;
+    return error == IW_OK ? webhook_find(domain, account->id, work.id, webhook) : error;
 }
 
 static enum iw_error change_work(const struct store *store, void *user)

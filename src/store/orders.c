@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "store/jobs.h"
+#include "store/quotas.h"
 
 /* The columns of order_read, in its order. */
 #define ORDER_COLUMNS                                                                                        \
@@ -133,6 +134,8 @@ static const char *insert_text(struct arena *arena, const struct order_row *row)
     }
     if (row->is_started)
         text_printf(&sql, "%s; ", jobs_insert_for_order_sql);
+    if (row->claim != NULL)
+        text_printf(&sql, "%s; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", quotas_claim_sql);
     text_add_string(&sql, "COMMIT; SET last_insert_id = first << 16 | @@auto_increment_increment; END");
     return sql.data;
 }
@@ -212,7 +215,7 @@ static enum iw_error file_ids_read(const struct store *store, const struct order
 enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 18 + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    size_t room = 18 + quota_claim_parameters + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
     struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
     struct db_value *next = order_parameters(store->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);
@@ -221,6 +224,8 @@ enum iw_error orders_insert(const struct store *store, const struct order_row *r
         *next++ = db_text(store->context->request_id);
         *next++ = db_integer(row->id);
     }
+    if (row->claim != NULL)
+        next = quotas_claim_parameters(store->context, row->claim, next);
     enum iw_error error = db_run(store, insert_text(store->context->arena, row), parameters,
                                  (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
@@ -300,11 +305,13 @@ enum iw_error orders_start(const struct store *store, int64_t id, enum order_sta
     struct db_rows rows;
     const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
                                           db_integer(id), db_text(order_status_name(from))};
-    enum iw_error error =
-        db_run(store,
-               "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
-               "WHERE id = ? AND status = ?",
-               parameters, 5, &rows);
+    enum iw_error error = quotas_order_started(store, id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
+                   "WHERE id = ? AND status = ?",
+                   parameters, 5, &rows);
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
 }
 
@@ -490,10 +497,13 @@ enum iw_error orders_close(const struct store *store, const struct order_progres
     const struct db_value values[] = {
         db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
         db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
-    enum iw_error error = db_run(store,
-                                 "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
-                                 "= ?, expires_at = ? WHERE id = ? AND status = ?",
-                                 values, 6, &rows);
+    enum iw_error error = quotas_order_ended(store, order->id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
+                   "= ?, expires_at = ? WHERE id = ? AND status = ?",
+                   values, 6, &rows);
     if (error != IW_OK || rows.affected == 1)
         return error;
     context_cause(store->context, "the order changed while it was locked");

@@ -21,7 +21,8 @@
 
 /*
  * Writes an order and its files in one statement and one transaction.  Sets file_ids[0..file_rows).
- * TWIN_EXISTS when the id or the idempotency key is taken; then nothing is written.
+ * TWIN_EXISTS when the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED without a sentence when the
+ * claim is refused; then nothing is written.
  */
 enum iw_error orders_insert(const struct store *store, const struct order_row *row,
                             int64_t *file_ids) IW_MUST_USE;
