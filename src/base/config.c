@@ -78,6 +78,8 @@ static const struct config_key keys[] = {
          "Origins that may upload and download from a browser (CORS), separated by spaces."),
     INTEGER(orders, pending_s, "86400", 10, 31536000, true,
             "Seconds after which a pending order that was not confirmed fails."),
+    INTEGER(orders, stuck_s, "86400", 60, 31536000, true,
+            "Seconds after which an order in progress with a job of twenty attempts or more fails."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,
             "Seconds after creation at which an order's files are deleted."),
     QUOTA(quotas_free, orders_pending, "500", "orders that have not ended"),

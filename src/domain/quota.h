@@ -42,8 +42,8 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
                                   const struct account *account) IW_MUST_USE;
 
 /*
- * Reconciles the counters of one account with its rows, at most once a minute each, and logs usage_high once
- * when a limit is used to 80 per cent.  *is_done: an account was due.
+ * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs usage_high
+ * once when a limit is used to 80 per cent.  *is_done: an account was due.
  */
 enum iw_error quota_reconcile(const struct domain *domain, bool *is_done) IW_MUST_USE;
 

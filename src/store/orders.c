@@ -585,6 +585,29 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
         values, 4, order_ids);
 }
 
+/* Orders in progress have no expires_at: the index has them by id. */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
+        "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
+        "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
+        values, 3, &rows);
+    if (error != IW_OK)
+        return error;
+    order_ids->count = 0;
+    order_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *order_ids->items);
+    *after_id = rows.count < most ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
+    for (size_t i = 0; i < rows.count; i++)
+        if (db_integer_of(db_at(&rows, i, 1)) != 0)
+            order_ids->items[order_ids->count++] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
                                struct query_ids *order_ids)
 {

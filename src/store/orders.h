@@ -119,6 +119,13 @@ enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, u
 enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
                              unsigned most, unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
 
+/*
+ * Of the next most orders in progress after *after_id and before an id: those with a waiting job of twenty
+ * attempts or more.  Advances *after_id; 0 at the end.
+ */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids) IW_MUST_USE;
+
 /* At most most ended orders from an id on that still have inputs in the file store. */
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
                                struct query_ids *order_ids) IW_MUST_USE;

@@ -72,6 +72,18 @@ enum iw_error quotas_order_ended(const struct store *store, int64_t order_id)
         values, 1, NULL);
 }
 
+enum iw_error quotas_order_erased(const struct store *store, int64_t order_id)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return db_run(store,
+                  "UPDATE account_usage u JOIN orders o ON o.account_id = u.account_id SET u.stored_bytes = "
+                  "u.stored_bytes - (SELECT COALESCE(SUM(r.size_bytes), 0) FROM results r WHERE r.order_id = "
+                  "o.id) - (SELECT COALESCE(SUM(f.size_bytes), 0) FROM files f WHERE f.order_id = o.id AND "
+                  "f.store_key IS NOT NULL) - IF(o.zip_store_key IS NULL, 0, COALESCE(o.zip_size_bytes, 0)) "
+                  "WHERE o.id = ? AND o.files_deleted_at IS NULL",
+                  values, 1, NULL);
+}
+
 enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64_t bytes)
 {
     const struct db_value values[] = {db_integer(bytes), db_integer(account_id)};

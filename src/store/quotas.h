@@ -28,8 +28,8 @@ struct quota_claim {
 enum { quota_claim_parameters = 16 };
 
 /*
- * The statement that counts a creation; it changes no row when a limit is reached, or the account has no row.
- * quotas_claim_parameters writes its parameters and returns the place after them.
+ * The statement that counts a creation.  It changes no row when a limit is reached, or the account has no
+ * row. quotas_claim_parameters writes its parameters and returns the place after them.
  */
 extern const char quotas_claim_sql[];
 struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
@@ -40,6 +40,9 @@ enum iw_error quotas_order_started(const struct store *store, int64_t order_id) 
 
 /* An order ended.  Call before its status changes. */
 enum iw_error quotas_order_ended(const struct store *store, int64_t order_id) IW_MUST_USE;
+
+/* All files of an order are deleted from the file store.  Call before its rows forget them. */
+enum iw_error quotas_order_erased(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* Bytes were added to the file store. */
 enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64_t bytes) IW_MUST_USE;

@@ -16,6 +16,7 @@ enum {
     retention_pause_ms = 3000,
     hasten_pause_ms = 10000,
     retention_orders = 20,
+    retention_looked_at = 100,
     reclaim_pause_ms = 60 * 60 * 1000,
     orphans_pause_ms = 10000,
     orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
@@ -76,10 +77,13 @@ static int64_t periodic_hasten(struct worker *worker)
 
 static int64_t periodic_retention(struct worker *worker)
 {
-    unsigned abandoned = 0, expired = 0;
+    unsigned abandoned = 0, expired = 0, stuck = 0;
     enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
     if (error == IW_OK)
         error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
+    if (error == IW_OK)
+        error = retention_stuck(&worker->domain, worker->storage, retention_looked_at,
+                                &worker->periodic.stuck_after_id, &stuck);
     flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
     return abandoned == retention_orders || expired == retention_orders ? 0 : retention_pause_ms;
 }
