@@ -45,6 +45,7 @@ struct config {
     const char *store_path;
     const char *store_signing_keys_file;
     int64_t store_upload_max_bytes;
+    int64_t store_free_min_bytes; /* 0: off */
     int64_t store_upload_url_s;
     int64_t store_download_url_s;
     const char

@@ -258,6 +258,20 @@ static enum iw_error expired_replay(struct domain *domain, int64_t account_id,
     return context_validated(domain->context);
 }
 
+/* A replay is answered although the file store is full.  NOT_FOUND when it has room. */
+static enum iw_error full_replay(struct domain *domain, int64_t account_id,
+                                 const struct order_request *requested, struct order_view *view)
+{
+    if (domain_room_check(domain) == IW_OK)
+        return IW_NOT_FOUND;
+    context_clear(domain->context);
+    enum iw_error error = replay(domain, account_id, requested, view);
+    /* Checked again for the error.  When files were deleted meanwhile the order is created. */
+    if (error == IW_NOT_FOUND && domain_room_check(domain) != IW_OK)
+        return domain->context->error;
+    return error;
+}
+
 enum iw_error order_create(struct domain *domain, struct admission *admission,
                            const struct order_request *requested, struct order_view *view)
 {
@@ -271,6 +285,8 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
         error = concurrent_wait(domain, admission, requested, view);
     if (error == IW_NOT_FOUND)
         error = expired_replay(domain, account_id, requested, view);
+    if (error == IW_NOT_FOUND)
+        error = full_replay(domain, account_id, requested, view);
     if (error == IW_NOT_FOUND)
         error = insert_or_replay(domain, account_id, requested, view);
     if (error != IW_OK)

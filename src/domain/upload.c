@@ -48,7 +48,8 @@ static enum iw_error upload_admit(struct domain *domain, const struct presign_gr
 enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
 {
     struct upload_place place;
-    return upload_admit(domain, grant, announced_bytes, &place);
+    enum iw_error error = upload_admit(domain, grant, announced_bytes, &place);
+    return error == IW_OK ? domain_room_check(domain) : error;
 }
 
 /* ---- the body ---- */

@@ -162,3 +162,20 @@ def test_a_limit_that_is_used_to_eighty_per_cent_is_logged_once(stack):
     with open(stack.environment["IMGWARD_LOG"] + "/worker.log", encoding="utf-8") as file:
         lines = [line for line in file if '"usage_high"' in line and f'"account_id":{account.account}' in line.replace(" ", "")]
     assert len(lines) == 1 and "filesPending" in lines[0], lines
+
+
+def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
+    account = stack.account_new()
+    before = account.create(["a.jpg"], key="before")
+    url = before.data["files"][0]["uploadUrl"]
+    with stack.configured("store", "free_min_bytes", str(2 ** 50)):
+        full = account.create(["b.jpg"])
+        assert full.status == 503 and full.code == "SERVICE_UNAVAILABLE" and full.headers["Retry-After"] == "60"
+        assert account.create(["a.jpg"], key="before").status == 200
+        upload = account.upload(url, jpeg)
+        assert upload.status == 503 and "no space" in upload.json["message"], upload
+        assert stack.stored(before.data["orderId"]) == []
+        assert account.list().page["totalItems"] == 1
+    assert account.upload(url, jpeg).status == 201
+    with open(stack.environment["IMGWARD_LOG"] + "/api.log", encoding="utf-8") as file:
+        assert any('"store_full"' in line for line in file)
