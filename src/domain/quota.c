@@ -152,9 +152,13 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
-    enum iw_error error = quotas_open(store, account->id);
-    if (error == IW_OK)
-        error = quotas_lock(store, account->id);
+    /* Lock before open: an insert that finds the row would share its lock, and two of them deadlock. */
+    enum iw_error error = quotas_lock(store, account->id);
+    if (error == IW_NOT_FOUND) {
+        error = quotas_open(store, account->id);
+        if (error == IW_OK)
+            error = quotas_lock(store, account->id);
+    }
     if (error == IW_OK)
         error = quota_used(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))

@@ -20,7 +20,8 @@
 #include "store/query.h"
 
 /*
- * Writes an order and its files in one statement and one transaction.  Sets file_ids[0..file_rows).
+ * Writes an order and its files in one statement and one transaction; an order with texts in the transaction
+ * of its caller.  Sets file_ids[0..file_rows).
  * TWIN_EXISTS when the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED without a sentence when the
  * claim is refused; then nothing is written.
  */

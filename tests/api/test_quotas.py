@@ -179,3 +179,40 @@ def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
     assert account.upload(url, jpeg).status == 201
     with open(stack.environment["IMGWARD_LOG"] + "/api.log", encoding="utf-8") as file:
         assert any('"store_full"' in line for line in file)
+
+
+def embed(account, texts, **more):
+    return account.create([{"fileName": "a.jpg", "watermarks": [{"text": text} for text in texts]}], kind="wtr-embed", **more)
+
+
+def test_new_texts_are_counted_and_a_refused_order_leaves_none(stack):
+    account = stack.account_new()
+    quota(account, "textsPerDay", 5)
+    texts = [f"text {number}" for number in range(8)]
+    assert embed(account, texts[:4]).status == 201
+    assert embed(account, texts[:4]).status == 201
+    assert usage(account)["textsPerDay"] == 4
+    refused(embed(account, texts[2:6]), "textsPerDay", 4, 5)
+    assert embed(account, texts[2:5]).status == 201
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["5"]]
+    quota(account, "ordersPending", 3)
+    assert embed(fresh(account), ["another"]).status == 429
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["5"]]
+
+
+def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(stack):
+    account = stack.account_new()
+    texts = [f"shared {number}" for number in range(10)]
+    answers = []
+    before = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1])
+    threads = [threading.Thread(target=lambda number=number: answers.append(
+        embed(account, texts[number % 10:] + texts[:number % 10] if number % 2 else texts[::-1]))) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer.status for answer in answers] == [201] * 24, answers
+    assert int(stack.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1]) == before
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["10"]]
+    details = [account.detail(answer.data["orderId"]).data["watermarks"] for answer in answers]
+    assert all(sorted(one) == sorted(texts) for one in details)
