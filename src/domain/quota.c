@@ -84,6 +84,7 @@ enum iw_error quota_alone_check(struct context *context, const struct quota_clai
 enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct quota_numbers *used)
 {
     char day[11];
+    *used = (struct quota_numbers){{0}};
     clock_day(clock_now_ms(), day);
     enum iw_error error = quotas_used(&domain->store, account_id, day, used);
     if (error == IW_NOT_FOUND) {
@@ -94,7 +95,8 @@ enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct
             error = quotas_used(&domain->store, account_id, day, used);
     }
     used->of[QUOTA_PROMISED_BYTES] *= domain->config->store_upload_max_bytes;
-    return error;
+    /* The account was deleted meanwhile. */
+    return error == IW_NOT_FOUND ? IW_OK : error;
 }
 
 /* Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a minute.
@@ -159,7 +161,7 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
         if (error == IW_OK)
             error = quotas_lock(store, account->id);
     }
-    if (error == IW_OK)
+    if (error == IW_OK || error == IW_NOT_FOUND)
         error = quota_used(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))
         return error;

@@ -27,8 +27,8 @@ static enum iw_error batch_find(const struct store *store, int64_t account_id, s
 }
 
 /*
- * Inserts a text, or finds the one that another transaction inserted meanwhile.  The condition makes a taken
- * number report id 0.
+ * Inserts a text, or finds the one that another transaction inserted meanwhile.  A duplicate is locked shared
+ * only: orders that refer to the text lock it in the order of their files.
  */
 static enum iw_error text_insert(const struct store *store, int64_t account_id, struct text_entry *text,
                                  int64_t now_ms, int64_t *new_count)
@@ -43,14 +43,17 @@ static enum iw_error text_insert(const struct store *store, int64_t account_id, 
         enum iw_error error = db_run(
             store,
             "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) VALUES (?, "
-            "?, ?, ?, ?) ON DUPLICATE KEY UPDATE created_at = IF(LAST_INSERT_ID(IF(account_id = "
-            "VALUES(account_id) AND text_digest = VALUES(text_digest), id, 0)) = 0, created_at, "
-            "created_at)",
+            "?, ?, ?, ?)",
             values, 5, &rows);
+        /* TWIN_EXISTS: another request inserted the same text, or the number is taken. */
+        if (error == IW_TWIN_EXISTS)
+            error = batch_find(store, account_id, text, 1);
+        else if (error == IW_OK) {
+            text->id = rows.inserted_id;
+            (*new_count)++;
+        }
         if (error != IW_OK)
             return error;
-        text->id = rows.inserted_id;
-        *new_count += rows.affected == 1;
     }
     return text->id != 0 ? IW_OK : context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
