@@ -80,6 +80,8 @@ static const struct config_key keys[] = {
          "Origins that may upload and download from a browser (CORS), separated by spaces."),
     INTEGER(orders, pending_s, "86400", 10, 31536000, true,
             "Seconds after which a pending order that was not confirmed fails."),
+    INTEGER(orders, rows_kept_days, "90", 0, 36500, true,
+            "Days after its end at which an order without files is forgotten; 0 is never."),
     INTEGER(orders, stuck_s, "86400", 60, 31536000, true,
             "Seconds after which an order in progress with a job of twenty attempts or more fails."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,

@@ -51,9 +51,10 @@ struct config {
     const char
         *store_cors_origins; /* separated by spaces, "" for none; nginx reads its list from the snippet */
     /* [orders] */
-    int64_t orders_pending_s;  /* a pending order fails when it is not confirmed in this time */
-    int64_t orders_stuck_s;    /* an order whose job is retried for longer fails */
-    int64_t orders_complete_s; /* files of a complete order are deleted after this time */
+    int64_t orders_pending_s;      /* a pending order fails when it is not confirmed in this time */
+    int64_t orders_rows_kept_days; /* 0: for ever */
+    int64_t orders_stuck_s;        /* an order whose job is retried for longer fails */
+    int64_t orders_complete_s;     /* files of a complete order are deleted after this time */
     /* [quotas_free] in the order of enum quota; 0: no limit */
     int64_t quotas_free_orders_pending;
     int64_t quotas_free_files_pending;

@@ -12,6 +12,8 @@
 #include "store/orders.h"
 #include "store/quotas.h"
 
+static const int64_t day_ms = 86400000;
+
 /* ---- the files of one order ---- */
 
 /* The argument of key_clear: deletes every listed key except the kept ones. */
@@ -348,4 +350,33 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
         domain->context->order_id = 0;
     }
     return batch_end(&batch, error);
+}
+
+/* ---- rows ---- */
+
+static enum iw_error forget_work(const struct store *store, void *user)
+{
+    const struct aging *aging = user;
+    struct order_progress order;
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
+    return error == IW_OK ? orders_forget(store, aging->order_id) : error;
+}
+
+enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id, unsigned *count)
+{
+    struct query_ids old = {.count = 0};
+    struct aging aging = {.domain = domain, .now_ms = clock_now_ms()};
+    int64_t before_ms = aging.now_ms - domain->config->orders_rows_kept_days * day_ms;
+    *count = 0;
+    if (domain->config->orders_rows_kept_days == 0)
+        return IW_OK;
+    enum iw_error error =
+        orders_outdated(&domain->store, after_id, order_id_make(before_ms, 0), before_ms, max, &old);
+    for (; error == IW_OK && *count < old.count; ++*count) {
+        aging.order_id = old.items[*count];
+        error = db_transaction(&domain->store, forget_work, &aging);
+    }
+    if (*count > 0)
+        log_event(LOG_INFO, domain->context, "orders_forgotten", LOG_NUMBER("orders", *count));
+    return error;
 }

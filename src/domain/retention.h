@@ -51,6 +51,13 @@ enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_
 enum iw_error retention_stuck(const struct domain *domain, struct storage *storage, unsigned max,
                               int64_t *after_id, unsigned *count) IW_MUST_USE;
 
+/*
+ * Deletes the rows of orders that ended more than orders.rows_kept_days ago and have no files.  Watermark
+ * texts stay: marks in pictures refer to them.  Looks at max orders after *after_id, as retention_stuck.
+ */
+enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id,
+                               unsigned *count) IW_MUST_USE;
+
 /* Deletes the inputs of a finished order, and results that no row names. */
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage,
                                     int64_t order_id) IW_MUST_USE;

@@ -590,18 +590,13 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
         values, 4, order_ids);
 }
 
-/* Orders in progress have no expires_at: the index has them by id. */
-enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
-                           struct query_ids *order_ids)
+/* A step of a walk through orders: rows of an id and whether it is wanted. */
+static enum iw_error step_read(const struct store *store, const char *sql, const struct db_value *values,
+                               unsigned count, int64_t *after_id, struct query_ids *order_ids)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
-    enum iw_error error = db_run(
-        store,
-        "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
-        "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
-        "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
-        values, 3, &rows);
+    size_t most = (size_t)values[count - 1].integer;
+    enum iw_error error = db_run(store, sql, values, count, &rows);
     if (error != IW_OK)
         return error;
     order_ids->count = 0;
@@ -611,6 +606,45 @@ enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t
         if (db_integer_of(db_at(&rows, i, 1)) != 0)
             order_ids->items[order_ids->count++] = db_integer_of(db_at(&rows, i, 0));
     return IW_OK;
+}
+
+/* Orders in progress have no expires_at: the index has them by id. */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
+    return step_read(
+        store,
+        "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
+        "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
+        "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
+        values, 3, after_id, order_ids);
+}
+
+enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+                              int64_t ended_before_ms, unsigned most, struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_time(ended_before_ms), db_integer(*after_id), db_integer(before_id),
+                                      db_integer(most)};
+    return step_read(
+        store,
+        "SELECT id, status IN ('failed', 'detected', 'undetected', 'expired') AND ended_at < ? AND "
+        "NOT EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+        "FROM orders o FORCE INDEX (PRIMARY) WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
+        values, 4, after_id, order_ids);
+}
+
+enum iw_error orders_forget(const struct store *store, int64_t order_id)
+{
+    static const char *const statements[] = {
+        "DELETE FROM jobs WHERE order_id = ?", "DELETE FROM results WHERE order_id = ?",
+        "DELETE FROM order_watermarks WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
+        "DELETE FROM orders WHERE id = ?"};
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = IW_OK;
+    for (size_t i = 0; error == IW_OK && i < sizeof statements / sizeof statements[0]; i++)
+        error = db_run(store, statements[i], values, 1, NULL);
+    return error;
 }
 
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,

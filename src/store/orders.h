@@ -127,6 +127,17 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
 enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
                            struct query_ids *order_ids) IW_MUST_USE;
 
+/*
+ * Of the next most orders after *after_id and before an id: those that ended before a time and have no files
+ * in the store any more.  Advances *after_id; 0 at the end.
+ */
+enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+                              int64_t ended_before_ms, unsigned most,
+                              struct query_ids *order_ids) IW_MUST_USE;
+
+/* In a transaction: deletes the rows of a locked order.  Its texts stay. */
+enum iw_error orders_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
+
 /* At most most ended orders from an id on that still have inputs in the file store. */
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
                                struct query_ids *order_ids) IW_MUST_USE;

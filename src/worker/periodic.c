@@ -77,13 +77,16 @@ static int64_t periodic_hasten(struct worker *worker)
 
 static int64_t periodic_retention(struct worker *worker)
 {
-    unsigned abandoned = 0, expired = 0, stuck = 0;
+    unsigned abandoned = 0, expired = 0, stuck = 0, forgotten = 0;
     enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
     if (error == IW_OK)
         error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
     if (error == IW_OK)
         error = retention_stuck(&worker->domain, worker->storage, retention_looked_at,
                                 &worker->periodic.stuck_after_id, &stuck);
+    if (error == IW_OK)
+        error = retention_forget(&worker->domain, retention_looked_at, &worker->periodic.forget_after_id,
+                                 &forgotten);
     flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
     return abandoned == retention_orders || expired == retention_orders ? 0 : retention_pause_ms;
 }

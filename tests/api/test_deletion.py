@@ -2,6 +2,7 @@
 import os
 import time
 
+import pictures
 from client import ORDERS
 
 
@@ -126,3 +127,27 @@ def test_an_order_that_waits_for_ever_fails_after_a_day(stack, jpeg):
     log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
     with open(log, encoding="utf-8") as file:
         assert any('"order_stuck"' in line and str(order) in line for line in file)
+
+
+def test_the_rows_of_an_old_order_are_deleted_and_its_texts_stay(stack):
+    account = stack.account_new()
+    body = [{"fileName": "a.jpg", "watermarks": [{"text": "kept"}]}]
+    old, young, complete = (account.create(body, kind="wtr-embed", key=key).data for key in ("old", "young", "complete"))
+    assert account.upload(complete["files"][0]["uploadUrl"], pictures.jpeg(640, 480)).status == 201
+    assert account.wait(complete["orderId"])["status"] == "complete"
+    for order in (old, young):
+        assert delete(account, order["orderId"]).status == 200
+    # The id has the time of creation, so the test moves the clock; only the end of the old order is long ago.
+    stack.sql(f"UPDATE orders SET ended_at = UTC_TIMESTAMP() + INTERVAL 3 DAY WHERE id = {young['orderId']}")
+    stack.sql(f"UPDATE orders SET ended_at = '2024-01-01' WHERE id = {complete['orderId']}")
+    with stack.configured("orders", "rows_kept_days", "1"), stack.configured("test", "clock_offset_s", "172800"):
+        end = time.monotonic() + 60
+        while account.detail(old["orderId"]).status == 200 and time.monotonic() < end:
+            time.sleep(0.2)
+    gone = account.detail(old["orderId"])
+    assert gone.status == 404 and gone.code == "ORDER_NOT_FOUND"
+    assert [account.detail(order["orderId"]).status for order in (young, complete)] == [200, 200]
+    for table in ("files", "jobs", "results", "order_watermarks"):
+        assert stack.sql(f"SELECT COUNT(*) FROM {table} WHERE order_id = {old['orderId']}") == [["0"]]
+    assert stack.sql(f"SELECT text FROM watermark_texts WHERE account_id = {account.account}") == [["kept"]]
+    assert account.create(body, kind="wtr-embed", key="old").status == 201
