@@ -25,3 +25,8 @@ CREATE TABLE account_usage (
 
 -- Counters of 0 are reconciled first.
 INSERT INTO account_usage (account_id, day, reconciled_at) SELECT id, UTC_DATE(), '1970-01-01' FROM accounts;
+
+-- Set by imgwardctl account delete.  Instant: no row is copied, and no request waits.
+ALTER TABLE accounts
+    ADD COLUMN delete_at DATETIME(3) NULL COMMENT 'when a suspended account and all of its rows are deleted',
+    ALGORITHM=INSTANT;

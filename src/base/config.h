@@ -96,6 +96,8 @@ struct config {
     /* [image] */
     int64_t image_pixels_max;
     int64_t image_side_max_px;
+    int64_t image_result_times_max;
+    int64_t image_result_floor_bytes;
     int64_t image_timeout_s;
     int64_t image_memory_max_bytes;
     const char *image_weights_file;

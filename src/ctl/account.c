@@ -9,6 +9,7 @@
 #include "ctl/ctl_store.h"
 #include "domain/quota.h"
 #include "store/accounts.h"
+#include "store/erasure.h"
 
 enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
 
@@ -275,6 +276,28 @@ static enum ctl_exit show_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+static enum ctl_exit delete_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    int64_t days;
+    if (!ctl_option_integer(ctl, "--grace-days", 0, 3650, 7, &days))
+        return CTL_FAILED;
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    int64_t at_ms = clock_now_ms() + days * 86400000;
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = erasure_schedule(store, account.id, at_ms);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 ": suspended; deleted at %s.  Until then account resume keeps it.\n",
+           account.id, ctl_time(ctl, at_ms));
+    return CTL_DONE;
+}
+
 const struct ctl_command ctl_commands_account[] = {
     {.words = {"account", "create"},
      .arguments = "NAME",
@@ -322,11 +345,19 @@ const struct ctl_command ctl_commands_account[] = {
      .arguments_most = 1,
      .help = "Suspend an account: its requests are answered with AUTH_FORBIDDEN.",
      .run = suspend_run},
+    {.words = {"account", "delete"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--grace-days", "N", "wait N days; 7 when omitted, 0 is at once"}},
+     .help = "Suspend an account and delete it after a time of grace, with its orders, files, keys, webhooks "
+             "and watermark texts.  Its marks are unreadable then.",
+     .run = delete_run},
     {.words = {"account", "resume"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Resume a suspended account.",
+     .help = "Resume a suspended account; cancels its deletion.",
      .run = resume_run},
     {.words = {NULL}},
 };

@@ -7,6 +7,7 @@
 #include "domain/batch.h"
 #include "domain/webhook_event.h"
 #include "model/order.h"
+#include "store/erasure.h"
 #include "store/files.h"
 #include "store/jobs.h"
 #include "store/orders.h"
@@ -378,5 +379,54 @@ enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_
     }
     if (*count > 0)
         log_event(LOG_INFO, domain->context, "orders_forgotten", LOG_NUMBER("orders", *count));
+    return error;
+}
+
+/* ---- accounts ---- */
+
+static enum iw_error remove_work(const struct store *store, void *user)
+{
+    struct aging *aging = user;
+    struct order_progress order;
+    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
+    if (error != IW_OK)
+        return error;
+    error = order_is_ended(order.status) ? order_erase(store, aging) : cancel_work(store, aging);
+    return error == IW_OK ? orders_forget(store, aging->order_id) : error;
+}
+
+/* Late results of its jobs are refused, because the order is gone. */
+static enum iw_error orders_remove(const struct domain *domain, struct storage *storage,
+                                   const struct query_ids *orders)
+{
+    struct batch batch;
+    enum iw_error error = IW_OK;
+    batch_begin(&batch, domain);
+    struct aging aging = {
+        .domain = &batch.domain, .storage = storage, .now_ms = clock_now_ms(), .is_forced = true};
+    for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
+        aging.order_id = orders->items[i];
+        error = batch_next(&batch, db_transaction(&batch.domain.store, remove_work, &aging), aging.order_id);
+    }
+    return batch_end(&batch, error);
+}
+
+enum iw_error retention_account_delete(const struct domain *domain, struct storage *storage, unsigned max,
+                                       bool *is_busy)
+{
+    int64_t account_id;
+    bool is_gone = false;
+    struct query_ids orders = {.count = 0};
+    enum iw_error error = erasure_due(&domain->store, clock_now_ms(), &account_id);
+    *is_busy = error == IW_OK && account_id != 0;
+    if (!*is_busy)
+        return error;
+    error = erasure_orders(&domain->store, account_id, max, &orders);
+    if (error == IW_OK && orders.count > 0)
+        return orders_remove(domain, storage, &orders);
+    if (error == IW_OK)
+        error = erasure_step(&domain->store, account_id, &is_gone);
+    if (error == IW_OK && is_gone)
+        log_event(LOG_INFO, domain->context, "account_deleted", LOG_NUMBER("account", account_id));
     return error;
 }

@@ -58,6 +58,13 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
 enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id,
                                unsigned *count) IW_MUST_USE;
 
+/*
+ * A step of the deletion of an account whose time has come (imgwardctl account delete): max of its orders
+ * with their files, then its other rows, texts included.  *is_busy: there was such an account.
+ */
+enum iw_error retention_account_delete(const struct domain *domain, struct storage *storage, unsigned max,
+                                       bool *is_busy) IW_MUST_USE;
+
 /* Deletes the inputs of a finished order, and results that no row names. */
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage,
                                     int64_t order_id) IW_MUST_USE;

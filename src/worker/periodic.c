@@ -78,6 +78,7 @@ static int64_t periodic_hasten(struct worker *worker)
 static int64_t periodic_retention(struct worker *worker)
 {
     unsigned abandoned = 0, expired = 0, stuck = 0, forgotten = 0;
+    bool is_account_left = false;
     enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
     if (error == IW_OK)
         error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
@@ -87,8 +88,14 @@ static int64_t periodic_retention(struct worker *worker)
     if (error == IW_OK)
         error = retention_forget(&worker->domain, retention_looked_at, &worker->periodic.forget_after_id,
                                  &forgotten);
+    if (error == IW_OK)
+        error =
+            retention_account_delete(&worker->domain, worker->storage, retention_orders, &is_account_left);
     flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
-    return abandoned == retention_orders || expired == retention_orders ? 0 : retention_pause_ms;
+    is_account_left = is_account_left && error == IW_OK;
+    return abandoned == retention_orders || expired == retention_orders || is_account_left
+               ? 0
+               : retention_pause_ms;
 }
 
 static int64_t periodic_reclaim(struct worker *worker)

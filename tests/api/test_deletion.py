@@ -151,3 +151,29 @@ def test_the_rows_of_an_old_order_are_deleted_and_its_texts_stay(stack):
         assert stack.sql(f"SELECT COUNT(*) FROM {table} WHERE order_id = {old['orderId']}") == [["0"]]
     assert stack.sql(f"SELECT text FROM watermark_texts WHERE account_id = {account.account}") == [["kept"]]
     assert account.create(body, kind="wtr-embed", key="old").status == 201
+
+
+def test_an_account_is_deleted_after_its_grace_with_everything(stack, jpeg):
+    account, kept = stack.account_new(), stack.account_new()
+    for one in (account, kept):
+        assert one.post(f"{ORDERS}/webhooks", {"url": "https://receiver.example/"}).status == 201
+        assert one.create([{"fileName": "a.jpg", "watermarks": [{"text": "private"}]}], kind="wtr-embed").status == 201
+        assert one.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["status"] == "complete"
+    orders = [row[0] for row in stack.sql(f"SELECT id FROM orders WHERE account_id = {account.account}")]
+    assert "resume keeps it" in stack.ctl("account", "delete", account.account)
+    time.sleep(4)
+    assert stack.sql(f"SELECT status FROM accounts WHERE id = {account.account}") == [["suspended"]]
+    stack.ctl("account", "resume", account.account)
+    time.sleep(4)
+    assert stack.sql(f"SELECT delete_at FROM accounts WHERE id = {account.account}") == [["NULL"]]
+    stack.ctl("account", "delete", "--grace-days", "0", account.account)
+    end = time.monotonic() + 60
+    while stack.sql(f"SELECT 1 FROM accounts WHERE id = {account.account}") and time.monotonic() < end:
+        time.sleep(0.2)
+    for table in ("orders", "jobs", "webhooks", "webhook_events", "watermark_texts", "usage_days", "api_keys", "account_usage"):
+        counts = [stack.sql(f"SELECT COUNT(*) > 0 FROM {table} WHERE account_id = {one.account}") for one in (account, kept)]
+        assert counts == [[["0"]], [["1"]]], table
+    assert [stack.stored(order) for order in orders] == [[]] * len(orders)
+    assert kept.list().page["totalItems"] == 2
+    time.sleep(float(os.environ.get("KEY_CACHE_S", "5")))
+    assert account.list().status == 401

@@ -216,3 +216,11 @@ def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(s
     assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["10"]]
     details = [account.detail(answer.data["orderId"]).data["watermarks"] for answer in answers]
     assert all(sorted(one) == sorted(texts) for one in details)
+
+
+def test_a_result_out_of_proportion_to_its_source_is_refused(stack, png):
+    account = stack.account_new()
+    with stack.configured("image", "result_floor_bytes", "1000"), stack.configured("image", "result_times_max", "1"):
+        order = account.order_whole([("a.png", pictures.encode(pictures.scene(8, 8).resize((300, 300), 0), "PNG"))])
+    assert order["status"] == "failed" and "IMAGE_TOO_LARGE: The result has " in order["errors"], order["errors"]
+    assert account.order_whole([("a.png", png)])["status"] == "complete"
