@@ -36,6 +36,7 @@
     X(PAYLOAD_TOO_LARGE, "The body is too large.")                                                           \
     X(UNSUPPORTED_MEDIA_TYPE, "The content is of a type that is not accepted.")                              \
     X(RATE_LIMIT_EXCEEDED, "Too many requests; wait for the seconds in Retry-After.")                        \
+    X(USAGE_LIMIT_EXCEEDED, "The account has reached a limit of its plan; wait, or ask the operator.")       \
     X(SERVER_INTERNAL_ERROR, "The service failed; repeat the request or tell the operator its requestId.")   \
     X(SERVICE_UNAVAILABLE, "The service is not available now; repeat the request later.")                    \
     X(IMAGE_CORRUPT, "The image is damaged and cannot be decoded; export it again.")                         \

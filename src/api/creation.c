@@ -52,6 +52,17 @@ void creation_files_read(struct request *request, const struct field_scope *body
     }
 }
 
+/* The same fields as those of the rate limit. */
+static void usage_headers(struct request *request, const struct quota_refusal *refusal)
+{
+    struct arena *arena = request->arena;
+    response_header_always(request, "UsageLimit-Name", quota_name(refusal->quota));
+    response_header_always(request, "UsageLimit-Limit",
+                           arena_printf(arena, "%lld", (long long)refusal->limit));
+    response_header_always(request, "UsageLimit-Used", arena_printf(arena, "%lld", (long long)refusal->used));
+    response_header_always(request, "UsageLimit-Reset", arena_printf(arena, "%u", refusal->frees_s));
+}
+
 enum iw_error creation_make(struct request *request, struct order_request *requested, struct order_view *view)
 {
     if (request->context->detail_count > 0)
@@ -59,7 +70,10 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;
+    requested->account = request->account;
     error = order_create(request->domain, &request->admission, requested, view);
+    if (error == IW_USAGE_LIMIT_EXCEEDED)
+        usage_headers(request, &view->refusal);
     if (error != IW_OK)
         return error;
     if (view->is_replay) {

@@ -1,4 +1,4 @@
-/* Reading orders: detail, list, download, fresh upload URLs (contract 6). */
+/* Orders: detail, list, download, fresh upload URLs (contract 6), deletion. */
 #include <string.h>
 
 #include "api/page.h"
@@ -12,6 +12,7 @@
 #include "domain/order_download.h"
 #include "domain/order_query.h"
 #include "domain/order_url.h"
+#include "domain/retention.h"
 #include "http/response.h"
 
 /* The id in the path.  ORDER_NOT_FOUND when it is not a number. */
@@ -260,9 +261,28 @@ static enum iw_error show_list(struct request *request)
     return stream_end(&stream, order_stream(request->domain, &query.filter, stream_take, &stream));
 }
 
+static enum iw_error delete_order(struct request *request)
+{
+    int64_t id;
+    enum order_status status;
+    enum iw_error error = path_id(request, &id);
+    if (error == IW_OK)
+        error = retention_delete(request->domain, request->account->id, id, &status);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_id(render, "orderId", id);
+    render_string(render, "status", order_status_name(status));
+    render_boolean(render, "deleted", true);
+    render_object_end(render);
+    return IW_OK;
+}
+
 const struct route api_orders[] = {
     {METHOD_GET, "/api/v2/orders", show_list, 0},
     {METHOD_GET, "/api/v2/orders/{orderId}", show_detail, 0},
+    {METHOD_DELETE, "/api/v2/orders/{orderId}", delete_order, 0},
     {METHOD_GET, "/api/v2/orders/{orderId}/download", show_download, 0},
     {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh_urls, 0},
     {.pattern = NULL},

@@ -1,7 +1,8 @@
-/* GET /stats/recent (contract 6). */
+/* GET /stats/recent (contract 6) and /stats/usage. */
 #include "api/tables.h"
 #include "base/clock.h"
 #include "model/account.h"
+#include "domain/quota.h"
 #include "domain/statistics.h"
 #include "http/response.h"
 
@@ -47,7 +48,35 @@ static enum iw_error show_recent(struct request *request)
     return IW_OK;
 }
 
+static enum iw_error show_usage(struct request *request)
+{
+    struct quota_numbers used;
+    const struct account *account = request->account;
+    struct quota_numbers limits = quota_limits(request->config, account->plan, &account->quotas);
+    enum iw_error error = quota_used(request->domain, account->id, &used);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_string(render, "plan", account->plan);
+    render_array_begin(render, "limits");
+    for (int i = 0; i < QUOTA_COUNT; i++) {
+        render_object_begin(render, NULL);
+        render_string(render, "name", quota_name((enum quota)i));
+        render_integer(render, "used", used.of[i] > 0 ? used.of[i] : 0);
+        if (limits.of[i] == quota_unlimited)
+            render_null(render, "limit");
+        else
+            render_integer(render, "limit", limits.of[i]);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    render_object_end(render);
+    return IW_OK;
+}
+
 const struct route api_statistics[] = {
+    {METHOD_GET, "/api/v2/orders/stats/usage", show_usage, 0},
     {METHOD_GET, "/api/v2/orders/stats/recent", show_recent, 0},
     {.pattern = NULL},
 };

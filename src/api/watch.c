@@ -147,6 +147,9 @@ static void numbers_print(struct text *text, const struct health_numbers *number
     if (numbers->paused >= 0)
         gauge_one(text, "imgward_queue_paused", "1 while an operator keeps the workers from new jobs.",
                   numbers->paused);
+    if (numbers->near_limit >= 0)
+        gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
+                  numbers->near_limit);
     if (numbers->workers != NULL)
         workers_print(text, numbers->workers, numbers->worker_count);
 }

@@ -88,7 +88,7 @@ static enum iw_error create(struct request *request)
     const char *secret;
     enum iw_error error = fields_read(request, true, &fields);
     if (error == IW_OK)
-        error = webhook_create(request->domain, request->account->id, &fields, &webhook, &secret);
+        error = webhook_create(request->domain, request->account, &fields, &webhook, &secret);
     if (error != IW_OK)
         return error;
     response_status(request, 201);

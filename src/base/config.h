@@ -46,13 +46,40 @@ struct config {
     const char *store_path;
     const char *store_signing_keys_file;
     int64_t store_upload_max_bytes;
+    int64_t store_free_min_bytes; /* 0: off */
     int64_t store_upload_url_s;
     int64_t store_download_url_s;
     const char
         *store_cors_origins; /* separated by spaces, "" for none; nginx reads its list from the snippet */
     /* [orders] */
-    int64_t orders_pending_s;  /* a pending order fails when it is not confirmed in this time */
-    int64_t orders_complete_s; /* files of a complete order are deleted after this time */
+    int64_t orders_pending_s;      /* a pending order fails when it is not confirmed in this time */
+    int64_t orders_rows_kept_days; /* 0: for ever */
+    int64_t orders_stuck_s;        /* an order whose job is retried for longer fails */
+    int64_t orders_complete_s;     /* files of a complete order are deleted after this time */
+    /* [quotas_free] in the order of enum quota; 0: no limit */
+    int64_t quotas_free_orders_pending;
+    int64_t quotas_free_files_pending;
+    int64_t quotas_free_promised_bytes;
+    int64_t quotas_free_stored_bytes;
+    int64_t quotas_free_files_day;
+    int64_t quotas_free_texts_day;
+    int64_t quotas_free_webhooks;
+    /* [quotas_pro] in the order of enum quota; 0: no limit */
+    int64_t quotas_pro_orders_pending;
+    int64_t quotas_pro_files_pending;
+    int64_t quotas_pro_promised_bytes;
+    int64_t quotas_pro_stored_bytes;
+    int64_t quotas_pro_files_day;
+    int64_t quotas_pro_texts_day;
+    int64_t quotas_pro_webhooks;
+    /* [quotas_enterprise] in the order of enum quota; 0: no limit */
+    int64_t quotas_enterprise_orders_pending;
+    int64_t quotas_enterprise_files_pending;
+    int64_t quotas_enterprise_promised_bytes;
+    int64_t quotas_enterprise_stored_bytes;
+    int64_t quotas_enterprise_files_day;
+    int64_t quotas_enterprise_texts_day;
+    int64_t quotas_enterprise_webhooks;
     /* [worker] */
     int64_t worker_processes; /* image processes; 0: one per core */
     int64_t worker_lease_s;
@@ -70,6 +97,8 @@ struct config {
     /* [image] */
     int64_t image_pixels_max;
     int64_t image_side_max_px;
+    int64_t image_result_times_max;
+    int64_t image_result_floor_bytes;
     int64_t image_timeout_s;
     int64_t image_memory_max_bytes;
     const char *image_weights_file;

@@ -20,6 +20,7 @@ enum metric {
     METRIC_REQUEST_SECONDS, /* endpoint */
     METRIC_ERRORS,          /* code: an enum iw_error */
     METRIC_RATE_LIMITED,
+    METRIC_USAGE_REFUSED, /* limit: an enum quota */
     METRIC_REDIS_AWAY,
     METRIC_CHILD_DEATHS,
     METRIC_STORE_BYTES, /* of: an enum metric_store */

@@ -7,7 +7,9 @@
 #include "base/render.h"
 #include "base/text.h"
 #include "ctl/ctl_store.h"
+#include "domain/quota.h"
 #include "store/accounts.h"
+#include "store/erasure.h"
 
 enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
 
@@ -180,6 +182,133 @@ static enum ctl_exit resume_run(struct ctl *ctl)
     return status_set(ctl, ACCOUNT_ACTIVE);
 }
 
+/* ---- account quota, account show ---- */
+
+static enum ctl_exit quota_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    int64_t limit = quota_of_plan;
+    int quota = quota_find(ctl->arguments[1]);
+    if (quota < 0) {
+        fprintf(stderr, "imgwardctl: the limits are");
+        for (int i = 0; i < QUOTA_COUNT; i++)
+            fprintf(stderr, "%s %s", i > 0 ? "," : "", quota_name((enum quota)i));
+        fprintf(stderr, ".\n");
+        return CTL_FAILED;
+    }
+    if (strcmp(ctl->arguments[2], "plan") != 0 &&
+        !text_integer(ctl->arguments[2], 0, INT64_MAX / 2, &limit)) {
+        fprintf(stderr, "imgwardctl: a limit is a number, 0 for no limit, or the word plan.\n");
+        return CTL_FAILED;
+    }
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = quotas_limit_set(store, account.id, (enum quota)quota, limit);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    account.quotas.of[quota] = limit;
+    limit = quota_limits(&config, account.plan, &account.quotas).of[quota];
+    printf("account %" PRId64 ": %s %s%s\n", account.id, quota_name((enum quota)quota),
+           limit == quota_unlimited ? "no limit" : arena_printf(ctl->context->arena, "%" PRId64, limit),
+           account.quotas.of[quota] != quota_of_plan ? " (individual limit)" : "");
+    return CTL_DONE;
+}
+
+static void usage_print(const struct account_row *account, const struct quota_numbers *used,
+                        const struct quota_numbers *limits)
+{
+    printf("id          %" PRId64 "\nname        %s\nplan        %s\nstatus      %s\nper minute  %" PRId64
+           "\n\n%-14s  %20s  %20s  %5s\n",
+           account->id, account->name, account->plan, account_status_name(account->status),
+           account->requests_per_minute, "limit", "used", "allowed", "used");
+    for (int i = 0; i < QUOTA_COUNT; i++) {
+        printf("%-14s  %20" PRId64, quota_name((enum quota)i), used->of[i]);
+        if (limits->of[i] == quota_unlimited)
+            printf("  %20s\n", "no limit");
+        else
+            printf("  %19" PRId64 "%c  %4.0f%%\n", limits->of[i],
+                   account->quotas.of[i] != quota_of_plan ? '*' : ' ',
+                   100 * (double)used->of[i] / (double)limits->of[i]);
+    }
+}
+
+static void usage_print_json(const struct ctl *ctl, const struct account_row *account,
+                             const struct quota_numbers *used, const struct quota_numbers *limits)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_object_begin(&render, NULL);
+    render_integer(&render, "id", account->id);
+    render_string(&render, "name", account->name);
+    render_string(&render, "plan", account->plan);
+    render_string(&render, "status", account_status_name(account->status));
+    render_integer(&render, "requestsPerMinute", account->requests_per_minute);
+    render_array_begin(&render, "limits");
+    for (int i = 0; i < QUOTA_COUNT; i++) {
+        render_object_begin(&render, NULL);
+        render_string(&render, "name", quota_name((enum quota)i));
+        render_integer(&render, "used", used->of[i]);
+        render_integer(&render, "limit", limits->of[i]);
+        render_boolean(&render, "isOverridden", account->quotas.of[i] != quota_of_plan);
+        render_object_end(&render);
+    }
+    render_array_end(&render);
+    render_object_end(&render);
+    puts(text.data);
+}
+
+static enum ctl_exit show_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    struct quota_numbers used;
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = quota_used(&domain, account.id, &used);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    struct quota_numbers limits = quota_limits(&config, account.plan, &account.quotas);
+    if (ctl_option(ctl, "--json") != NULL)
+        usage_print_json(ctl, &account, &used, &limits);
+    else
+        usage_print(&account, &used, &limits);
+    return CTL_DONE;
+}
+
+static enum ctl_exit delete_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    int64_t days;
+    if (!ctl_option_integer(ctl, "--grace-days", 0, 3650, 7, &days))
+        return CTL_FAILED;
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    int64_t at_ms = clock_now_ms() + days * 86400000;
+    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = erasure_schedule(store, account.id, at_ms);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("account %" PRId64 ": suspended; deleted at %s.  Until then account resume keeps it.\n",
+           account.id, ctl_time(ctl, at_ms));
+    return CTL_DONE;
+}
+
 const struct ctl_command ctl_commands_account[] = {
     {.words = {"account", "create"},
      .arguments = "NAME",
@@ -207,17 +336,39 @@ const struct ctl_command ctl_commands_account[] = {
      .arguments_most = 2,
      .help = "Override an account's rate limit (requests a minute); the word plan removes the override.",
      .run = limit_run},
+    {.words = {"account", "show"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--json", NULL, "print a JSON object; a limit of 0 is no limit"}},
+     .help = "Show an account with its use and its limits; a star marks an overridden limit.",
+     .run = show_run},
+    {.words = {"account", "quota"},
+     .arguments = "ACCOUNT LIMIT VALUE",
+     .arguments_least = 3,
+     .arguments_most = 3,
+     .help = "Override a limit of an account: ordersPending, filesPending, promisedBytes, storedBytes, "
+             "filesPerDay, textsPerDay or webhooks.  0 is no limit; the word plan removes the override.",
+     .run = quota_run},
     {.words = {"account", "suspend"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
      .help = "Suspend an account: its requests and URLs answer AUTH_FORBIDDEN, its jobs and deliveries wait.",
      .run = suspend_run},
+    {.words = {"account", "delete"},
+     .arguments = "ACCOUNT",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--grace-days", "N", "wait N days; 7 when omitted, 0 is at once"}},
+     .help = "Suspend an account and delete it after a time of grace, with its orders, files, keys, webhooks "
+             "and watermark texts.  Its marks are unreadable then.",
+     .run = delete_run},
     {.words = {"account", "resume"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Resume a suspended account: its jobs and deliveries go on.",
+     .help = "Resume a suspended account: its jobs and deliveries continue; cancels its deletion.",
      .run = resume_run},
     {.words = {NULL}},
 };

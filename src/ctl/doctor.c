@@ -311,7 +311,8 @@ static enum doctor_verdict check_store(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "%s spans several file systems; use one", doctor->config.store_path);
     if (!storage_room(doctor->config.store_path, &free_bytes, &all_bytes))
         return say(doctor, DOCTOR_WRONG, "%s: %s", doctor->config.store_path, strerror(errno));
-    if (free_bytes < room_bytes_least || free_bytes < all_bytes / 100 * room_percent_least)
+    if (free_bytes < room_bytes_least || free_bytes < doctor->config.store_free_min_bytes ||
+        free_bytes < all_bytes / 100 * room_percent_least)
         return say(doctor, DOCTOR_WRONG, "only %" PRId64 " MiB are free", free_bytes >> 20);
     return say(doctor, DOCTOR_OK, "%s is writable, %" PRId64 " MiB are free", doctor->config.store_path,
                free_bytes >> 20);

@@ -147,7 +147,7 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
     enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
     if (error == IW_OK)
-        error = retention_cancel(&domain, storage, id);
+        error = retention_cancel(&domain, storage, id, ctl_option(ctl, "--force") != NULL);
     storage_close(storage);
     ctl_store_close(store);
     if (error != IW_OK)
@@ -187,6 +187,7 @@ const struct ctl_command ctl_commands_order[] = {
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
+     .options = {{"--force", NULL, "also with results, which are deleted"}},
      .help = "Cancel an order that has no result yet: it fails, its webhooks are notified, its uploads are "
              "deleted.",
      .run = cancel_run},

@@ -32,6 +32,12 @@ static inline void domain_context_set(struct domain *domain, struct context *con
     domain->context = domain->store.context = context;
 }
 
+/*
+ * SERVICE_UNAVAILABLE (store_full) when the store's file system has less than store.free_min_bytes.  Opens
+ * nothing.
+ */
+enum iw_error domain_room_check(const struct domain *domain) IW_MUST_USE;
+
 /* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
 enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;
 

@@ -7,6 +7,7 @@
 #include "store/files.h"
 #include "store/orders.h"
 #include "store/provision.h"
+#include "store/quotas.h"
 
 enum { worker_silent_s = 30 };
 
@@ -32,7 +33,7 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     const struct store *store = &domain->store;
     int64_t oldest_s;
     bool is_paused;
-    *numbers = (struct health_numbers){.delivery_oldest_s = -1, .paused = -1};
+    *numbers = (struct health_numbers){.delivery_oldest_s = -1, .paused = -1, .near_limit = -1};
     if (!is_ok(domain, jobs_counts(store, &numbers->jobs, &numbers->job_count)))
         return false;
     if (!is_ok(domain, orders_status_counts(store, &numbers->orders, &numbers->order_count)))
@@ -43,6 +44,8 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
         numbers->delivery_oldest_s = oldest_s;
     if (is_ok(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
+    if (!is_ok(domain, quotas_warned_count(store, &numbers->near_limit)))
+        numbers->near_limit = -1;
     if (!is_ok(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
     return true;

@@ -38,6 +38,7 @@ struct health_numbers {
     unsigned worker_count;
     int64_t delivery_oldest_s; /* -1: unknown */
     int paused;                /* 1 yes, 0 no, -1 unknown */
+    int64_t near_limit;        /* accounts with a limit used to 80 per cent; -1: unknown */
 };
 
 /* False, without any number, when the database is away. */

@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "domain/order_text.h"
 #include "service/admission.h"
 #include "service/queue.h"
 #include "store/orders.h"
-#include "store/texts.h"
 
 enum {
     /* At a thousand orders a second one new id in a million is taken already. */
@@ -58,48 +58,11 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
                                              .source_url = row->files[i].source_url};
 }
 
-/* The ids of one file's texts in the registry of texts. */
-static enum iw_error texts_resolve(const struct store *store, int64_t account_id,
-                                   const struct order_request_file *file, const int64_t **ids)
-{
-    enum iw_error error = IW_OK;
-    int64_t now_ms = clock_now_ms();
-    int64_t *found = arena_array(store->context->arena, file->text_count + 1, sizeof *found);
-    for (unsigned i = 0; i < file->text_count && error == IW_OK; i++)
-        error =
-            texts_register(store, account_id, file->texts[i].text, file->texts[i].length, now_ms, &found[i]);
-    *ids = found;
-    return error;
-}
-
-/* The argument of texts_work: the request, and the rows that get the ids of its texts. */
-struct texts_registration {
-    int64_t account_id;
-    const struct order_request *requested;
-    struct order_row_file *files;
-};
-
-/* Files that share the order's texts are resolved once. */
-static enum iw_error texts_work(const struct store *store, void *user)
-{
-    const struct texts_registration *work = user;
-    enum iw_error error = IW_OK;
-    for (unsigned i = 0; i < work->requested->file_count && error == IW_OK; i++) {
-        const struct order_request_file *file = &work->requested->files[i];
-        if (i > 0 && file->texts == file[-1].texts)
-            work->files[i].text_ids = work->files[i - 1].text_ids;
-        else
-            error = texts_resolve(store, work->account_id, file, &work->files[i].text_ids);
-    }
-    return error;
-}
-
 /* Fills the rows of the files; the original of an extraction comes last. */
-static enum iw_error rows_make(struct domain *domain, int64_t account_id,
-                               const struct order_request *requested, struct order_row *row)
+static struct order_row_file *rows_make(struct arena *arena, const struct order_request *requested,
+                                        struct order_row *row)
 {
-    struct order_row_file *files =
-        arena_array(domain->context->arena, requested->file_count + 1, sizeof *files);
+    struct order_row_file *files = arena_array(arena, requested->file_count + 1, sizeof *files);
     row->is_started = true;
     for (unsigned i = 0; i < requested->file_count; i++) {
         const struct order_request_file *file = &requested->files[i];
@@ -118,14 +81,44 @@ static enum iw_error rows_make(struct domain *domain, int64_t account_id,
         files[row->file_rows++] =
             (struct order_row_file){.position = 1, .is_original = true, .name = requested->original_name};
     row->files = files;
-    if (requested->type != ORDER_WATERMARK_EMBED)
-        return IW_OK;
-    /* One transaction, because each commit waits for the disk and an order has up to a thousand texts. */
-    struct texts_registration work = {account_id, requested, files};
-    return db_transaction(&domain->store, texts_work, &work);
+    return files;
 }
 
-/* One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken. */
+/* The files that the client uploads. */
+static int64_t uploads_count(const struct order_row *row)
+{
+    int64_t count = 0;
+    for (unsigned i = 0; i < row->file_rows; i++)
+        count += row->files[i].source_url == NULL;
+    return count;
+}
+
+/* The argument of insert_work. */
+struct insertion {
+    const struct order_request *requested;
+    struct order_row *row;
+    struct order_row_file *files;
+    struct quota_claim *claim;
+    int64_t *file_ids;
+};
+
+/* An order with texts needs a transaction around it, any other is one statement. */
+static enum iw_error insert_work(const struct store *store, void *user)
+{
+    struct insertion *work = user;
+    enum iw_error error = IW_OK;
+    if (work->requested->type == ORDER_WATERMARK_EMBED)
+        error = order_text_resolve(store, work->row->account_id, work->requested, work->files,
+                                   &work->claim->texts);
+    if (error == IW_OK)
+        error = quota_alone_check(store->context, work->claim);
+    return error == IW_OK ? orders_insert(store, work->row, work->file_ids) : error;
+}
+
+/*
+ * One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken.  USAGE_LIMIT_EXCEEDED
+ * without an error in the context: the limit is free again.
+ */
 static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_request *requested,
                             struct order_view *view)
 {
@@ -147,11 +140,24 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
         clock_day(now_ms, day);
         row.name = arena_printf(arena, "%s_%s", name_stems[requested->type], day);
     }
-    enum iw_error error = rows_make(domain, account_id, requested, &row);
-    if (error != IW_OK)
-        return error;
+    struct order_row_file *files = rows_make(arena, requested, &row);
+    const struct quota_numbers limits =
+        quota_limits(domain->config, requested->account->plan, &requested->account->quotas);
+    struct quota_claim claim = {.account_id = account_id,
+                                .files = row.file_rows,
+                                .uploads = uploads_count(&row),
+                                .upload_max_bytes = domain->config->store_upload_max_bytes,
+                                .now_ms = now_ms,
+                                .limits = &limits};
+    row.claim = &claim;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
-    error = orders_insert(&domain->store, &row, file_ids);
+    struct insertion work = {requested, &row, files, &claim, file_ids};
+    enum iw_error error = requested->type == ORDER_WATERMARK_EMBED
+                              ? db_transaction(&domain->store, insert_work, &work)
+                              : insert_work(&domain->store, &work);
+    if (error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK &&
+        quota_refuse(domain, &claim, &view->refusal) != IW_OK)
+        return domain->context->error;
     if (error == IW_OK) {
         domain->context->order_id = row.id;
         view_fill(arena, &row, file_ids, view);
@@ -170,6 +176,11 @@ static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
             if (error != IW_NOT_FOUND || attempt == id_attempts_max)
                 return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
                                              : error;
+            continue;
+        }
+        if (error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK) {
+            if (attempt == conflict_attempts_max)
+                return context_fail(domain->context, error, NULL);
             continue;
         }
         const char *reason = domain->context->reason;
@@ -227,6 +238,20 @@ static enum iw_error expired_replay(struct domain *domain, int64_t account_id,
     return context_validated(domain->context);
 }
 
+/* A replay is answered although the file store is full.  NOT_FOUND when it has room. */
+static enum iw_error full_replay(struct domain *domain, int64_t account_id,
+                                 const struct order_request *requested, struct order_view *view)
+{
+    if (domain_room_check(domain) == IW_OK)
+        return IW_NOT_FOUND;
+    context_clear(domain->context);
+    enum iw_error error = replay(domain, account_id, requested, view);
+    /* Checked again for the error.  When files were deleted meanwhile the order is created. */
+    if (error == IW_NOT_FOUND && domain_room_check(domain) != IW_OK)
+        return domain->context->error;
+    return error;
+}
+
 enum iw_error order_create(struct domain *domain, struct admission *admission,
                            const struct order_request *requested, struct order_view *view)
 {
@@ -240,6 +265,8 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
         error = concurrent_wait(domain, admission, requested, view);
     if (error == IW_NOT_FOUND)
         error = expired_replay(domain, account_id, requested, view);
+    if (error == IW_NOT_FOUND)
+        error = full_replay(domain, account_id, requested, view);
     if (error == IW_NOT_FOUND)
         error = insert_or_replay(domain, account_id, requested, view);
     if (error != IW_OK)

@@ -44,6 +44,7 @@ struct order_request_file {
 
 /* A client's request for an order.  Borrows all texts until the order is created. */
 struct order_request {
+    const struct account *account; /* its quotas bound the creation */
     enum order_type type;
     const char *name; /* NULL: made from type and date */
     const char *key;  /* idempotency key */
@@ -64,7 +65,9 @@ void order_targets_check(struct context *context, const struct order_request *re
  * created before (is_replay).  While a concurrent creation holds the key's lock,
  * waits for it, at most as long as a lock lives.  RATE_LIMIT_EXCEEDED;
  * IDEMPOTENCY_KEY_REUSED when the body differs; VALIDATION_FAILED when a target's
- * URL has expired and there is no replay.  An error releases the lock.
+ * URL has expired and there is no replay.  VALIDATION_FAILED also when the request
+ * exceeds a limit of an account without use; USAGE_LIMIT_EXCEEDED, with
+ * view->refusal, when it exceeds what is left.  An error releases the lock.
  */
 enum iw_error order_create(struct domain *domain, struct admission *admission,
                            const struct order_request *requested, struct order_view *view) IW_MUST_USE;

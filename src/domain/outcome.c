@@ -9,6 +9,7 @@
 #include "store/files.h"
 #include "store/jobs.h"
 #include "store/orders.h"
+#include "store/quotas.h"
 #include "store/results.h"
 #include "store/texts.h"
 #include "store/usage.h"
@@ -101,7 +102,9 @@ static enum iw_error result_write(const struct store *store, struct outcome_writ
         record->effect.is_thumbnail_used = true;
         error = orders_thumbnail_digest_write(store, record->order.id, record->outcome->thumbnail_digest);
     }
-    return error == IW_OK ? usage_count(store, record) : error;
+    if (error == IW_OK)
+        error = usage_count(store, record);
+    return error == IW_OK ? quotas_stored(store, record->order.account_id, result.size_bytes) : error;
 }
 
 static enum iw_error pushed_write(const struct store *store, struct outcome_write *record)
@@ -132,8 +135,11 @@ static enum iw_error fetched_write(const struct store *store, struct outcome_wri
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
-    enum iw_error error = files_upload_write(store, job->file_id, record->now_ms, &record->outcome->fetched);
-    return error == IW_OK ? jobs_insert_for_file(store, job->order_id, job->file_id) : error;
+    const struct upload_facts *fetched = &record->outcome->fetched;
+    enum iw_error error = files_upload_write(store, job->file_id, record->now_ms, fetched);
+    if (error == IW_OK)
+        error = jobs_insert_for_file(store, job->order_id, job->file_id);
+    return error == IW_OK ? quotas_stored(store, record->order.account_id, fetched->size_bytes) : error;
 }
 
 static enum iw_error trouble_write(const struct store *store, struct outcome_write *record)
@@ -187,6 +193,8 @@ static enum iw_error archive_write(const struct store *store, struct outcome_wri
     const struct outcome *outcome = record->outcome;
     enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
                                                outcome->archive_bytes, outcome->archive_digest);
+    if (error == IW_OK)
+        error = quotas_stored(store, record->order.account_id, outcome->archive_bytes);
     return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
 }
 

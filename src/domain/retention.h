@@ -27,11 +27,43 @@ enum iw_error retention_expire(const struct domain *domain, struct storage *stor
 /*
  * Cancels an order without results, on an operator's command.  A pending order or
  * one in progress fails with ORDER_CANCELLED, its webhooks are notified and its
- * inputs deleted.  VALIDATION_FAILED, with a sentence, for a finished order or one
- * with results.
+ * inputs deleted.  is_forced: also with results, which are deleted.
+ * VALIDATION_FAILED, with a sentence, for a finished order, or one with results.
  */
-enum iw_error retention_cancel(const struct domain *domain, struct storage *storage,
-                               int64_t order_id) IW_MUST_USE;
+enum iw_error retention_cancel(const struct domain *domain, struct storage *storage, int64_t order_id,
+                               bool is_forced) IW_MUST_USE;
+
+/*
+ * Deletes all files of an account's order, on its client's command.  An order that
+ * has not ended fails with ORDER_CANCELLED, a complete one expires.  The row stays.
+ * Without effect on an order without files.  *status gets the new status.
+ * ORDER_NOT_FOUND; SERVICE_UNAVAILABLE without the file store.
+ */
+enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_t order_id,
+                               enum order_status *status) IW_MUST_USE;
+
+/*
+ * Fails orders that are older than orders.stuck_s and have a job that was retried
+ * twenty times or more: its input or result vanished from the store.  Looks at max
+ * orders after *after_id, which advances and is 0 again at the end.  *count gets
+ * the number of orders that failed.
+ */
+enum iw_error retention_stuck(const struct domain *domain, struct storage *storage, unsigned max,
+                              int64_t *after_id, unsigned *count) IW_MUST_USE;
+
+/*
+ * Deletes the rows of orders that ended more than orders.rows_kept_days ago and have no files.  Watermark
+ * texts stay: marks in pictures refer to them.  Looks at max orders after *after_id, as retention_stuck.
+ */
+enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id,
+                               unsigned *count) IW_MUST_USE;
+
+/*
+ * A step of the deletion of an account whose time has come (imgwardctl account delete): max of its orders
+ * with their files, then its other rows, texts included.  *is_busy: there was such an account.
+ */
+enum iw_error retention_account_delete(const struct domain *domain, struct storage *storage, unsigned max,
+                                       bool *is_busy) IW_MUST_USE;
 
 /* Deletes the inputs of a finished order, and results that no row names. */
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage,

@@ -9,6 +9,7 @@
 #include "service/queue.h"
 #include "store/files.h"
 #include "store/orders.h"
+#include "store/quotas.h"
 
 enum { piece_bytes = 65536 };
 
@@ -51,7 +52,8 @@ static enum iw_error upload_admit(struct domain *domain, const struct presign_gr
 enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
 {
     struct upload_place place;
-    return upload_admit(domain, grant, announced_bytes, &place);
+    enum iw_error error = upload_admit(domain, grant, announced_bytes, &place);
+    return error == IW_OK ? domain_room_check(domain) : error;
 }
 
 /* ---- the body ---- */
@@ -173,6 +175,8 @@ static enum iw_error upload_record_work(const struct store *store, void *user)
         return error;
     record->is_started = false;
     error = files_upload_write(store, record->place.file_id, clock_now_ms(), &record->facts);
+    if (error == IW_OK)
+        error = quotas_stored(store, record->place.account_id, record->facts.size_bytes);
     return error == IW_OK ? complete_order_start(store, record) : error;
 }
 

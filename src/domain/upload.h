@@ -15,7 +15,7 @@
 /*
  * Checks that the order is pending and the announced size (-1: unknown) is within
  * the signed one.  ORDER_NOT_FOUND, ORDER_ALREADY_STARTED, ORDER_NOT_PENDING (it
- * failed before it started), PAYLOAD_TOO_LARGE.
+ * failed before it started), PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE (store_full).
  */
 enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant,
                            int64_t announced_bytes) IW_MUST_USE;

@@ -6,6 +6,7 @@
 #include "base/crypto.h"
 #include "base/text.h"
 #include "domain/outgoing.h"
+#include "domain/quota.h"
 #include "domain/webhook_secret.h"
 #include "store/deliveries.h"
 
@@ -83,6 +84,7 @@ int64_t webhook_overlap_end_ms(const struct webhook *webhook)
 /* The argument of the transactions below; each uses the fields that it needs. */
 struct webhook_work {
     struct domain *domain;
+    const struct account *account; /* of a new webhook */
     int64_t account_id;
     int64_t id;
     const struct webhook_fields *fields;
@@ -102,18 +104,14 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
     return text;
 }
 
-/* Checks a new URL inside the transaction, so that concurrent requests cannot pass the limits. */
-static enum iw_error url_room_check(const struct store *store, const struct webhook_work *work, bool is_new)
+/* Checks a new URL inside the transaction, so that concurrent requests cannot use it twice. */
+static enum iw_error url_reuse_check(const struct store *store, const struct webhook_work *work)
 {
-    struct webhooks_usage usage;
-    enum iw_error error = webhooks_usage_lock(store, work->account_id, work->id, work->fields->url, &usage);
+    bool is_used;
+    enum iw_error error = webhooks_url_lock(store, work->account_id, work->id, work->fields->url, &is_used);
     if (error != IW_OK)
         return error;
-    if (is_new && usage.count >= webhook_account_max)
-        context_detail(store->context, "url",
-                       "is one webhook too many: the account has %lld, and %d are allowed; delete one",
-                       (long long)usage.count, webhook_account_max);
-    else if (usage.same_url > 0)
+    if (is_used)
         context_detail(
             store->context, "url",
             "is the URL of another webhook of the account, which receives each event; change that one");
@@ -126,7 +124,9 @@ static enum iw_error create_work(const struct store *store, void *user)
     uint8_t sealed[webhook_secret_sealed_bytes];
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = url_room_check(store, work, true);
+    enum iw_error error = quota_webhook_claim(store, work->domain, work->account);
+    if (error == IW_OK)
+        error = url_reuse_check(store, work);
     if (error != IW_OK)
         return error;
     error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
@@ -137,15 +137,17 @@ static enum iw_error create_work(const struct store *store, void *user)
     return webhooks_secret_add(store, work->id, sealed, sizeof sealed, now_ms, now_ms);
 }
 
-enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
-                             struct webhook *webhook, const char **secret)
+enum iw_error webhook_create(struct domain *domain, const struct account *account,
+                             const struct webhook_fields *fields, struct webhook *webhook,
+                             const char **secret)
 {
-    struct webhook_work work = {.domain = domain, .account_id = account_id, .fields = fields};
+    struct webhook_work work = {
+        .domain = domain, .account = account, .account_id = account->id, .fields = fields};
     enum iw_error error = context_validated(domain->context);
     if (error == IW_OK)
         error = db_transaction(&domain->store, create_work, &work);
     *secret = work.secret;
-    return error == IW_OK ? webhook_find(domain, account_id, work.id, webhook) : error;
+    return error == IW_OK ? webhook_find(domain, account->id, work.id, webhook) : error;
 }
 
 static enum iw_error change_work(const struct store *store, void *user)
@@ -156,7 +158,7 @@ static enum iw_error change_work(const struct store *store, void *user)
     int64_t now_ms = clock_now_ms();
     enum iw_error error = webhook_lock(store, work->account_id, work->id, webhook);
     if (error == IW_OK && fields->url != NULL && strcmp(fields->url, webhook->url) != 0)
-        error = url_room_check(store, work, false);
+        error = url_reuse_check(store, work);
     if (error != IW_OK)
         return error;
     if (fields->name != NULL)

@@ -16,12 +16,12 @@
 #include <imgward/context.h>
 
 #include "domain/domain.h"
+#include "model/account.h"
 #include "model/webhook.h"
 #include "store/webhooks.h"
 
 enum {
     webhook_name_length_max = 100,
-    webhook_account_max = 20,             /* per account: an event is sent to each of them */
     webhook_overlap_ms = 24 * 3600 * 1000 /* the previous secret also signs for so long after a rotation */
 };
 
@@ -39,11 +39,12 @@ void webhook_fields_check(struct context *context, const struct config *config,
                           const struct webhook_fields *fields, bool is_new);
 
 /*
- * Creates a webhook and its secret, which cannot be read again.  VALIDATION_FAILED: also when the account
- * has webhook_account_max, or a webhook with this URL.
+ * Creates a webhook and its secret, which cannot be read again.  USAGE_LIMIT_EXCEEDED: the account has all
+ * webhooks that its quota allows.  VALIDATION_FAILED: also when another webhook has this URL.
  */
-enum iw_error webhook_create(struct domain *domain, int64_t account_id, const struct webhook_fields *fields,
-                             struct webhook *webhook, const char **secret) IW_MUST_USE;
+enum iw_error webhook_create(struct domain *domain, const struct account *account,
+                             const struct webhook_fields *fields, struct webhook *webhook,
+                             const char **secret) IW_MUST_USE;
 
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/quota.h"
+
 enum { name_size = 128 };
 
 /* The number of a route, from 1 in the order of the tables; 0: no route. */
@@ -47,6 +49,9 @@ void request_metrics_count(const struct request *request, const struct route *co
         metrics_add(request->metrics, METRIC_ERRORS, (unsigned)error, 0, 1);
     if (request->admission.is_redis_away)
         metrics_add(request->metrics, METRIC_REDIS_AWAY, 0, 0, 1);
+    if (error == IW_USAGE_LIMIT_EXCEEDED && request->context->reason != NULL)
+        metrics_add(request->metrics, METRIC_USAGE_REFUSED, (unsigned)quota_find(request->context->reason), 0,
+                    1);
     if (error == IW_RATE_LIMIT_EXCEEDED)
         metrics_add(request->metrics, METRIC_RATE_LIMITED, 0, 0, 1);
 }

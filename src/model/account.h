@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/quota.h"
+
+enum { plan_name_size = 17 };
+
 /* The account that authentication found through an API key. */
 struct account {
     int64_t id;
@@ -14,6 +18,8 @@ struct account {
     int64_t key_expires_ms;   /* 0: never */
     int64_t key_revoked_ms;   /* 0: never; a revoked key authenticates no request */
     int64_t key_last_used_ms; /* 0: never; before this request */
+    char plan[plan_name_size];
+    struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
 };
 
 enum account_status { ACCOUNT_ACTIVE, ACCOUNT_SUSPENDED, ACCOUNT_STATUS_COUNT };
@@ -33,7 +39,8 @@ struct account_row {
     int64_t requests_per_minute; /* the override, or the plan's */
     bool is_overridden;
     int64_t created_at_ms;
-    int64_t key_count; /* neither revoked nor expired */
+    int64_t key_count;           /* neither revoked nor expired */
+    struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
 };
 
 /* An API key as an operator sees it. */

@@ -148,6 +148,7 @@ struct order_row {
     unsigned file_rows; /* originals included */
     int64_t created_ms;
     int64_t expires_ms;
+    const struct quota_claim *claim; /* on the account's quotas */
 };
 
 /* The conditions of a list.  -1 and NULL: no condition. */

@@ -1,12 +1,15 @@
 #include "store/accounts.h"
 
 #include "base/text.h"
+#include "store/quotas.h"
 
 #define ACCOUNT_COLUMNS                                                                                      \
     "SELECT a.id, a.name, a.plan, a.status, COALESCE(a.requests_per_minute, p.requests_per_minute), "        \
     "a.requests_per_minute IS NOT NULL, a.created_at, (SELECT COUNT(*) FROM api_keys k WHERE k.account_id "  \
-    "= a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > UTC_TIMESTAMP(3))) "        \
-    "FROM accounts a JOIN plans p ON p.name = a.plan "
+    "= a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > "                           \
+    "UTC_TIMESTAMP(3))), " QUOTA_LIMIT_COLUMNS                                                               \
+    " FROM accounts a JOIN plans p ON p.name = a.plan LEFT JOIN account_usage u ON "                         \
+    "u.account_id = a.id "
 
 static enum iw_error plan_check(const struct store *store, const char *plan)
 {
@@ -29,7 +32,7 @@ enum iw_error accounts_create(const struct store *store, const char *name, const
         error =
             db_run(store, "INSERT INTO accounts (name, plan, created_at) VALUES (?, ?, ?)", values, 3, &rows);
     if (error == IW_OK)
-        *id = rows.inserted_id;
+        error = quotas_open(store, *id = rows.inserted_id);
     if (error == IW_TWIN_EXISTS)
         return context_fail(store->context, error, "There is an account named \"%s\" already.", name);
     return error;
@@ -46,6 +49,7 @@ static void account_read(const struct db_rows *rows, size_t row, struct account_
         .is_overridden = db_integer_of(db_at(rows, row, 5)) != 0,
         .created_at_ms = db_integer_of(db_at(rows, row, 6)),
         .key_count = db_integer_of(db_at(rows, row, 7)),
+        .quotas = quotas_limits_of(db_at(rows, row, 8)),
     };
     account_status_read(db_text_of(db_at(rows, row, 3)), &account->status);
 }

@@ -211,6 +211,9 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
     store->db->is_conflict = is_conflict(number);
     if (number == ER_DUP_ENTRY)
         return IW_TWIN_EXISTS;
+    /* Only the claim of a quota signals (quotas_claim_sql). */
+    if (number == ER_SIGNAL_EXCEPTION)
+        return IW_USAGE_LIMIT_EXCEEDED;
     if (is_gone(number)) {
         enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
         db_close(store->db);

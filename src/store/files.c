@@ -115,10 +115,11 @@ enum iw_error files_end(const struct store *store, int64_t file_id, int64_t now_
     return error;
 }
 
-enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code, int64_t now_ms)
+enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code,
+                         const char *sentence, int64_t now_ms)
 {
-    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(iw_error_sentence(code)),
-                                      db_time(now_ms), db_integer(order_id)};
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
+                                      db_integer(order_id)};
     return db_run(
         store,
         "UPDATE files SET status = 'failed', error_code = ?, error_sentence = ?, updated_at = ? WHERE "

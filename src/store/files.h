@@ -48,7 +48,7 @@ enum iw_error files_end(const struct store *store, int64_t file_id, int64_t now_
 
 /* Fails every file of an order that has not ended. */
 enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code,
-                         int64_t now_ms) IW_MUST_USE;
+                         const char *sentence, int64_t now_ms) IW_MUST_USE;
 
 /* Resets the files whose jobs jobs_reopen requeues next; count gets how many of them had failed. */
 enum iw_error files_reopen(const struct store *store, int64_t order_id, int64_t now_ms,

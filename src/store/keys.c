@@ -1,16 +1,21 @@
 #include "store/keys.h"
 
+#include <stdio.h>
+
+#include "store/quotas.h"
+
 enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
-               "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at "
-               "FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON p.name = a.plan "
-               "WHERE k.digest = ?",
-               parameters, 1, &rows);
+    enum iw_error error = db_run(
+        store,
+        "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
+        "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS
+        " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
+        "p.name = a.plan LEFT JOIN account_usage u ON u.account_id = a.id "
+        "WHERE k.digest = ?",
+        parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -24,6 +29,8 @@ enum iw_error keys_find(const struct store *store, const uint8_t digest[32], str
         .requests_per_minute = (unsigned)db_integer_of(db_at(&rows, 0, 5)),
         .key_revoked_ms = db_integer_of(db_at(&rows, 0, 6)),
     };
+    snprintf(account->plan, sizeof account->plan, "%s", db_text_of(db_at(&rows, 0, 7)));
+    account->quotas = quotas_limits_of(db_at(&rows, 0, 8));
     return IW_OK;
 }
 

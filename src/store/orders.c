@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "store/jobs.h"
+#include "store/quotas.h"
 
 /* The columns of order_read, in its order. */
 #define ORDER_COLUMNS                                                                                        \
@@ -102,17 +103,20 @@ enum { step_bits = 16 };
 
 /*
  * The compound statement for an order with these files: one round trip, all or nothing.  It reports the id of
- * the first file in last_insert_id, which the OK packet carries.  A SELECT would be another result: a fifth
+ * the first file in last_insert_id, which the OK packet carries.  Its caller has begun the transaction of an
+ * order with texts: their registration is part of it.  A SELECT would be another result: a fifth
  * of the server's time for a small order.
  */
 static const char *insert_text(struct arena *arena, const struct order_row *row)
 {
     struct text sql;
     text_init(&sql, arena);
-    text_add_string(&sql, "BEGIN NOT ATOMIC DECLARE first BIGINT; "
-                          "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
-                          "START TRANSACTION; "
-                          "INSERT INTO orders (id, account_id, type, status, name, idempotency_key, "
+    bool is_whole = text_count(row) == 0;
+    text_add_string(&sql, "BEGIN NOT ATOMIC DECLARE first BIGINT; ");
+    if (is_whole)
+        text_add_string(&sql, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
+                              "START TRANSACTION; ");
+    text_add_string(&sql, "INSERT INTO orders (id, account_id, type, status, name, idempotency_key, "
                           "body_digest, strength, zero_copy, include_original, file_count, request_id, "
                           "created_at, updated_at, started_at, expires_at) VALUES "
                           "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
@@ -133,7 +137,11 @@ static const char *insert_text(struct arena *arena, const struct order_row *row)
     }
     if (row->is_started)
         text_printf(&sql, "%s; ", jobs_insert_for_order_sql);
-    text_add_string(&sql, "COMMIT; SET last_insert_id = first << 16 | @@auto_increment_increment; END");
+    if (row->claim != NULL)
+        text_printf(&sql, "%s; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", quotas_claim_sql);
+    if (is_whole)
+        text_add_string(&sql, "COMMIT; ");
+    text_add_string(&sql, "SET last_insert_id = first << 16 | @@auto_increment_increment; END");
     return sql.data;
 }
 
@@ -212,7 +220,7 @@ static enum iw_error file_ids_read(const struct store *store, const struct order
 enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 18 + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    size_t room = 18 + quota_claim_parameters + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
     struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
     struct db_value *next = order_parameters(store->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);
@@ -221,6 +229,8 @@ enum iw_error orders_insert(const struct store *store, const struct order_row *r
         *next++ = db_text(store->context->request_id);
         *next++ = db_integer(row->id);
     }
+    if (row->claim != NULL)
+        next = quotas_claim_parameters(store->context, row->claim, next);
     enum iw_error error = db_run(store, insert_text(store->context->arena, row), parameters,
                                  (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
@@ -300,11 +310,13 @@ enum iw_error orders_start(const struct store *store, int64_t id, enum order_sta
     struct db_rows rows;
     const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
                                           db_integer(id), db_text(order_status_name(from))};
-    enum iw_error error =
-        db_run(store,
-               "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
-               "WHERE id = ? AND status = ?",
-               parameters, 5, &rows);
+    enum iw_error error = quotas_order_started(store, id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
+                   "WHERE id = ? AND status = ?",
+                   parameters, 5, &rows);
     return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
 }
 
@@ -490,10 +502,13 @@ enum iw_error orders_close(const struct store *store, const struct order_progres
     const struct db_value values[] = {
         db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
         db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
-    enum iw_error error = db_run(store,
-                                 "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
-                                 "= ?, expires_at = ? WHERE id = ? AND status = ?",
-                                 values, 6, &rows);
+    enum iw_error error = quotas_order_ended(store, order->id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
+                   "= ?, expires_at = ? WHERE id = ? AND status = ?",
+                   values, 6, &rows);
     if (error != IW_OK || rows.affected == 1)
         return error;
     context_cause(store->context, "the order changed while it was locked");
@@ -575,6 +590,63 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
         "expires_at, id LIMIT "
         "? OFFSET ?",
         values, 4, order_ids);
+}
+
+/* A step of a walk through orders: rows of an id and whether it is wanted. */
+static enum iw_error step_read(const struct store *store, const char *sql, const struct db_value *values,
+                               unsigned count, int64_t *after_id, struct query_ids *order_ids)
+{
+    struct db_rows rows;
+    size_t most = (size_t)values[count - 1].integer;
+    enum iw_error error = db_run(store, sql, values, count, &rows);
+    if (error != IW_OK)
+        return error;
+    order_ids->count = 0;
+    order_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *order_ids->items);
+    *after_id = rows.count < most ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
+    for (size_t i = 0; i < rows.count; i++)
+        if (db_integer_of(db_at(&rows, i, 1)) != 0)
+            order_ids->items[order_ids->count++] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+/* Orders in progress have no expires_at: the index has them by id. */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
+    return step_read(
+        store,
+        "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
+        "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
+        "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
+        values, 3, after_id, order_ids);
+}
+
+enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+                              int64_t ended_before_ms, unsigned most, struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_time(ended_before_ms), db_integer(*after_id), db_integer(before_id),
+                                      db_integer(most)};
+    return step_read(
+        store,
+        "SELECT id, status IN ('failed', 'detected', 'undetected', 'expired') AND ended_at < ? AND "
+        "NOT EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+        "FROM orders o FORCE INDEX (PRIMARY) WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
+        values, 4, after_id, order_ids);
+}
+
+enum iw_error orders_forget(const struct store *store, int64_t order_id)
+{
+    static const char *const statements[] = {
+        "DELETE FROM jobs WHERE order_id = ?", "DELETE FROM results WHERE order_id = ?",
+        "DELETE FROM order_watermarks WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
+        "DELETE FROM orders WHERE id = ?"};
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = IW_OK;
+    for (size_t i = 0; error == IW_OK && i < sizeof statements / sizeof statements[0]; i++)
+        error = db_run(store, statements[i], values, 1, NULL);
+    return error;
 }
 
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,

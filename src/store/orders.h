@@ -20,8 +20,10 @@
 #include "store/query.h"
 
 /*
- * Writes an order and its files in one statement and one transaction.  Sets file_ids[0..file_rows).
- * TWIN_EXISTS when the id or the idempotency key is taken; then nothing is written.
+ * Writes an order and its files in one statement and one transaction; an order with texts in the transaction
+ * of its caller.  Sets file_ids[0..file_rows).
+ * TWIN_EXISTS when the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED without a sentence when the
+ * claim is refused; then nothing is written.
  */
 enum iw_error orders_insert(const struct store *store, const struct order_row *row,
                             int64_t *file_ids) IW_MUST_USE;
@@ -117,6 +119,24 @@ enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, u
 /* At most most orders of a status whose expires_at has passed, after the first skipped ones. */
 enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
                              unsigned most, unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
+
+/*
+ * Of the next most orders in progress after *after_id and before an id: those with a waiting job of twenty
+ * attempts or more.  Advances *after_id; 0 at the end.
+ */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids) IW_MUST_USE;
+
+/*
+ * Of the next most orders after *after_id and before an id: those that ended before a time and have no files
+ * in the store any more.  Advances *after_id; 0 at the end.
+ */
+enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+                              int64_t ended_before_ms, unsigned most,
+                              struct query_ids *order_ids) IW_MUST_USE;
+
+/* In a transaction: deletes the rows of a locked order.  Its texts stay. */
+enum iw_error orders_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
 
 /* At most most ended orders from an id on that still have inputs in the file store. */
 enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,

@@ -1,42 +1,74 @@
 #include "store/texts.h"
 
+#include <string.h>
+
 #include "base/crypto.h"
 
-enum { tries_max = 4 };
+enum { tries_max = 4, batch = 16 };
 
-enum iw_error texts_register(const struct store *store, int64_t account_id, const char *text, size_t length,
-                             int64_t now_ms, int64_t *id)
+/* Finds the ids of up to batch texts.  Unused question marks repeat the last text. */
+static enum iw_error batch_find(const struct store *store, int64_t account_id, struct text_entry *texts,
+                                size_t count)
 {
-    uint8_t digest[sha256_bytes];
     struct db_rows rows;
-    crypto_sha256(text, length, digest);
-    const struct db_value found[] = {db_integer(account_id), db_bytes(digest, sha256_bytes)};
-    for (int try = 0; try < tries_max; try++) {
-        enum iw_error error =
-            db_run(store, "SELECT id FROM watermark_texts WHERE account_id = ? AND text_digest = ?", found, 2,
-                   &rows);
-        if (error != IW_OK)
-            return error;
-        if (rows.count > 0) {
-            *id = db_integer_of(db_at(&rows, 0, 0));
-            return IW_OK;
-        }
+    struct db_value values[1 + batch] = {db_integer(account_id)};
+    for (size_t i = 0; i < batch; i++)
+        values[1 + i] = db_bytes(texts[i < count ? i : count - 1].digest, sha256_bytes);
+    enum iw_error error = db_run(
+        store,
+        "SELECT id, text_digest FROM watermark_texts WHERE account_id = ? AND text_digest IN (?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values, 1 + batch, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
+        for (size_t i = 0; i < count; i++)
+            if (memcmp(db_at(&rows, row, 1)->text, texts[i].digest, sha256_bytes) == 0)
+                texts[i].id = db_integer_of(db_at(&rows, row, 0));
+    return error;
+}
+
+/*
+ * Inserts a text, or finds the one that another transaction inserted meanwhile.  A duplicate is locked shared
+ * only: orders that refer to the text lock it in the order of their files.
+ */
+static enum iw_error text_insert(const struct store *store, int64_t account_id, struct text_entry *text,
+                                 int64_t now_ms, int64_t *new_count)
+{
+    struct db_rows rows;
+    for (int try = 0; try < tries_max && text->id == 0; try++) {
         /* 0 is no number: the extractor reads it in many pictures without a mark. */
         uint64_t number = crypto_random_u64();
         const struct db_value values[] = {db_unsigned(number != 0 ? number : 1), db_integer(account_id),
-                                          db_bytes(text, length), db_bytes(digest, sha256_bytes),
-                                          db_time(now_ms)};
-        error = db_run(store,
-                       "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) "
-                       "VALUES (?, ?, ?, ?, ?)",
-                       values, 5, &rows);
+                                          db_bytes(text->text, text->length),
+                                          db_bytes(text->digest, sha256_bytes), db_time(now_ms)};
+        enum iw_error error = db_run(
+            store,
+            "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) VALUES (?, "
+            "?, ?, ?, ?)",
+            values, 5, &rows);
         /* TWIN_EXISTS: another request inserted the same text, or the number is taken. */
-        if (error == IW_OK)
-            *id = rows.inserted_id;
-        if (error != IW_TWIN_EXISTS)
+        if (error == IW_TWIN_EXISTS)
+            error = batch_find(store, account_id, text, 1);
+        else if (error == IW_OK) {
+            text->id = rows.inserted_id;
+            (*new_count)++;
+        }
+        if (error != IW_OK)
             return error;
     }
-    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return text->id != 0 ? IW_OK : context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error texts_register(const struct store *store, int64_t account_id, struct text_entry *texts,
+                             size_t count, int64_t now_ms, int64_t *new_count)
+{
+    enum iw_error error = IW_OK;
+    *new_count = 0;
+    for (size_t i = 0; error == IW_OK && i < count; i += batch)
+        error = batch_find(store, account_id, texts + i, count - i < batch ? count - i : batch);
+    for (size_t i = 0; error == IW_OK && i < count; i++)
+        if (texts[i].id == 0)
+            error = text_insert(store, account_id, &texts[i], now_ms, new_count);
+    return error;
 }
 
 enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,

@@ -14,9 +14,20 @@
 #include "model/order.h"
 #include "store/db.h"
 
-/* Finds the id of an account's text, or inserts it with a new number.  Keeps the text byte for byte. */
-enum iw_error texts_register(const struct store *store, int64_t account_id, const char *text, size_t length,
-                             int64_t now_ms, int64_t *id) IW_MUST_USE;
+/* A text of a new order. */
+struct text_entry {
+    const char *text;
+    size_t length;
+    uint8_t digest[32]; /* SHA-256 */
+    int64_t id;         /* 0 before texts_register */
+};
+
+/*
+ * Finds the ids of an account's texts, or inserts them with new numbers.  Keeps them byte for byte.  In a
+ * transaction: sort them by digest, each once.  *new_count gets the number of inserted ones.
+ */
+enum iw_error texts_register(const struct store *store, int64_t account_id, struct text_entry *texts,
+                             size_t count, int64_t now_ms, int64_t *new_count) IW_MUST_USE;
 
 /* The text of a number; NOT_FOUND when the account has none.  The arena's. */
 enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,

@@ -26,8 +26,8 @@ enum iw_error webhooks_insert(const struct store *store, int64_t account_id, con
     return error;
 }
 
-enum iw_error webhooks_usage_lock(const struct store *store, int64_t account_id, int64_t except_id,
-                                  const char *url, struct webhooks_usage *usage)
+enum iw_error webhooks_url_lock(const struct store *store, int64_t account_id, int64_t except_id,
+                                const char *url, bool *is_used)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(url), db_integer(except_id), db_integer(account_id)};
@@ -35,14 +35,14 @@ enum iw_error webhooks_usage_lock(const struct store *store, int64_t account_id,
         db_run(store, "SELECT id FROM accounts WHERE id = ? FOR UPDATE", values + 2, 1, &rows);
     /* The first read without a lock comes after it, and so sees what others committed before. */
     if (error == IW_OK)
-        error = db_run(store,
-                       "SELECT COUNT(*), COALESCE(SUM(BINARY url = ? AND id <> ?), 0) FROM webhooks WHERE "
-                       "account_id = ? AND deleted_at IS NULL",
-                       values, 3, &rows);
+        error =
+            db_run(store,
+                   "SELECT COUNT(*) FROM webhooks WHERE BINARY url = ? AND id <> ? AND account_id = ? AND "
+                   "deleted_at IS NULL",
+                   values, 3, &rows);
     if (error != IW_OK)
         return error;
-    *usage = (struct webhooks_usage){.count = db_integer_of(db_at(&rows, 0, 0)),
-                                     .same_url = db_integer_of(db_at(&rows, 0, 1))};
+    *is_used = db_integer_of(db_at(&rows, 0, 0)) > 0;
     return IW_OK;
 }
 

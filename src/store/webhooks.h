@@ -32,15 +32,12 @@ enum iw_error webhooks_list(const struct store *store, int64_t account_id, const
 enum iw_error webhooks_count(const struct store *store, int64_t account_id, const char *keyword,
                              int64_t *count) IW_MUST_USE;
 
-/* The webhooks of an account before one more gets a URL. */
-struct webhooks_usage {
-    int64_t count;
-    int64_t same_url; /* of these, others than except_id with the URL */
-};
-
-/* Locks the account's row until the transaction ends: no webhook is added meanwhile. */
-enum iw_error webhooks_usage_lock(const struct store *store, int64_t account_id, int64_t except_id,
-                                  const char *url, struct webhooks_usage *usage) IW_MUST_USE;
+/*
+ * Whether another webhook of the account than except_id has the URL.  Locks the account's row until
+ * the transaction ends, so that no webhook is added meanwhile.
+ */
+enum iw_error webhooks_url_lock(const struct store *store, int64_t account_id, int64_t except_id,
+                                const char *url, bool *is_used) IW_MUST_USE;
 
 /*
  * Writes name, url, is_active and inactive_reason.  Resets the failures of a webhook that is activated, or

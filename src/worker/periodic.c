@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/quota.h"
 #include "domain/reclaim.h"
 #include "store/leases.h"
 #include "store/workers.h"
@@ -15,10 +16,13 @@ enum {
     retention_pause_ms = 3000,
     hasten_pause_ms = 10000,
     retention_orders = 20,
+    retention_looked_at = 100,
     reclaim_pause_ms = 60 * 60 * 1000,
     orphans_pause_ms = 10000,
     orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
     orphans_keys = 200,                      /* a step of some milliseconds */
+    quotas_step_ms = 20,
+    quotas_pause_ms = 5000,
     unfinished_age_s = 24 * 60 * 60
 };
 
@@ -73,12 +77,25 @@ static int64_t periodic_hasten(struct worker *worker)
 
 static int64_t periodic_retention(struct worker *worker)
 {
-    unsigned abandoned = 0, expired = 0;
+    unsigned abandoned = 0, expired = 0, stuck = 0, forgotten = 0;
+    bool is_account_left = false;
     enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
     if (error == IW_OK)
         error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
+    if (error == IW_OK)
+        error = retention_stuck(&worker->domain, worker->storage, retention_looked_at,
+                                &worker->periodic.stuck_after_id, &stuck);
+    if (error == IW_OK)
+        error = retention_forget(&worker->domain, retention_looked_at, &worker->periodic.forget_after_id,
+                                 &forgotten);
+    if (error == IW_OK)
+        error =
+            retention_account_delete(&worker->domain, worker->storage, retention_orders, &is_account_left);
     flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
-    return abandoned == retention_orders || expired == retention_orders ? 0 : retention_pause_ms;
+    is_account_left = is_account_left && error == IW_OK;
+    return abandoned == retention_orders || expired == retention_orders || is_account_left
+               ? 0
+               : retention_pause_ms;
 }
 
 static int64_t periodic_reclaim(struct worker *worker)
@@ -108,11 +125,22 @@ static int64_t periodic_orphans(struct worker *worker)
     return is_done && from == 0 && *part == 0 ? orphans_whole_pause_ms : orphans_pause_ms;
 }
 
+/* Reads an account's rows: the pause is at least twenty times as long as the work. */
+static int64_t periodic_quotas(struct worker *worker)
+{
+    bool is_done = false;
+    int64_t begin_ms = clock_monotonic_ms();
+    enum iw_error error = quota_reconcile(&worker->domain, &is_done);
+    flags_database_report(&worker->flags, &worker->context, error, "reconcile_failed");
+    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
+    return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
-    [PERIODIC_ORPHANS] = periodic_orphans,
+    [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
 };
 
 /* The first part is random: workers that restart often see all parts, too. */

@@ -15,12 +15,15 @@ enum periodic_kind {
     PERIODIC_RETENTION,
     PERIODIC_RECLAIM,
     PERIODIC_ORPHANS,
+    PERIODIC_QUOTAS,
     PERIODIC_COUNT
 };
 
 struct periodic {
     int64_t at_ms[PERIODIC_COUNT]; /* monotonic */
     enum periodic_kind last;       /* the one that ran last */
+    int64_t forget_after_id;       /* where the next look for rows of old orders begins */
+    int64_t stuck_after_id;        /* where the next look for stuck orders begins */
     unsigned orphans_part;         /* of the store: where the next step begins */
 };
 

@@ -55,14 +55,15 @@ static void picture_close(struct task *task)
 }
 
 /* Opens an input for reading. */
-static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, int *input)
+static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, int *input,
+                                struct storage_facts *facts)
 {
     struct storage_key key;
     if (text == NULL || !storage_key_read(text, &key)) {
         task->context.reason = "input_missing";
         return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
     }
-    return storage_get(worker->storage, &task->context, &key, input, NULL);
+    return storage_get(worker->storage, &task->context, &key, input, facts);
 }
 
 static enum iw_error inputs_open(struct worker *worker, struct task *task)
@@ -70,10 +71,13 @@ static enum iw_error inputs_open(struct worker *worker, struct task *task)
     const struct job *job = &task->job;
     const struct store store = {&task->context, worker->domain.store.db};
     struct picture_part *picture = &task->picture;
+    struct storage_facts facts;
     picture->watermark_number = 0;
-    enum iw_error error = input_open(worker, task, job->store_key, &picture->input_file);
+    enum iw_error error = input_open(worker, task, job->store_key, &picture->input_file, &facts);
+    if (error == IW_OK)
+        picture->input_bytes = facts.size_bytes;
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
-        error = input_open(worker, task, job->original_key, &picture->original_file);
+        error = input_open(worker, task, job->original_key, &picture->original_file, NULL);
     if (error == IW_OK && job->kind == JOB_EMBED)
         error = texts_number(&store, job->order_id, job->position, job->copy, &picture->watermark_number);
     return error;
@@ -359,6 +363,22 @@ static struct outcome *picture_store(struct worker *worker, struct task *task,
     return task_failure(task, "result_not_stored", "result_unsound");
 }
 
+/* The outcome of a result that is out of proportion to its source; NULL for any other. */
+static struct outcome *excess_outcome(struct worker *worker, struct task *task,
+                                      const struct image_answer *answer)
+{
+    const struct config *config = &worker->config;
+    if (answer->output_bytes <= (uint64_t)config->image_result_floor_bytes ||
+        answer->output_bytes / (uint64_t)config->image_result_times_max < (uint64_t)task->picture.input_bytes)
+        return NULL;
+    const char *sentence = arena_printf(
+        task->arena, "The result has %llu bytes, more than %lld times the file's %lld; scale the image down.",
+        (unsigned long long)answer->output_bytes, (long long)config->image_result_times_max,
+        (long long)task->picture.input_bytes);
+    picture_close(task);
+    return task_trouble(task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_LARGE, sentence, "result_too_large");
+}
+
 static struct outcome *picture_finish(struct worker *worker, struct task *task)
 {
     const struct image_answer *answer = task->picture.answer;
@@ -366,8 +386,10 @@ static struct outcome *picture_finish(struct worker *worker, struct task *task)
         return picture_store(worker, task, answer);
     for (unsigned stage = 0; answer != NULL && stage < image_stage_count; stage++)
         metrics_add(worker->metrics, METRIC_STAGE_MS, stage, 0, answer->stage_ms[stage]);
-    if (answer != NULL && answer->error == IW_OK && task->job.kind != JOB_EXTRACT)
-        return picture_store(worker, task, answer);
+    if (answer != NULL && answer->error == IW_OK && task->job.kind != JOB_EXTRACT) {
+        struct outcome *excess = excess_outcome(worker, task, answer);
+        return excess != NULL ? excess : picture_store(worker, task, answer);
+    }
     picture_close(task);
     if (answer == NULL)
         return death_outcome(worker, task);

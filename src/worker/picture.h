@@ -17,6 +17,7 @@ enum { picture_quick_ms = 1000 };
 struct picture_part {
     int input_file;    /* open until the job starts */
     int original_file; /* the same; only for an extraction with its original */
+    int64_t input_bytes;
     uint64_t watermark_number;
     int result_file; /* anonymous; the image process writes to it */
     int thumbnail_file;

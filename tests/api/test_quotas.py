@@ -1,0 +1,226 @@
+"""What an account may have, store and create; issue 50."""
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import ORDERS
+
+
+def quota(account, limit, value):
+    account.stack.ctl("account", "quota", account.account, limit, str(value))
+
+
+def usage(account):
+    limits = account.get(f"{ORDERS}/stats/usage").data["limits"]
+    return {limit["name"]: limit["used"] for limit in limits}
+
+
+def fresh(account):
+    """The account's next request reads its limits: the pool caches keys for api.key_cache_s."""
+    account.key = account.stack.key_new(account.account)
+    return account
+
+
+def refused(answer, limit, used, allowed):
+    assert answer.status == 429 and answer.code == "USAGE_LIMIT_EXCEEDED", answer
+    assert limit in answer.json["message"] and f"{used} " in answer.json["message"] and f"{allowed} " in answer.json["message"]
+    assert int(answer.headers["Retry-After"]) > 0
+    assert answer.headers["UsageLimit-Name"] == limit and answer.headers["UsageLimit-Reset"] == answer.headers["Retry-After"]
+    assert (answer.headers["UsageLimit-Used"], answer.headers["UsageLimit-Limit"]) == (str(used), str(allowed))
+
+
+def reconciled(account, wanted, seconds=60):
+    end = time.monotonic() + seconds
+    account.stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+    while (now := usage(account)) != wanted and time.monotonic() < end:
+        time.sleep(0.2)
+    return now
+
+
+@pytest.mark.parametrize("limit, allowed, used", [("ordersPending", 2, 2), ("filesPending", 5, 4), ("filesPerDay", 5, 4),
+                                                  ("promisedBytes", 5 * 52428800 + 1, 4 * 52428800)])
+def test_a_limit_refuses_the_next_order_and_a_replay_returns_its_order(stack, limit, allowed, used):
+    account = stack.account_new()
+    quota(account, limit, allowed)
+    first = account.create(["a.jpg", "b.jpg"], key="one")
+    assert first.status == 201 and account.create(["a.jpg", "b.jpg"]).status == 201
+    refused(account.create(["a.jpg", "b.jpg"]), limit, used, allowed)
+    replay = account.create(["a.jpg", "b.jpg"], key="one")
+    assert replay.status == 200 and replay.data["orderId"] == first.data["orderId"]
+    assert account.list().page["totalItems"] == 2
+
+
+def test_a_request_that_is_too_much_without_any_use_is_invalid(stack):
+    account = stack.account_new()
+    quota(account, "filesPending", 1)
+    answer = account.create(["a.jpg", "b.jpg"])
+    assert answer.status == 400 and answer.fields() == ["files"] and "filesPending" in answer.json["message"], answer
+
+
+def test_concurrent_creations_do_not_exceed_a_limit(stack):
+    account = stack.account_new()
+    quota(account, "ordersPending", 5)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(account.create())) for _ in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    statuses = [answer.status for answer in answers]
+    assert statuses.count(201) == 5 and statuses.count(429) == 19, statuses
+    assert stack.sql(f"SELECT COUNT(*) FROM orders WHERE account_id = {account.account}") == [["5"]]
+
+
+def test_the_use_follows_an_order_to_its_end(stack):
+    account = stack.account_new()
+    nothing = {"ordersPending": 0, "filesPending": 0, "promisedBytes": 0, "storedBytes": 0, "filesPerDay": 0,
+               "textsPerDay": 0, "webhooks": 0}
+    assert usage(account) == nothing
+    data = pictures.jpeg(200, 150)
+    created = account.create(["a.jpg"]).data
+    assert usage(account) == {**nothing, "ordersPending": 1, "filesPending": 1, "promisedBytes": 52428800, "filesPerDay": 1}
+    assert account.upload(created["files"][0]["uploadUrl"], data).status == 201
+    assert usage(account)["storedBytes"] == len(data)
+    assert account.confirm(created["orderId"]).status == 200
+    assert usage(account)["promisedBytes"] == 0
+    assert account.wait(created["orderId"])["status"] == "complete"
+    stack.settled(created["orderId"])
+    size = len(account.download(created["orderId"]).body)
+    after = {**nothing, "storedBytes": size, "filesPerDay": 1}
+    assert usage(account) == {**after, "storedBytes": len(data) + size}
+    assert reconciled(account, after) == after
+
+
+def test_stored_bytes_refuse_an_order(stack):
+    account = stack.account_new()
+    stack.sql(f"UPDATE account_usage SET stored_bytes = 1000, reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
+    quota(account, "storedBytes", 1000)
+    refused(account.create(), "storedBytes", 1000, 1000)
+
+
+def test_the_counters_are_reconciled_with_the_rows(stack):
+    """A program of the release before does not count, and an account may have no row yet."""
+    account = stack.account_new()
+    assert account.create(["a.jpg", "b.jpg"]).status == 201
+    right = usage(account)
+    stack.sql(f"UPDATE account_usage SET orders_pending = 77, files_pending = -5, uploads_pending = 9, stored_bytes = 12345 "
+              f"WHERE account_id = {account.account}")
+    assert usage(account) != right and reconciled(account, right) == right
+    stack.sql(f"DELETE FROM account_usage WHERE account_id = {account.account}")
+    assert account.create().status == 201
+    assert usage(account)["ordersPending"] == 2
+
+
+def test_webhooks_are_counted_in_the_transaction(stack):
+    account = stack.account_new()
+    quota(account, "webhooks", 3)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(
+        account.post(f"{ORDERS}/webhooks", {"url": "https://receiver.example/"}))) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    statuses = sorted(answer.status for answer in answers)
+    assert statuses == [201] * 3 + [429] * 9, statuses
+    over = next(answer for answer in answers if answer.status == 429)
+    assert over.code == "USAGE_LIMIT_EXCEEDED" and "webhooks" in over.json["message"]
+
+
+def test_the_operator_overrides_and_sees_a_limit(stack):
+    account = stack.account_new("free")
+    shown = stack.ctl("account", "show", account.account)
+    assert "ordersPending" in shown and "free" in shown
+    assert stack.ctl("account", "quota", account.account, "ordersPending", "1") == \
+        f"account {account.account}: ordersPending 1 (individual limit)\n"
+    assert account.create().status == 201
+    refused(account.create(), "ordersPending", 1, 1)
+    quota(account, "ordersPending", 0)
+    assert fresh(account).create().status == 201
+    assert {"name": "ordersPending", "used": 2, "limit": None} in account.get(f"{ORDERS}/stats/usage").data["limits"]
+    quota(account, "ordersPending", "plan")
+    assert '{"name":"ordersPending","used":2,"limit":500,"isOverridden":false}' in \
+        stack.ctl("account", "show", "--json", account.account).replace(" ", "")
+    for words in (("nonsense", "1"), ("webhooks", "-1")):
+        with pytest.raises(RuntimeError):
+            stack.ctl("account", "quota", account.account, *words)
+
+
+def test_a_limit_that_is_used_to_eighty_per_cent_is_logged_once(stack):
+    account = stack.account_new()
+    quota(account, "filesPending", 5)
+    assert account.create(["1.jpg", "2.jpg", "3.jpg", "4.jpg"]).status == 201
+    for _ in range(2):
+        stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+        end = time.monotonic() + 60
+        while stack.sql(f"SELECT 1 FROM account_usage WHERE account_id = {account.account} AND reconciled_at < '2000-01-01'"):
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        time.sleep(0.5)
+    with open(stack.environment["IMGWARD_LOG"] + "/worker.log", encoding="utf-8") as file:
+        lines = [line for line in file if '"usage_high"' in line and f'"account_id":{account.account}' in line.replace(" ", "")]
+    assert len(lines) == 1 and "filesPending" in lines[0], lines
+
+
+def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
+    account = stack.account_new()
+    before = account.create(["a.jpg"], key="before")
+    url = before.data["files"][0]["uploadUrl"]
+    with stack.configured("store", "free_min_bytes", str(2 ** 50)):
+        full = account.create(["b.jpg"])
+        assert full.status == 503 and full.code == "SERVICE_UNAVAILABLE" and full.headers["Retry-After"] == "60"
+        assert account.create(["a.jpg"], key="before").status == 200
+        upload = account.upload(url, jpeg)
+        assert upload.status == 503 and "no space" in upload.json["message"], upload
+        assert stack.stored(before.data["orderId"]) == []
+        assert account.list().page["totalItems"] == 1
+    assert account.upload(url, jpeg).status == 201
+    with open(stack.environment["IMGWARD_LOG"] + "/api.log", encoding="utf-8") as file:
+        assert any('"store_full"' in line for line in file)
+
+
+def embed(account, texts, **more):
+    return account.create([{"fileName": "a.jpg", "watermarks": [{"text": text} for text in texts]}], kind="wtr-embed", **more)
+
+
+def test_new_texts_are_counted_and_a_refused_order_leaves_none(stack):
+    account = stack.account_new()
+    quota(account, "textsPerDay", 5)
+    texts = [f"text {number}" for number in range(8)]
+    assert embed(account, texts[:4]).status == 201
+    assert embed(account, texts[:4]).status == 201
+    assert usage(account)["textsPerDay"] == 4
+    refused(embed(account, texts[2:6]), "textsPerDay", 4, 5)
+    assert embed(account, texts[2:5]).status == 201
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["5"]]
+    quota(account, "ordersPending", 3)
+    assert embed(fresh(account), ["another"]).status == 429
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["5"]]
+
+
+def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(stack):
+    account = stack.account_new()
+    texts = [f"shared {number}" for number in range(10)]
+    answers = []
+    before = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1])
+    threads = [threading.Thread(target=lambda number=number: answers.append(
+        embed(account, texts[number % 10:] + texts[:number % 10] if number % 2 else texts[::-1]))) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer.status for answer in answers] == [201] * 24, answers
+    assert int(stack.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1]) == before
+    assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["10"]]
+    details = [account.detail(answer.data["orderId"]).data["watermarks"] for answer in answers]
+    assert all(sorted(one) == sorted(texts) for one in details)
+
+
+def test_a_result_out_of_proportion_to_its_source_is_refused(stack, png):
+    account = stack.account_new()
+    with stack.configured("image", "result_floor_bytes", "1000"), stack.configured("image", "result_times_max", "1"):
+        order = account.order_whole([("a.png", pictures.encode(pictures.scene(8, 8).resize((300, 300), 0), "PNG"))])
+    assert order["status"] == "failed" and "IMAGE_TOO_LARGE: The result has " in order["errors"], order["errors"]
+    assert account.order_whole([("a.png", png)])["status"] == "complete"
