@@ -22,7 +22,7 @@ for file in "$root"/nginx/*.conf; do
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
         -e "s|/etc/ssl/imgward.example/privkey.pem|$var/tls/server.key|" \
         -e "s|listen 80;|listen 127.0.0.1:$http;|" -e "s|listen 443 ssl|listen 127.0.0.1:$https ssl|" \
-        -e '/listen \[::\]/d' -e 's|server_name imgward.example;|server_name localhost 127.0.0.1;|' \
+        -e '/listen \[::\]/d' -e 's|server_name imgward.example;|server_name 127.0.0.1 localhost;|' \
         -e "s|return 308 https://\$server_name\$request_uri;|return 308 https://\$server_name:$https\$request_uri;|" \
         "$file" >"$etc/imgward/${file##*/}"
 done
