@@ -443,7 +443,7 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
 /* True when repeating the statement on a new connection cannot have a double effect. */
 static bool may_retry(const struct db *db, const char *sql, unsigned number)
 {
-    bool is_select = strncmp(sql, "SELECT", 6) == 0;
+    bool is_select = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "SET STATEMENT", 13) == 0;
     return !db->is_in_transaction &&
            (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
             number == ER_CONNECTION_KILLED);
