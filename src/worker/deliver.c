@@ -243,7 +243,7 @@ static struct rivals rivals_count(const struct worker *worker, const struct deli
 }
 
 /*
- * Places for one more that has taken some: it may hold as many as stay free. One alone gets half, two
+ * Places for one more that has taken some: it may hold as many as stay free. A single one gets half, two
  * get a third each, and a new one always finds room. Source: the dynamic threshold of shared buffers
  * (Choudhury and Hahne, 1998), with the factor 1.
  */
