@@ -154,8 +154,9 @@ static const struct config_key keys[] = {
          "Ports (443 8000-8099) that URLs may have; empty for 443, and 80 with allow_http."),
     TEXT(outgoing, ca_file, "", true,
          "File of trusted certificates (PEM) for https servers; empty for the system's."),
-    INTEGER(outgoing, server_requests, "16", 1, 200, true,
-            "Parallel requests of one worker to one host and port: transfers, and deliveries as many again."),
+    INTEGER(outgoing, server_requests, "32", 1, 200, true,
+            "Parallel transfers of one worker with one host and port, and deliveries to it; one account has "
+            "half."),
     INTEGER(outgoing, fetch_timeout_s, "30", 1, 3600, true, "Seconds to fetch a source."),
     INTEGER(outgoing, push_timeout_s, "60", 1, 3600, true, "Seconds to push a result to its target."),
     TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/sealing.key", false,

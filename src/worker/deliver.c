@@ -217,8 +217,9 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 struct rivals {
     unsigned account; /* of its account */
     unsigned server;  /* to its server */
+    unsigned both;    /* of its account to its server */
     unsigned failing; /* to receivers that failed, and slow ones */
-    bool is_slow;     /* one to its server is slow */
+    bool is_slow;     /* one of its account to its server is slow */
 };
 
 static struct rivals rivals_count(const struct worker *worker, const struct deliveries_receiver *receiver)
@@ -230,20 +231,30 @@ static struct rivals rivals_count(const struct worker *worker, const struct deli
     for (const struct deliver_attempt *attempt = worker->deliver.attempts; attempt != NULL;
          attempt = attempt->next) {
         bool is_slow = !attempt->is_answered && now_ms - attempt->begun_ms > slow_ms;
-        bool is_same = strcmp(attempt->server, server) == 0;
-        rivals.account += attempt->context.account_id == receiver->account_id;
-        rivals.server += is_same;
+        bool is_account = attempt->context.account_id == receiver->account_id;
+        bool is_server = strcmp(attempt->server, server) == 0;
+        rivals.account += is_account;
+        rivals.server += is_server;
+        rivals.both += is_account && is_server;
         rivals.failing += attempt->is_failing || is_slow;
-        rivals.is_slow |= is_slow && is_same;
+        rivals.is_slow |= is_slow && is_account && is_server;
     }
     return rivals;
 }
 
 /*
- * How many deliveries more may start to a receiver like this one. An account, a server, and all
- * failing receivers together may hold as many places as stay free: one of them gets half, two get a
- * third each, and the next one always finds room. The source is the dynamic threshold of shared
- * buffers (Choudhury and Hahne, 1998) with a factor of 1.
+ * Places for one more that has taken some: it may hold as many as stay free. A single one gets half, two
+ * get a third each, and a new one always finds room. Source: the dynamic threshold of shared buffers
+ * (Choudhury and Hahne, 1998), with the factor 1.
+ */
+static unsigned share_of(unsigned room, unsigned taken)
+{
+    return room > taken ? (room - taken + 1) / 2 : 0;
+}
+
+/*
+ * How many deliveries more may start to a receiver like this one. Accounts share all places, and the
+ * places of each server. All slow and failing receivers together count as one.
  */
 static unsigned room_for(const struct worker *worker, const struct deliveries_receiver *receiver)
 {
@@ -252,12 +263,12 @@ static unsigned room_for(const struct worker *worker, const struct deliveries_re
     unsigned server_most = (unsigned)worker->config.outgoing_server_requests;
     unsigned room =
         sender_room(&deliver->sender, deliver->count, (unsigned)worker->config.webhooks_deliveries_max);
-    unsigned taken = rivals.account > rivals.server ? rivals.account : rivals.server;
+    unsigned left = server_most > rivals.server ? server_most - rivals.server : 0;
+    unsigned taken = rivals.account;
     if ((receiver->is_failing || rivals.is_slow) && rivals.failing > taken)
         taken = rivals.failing;
-    unsigned shared = room > taken ? (room - taken + 1) / 2 : 0;
-    unsigned left = server_most > rivals.server ? server_most - rivals.server : 0;
-    return left < shared ? left : shared;
+    unsigned shared = share_of(room, taken), shared_server = share_of(left, rivals.both);
+    return shared < shared_server ? shared : shared_server;
 }
 
 static enum iw_error receiver_lease(struct worker *worker, const struct store *store,

@@ -2,9 +2,10 @@
  * Deliveries of webhooks: leases due ones, sends them, records the answers.
  *
  * Many receivers are served in parallel, each with a few deliveries, so that one that hangs
- * delays only itself.  One account, one server, and all receivers that are slow or failed last
- * time, get at most as many places as stay free.  A worker that dies costs at most a delivery that is sent
- * twice. Knows no jobs and no pictures.
+ * delays only itself.  Accounts share the room, and the room of each server: one may hold as many
+ * places as stay free.  All receivers that are slow or failed last time count as one account.  A
+ * worker that dies costs at most a delivery that is sent twice.
+ * Knows no jobs and no pictures.
  */
 #ifndef WORKER_DELIVER_H
 #define WORKER_DELIVER_H

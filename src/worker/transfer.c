@@ -87,16 +87,19 @@ static void transfer_done(void *user, const struct fetch_result *result)
     task->state = TASK_ANSWERED;
 }
 
-/* True when the server has as many requests of this worker as it may. */
+/* True when the job must wait: an account has as many requests to a server as stay free (deliver.c). */
 static bool server_is_busy(const struct worker *worker, struct task *task, const char *url)
 {
     const struct task_pool *pool = &worker->pools[JOB_CLASS_TRANSFER];
-    unsigned busy = 0;
+    unsigned busy = 0, own = 0;
     fetch_server(url, task->transfer.server);
-    for (const struct task *other = pool->tasks; other < pool->tasks + pool->count; other++)
-        busy += other != task && other->state == TASK_RUNNING &&
-                strcmp(other->transfer.server, task->transfer.server) == 0;
-    return busy >= (unsigned)worker->config.outgoing_server_requests;
+    for (const struct task *other = pool->tasks; other < pool->tasks + pool->count; other++) {
+        bool is_rival = other != task && other->state == TASK_RUNNING &&
+                        strcmp(other->transfer.server, task->transfer.server) == 0;
+        busy += is_rival;
+        own += is_rival && other->job.account_id == task->job.account_id;
+    }
+    return busy + own >= (unsigned)worker->config.outgoing_server_requests;
 }
 
 /* Returns the job to the queue without counting a failure: another server's jobs use the place. */

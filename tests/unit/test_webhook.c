@@ -332,7 +332,7 @@ static void fields_are_checked_and_all_faults_named(void)
 {
     char long_name[202] = "";
     CU_ASSERT_EQUAL(faults_of(NULL, "https://a.example/hook", true), 0);
-    CU_ASSERT_EQUAL(faults_of("name", "https://a.example:8443/hook?x=1", true), 0);
+    CU_ASSERT_EQUAL(faults_of("name", "https://a.example:443/hook?x=1", true), 0);
     CU_ASSERT_EQUAL(faults_of(NULL, NULL, true), 1);
     CU_ASSERT_EQUAL(faults_of(NULL, NULL, false), 0);
     CU_ASSERT_EQUAL(faults_of(NULL, "http://a.example/hook", true), 1);
