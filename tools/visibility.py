@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+"""How visible a perturbation of a picture is: one differentiable model for training and for the engine.
+
+    seen = Visibility(pictures)          # N x 3 x H x W, sRGB 0..1
+    seen.total(d)                        # one number a picture; linear in d; 1 is about a just noticeable difference
+    seen.local(d)                        # the same for each cell of 8x8 px
+
+The model is a threshold model with masking. Its parts and their sources:
+
+- Colours and thresholds: luma, blue and red differences (BT.601) and the thresholds of wavelet bands in 8-bit levels,
+  log t = log a + k (log f - log g f0)^2.  Watson, Yang, Solomon, Villasenor: Visibility of wavelet quantization noise,
+  IEEE Trans. Image Processing 6(8), 1997, table IV.
+- Distance: 20 px a degree.  A 96-dpi screen at 57 cm has 40; the picture is enlarged twice, so that a mesh of fine
+  colour counts as it does for a person who zooms in.
+- Luminance adaptation: thresholds grow with the local mean to the power .649.  Watson: DCTune, SID Digest 24, 1993.
+- Masking: thresholds grow with the activity a of the picture's own band, in thresholds, as (1 + a^b)^(s/b), s = .7, b = 4.
+  Legge, Foley: JOSA 70(12), 1980 (the exponent); Daly: The visible differences predictor, 1993 (the form).
+- Activity is the squared mean of square roots over a Gaussian window, so that an edge, which is sparse, masks less than a
+  texture of the same energy.  Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997 (the reason).
+- Luma activity also masks colour.  Mantiuk et al.: ColorVideoVDP, ACM Trans. Graphics 43(4), 2024 (cross-channel weights).
+- Pooling: exponent 4 over bands, colours and places.  Quick: Kybernetik 16, 1974; Watson 1993.
+- Pyramid: Burt, Adelson: The Laplacian pyramid as a compact image code, IEEE Trans. Communications 31(4), 1983.
+
+Run as a program it compares the model with butteraugli and S-CIELAB; see main().
+"""
+
+import argparse
+import io
+import math
+import os
+import subprocess
+import tempfile
+
+import numpy
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageFilter
+
+YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))  # luma, blue, red (BT.601)
+WATSON = ((0.495, 0.466, 0.401), (1.633, 0.353, 0.209), (0.944, 0.521, 0.404))           # a, k, f0 of the same
+PX_A_DEGREE = 20
+PEAK_CYCLES = 0.3       # of the finest band, cycles a px: where the response of x - blurred x times the signal is centred
+LEVELS = 4              # octaves; what remains has a sixteenth of the size
+ADAPTATION, MEAN_LEVEL, DARK_LEVEL = 0.649, 128 / 255, 8 / 255
+MASKING, KNEE = 0.7, 4
+WINDOW = 2.0            # sigma of the activity's window, samples of the band
+POOLING = 4
+CELL = 8                # px a side of the cells of local()
+
+
+def threshold(channel, cycles_a_px):
+    """Amplitude of a just visible band, 0..1."""
+    a, k, f0 = WATSON[channel]
+    frequency = max(cycles_a_px * PX_A_DEGREE, f0)  # the lowest bands are not better hidden
+    return a * 10 ** (k * math.log10(frequency / f0) ** 2) / 255
+
+
+def filtered(x, kernel):
+    taps = torch.tensor(kernel, dtype=x.dtype, device=x.device)
+    reach, channels = len(kernel) // 2, x.shape[1]
+    x = F.pad(x, (reach,) * 4, mode="replicate")
+    x = F.conv2d(x, taps.view(1, 1, 1, -1).expand(channels, 1, 1, -1), groups=channels)
+    return F.conv2d(x, taps.view(1, 1, -1, 1).expand(channels, 1, -1, 1), groups=channels)
+
+
+BURT = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
+
+
+def gaussian(sigma):
+    reach = int(math.ceil(2.5 * sigma))
+    taps = [math.exp(-i * i / (2 * sigma * sigma)) for i in range(-reach, reach + 1)]
+    return tuple(tap / sum(taps) for tap in taps)
+
+
+ACTIVITY = gaussian(WINDOW)
+
+
+def pyramid(x):
+    """Bands from fine to coarse, each with the low-passed picture of its size, and what remains."""
+    bands, lows = [], []
+    for _ in range(LEVELS):
+        low = filtered(x, BURT)
+        bands.append(x - low)
+        lows.append(low)
+        x = low[:, :, ::2, ::2]
+    return bands + [x], lows + [x]
+
+
+def opponent(x):
+    return torch.einsum("ab,nbhw->nahw", torch.tensor(YCC, dtype=x.dtype, device=x.device), x)
+
+
+class Visibility:
+    def __init__(self, x):
+        bands, lows = pyramid(opponent(x))
+        self.thresholds = []
+        for level, (band, low) in enumerate(zip(bands, lows)):
+            base = torch.tensor([threshold(channel, PEAK_CYCLES / 2 ** level) for channel in range(3)],
+                                dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
+            adapted = base * ((low[:, :1].clamp_min(0) + DARK_LEVEL) / (MEAN_LEVEL + DARK_LEVEL)) ** ADAPTATION
+            if level < LEVELS:
+                activity = filtered((band / adapted).abs().sqrt(), ACTIVITY).square()
+                activity = torch.maximum(activity, activity[:, :1])
+                adapted = adapted * (1 + activity ** KNEE) ** (MASKING / KNEE)
+            self.thresholds.append(adapted)
+
+    def responses(self, d):
+        """Each band of a perturbation in thresholds."""
+        return [band / limit for band, limit in zip(pyramid(opponent(d))[0], self.thresholds)]
+
+    def powers(self, d):
+        return [response.square().square().sum(1, keepdim=True) for response in self.responses(d)]
+
+    def total(self, d):
+        return (sum(power.flatten(1).mean(1) for power in self.powers(d)) + 1e-20) ** (1 / POOLING)
+
+    def local(self, d):
+        """N x 1 x H/8 x W/8."""
+        total = 0
+        for level, power in enumerate(self.powers(d)):
+            cell = CELL >> level
+            if cell >= 1:
+                total = total + F.avg_pool2d(power, cell, ceil_mode=True, count_include_pad=False)
+            else:
+                total = total + F.interpolate(power, size=total.shape[2:], mode="nearest")
+        return (total + 1e-20) ** (1 / POOLING)
+
+
+# ---- what the eye finds although no threshold model does: lines of the spectrum, and a tint
+
+def line_share(d):
+    """The largest share of a perturbation's energy in one line of its spectrum (a frequency and its negative)."""
+    power = torch.fft.fft2(d - d.mean((2, 3), keepdim=True)).abs().square().sum(1)
+    return 2 * power.flatten(1).max(1)[0] / power.flatten(1).sum(1).clamp_min(1e-20)
+
+
+def tint(d):
+    """The largest mean of a colour, levels."""
+    return 255 * d.mean((2, 3)).abs().max(1)[0]
+
+
+# ---- comparison
+
+def butteraugli(x, y, folder):
+    """(3-norm, peak) by butteraugli_main of libjxl-devtools."""
+    names = [os.path.join(folder, name) for name in ("a.png", "b.png")]
+    for name, picture in zip(names, (x, y)):
+        Image.fromarray(picture).save(name, compress_level=1)
+    said = subprocess.run(["butteraugli_main"] + names, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout.split()
+    return float(said[2]), float(said[0])
+
+
+def scielab(x, y):
+    """(mean, 99th percentile) of CIEDE2000 after the blur of an eye at 60 px a degree."""
+    from scipy.ndimage import gaussian_filter
+    from skimage import color
+    blurred = []
+    for picture in (x, y):
+        lab = color.rgb2lab(picture)
+        blurred.append(numpy.stack([gaussian_filter(lab[..., i], sigma) for i, sigma in enumerate((1.0, 2.5, 4.0))], 2))
+    difference = color.deltaE_ciede2000(*blurred)
+    return difference.mean(), numpy.percentile(difference, 99)
+
+
+def tensor_of(picture):
+    return torch.from_numpy(numpy.array(picture)).permute(2, 0, 1)[None].float() / 255
+
+
+def picture_of(tensor):
+    return (tensor[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy()
+
+
+def climbed(x, encoders, seen, budget, steps=12):
+    """A perturbation by gradients of the latent shift, of a budget of the model (seen) or of equal noise (None)."""
+    torch.manual_seed(0)
+    d = torch.randn_like(x) * 0.004
+    before = [encoder(x) for encoder in encoders]
+    for _ in range(steps):
+        d = d.detach().requires_grad_()
+        shift = sum(torch.log((encoder(x + d) - then).square().sum() / then.square().sum())
+                    for encoder, then in zip(encoders, before))
+        gradient = torch.autograd.grad(shift, d)[0]
+        if seen is None:
+            d = d.detach() + 0.004 * gradient / gradient.square().mean().sqrt()
+            d = d * (budget / 255 / d.square().mean().sqrt())
+        else:
+            d = d.detach() + 0.004 * gradient / gradient.square().mean().sqrt()
+            d = d / (seen.local(d).mean() / budget)
+    return d.detach()
+
+
+def recoded(picture, kind, quality):
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, kind, quality=quality)
+    return numpy.array(Image.open(file).convert("RGB"))
+
+
+def distortions(picture, seed, options, encoders, folder):
+    """(name, result) of ordinary processing, noise, the engine given, and gradients."""
+    x, rng = tensor_of(picture), numpy.random.default_rng(seed)
+    for quality in (90, 75, 50):
+        yield "jpeg %d" % quality, recoded(picture, "JPEG", quality)
+    yield "webp 75", recoded(picture, "WEBP", 75)
+    for sigma in (0.5, 0.8):
+        yield "blur %.1f" % sigma, numpy.array(Image.fromarray(picture).filter(ImageFilter.GaussianBlur(sigma)))
+    noise = tensor_of(numpy.zeros_like(picture)) + torch.from_numpy(rng.normal(0, 1 / 255, x.shape)).float()
+    for sigma in (1.5, 3, 6):
+        yield "noise %.1f" % sigma, picture_of(x + sigma * noise)
+    coarse = filtered(noise, gaussian(1.5))
+    yield "coarse noise", picture_of(x + coarse * (2 / 255 / coarse.std()))
+    grey = noise.mean(1, keepdim=True)
+    yield "luma noise", picture_of(x + grey * (3 / 255 / grey.std()))
+    colour = filtered(noise - noise.mean(1, keepdim=True), gaussian(1.0))
+    yield "colour noise", picture_of(x + colour * (4 / 255 / colour.std()))
+    if options.ctl:
+        Image.fromarray(picture).save(os.path.join(folder, "in.png"))
+        for strength in ("low", "standard", "high"):
+            subprocess.run([options.ctl, "image", "protect", "--strength", strength, "--weights", options.weights,
+                            os.path.join(folder, "in.png"), os.path.join(folder, "out.png")], check=True,
+                           stdout=subprocess.DEVNULL)
+            yield "engine " + strength, numpy.array(Image.open(os.path.join(folder, "out.png")).convert("RGB"))
+    if encoders:
+        seen = Visibility(x)
+        for level in (1.5, 3):
+            yield "gradient %.1f" % level, picture_of(x + climbed(x, encoders, None, level))
+        for budget in (0.5, 1):
+            yield "gradient, budget %.1f" % budget, picture_of(x + climbed(x, encoders, seen, budget))
+
+
+def ranks(values):
+    return numpy.argsort(numpy.argsort(values))
+
+
+def rank_correlation(a, b):
+    return numpy.corrcoef(ranks(a), ranks(b))[0, 1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares the model with butteraugli and S-CIELAB.")
+    parser.add_argument("--images", required=True)
+    parser.add_argument("--encoders")
+    parser.add_argument("--ctl", help="imgwardctl of the engine to measure")
+    parser.add_argument("--weights")
+    parser.add_argument("--count", type=int, default=12)
+    parser.add_argument("--side", type=int, default=384)
+    parser.add_argument("--save", help="an .npz of pictures and figures")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    from encoders import FILES, load_encoder
+    from pictures import list_pictures, load_picture, split_pictures
+    encoders = options.encoders and [load_encoder(k, os.path.join(options.encoders, FILES[k])) for k in FILES]
+    _, held = split_pictures(list_pictures(options.images), 20261121)
+    names = held[::max(1, len(held) // options.count)][:options.count]
+    rows, kept = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, name in enumerate(names):
+            picture = load_picture(os.path.join(options.images, name))
+            top, left = ((side - options.side) // 2 for side in picture.shape[:2])
+            picture = numpy.ascontiguousarray(picture[top:top + options.side, left:left + options.side])
+            kept[name] = picture
+            x = tensor_of(picture)
+            seen = Visibility(x)
+            for kind, result in distortions(picture, seed, options, encoders, folder):
+                d = tensor_of(result) - x
+                norm, peak = butteraugli(picture, result, folder)
+                mean, p99 = scielab(picture, result)
+                rows.setdefault(kind, []).append((seen.total(d).item(), seen.local(d).max().item(), norm, peak, mean, p99))
+                kept["%s %s" % (name, kind)] = result
+    print("%d crops of %d px: %s" % (len(names), options.side, " ".join(names)))
+    print("%-22s %6s %6s | %6s %6s | %6s %6s" % ("", "model", "peak", "b. 3", "b. peak", "S mean", "S p99"))
+    for kind, values in rows.items():
+        print("%-22s %6.2f %6.2f | %6.2f %6.2f | %6.2f %6.2f" % ((kind,) + tuple(numpy.mean(values, 0))))
+    table = numpy.array([value for values in rows.values() for value in values])
+    means = numpy.array([numpy.mean(values, 0) for values in rows.values()])
+    within = numpy.mean([[rank_correlation(each[:, 0], each[:, i]) for i in (2, 5)]
+                         for each in numpy.array(list(rows.values())).transpose(1, 0, 2)], 0)
+    for i, metric in ((2, "butteraugli 3-norm"), (5, "S-CIELAB p99")):
+        print("rank correlation with %s: all %.3f; of kinds %.3f; within a picture %.3f" % (
+            metric, rank_correlation(table[:, 0], table[:, i]), rank_correlation(means[:, 0], means[:, i]), within[i == 5]))
+    print("of butteraugli with S-CIELAB p99: all %.3f" % rank_correlation(table[:, 2], table[:, 5]))
+    if options.save:
+        numpy.savez_compressed(options.save, table=numpy.array(list(rows.values())), kinds=list(rows), **kept)
+
+
+if __name__ == "__main__":
+    main()
