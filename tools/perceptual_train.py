@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""Trains the network of perceptual.py: the largest shift of the surrogates' latents at a budget of visibility.
+
+    perceptual_train.py --images PICTURES --encoders ENCODERS --out network.pt --minutes 20
+"""
+
+import argparse
+import math
+import os
+import random
+import time
+
+import numpy
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageDraw, ImageFont
+
+from coding import coded_through, file_size, planes_of
+from encoders import FILES, latent_shift, load_encoder
+from perceptual import Perturber, scaled
+from pictures import blur, list_pictures, load_picture, random_crop, split_pictures
+from visibility import Visibility, tint
+
+SIDE, SHIFTED = 192, 32   # px of a crop; the encoders see a part of it, so many px smaller, at a random place
+LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
+AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
+GROWTH_MOST = 0.08        # of a JPEG 85
+PENALTY = {"line": 20, "axis": 10, "tint": 0.5, "growth": 4}
+FONTS = "/usr/share/fonts/truetype/dejavu"
+
+
+# ---- drawings
+
+def random_color(rng):
+    return tuple(rng.randrange(256) for _ in range(3))
+
+
+def drawn_page(rng, side):
+    """Lines of words in one font on paper."""
+    paper, ink = ((255, 255, 255), (0, 0, 0)) if rng.random() < 0.6 else (random_color(rng), random_color(rng))
+    page = Image.new("RGB", (side, side), paper)
+    pen, size = ImageDraw.Draw(page), rng.randint(9, 28)
+    names = [name for name in os.listdir(FONTS)] if os.path.isdir(FONTS) else []
+    font = ImageFont.truetype(os.path.join(FONTS, rng.choice(names)), size) if names else ImageFont.load_default()
+    for top in range(rng.randint(2, 20), side, int(size * rng.uniform(1.1, 1.8))):
+        words = " ".join("".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(1, 10))) for _ in range(12))
+        pen.text((rng.randint(2, 12), top), words.capitalize(), ink, font)
+    return page
+
+
+def drawn_shapes(rng, side):
+    """Flat or shaded shapes with or without outlines, twice as large and then reduced, so that edges are smooth."""
+    large = side * 2
+    page = Image.new("RGB", (large, large), random_color(rng))
+    if rng.random() < 0.4:
+        corner = Image.new("RGB", (2, 2))
+        corner.putdata([random_color(rng) for _ in range(4)])
+        page = corner.resize((large, large), Image.BICUBIC)
+    pen, outline = ImageDraw.Draw(page), rng.choice((None, (0, 0, 0), (30, 20, 40)))
+    for _ in range(rng.randint(3, 25)):
+        middle, reach = [rng.uniform(0, large) for _ in range(2)], rng.uniform(0.03, 0.4) * large
+        points = [(middle[0] + reach * rng.uniform(.4, 1) * math.cos(a), middle[1] + reach * rng.uniform(.4, 1) * math.sin(a))
+                  for a in sorted(rng.uniform(0, 2 * math.pi) for _ in range(rng.randint(3, 9)))]
+        if rng.random() < 0.5:
+            pen.polygon(points, random_color(rng))
+            if outline:
+                pen.line(points + points[:1], outline, rng.randint(2, 8))
+        elif rng.random() < 0.5:
+            box = [middle[0] - reach, middle[1] - reach * .7, middle[0] + reach, middle[1] + reach * .7]
+            pen.ellipse(box, random_color(rng), outline, rng.randint(2, 8))
+        else:
+            pen.line(points, random_color(rng), rng.randint(1, 8))
+    return page.resize((side, side), Image.BOX)
+
+
+def batch_of(pictures, count, rng):
+    crops = []
+    for i in range(count):
+        if rng.random() < 0.2:
+            crops.append(numpy.array(rng.choice((drawn_page, drawn_shapes))(rng, SIDE)))
+        else:
+            crops.append(random_crop(load_picture(rng.choice(pictures)), SIDE, rng))
+    crops = numpy.ascontiguousarray(numpy.stack(crops))
+    return torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
+
+
+# ---- processing between the perturbation and the encoders
+
+def resized(x, side):
+    return F.interpolate(x, size=(side, side), mode="bilinear", align_corners=False, antialias=True)
+
+
+def processed(both, rng):
+    """Originals and results, processed alike: nothing, JPEG, WebP, another size, blur."""
+    kind = rng.choice(("none", "none", "jpeg", "jpeg", "webp", "half", "blur"))
+    if kind in ("jpeg", "webp"):
+        return coded_through(both, kind.upper(), rng.randint(50, 90))()
+    if kind == "half":
+        return resized(both, (both.shape[2] // 64) * 32) if rng.random() < 0.5 else resized(
+            resized(both, int(both.shape[2] * rng.uniform(0.5, 0.9))), both.shape[2])
+    return blur(both, rng.uniform(0.5, 1.2)) if kind == "blur" else both
+
+
+# ---- penalties
+
+def spectrum_limits(d):
+    """(share of the strongest line, share of waves along the stronger axis) of each picture."""
+    power = torch.fft.fft2(d - d.mean((2, 3), keepdim=True)).abs().square().sum(1)
+    total = power.sum((1, 2)).clamp_min(1e-20)
+    line = 2 * power.flatten(1).max(1)[0] / total
+    axes = torch.stack([power[:, :, (0, 1, -1)].sum((1, 2)), power[:, (0, 1, -1)].sum((1, 2))]) / total
+    return line, axes.max(0)[0]
+
+
+def penalties(x, d):
+    line, axis = spectrum_limits(d)
+    growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
+    return {"line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
+            "tint": F.relu(tint(d) - 0.3).mean(), "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
+
+
+# ---- training
+
+def shifts(encoders, x, y, rng):
+    """Logarithm of each encoder's shift after one processing."""
+    side = SIDE - SHIFTED
+    top, left = rng.randint(0, SHIFTED), rng.randint(0, SHIFTED)
+    both = processed(torch.cat([x, y])[:, :, top:top + side, left:left + side], rng)
+    before, after = both[:len(x)].detach(), both[len(x):]
+    result = {}
+    for name, encoder in encoders.items():
+        with torch.no_grad():
+            then = encoder(before)
+        result[name] = latent_shift(encoder(after), then)
+    return result
+
+
+def train(options):
+    rng = random.Random(options.seed)
+    torch.manual_seed(options.seed)
+    encoders = {name: load_encoder(name, os.path.join(options.encoders, FILES[name])) for name in FILES}
+    names, _ = split_pictures(list_pictures(options.images), 20261121)
+    pictures = [os.path.join(options.images, name) for name in names]
+    network = Perturber()
+    if options.start:
+        network.load_state_dict(torch.load(options.start))
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    print("%d parameters, %d pictures" % (sum(p.numel() for p in network.parameters()), len(pictures)), flush=True)
+    adam = torch.optim.Adam(parameters, options.rate, betas=(0.9, 0.98))
+    begun, begun_wall, means = time.process_time(), time.time(), {}
+    step, share = 0, 0.0
+    while share < 1:
+        for group in adam.param_groups:
+            group["lr"] = options.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+        x = batch_of(pictures, options.count, rng)
+        budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
+        d, gain = network(x, network.noise(x))
+        d = scaled(x, d, gain, budget)
+        moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
+        limits = penalties(x, d)
+        gained = sum(torch.log(value / budget + 1e-4).mean() for value in moved.values())
+        loss = -gained + sum(PENALTY[name] * value for name, value in limits.items())
+        adam.zero_grad()
+        loss.backward()
+        nn_norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        if torch.isfinite(nn_norm):
+            adam.step()
+        step += 1
+        share = (time.process_time() - begun) / 60 / options.minutes if options.minutes else step / options.steps
+        share = max(share, (time.time() - begun_wall) / 60 / options.wall)
+        figures = {**{k: (v / budget).mean().item() for k, v in moved.items()}, **{k: v.item() for k, v in limits.items()},
+                   "gain": gain.mean().item()}
+        for name, value in figures.items():
+            means[name] = means.get(name, value) * 0.96 + value * 0.04
+        if step % 20 == 0:
+            print(step, "%.0f s" % (time.process_time() - begun), " ".join("%s %.4f" % i for i in means.items()), flush=True)
+        if step % 100 == 0 or share >= 1:
+            torch.save(network.state_dict(), options.out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", required=True)
+    parser.add_argument("--encoders", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--start", help="a checkpoint to go on from")
+    parser.add_argument("--minutes", type=float, default=20, help="of processor time; 0: --steps")
+    parser.add_argument("--wall", type=float, default=1e6, help="minutes on the clock at most; the schedule follows whichever is nearer its end")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=4, help="crops a step")
+    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--budgets", type=float, nargs=2, default=(0.5, 2))
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    train(options)
+
+
+if __name__ == "__main__":
+    main()
