@@ -18,9 +18,10 @@ The model is a threshold model with masking. Its parts and their sources:
   Legge, Foley: JOSA 70(12), 1980 (the exponent); Daly: The visible differences predictor, 1993 (the form).
 - Activity is the squared mean of square roots over a Gaussian window, so that an edge, which is sparse, masks less than a
   texture of the same energy.  Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997 (the reason).
-- Luma activity also masks colour.  Mantiuk et al.: ColorVideoVDP, ACM Trans. Graphics 43(4), 2024 (cross-channel weights).
-- Two factors are fitted to butteraugli on held-out pictures (JPEG, noise, blur, engine, gradients): colour and the middle
-  octaves count 1.5 times as much as those thresholds say.
+- Luma does not mask colour.  Switkes, Bradley, De Valois: JOSA A 5(7), 1988.  With such masking optimisers hide coarse spots
+  of colour in texture, which S-CIELAB and the eye see.
+- MIDDLE and COLOUR, factors of the octaves, are fitted to butteraugli and S-CIELAB together on held-out pictures (JPEG, WebP,
+  noise, blur, the engine, gradients; see main()).
 - Pooling: exponent 4 over bands, colours and places.  Quick: Kybernetik 16, 1974; Watson 1993.
 - Pyramid: Burt, Adelson: The Laplacian pyramid as a compact image code, IEEE Trans. Communications 31(4), 1983.
 
@@ -46,7 +47,7 @@ PEAK_CYCLES = 0.3       # of the finest band, cycles a px: where the response of
 LEVELS = 4              # octaves; what remains has a sixteenth of the size
 ADAPTATION, MEAN_LEVEL, DARK_LEVEL = 2.2 * 0.649 - 1.2, 128 / 255, 8 / 255
 MASKING, KNEE = 0.7, 4
-COLOUR, MIDDLE = 1.5, 1.5  # fitted
+MIDDLE, COLOUR = (1, 1.5, 1.5, 1.5, 1), (1, 1.5, 2, 2.25, 3)  # fitted: of the octaves, and further of colour
 WINDOW = 2.0            # sigma of the activity's window, samples of the band
 POOLING = 4
 CELL = 8                # px a side of the cells of local()
@@ -99,13 +100,11 @@ class Visibility:
         bands, lows = pyramid(opponent(x))
         self.thresholds = []
         for level, (band, low) in enumerate(zip(bands, lows)):
-            middle = MIDDLE if 0 < level < LEVELS else 1
-            base = torch.tensor([threshold(channel, PEAK_CYCLES / 2 ** level) / middle / (COLOUR if channel else 1)
+            base = torch.tensor([threshold(channel, PEAK_CYCLES / 2 ** level) / MIDDLE[level] / (COLOUR[level] if channel else 1)
                                  for channel in range(3)], dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
             adapted = base * ((low[:, :1].clamp_min(0) + DARK_LEVEL) / (MEAN_LEVEL + DARK_LEVEL)) ** ADAPTATION
             if level < LEVELS:
                 activity = filtered((band / adapted).abs().sqrt(), ACTIVITY).square()
-                activity = torch.maximum(activity, activity[:, :1])
                 adapted = adapted * (1 + activity ** KNEE) ** (MASKING / KNEE)
             self.thresholds.append(adapted)
 
