@@ -21,7 +21,7 @@ from perceptual import Perturber, scaled
 from pictures import blur, list_pictures, load_picture, random_crop, split_pictures
 from visibility import Visibility, tint
 
-SIDE, SHIFTED = 192, 32   # px of a crop; the encoders see a part of it, so many px smaller, at a random place
+SIDE, SHIFTED = 160, 32   # px of a crop; the encoders see a part of it, so many px smaller, at a random place
 LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
 AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
 GROWTH_MOST = 0.08        # of a JPEG 85
