@@ -174,7 +174,7 @@ def train(options):
             means[name] = means.get(name, value) * 0.96 + value * 0.04
         if step % 20 == 0:
             print(step, "%.0f s" % (time.process_time() - begun), " ".join("%s %.4f" % i for i in means.items()), flush=True)
-        if step % 100 == 0 or share >= 1:
+        if step % 40 == 0 or share >= 1:
             torch.save(network.state_dict(), options.out)
 
 
