@@ -92,7 +92,7 @@ def resized(x, side):
 
 def processed(both, rng):
     """Originals and results, processed alike: nothing, JPEG, WebP, another size, blur."""
-    kind = rng.choice(("none", "none", "jpeg", "jpeg", "webp", "half", "blur"))
+    kind = rng.choice(("none", "jpeg", "jpeg", "jpeg", "webp", "half", "blur"))
     if kind in ("jpeg", "webp"):
         return coded_through(both, kind.upper(), rng.randint(50, 90))()
     if kind == "half":
@@ -143,7 +143,7 @@ def train(options):
     pictures = [os.path.join(options.images, name) for name in names]
     network = Perturber()
     if options.start:
-        network.load_state_dict(torch.load(options.start))
+        network.load_state_dict(torch.load(options.start), strict=False)
     parameters = [p for p in network.parameters() if p.requires_grad]
     print("%d parameters, %d pictures" % (sum(p.numel() for p in network.parameters()), len(pictures)), flush=True)
     adam = torch.optim.Adam(parameters, options.rate, betas=(0.9, 0.98))
@@ -154,8 +154,9 @@ def train(options):
             group["lr"] = options.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         x = batch_of(pictures, options.count, rng)
         budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
-        d, gain = network(x, network.noise(x))
-        d = scaled(x, d, gain, budget)
+        seen = Visibility(x)
+        d = network(x, network.noise(x), seen)
+        d = scaled(x, d, budget, seen)
         moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
         limits = penalties(x, d)
         gained = sum(torch.log(value / budget + 1e-4).mean() for value in moved.values())
@@ -168,8 +169,7 @@ def train(options):
         step += 1
         share = (time.process_time() - begun) / 60 / options.minutes if options.minutes else step / options.steps
         share = max(share, (time.time() - begun_wall) / 60 / options.wall)
-        figures = {**{k: (v / budget).mean().item() for k, v in moved.items()}, **{k: v.item() for k, v in limits.items()},
-                   "gain": gain.mean().item()}
+        figures = {**{k: (v / budget).mean().item() for k, v in moved.items()}, **{k: v.item() for k, v in limits.items()}}
         for name, value in figures.items():
             means[name] = means.get(name, value) * 0.96 + value * 0.04
         if step % 20 == 0:
