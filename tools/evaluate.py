@@ -3,9 +3,9 @@
 
     evaluate.py --images PICTURES --encoders ENCODERS --network network.pt --budgets .6 .9 1.3 [--ctl IMGWARDCTL --weights FILE]
 
-For photographs and drawings that training never saw: butteraugli (3-norm: mean, worst; peak), S-CIELAB (mean, 99th
-percentile), strongest line of the spectrum, tint, PSNR; relative latent shift of each encoder, plain and after processing;
-growth of a JPEG 85.  No encoder of these was kept from training.
+It measures held-out photographs and drawings: butteraugli (3-norm and peak), S-CIELAB (mean, 99th percentile), the
+strongest line of the spectrum, tint and PSNR.  It adds each encoder's relative latent shift, plain and after processing,
+and the growth of a JPEG 85.  Both encoders were trained against.
 """
 
 import argparse

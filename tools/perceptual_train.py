@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw, ImageFont
 
+import export_weights
 from coding import coded_through, file_size, planes_of
 from encoders import FILES, latent_shift, load_encoder
 from perceptual import Perturber, scaled
@@ -135,6 +136,14 @@ def shifts(encoders, x, y, rng):
     return result
 
 
+def state_of(path):
+    """A checkpoint, or the followers of a weights file of the present engine."""
+    if not export_weights.is_shipped(path):
+        return torch.load(path)
+    state, network = export_weights.load(path)["strong"].state_dict(), Perturber().state_dict()
+    return {name: state.get(name, value) for name, value in network.items()}
+
+
 def train(options):
     rng = random.Random(options.seed)
     torch.manual_seed(options.seed)
@@ -143,19 +152,20 @@ def train(options):
     pictures = [os.path.join(options.images, name) for name in names]
     network = Perturber()
     if options.start:
-        network.load_state_dict(torch.load(options.start), strict=False)
-    parameters = [p for p in network.parameters() if p.requires_grad]
+        network.load_state_dict(state_of(options.start))
+    parameters = [p for p in network.parameters() if p is not network.shares]
     print("%d parameters, %d pictures" % (sum(p.numel() for p in network.parameters()), len(pictures)), flush=True)
-    adam = torch.optim.Adam(parameters, options.rate, betas=(0.9, 0.98))
+    groups = [{"params": parameters, "scale": 1}, {"params": [network.shares], "scale": 20}]
+    adam = torch.optim.Adam(groups, options.rate, betas=(0.9, 0.98))
     begun, begun_wall, means = time.process_time(), time.time(), {}
     step, share = 0, 0.0
     while share < 1:
         for group in adam.param_groups:
-            group["lr"] = options.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+            group["lr"] = group["scale"] * options.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         x = batch_of(pictures, options.count, rng)
         budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
         seen = Visibility(x)
-        d = network(x, network.noise(x), seen)
+        d = network(x, network.noise(x), seen, budget)
         d = scaled(x, d, budget, seen)
         moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
         limits = penalties(x, d)
@@ -183,12 +193,12 @@ def main():
     parser.add_argument("--images", required=True)
     parser.add_argument("--encoders", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--start", help="a checkpoint to go on from")
+    parser.add_argument("--start", help="a checkpoint, or a weights file of the present engine")
     parser.add_argument("--minutes", type=float, default=20, help="of processor time; 0: --steps")
     parser.add_argument("--wall", type=float, default=1e6, help="minutes on the clock at most; the schedule follows whichever is nearer its end")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--count", type=int, default=4, help="crops a step")
-    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--rate", type=float, default=3e-4)
     parser.add_argument("--budgets", type=float, nargs=2, default=(0.5, 2))
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,35 +1,33 @@
 #!/usr/bin/python3
-"""How visible a perturbation of a picture is: one differentiable model for training and for the engine.
+"""A visibility model of a picture's perturbation: one differentiable model for training and for the engine.
 
-    seen = Visibility(pictures)          # N x 3 x H x W, sRGB 0..1
-    seen.total(d)                        # one number a picture; linear in d; 1 is about a just noticeable difference
-    seen.local(d)                        # the same for each cell of 8x8 px
+Visibility(pictures) takes pictures as N x 3 x H x W, sRGB 0..1.
 
-The model is a threshold model with masking. Its parts and their sources:
+    total(d)        one number a picture, linear in d: about the 3-norm of butteraugli
+    local(d)        the same for each cell of 8x8 px
+    thresholds      of each band, colour and place.
 
-- Colours and thresholds: luma, blue and red differences (BT.601) and the thresholds of wavelet bands in 8-bit levels,
-  log t = log a + k (log f - log g f0)^2.  Watson, Yang, Solomon, Villasenor: Visibility of wavelet quantization noise,
+It is a threshold model with masking.  Its parts and their sources:
+
+- Colours and thresholds: BT.601 luma, blue and red differences, and wavelet thresholds in 8-bit levels,
+  log t = log a + k (log f - log f0)^2.  Watson, Yang, Solomon, Villasenor: Visibility of wavelet quantization noise.
   IEEE Trans. Image Processing 6(8), 1997, table IV.
-- Distance: 20 px a degree.  A 96-dpi screen at 57 cm has 40; the picture is enlarged twice, so that a mesh of fine
-  colour counts as it does for a person who zooms in.
+- Distance: 20 px a degree.  A 96-dpi screen at 57 cm has 40.  The picture is enlarged twice, because people zoom in.
 - Luminance adaptation: thresholds grow with the local luminance to the power .649.  Watson: DCTune, SID Digest 24, 1993.
   With a gamma of 2.2 this is 2.2 * .649 - 1.2 = .23 in levels of 8 bits.
-- Masking: thresholds grow with the activity a of the picture's own band, in thresholds, as (1 + a^b)^(s/b), s = .7, b = 4.
-  Legge, Foley: JOSA 70(12), 1980 (the exponent); Daly: The visible differences predictor, 1993 (the form).
-- Activity is the squared mean of square roots over a Gaussian window, so that an edge, which is sparse, masks less than a
-  texture of the same energy.  Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997 (the reason).
-- Luma does not mask colour.  Switkes, Bradley, De Valois: JOSA A 5(7), 1988.  With such masking optimisers hide coarse spots
-  of colour in texture, which S-CIELAB and the eye see.
-- Summation along lines: a line is seen at a lower contrast than grain of the same energy.  Means of 9 samples of a luma band
-  along each of four directions count LINE times, at the same thresholds.  Robson, Graham: Vision Research 21, 1981 (a grating
-  of eight cycles has about half of the threshold of one cycle).  Without it optimisers draw wavy lines on skies.
-- FITTED_LUMA and FITTED_COLOUR, factors of the octaves, are fitted to butteraugli and S-CIELAB together on held-out pictures (JPEG, WebP,
-  noise, blur, the engine, gradients; see main()).  Both would let the finest colour be 2.5 times as strong; a network then
-  draws a mesh of blue and yellow that an eye that zooms in sees.
+- Masking: thresholds grow with the activity a of the same band and colour, in thresholds, as (1 + a^b)^(s/b).
+  s = .7: Legge, Foley: JOSA 70(12), 1980.  b = 4: Daly: The visible differences predictor, 1993.
+- Activity is the squared mean of square roots over a Gaussian window.  An edge is sparse and masks less than texture.
+  The reason: Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997.
+- Luma does not mask colour.  Switkes, Bradley, De Valois: JOSA A 5(7), 1988.  With such masking an optimiser hides
+  coarse spots of colour in texture, and S-CIELAB and the eye see them.
+- Lines: means of 9 samples of a luma band along four directions count LINE times.  Without it an optimiser draws wavy lines
+  on skies.  Robson, Graham: Vision Research 21, 1981: eight cycles have about half of the threshold of one.
+- FITTED_LUMA and FITTED_COLOUR are factors of the octaves, fitted to butteraugli and S-CIELAB together on held-out pictures.
+  main() shows the fit.  Only the factor of the finest colour is not fitted: both metrics would let it be 2.5 times as strong.
+  A network then draws a mesh of blue and yellow.
 - Pooling: exponent 4 over bands, colours and places.  Quick: Kybernetik 16, 1974; Watson 1993.
 - Pyramid: Burt, Adelson: The Laplacian pyramid as a compact image code, IEEE Trans. Communications 31(4), 1983.
-
-Run as a program it compares the model with butteraugli and S-CIELAB; see main().
 """
 
 import argparse
@@ -151,7 +149,7 @@ class Visibility:
         return (total + 1e-20) ** (1 / POOLING)
 
 
-# ---- what the eye finds although no threshold model does: lines of the spectrum, and a tint
+# ---- faults that a threshold model misses: lines of the spectrum, and a tint
 
 def line_share(d):
     """The largest share of a perturbation's energy in one line of its spectrum (a frequency and its negative)."""
