@@ -1,9 +1,11 @@
 """The network of the redesigned anti-AI engine, and the amplitude that a budget of visibility gives.
 
-The network is a pair of followers (Drawer of generator.py): small encoders whose gradients point as the surrogates' do.  The
-coarse one sees the picture at half of its size, the fine one all of it.  Each gradient becomes a step under the
-visibility model (step()): its bands are multiplied by the squares of the thresholds of their places.  This is the steepest
-ascent where visibility is the length of a step.  Then the visibility is made even over the picture and scaled to the budget.
+The network is a pair of followers (Drawer of generator.py): small encoders whose gradients point as the surrogates' do.
+The coarse one sees the picture at half of its size, the fine one all of it.
+
+Each gradient becomes a step under the visibility model: its bands are multiplied by the squares of their thresholds.
+This is the steepest ascent if visibility is the length of a step (the natural gradient; Amari: Neural Computation 10, 1998).
+Then the visibility is made even over the picture and scaled to the budget.
 """
 
 import torch
