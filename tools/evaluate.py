@@ -122,7 +122,7 @@ def main():
     torch.set_num_threads(1)
     encoders = {name: load_encoder(name, os.path.join(options.encoders, FILES[name])) for name in FILES}
     network = Perturber()
-    network.load_state_dict(torch.load(options.network))
+    network.load_state_dict({k: v.float() for k, v in torch.load(options.network).items()})
     _, held = split_pictures(list_pictures(options.images), 20261121)
     groups = {"photographs": [n for n in held if not n.startswith(DRAWINGS)][:options.count],
               "drawings": [n for n in held if n.startswith(DRAWINGS)][:options.drawings]}

@@ -139,7 +139,7 @@ def shifts(encoders, x, y, rng):
 def state_of(path):
     """A checkpoint, or the followers of a weights file of the present engine."""
     if not export_weights.is_shipped(path):
-        return torch.load(path)
+        return {name: value.float() for name, value in torch.load(path).items()}
     state, network = export_weights.load(path)["strong"].state_dict(), Perturber().state_dict()
     return {name: state.get(name, value) for name, value in network.items()}
 
