@@ -26,7 +26,8 @@ SIDE, SHIFTED = 160, 32   # px of a crop; the encoders see a part of it, so many
 LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
 AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
 GROWTH_MOST = 0.08        # of a JPEG 85
-PENALTY = {"line": 20, "axis": 10, "tint": 0.5, "growth": 4}
+DIRECTIONS, DIRECTION_MOST = 8, 0.18  # and of waves along one of so many directions; alike in all it is an eighth
+PENALTY = {"line": 20, "axis": 10, "direction": 20, "tint": 0.5, "growth": 4}
 FONTS = "/usr/share/fonts/truetype/dejavu"
 
 
@@ -105,19 +106,23 @@ def processed(both, rng):
 # ---- penalties
 
 def spectrum_limits(d):
-    """(share of the strongest line, share of waves along the stronger axis) of each picture."""
+    """Shares of each picture's energy: (strongest line, waves along the stronger axis, waves along the strongest direction)."""
     power = torch.fft.fft2(d - d.mean((2, 3), keepdim=True)).abs().square().sum(1)
     total = power.sum((1, 2)).clamp_min(1e-20)
     line = 2 * power.flatten(1).max(1)[0] / total
     axes = torch.stack([power[:, :, (0, 1, -1)].sum((1, 2)), power[:, (0, 1, -1)].sum((1, 2))]) / total
-    return line, axes.max(0)[0]
+    height, width = d.shape[2:]
+    angle = torch.atan2(torch.fft.fftfreq(height)[:, None], torch.fft.fftfreq(width)[None]) % math.pi
+    sectors = ((angle * DIRECTIONS / math.pi + 0.5).long() % DIRECTIONS).flatten()
+    directions = torch.zeros(len(d), DIRECTIONS).index_add(1, sectors, power.flatten(1)) / total[:, None]
+    return line, axes.max(0)[0], directions.max(1)[0]
 
 
 def penalties(x, d):
-    line, axis = spectrum_limits(d)
+    line, axis, direction = spectrum_limits(d)
     growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
     return {"line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
-            "tint": F.relu(tint(d) - 0.3).mean(), "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
+            "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(), "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
 
 
 # ---- training
