@@ -887,9 +887,9 @@ def test_an_account_has_at_most_20_webhooks_and_so_at_the_same_time(stack, recei
     client = stack.account_new()
     with concurrent.futures.ThreadPoolExecutor(30) as pool:
         answers = list(pool.map(lambda n: client.post(WEBHOOKS, {"url": receiver.url(f"/many/{n}")}), range(40)))
-    assert sorted(answer.status for answer in answers) == [201] * 20 + [400] * 20
-    refused = next(answer for answer in answers if answer.status == 400)
-    assert refused.fields() == ["url"] and "has 20, and 20 are allowed" in refused.json["message"], refused
+    assert sorted(answer.status for answer in answers) == [201] * 20 + [429] * 20
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert refused.code == "USAGE_LIMIT_EXCEEDED" and "webhooks" in refused.json["message"], refused
     assert client.get(WEBHOOKS).data["pageInfo"]["totalItems"] == 20
 
 
@@ -899,7 +899,7 @@ def test_an_account_keeps_webhooks_from_before_the_limit(stack, receiver):
     stack.sql("INSERT INTO webhooks (account_id, url, created_at, updated_at) SELECT "
               f"{client.account}, CONCAT('https://old.example/', seq MOD 20), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_25")
     assert client.get(WEBHOOKS).data["pageInfo"]["totalItems"] == 26
-    assert client.post(WEBHOOKS, {"url": receiver.url("/one-more")}).status == 400
+    assert client.post(WEBHOOKS, {"url": receiver.url("/one-more")}).code == "USAGE_LIMIT_EXCEEDED"
     assert client.request("PUT", first.place, {"url": receiver.url("/moved")}).status == 200
     old = next(item["id"] for item in client.get(WEBHOOKS + "?limit=-1").items if item["url"].endswith("old.example/1"))
     assert client.request("PUT", f"{WEBHOOKS}/{old}", {"url": "https://old.example/1", "name": "same"}).status == 200

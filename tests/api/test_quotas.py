@@ -117,8 +117,8 @@ def test_webhooks_are_counted_in_the_transaction(stack):
     account = stack.account_new()
     quota(account, "webhooks", 3)
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(
-        account.post(f"{ORDERS}/webhooks", {"url": "https://receiver.example/"}))) for _ in range(12)]
+    threads = [threading.Thread(target=lambda n=n: answers.append(
+        account.post(f"{ORDERS}/webhooks", {"url": f"https://receiver.example/{n}"}))) for n in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
