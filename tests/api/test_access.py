@@ -146,7 +146,10 @@ def test_lists_and_sums_hold_nothing_of_another_account(owner, client, method, t
         assert answer.status == 200 and "secret" not in answer.body.decode(), answer
         for name in (owner.complete, owner.pending):
             assert str(name) not in answer.body.decode()
-    if "stats" in template:
+    if template.endswith("/usage"):
+        uses = {limit["name"]: limit["used"] for limit in answer.data["limits"]}
+        assert not any(use for name, use in uses.items() if name != "webhooks"), uses
+    elif "stats" in template:
         assert [day["usageCount"] for day in answer.data["dailyStats"]] == [0] * 7
 
 
