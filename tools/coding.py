@@ -1,4 +1,4 @@
-"""What JPEG and WebP make of pictures, and how that is learned through."""
+"""JPEG and WebP coding of pictures, and a differentiable approximation of it for training."""
 
 import functools
 import io
@@ -16,7 +16,7 @@ from devices import placed
 YCC = torch.tensor([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
 RGB = torch.linalg.inv(YCC)
 WORKERS = ThreadPoolExecutor(os.cpu_count())
-AS_JPEG = {"WEBP": 60}  # the quality of the JPEG whose steps stand for another codec's, in gradients alone
+AS_JPEG = {"WEBP": 60}  # quality of the JPEG whose quantisation steps replace another codec's; only in gradients
 
 
 def planes_of(rgb):
@@ -29,7 +29,7 @@ def rgb_of(planes):
 
 @functools.lru_cache(maxsize=None)
 def steps_of(quality):
-    """libjpeg's quantisation of luma and of chroma, in the order of the DCT, 0..1."""
+    """libjpeg's quantisation steps of luma and of chroma, in DCT order, 0..1."""
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "JPEG", quality=quality)
     tables = Image.open(file).quantization
@@ -43,18 +43,21 @@ def dct_8x8():
     return torch.einsum("ai,bj->abij", one, one).reshape(64, 1, 8, 8)
 
 
-BITS = 5.06  # that JPEG spends on a step that is not 0
+BITS = 5.06  # bits of JPEG for each coefficient that is not 0
 DCT, STEPS_85 = dct_8x8(), steps_of(85)
 
 
 def levels_of(plane, steps):
-    """The DCT of 8x8 px in steps, before it is rounded."""
+    """The DCT of 8x8 px, divided by the quantisation steps, not rounded."""
     return F.conv2d(plane, placed(DCT, plane.device), stride=8) / placed(steps, plane.device).view(1, 64, 1, 1)
 
 
 def file_size(y):
-    """How many bits a JPEG 85 spends on each block of luma and its share of colour: as many for each step that is not 0, which
-    tells what a file grows by to 4 % (twelve photographs, correlation .999).  Gradients are those of a soft threshold."""
+    """The bits of a JPEG 85 for each block of luma and its share of chroma.
+
+    The estimate is a constant for each coefficient that is not 0. It predicts the growth of a file to 4 % (twelve
+    photographs, correlation .999). Gradients are those of a soft threshold.
+    """
     def bits(levels):
         powers = (2 * levels[:, 1:]).square().square()
         soft = powers / (1 + powers)
@@ -73,7 +76,7 @@ def recoded(picture, codec, quality):
 
 
 def coded(pictures, codec, quality):
-    """What the codec makes of pictures, at work on all processors meanwhile: a function that gives it."""
+    """Start to code pictures on all processors; return a function that waits for the result."""
     arrays = (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     ahead = [WORKERS.submit(recoded, picture, codec, quality) for picture in arrays]
     return lambda: torch.from_numpy(numpy.stack([one.result() for one in ahead])).to(pictures.device).permute(
@@ -81,14 +84,14 @@ def coded(pictures, codec, quality):
 
 
 def plane_quantised(plane, steps):
-    """A plane whose DCT is rounded so softly that it can be learned through: flat where the steps are, steep between."""
+    """Quantise a plane with a soft, differentiable rounding: flat at the steps, steep between them."""
     levels = levels_of(plane, steps)
     levels = levels - torch.sin(2 * math.pi * levels) / (2 * math.pi)
     return F.conv_transpose2d(levels * placed(steps, plane.device).view(1, 64, 1, 1), placed(DCT, plane.device), stride=8)
 
 
 def softly_coded(pictures, codec, quality):
-    """About what a JPEG of the quality keeps, sides in multiples of 16 px."""
+    """An approximation of a JPEG of the quality; sides are multiples of 16 px."""
     luma, chroma = steps_of(AS_JPEG.get(codec, quality))
     planes = planes_of(pictures)
     small = F.avg_pool2d(planes[:, 1:], 2)
@@ -98,7 +101,7 @@ def softly_coded(pictures, codec, quality):
 
 
 def coded_through(pictures, codec, quality):
-    """The same; gradients as if softly coded."""
+    """As coded(), with the gradients of softly_coded()."""
     made = coded(pictures, codec, quality)
     soft = softly_coded(pictures, codec, quality)
     return lambda: soft + (made() - soft).detach()

@@ -1,4 +1,4 @@
-"""What train.py, match.py and finish.py share: the pictures, the schedule, the running mean and the log."""
+"""Code that train.py, match.py and finish.py share: pictures, schedule, running mean and log."""
 
 import copy
 import json
@@ -17,8 +17,8 @@ NOTED = 250  # steps between two lines of the log
 def add_options(parser, steps, rate, last_rate, seed):
     parser.add_argument("--images", required=True, help="folder of training pictures")
     parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
-    parser.add_argument("--out", required=True, help="the checkpoint; its log is written beside it")
-    parser.add_argument("--minutes", type=float, default=0, help="of processor time; the rate's schedule follows it")
+    parser.add_argument("--out", required=True, help="the checkpoint; its log is OUT.jsonl")
+    parser.add_argument("--minutes", type=float, default=0, help="processor time; the rate follows a schedule over it")
     parser.add_argument("--steps", type=int, default=steps, help="steps of the schedule when --minutes is 0")
     parser.add_argument("--rate", type=float, default=rate)
     parser.add_argument("--last-rate", type=float, default=last_rate)
@@ -26,22 +26,22 @@ def add_options(parser, steps, rate, last_rate, seed):
 
 
 def add_encoder_options(parser, sana):
-    parser.add_argument("--start", nargs="+", required=True, help="checkpoints whose mean to go on from")
+    parser.add_argument("--start", nargs="+", required=True, help="checkpoints; training starts from their mean")
     parser.add_argument("--use", default="sd15,sana", help="encoders to learn from")
-    parser.add_argument("--sana", type=float, default=sana, help="weight of sana beside sd15")
+    parser.add_argument("--sana", type=float, default=sana, help="weight of sana relative to sd15")
 
 
 def encoders_of(options, device):
-    """The encoders to learn from, and how much each weighs."""
+    """The encoders to learn from, and their weights."""
     encoders = {name: load_encoder(name, "%s/%s" % (options.encoders, FILES[name])).to(
         device, memory_format=torch.channels_last) for name in options.use.split(",")}
     return encoders, {"sd15": 1.0, "sana": options.sana}
 
 
 def prepared(options):
-    """The seeds set; the source of chance, the device and the pictures to learn from."""
+    """Set the seeds; return the random source, the device and the training pictures."""
     torch.set_num_threads(1)
-    torch.backends.cudnn.allow_tf32 = False  # answers are compared that differ by a hundredth
+    torch.backends.cudnn.allow_tf32 = False  # the answers compared differ by only a hundredth
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(options.seed)
     train, _ = split_pictures(list_pictures(options.images), 20261121)
@@ -50,17 +50,18 @@ def prepared(options):
 
 
 def mean_of(names):
-    """The mean of checkpoints' networks, and the checkpoints."""
+    """The mean of the networks of checkpoints, and the checkpoints."""
     parts = [torch.load(name, map_location="cpu") for name in names]
     return {key: sum(part["mean"][key] for part in parts) / len(parts) for key in parts[0]["mean"]}, parts
 
 
 class Course:
-    """Adam with a cosine over steps or processor time; the running mean of the weights; a log."""
+    """Adam with a cosine schedule over steps or processor time, a running mean of the weights, and a log."""
 
     def __init__(self, net, options, groups=None, clip=1.0, kept=lambda net: net.state_dict(), clock=time.process_time, **figures):
-        """groups: what learns and, as scale, how much faster than the rate; all of the net at the rate by default.
-        clip: the longest a gradient is left.  kept: what of a network is saved.  clock: which --minutes are meant."""
+        """groups: parameter groups, each with a scale of the rate; by default all of the net at scale 1. clip: the
+        maximum norm of a gradient. kept: the part of a network's state that is saved. clock: the clock of
+        --minutes."""
         self.kept, self.clock = kept, clock
         self.net, self.mean, self.options, self.clip = net, copy.deepcopy(net), options, clip
         self.optimiser = torch.optim.Adam(groups or [dict(params=net.parameters(), scale=1)], lr=options.rate, betas=(0.9, 0.99))
@@ -73,7 +74,7 @@ class Course:
         self.log.flush()
 
     def goes_on(self):
-        """Sets the rate of the next step; False when it was the last."""
+        """Set the rate of the next step; return False after the last step."""
         options, seconds = self.options, self.clock() - self.began
         if self.step > 0 and (seconds >= options.minutes * 60 if options.minutes else self.step >= options.steps):
             return False

@@ -1,5 +1,8 @@
-"""What devices are good at: constants are carried to one once, for each carrying waits until it has done all before, and
-numbers are shortened where that is faster."""
+"""Device-specific optimisations.
+
+Constants are copied to a device once, because each copy waits for all earlier work there. Networks use bfloat16 where
+that is faster.
+"""
 
 import functools
 
@@ -13,7 +16,8 @@ def placed(constant, device):
 
 @functools.lru_cache(maxsize=None)
 def is_short_faster(kind):
-    """Whether a kind of device takes less time for bfloat16; CPUs that have no arithmetic of it take two to three times as much."""
+    """Whether a kind of device computes faster in bfloat16. CPUs without bfloat16 instructions take two to three
+    times as long."""
     if kind != "cpu":
         return True
     with open("/proc/cpuinfo") as file:
@@ -21,5 +25,6 @@ def is_short_faster(kind):
 
 
 def shortened(device):
-    """In here networks compute with bfloat16, which is fine enough for shifts of this size, where that is faster."""
+    """A context in which networks compute in bfloat16 where that is faster. The precision suffices for shifts of this
+    size."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_short_faster(device.type))

@@ -1,7 +1,7 @@
-"""The two surrogate encoders, rebuilt from their layout; weights come from an .npz path.
+"""The two surrogate encoders, rebuilt from their layout; the weights come from an .npz file.
 
-They are other people's work, serve training and measurement only, and are never
-part of this project or of what it ships.
+The encoders are third-party work. They serve training and measurement only and are never part of this project or its
+releases.
 """
 
 import numpy
@@ -11,7 +11,7 @@ from torch import nn
 
 
 class Block(nn.Module):
-    """Three 3x3 convolutions with ReLU between, the input added, ReLU."""
+    """Three 3x3 convolutions with ReLU between them; the input is added before a final ReLU."""
 
     def __init__(self, width):
         super().__init__()

@@ -1,17 +1,20 @@
 #!/usr/bin/python3
-"""Turns checkpoints, of each network one or several of a run whose mean is taken, into the weights file that is shipped.
+"""Convert checkpoints to the weights file of the release. Each network is the mean of one or several checkpoints of a
+run.
 
-The file, little endian: magic "IWPROTEC", u32 version, u32 networks, u32 layers of each, u32 bytes of each;
-the table of the layers, which have the same shapes in all of them: per layer 32 bytes
-(name of 16 bytes padded with zeros, u16 inputs, outputs, kernel, stride, u32 offset in a network's bytes, u32
-values); then per network the numbers as binary32: the slopes of the five gates of the coarse drawer and of the fine
-one, the gains of noise, coarse and fine drawer, and how
-much the fine one is shown; and per layer its weights
-[output][input][row][column] and its biases as binary16; then the patterns of grain
-[pattern][row][column][colour] as binary16; then the tables of gains
-[strength][gain][light][what hides][what is drawn] as binary16; at last the SHA-256 of all before.
-A checkpoint is a dict with "mean" (the averaged state, preferred) or "net"; a weights file may stand for one, so that
-what ships can be gone on from, to 16 bits.
+The file is little endian. It has these parts, in this order:
+- The header: magic "IWPROTEC", u32 version, u32 networks, u32 layers of each, u32 bytes of each.
+- The table of layers, whose shapes all networks share. An entry has 32 bytes: name of 16 bytes padded with zeros, u16
+  inputs, outputs, kernel, stride, u32 offset in a network's bytes, u32 values.
+- For each network, binary32 numbers: five gate slopes of the coarse drawer and five of the fine drawer. The gains of
+  noise, coarse drawer and fine drawer follow, then the value of "shown".
+- After the numbers of a network, for each layer: weights [output][input][row][column] and biases, as binary16.
+- The grain patterns [pattern][row][column][colour] as binary16.
+- The tables of gains [strength][gain][light][masking][drawn] as binary16.
+- The SHA-256 of all bytes before it.
+
+A checkpoint is a dict with "mean" (the averaged state, preferred) or "net". A weights file is also accepted, so
+training can continue from a release at 16-bit precision.
 """
 
 import argparse
@@ -31,7 +34,7 @@ NUMBERS = 2 * SLOPES + 4
 
 
 def numbers_of(net):
-    """What the file keeps in 32 bits, as tensors of the network in its order."""
+    """The binary32 numbers of the file, as tensors of the network in file order."""
     return [net.coarse.beta, net.fine.beta, net.noise_gain, net.coarse.gain, net.fine.gain, net.shown.data]
 
 
@@ -40,7 +43,7 @@ def data_of(layer):
 
 
 def table_of(net):
-    """The table of the layers, and how many bytes a network takes."""
+    """The table of the layers, and the size of a network in bytes."""
     offset, table = 4 * NUMBERS, b""
     for name, layer in net.layers():
         values = layer.weight.numel() + layer.bias.numel()
@@ -51,7 +54,7 @@ def table_of(net):
 
 
 def block_of(net):
-    """A network's numbers and layers."""
+    """The numbers and layers of a network, as bytes."""
     numbers = torch.cat([one.flatten() for one in numbers_of(net)]).numpy().astype("<f4").tobytes()
     layers = [(name, data_of(layer)) for name, layer in net.layers()]
     for name, values in layers:
@@ -70,7 +73,7 @@ def pack(nets):
 
 
 def network_at(blob, offset):
-    """A Generator with the numbers and layers of a network that begin there."""
+    """A Generator with the numbers and layers of the network at this offset."""
     net = Generator()
     numbers = torch.from_numpy(numpy.frombuffer(blob, "<f4", NUMBERS, offset).astype(numpy.float32))
     for one, values in zip(numbers_of(net), numbers.split([one.numel() for one in numbers_of(net)])):
@@ -86,7 +89,7 @@ def network_at(blob, offset):
 
 
 def load(path):
-    """The networks of a file, by name."""
+    """The networks of a weights file, by name."""
     with open(path, "rb") as file:
         blob = file.read()
     if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:
@@ -110,7 +113,7 @@ def is_shipped(path):
 
 
 def state_of(path, network=FAINT):
-    """What a checkpoint learned; of a weights file, what is in it of a network."""
+    """The state of a checkpoint, or of a network in a weights file."""
     if is_shipped(path):
         return load(path)[network].state_dict()
     checkpoint = torch.load(path, map_location="cpu")
@@ -118,7 +121,7 @@ def state_of(path, network=FAINT):
 
 
 def grain_at(path):
-    """The patterns of grain.py or of a checkpoint, so that the field's root mean square is 1."""
+    """The patterns of grain.py or of a checkpoint, scaled so that the field's root mean square is 1."""
     saved = {} if is_shipped(path) else torch.load(path, map_location="cpu")
     patterns = saved["grain"] if "grain" in saved else state_of(path)["grain"]
     height = patterns.square().mean().sqrt() * GRAIN_PX / GRAIN_STEP
@@ -136,7 +139,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in NETWORKS:
         parser.add_argument("--" + name, nargs="+", required=True, metavar="CHECKPOINT")
-    parser.add_argument("--grain", required=True, help="the patterns that grain.py learned, or a checkpoint of gains.py")
+    parser.add_argument("--grain", required=True, help="the patterns of grain.py, or a checkpoint of gains.py")
     parser.add_argument("--out", required=True, help="the weights file")
     options = parser.parse_args()
     nets = [mean_net(getattr(options, name), name) for name in NETWORKS]

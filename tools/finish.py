@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Trains the turned network as a whole on what counts: the shift itself, also after processing.  See README.md here.
+"""Train all layers of the turned network for latent shift, also after processing. See README.md in this folder.
 
-What is seen of it is limited: every measure of limits.py has a bound, and a multiplier that rises while the bound is
-passed and falls while it is not.  Without them this training draws few and strong strokes, lines and gratings.
+Each measure of limits.py has a bound and a multiplier. The multiplier rises while the measure exceeds the bound and
+falls otherwise. Without the bounds, training produces a few strong strokes, lines and gratings.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from limits import dear_measures, measures
 from patterns import WINDOW_PX, Grain, bands, coherent, moment_of, unequal
 from pictures import batches, blur, is_drawing, patched
 
-WHOLE_PX = 320  # crops that make up a picture of this side are scaled together, as if they were one
-CLIP = 20.0  # against gradients that are wild; at 1 nearly all are clipped, and what a shift weighs no longer counts
-DEAR = 4  # in every so many steps what costs most is measured, too
-CUT_PX = 32  # what is left of a crop that was cut is so much less
-AHEAD = 8  # batches cut out ahead
-GRAIN_RATE = 10  # how much faster grain learns
+WHOLE_PX = 320  # crops that fill a square of this side share one scale, as one picture does
+CLIP = 20.0  # limits only outlier gradients; a limit of 1 clips nearly all and cancels the weights of the shifts
+DEAR = 4  # the period, in steps, of the most expensive measures
+CUT_PX = 32  # a cut removes this much of each side
+AHEAD = 8  # batches prepared in advance
+GRAIN_RATE = 10  # learning rate of grain, relative to the rate
 PROCESSING = ("none",) * 6 + ("cut",) * 7 + ("half",) * 6 + ("blurred",) * 5 + ("jpeg",) * 3 + ("webp",) * 6
-STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high",)}  # a step takes one of them
+STRENGTHS = {FAINT: ("low", "standard", "standard", "standard"), STRONG: ("high",)}  # each step uses one of them
 CODECS = {"jpeg": (("JPEG", 50), ("JPEG", 50), ("JPEG", 75)), "webp": (("WEBP", 70), ("WEBP", 75), ("WEBP", 75))}
 DRAWS = ("seed8", "up4", "draw4", "up2", "draw2", "draw1")
-LIMITS = {  # bound, multiplier to begin with, its pace
+LIMITS = {  # bound, initial multiplier, rate of change
     "ssim": (76, 0.2, 0.03),
     "chroma": (22, 0.015, 0.02),
     "blue": (100, 0.002, 0.02),
@@ -49,37 +49,37 @@ LIMITS = {  # bound, multiplier to begin with, its pace
     "shapes": (64, 0.02, 0.02),
     "strokes": (0.31, 0.02, 0.02),
     "worst": (77, 0.06, 0.02),
-    "places": (0.003, 0.05, 0.02),  # from here on of grain, where it is learned, too
+    "places": (0.003, 0.05, 0.02),  # from here on: bounds of the grain, if it learns
     "directions": (0.01, 0.05, 0.02),
     "each": (0.06, 0.05, 0.02),
     "moment": (0.01, 0.02, 0.02),
     "coherent": (0.9, 0.05, 0.02),
     "energy": (1.3, 0.1, 0.02),
 }
-EASE = {  # at a strength, what a bound is multiplied by: more may be seen at high; MS-SSIM has least room there and at low
+EASE = {  # factors of the bounds by strength: high allows more visibility; MS-SSIM is tightest at high and low
     "low": {"ssim": 0.757, "growth": 1.75},
     "high": {"ssim": 0.85, "visibility": 1.3, "smooth": 1.8, "flat": 1.2, "sameness": 1.4, "lines": 1.5, "pattern": 3,
              "worst": 2.5},
 }
-AIMS = {  # shifts of crops, means over the strengths, each as far off as the others
+AIMS = {  # target shifts of crops, means over the strengths, equally far from the present values
     "sd15": {"none": 0.338, "cut": 0.276, "half": 0.240, "blurred": 0.262, "jpeg": 0.290, "webp": 0.276},
     "sana": {"none": 0.352, "cut": 0.378, "half": 0.225, "blurred": 0.260, "jpeg": 0.300, "webp": 0.300},
 }
-FIRST = {  # what a shift weighs to begin with
+FIRST = {  # initial weights of the shifts
     "sd15": {"none": 1.0, "cut": 2.6, "half": 2.6, "blurred": 2.6, "jpeg": 0.05, "webp": 0.9},
     "sana": {"none": 1.8, "cut": 2.2, "half": 0.5, "blurred": 0.02, "jpeg": 0.02, "webp": 0.05},
 }
-KEEP = {  # where aims are so many times what the start gives, what is left after processing may fall behind a bit
+KEEP = {  # with aims relative to the start: factors for shifts after processing that may fall slightly behind
     ("sd15", "jpeg"): 0.97, ("sana", "jpeg"): 0.97, ("sd15", "half"): 0.985, ("sana", "half"): 0.985, ("sana", "blurred"): 0.94,
     ("sana", "webp"): 0.95,
 }
-SHARES = {"webp": 0.25, "jpeg": 0.125, "cut": 0.25, "half": 0.1875, "blurred": 0.1875}  # of many pictures
-CATCH_UP = 0.003  # how fast the weight of one that stays behind grows
-OF_FIELDS = ("places", "directions", "each", "moment", "coherent")  # whose bounds do not depend on where grain begins
+SHARES = {"webp": 0.25, "jpeg": 0.125, "cut": 0.25, "half": 0.1875, "blurred": 0.1875}  # of the pictures of a large step
+CATCH_UP = 0.003  # growth rate of the weight of a shift below its aim
+OF_FIELDS = ("places", "directions", "each", "moment", "coherent")  # bounds that do not depend on the initial grain
 
 
 class Aims:
-    """How much each shift weighs: the more, the further it stays behind its aim; 1 on the average.  Held ones stay."""
+    """The weight of each shift; it grows with the distance to its aim. The mean weight is 1; held weights stay."""
 
     def __init__(self, weights, held):
         self.held = held
@@ -90,7 +90,7 @@ class Aims:
         return self.held.get(key, self.weights[key])
 
     def weigh(self, shifts):
-        """shifts: those of a step, by encoder and kind."""
+        """shifts: the shifts of a step, by encoder and kind."""
         for (name, kind), shift in shifts.items():
             seldom = len(PROCESSING) / PROCESSING.count(kind) if len(shifts) < len(self.weights) else len(set(PROCESSING)) / 2
             behind = min(1, max(-1, math.log(self.aims[name, kind] / max(shift, 1e-3))))
@@ -103,7 +103,7 @@ class Aims:
 
 
 class Limits:
-    """Lagrange multipliers in logarithms, for each strength: what is charged for each measure, as a share of its bound."""
+    """Lagrange multipliers in logarithms, for each strength: the charge for each measure as a share of its bound."""
 
     def __init__(self, scales, strengths):
         self.scales = scales
@@ -119,7 +119,7 @@ class Limits:
         return sum(self.multipliers[strength, name] / self.bounds[strength, name] * value for name, value in values.items())
 
     def settle(self, strength, values):
-        """What is charged from here on, by the values of a step."""
+        """Update the multipliers with the values of a step."""
         for name, value in values.items():
             key, share = (strength, name), value / self.bounds[strength, name]
             self.shares[key].append(share)
@@ -133,7 +133,7 @@ class Limits:
 
 
 class Begun:
-    """What the start gives, a mean over steps before any is learned from: bounds and aims are so many times that."""
+    """Means of the measures over initial steps without learning. Bounds and aims are multiples of them."""
 
     def __init__(self, steps, aim):
         self.steps, self.aim, self.seen = steps, aim, {}
@@ -150,7 +150,7 @@ class Begun:
 
 
 def take_over(log, aims, limits):
-    """Bounds, aims, weights and prices of another run, as its log has them last; bounds times what --limit says."""
+    """Read bounds, aims, weights and multipliers from the log of another run. --limit scales the bounds."""
     last = {}
     with open(log) as file:
         for line in file:
@@ -162,15 +162,16 @@ def take_over(log, aims, limits):
 
 
 def passed_on(kind, x, y, rng):
-    """Both pictures as somebody may hand them on: a function that gives them, for codecs are at work meanwhile."""
+    """Process both pictures as a third party may; return a function that waits for them, because codecs run in
+    parallel."""
     side = x.shape[2]
     if kind == "none":
         return lambda: (x, y)
-    if kind == "cut":  # from where an encoder's grid of 8 px fits least
+    if kind == "cut":  # offsets that fit an encoder's 8 px grid least
         top, left = rng.randrange(3, 6), rng.randrange(3, 6)
         return lambda: tuple(z[:, :, top:top + side - CUT_PX, left:left + side - CUT_PX] for z in (x, y))
     if kind == "half":
-        whole = side // 64 * 64  # sana takes multiples of 32 px
+        whole = side // 64 * 64  # sana needs multiples of 32 px
         return lambda: tuple(F.interpolate(z[:, :, :whole, :whole], scale_factor=0.5, mode="bicubic", antialias=True) for z in (x, y))
     if kind == "blurred":
         return lambda: (blur(x, 1.0), blur(y, 1.0))
@@ -180,28 +181,29 @@ def passed_on(kind, x, y, rng):
 
 
 def kinds_of(count, rng):
-    """Which pictures of a step are passed on in which way: few all in one, many all as they are and parts of them in each."""
+    """The kinds of processing of a step, each with its pictures. A small step has one kind; a large step has all
+    pictures unprocessed and a part of them in each kind."""
     if count < len(PROCESSING) // 4:
         return [(rng.choice(PROCESSING), slice(0, count))]
     parts, first = [("none", slice(0, count))], 0
     for kind, share in SHARES.items():
         parts.append((kind, slice(first, first + max(1, round(share * count)))))
         first = parts[-1][1].stop
-    return sorted(parts, key=lambda part: part[0] not in CODECS)  # codecs are at work while the others are looked at
+    return sorted(parts, key=lambda part: part[0] not in CODECS)  # codecs first: they run while the others are computed
 
 
 def alike(count, side):
-    """How many crops of a step are scaled together."""
+    """The number of crops of a step that share one scale."""
     return min(count, max(1, round((WHOLE_PX / side) ** 2)))
 
 
 def together(values, count):
-    """The mean over every so many pictures, for each of them."""
+    """The mean over each group of count pictures, repeated for each picture."""
     return values.view(-1, count).mean(1).repeat_interleave(count).view(-1, 1, 1, 1)
 
 
 def made_up(moved, most, amplitude, count):
-    """How many times as strong all has to be where what moves furthest is cut off."""
+    """The factor that restores the amplitude after values are clipped to most."""
     times = 1.0
     for _ in range(3):
         left = together((times * moved).clamp(-most, most).square().mean((1, 2, 3)), count)
@@ -210,8 +212,8 @@ def made_up(moved, most, amplitude, count):
 
 
 def protected(net, patterns, x, strength, rng, is_dear):
-    """Pictures at a strength, rounded with gradients straight through; what is seen of it, means; and on which of
-    them anything was drawn."""
+    """Pictures at a strength, rounded with straight-through gradients. Also return the means of the measures, which
+    pictures have any perturbation, and the grain field."""
     way, (count, _, side, _) = WAYS[strength], x.shape
     noise = torch.rand(count, ANSWERS, side // 16, side // 16, device=x.device) * 2 - 1
     unit = net(x, noise, way)
@@ -235,7 +237,8 @@ def protected(net, patterns, x, strength, rng, is_dear):
 
 
 def of_grain(patterns, field, filters):
-    """What limits grain: how unequal places and directions are, creases, strips, and the energy of all colours over luma's."""
+    """Measures that limit grain: inequality of places and directions, creases, strips, and the energy of all colours
+    relative to luma."""
     places, directions, each = unequal(patterns, filters[0])
     luma = luma_of(patterns).square().mean() * (GRAIN_PX / GRAIN_STEP) ** 2
     return {"places": places, "directions": directions, "each": each, "moment": moment_of(field[:8], filters[1]),
@@ -254,7 +257,7 @@ def shifts_of(encoders, x, y):
 
 
 class Whole(torch.nn.Module):
-    """A network and, where it is learned as well, its grain."""
+    """A network and, if it learns, its grain."""
 
     def __init__(self, net, learns_grain):
         super().__init__()
@@ -267,7 +270,8 @@ class Whole(torch.nn.Module):
         return {**self.net.state_dict(), "grain": self.patterns().detach()}
 
     def groups(self):
-        """Each layer learns at a rate that goes with its size.  What draws has no biases: they would be stamps."""
+        """Parameter groups: each layer learns at a rate in proportion to its size. The drawing layers have no biases,
+        because biases would draw a fixed pattern."""
         for _, drawer in self.net.drawers():
             for name in DRAWS:
                 getattr(drawer, name).bias.requires_grad_(False)
@@ -280,19 +284,19 @@ def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=6000, rate=2e-3, last_rate=1e-5, seed=20261122)
     add_encoder_options(parser, sana=1.0)
-    parser.add_argument("--count", type=int, default=3, help="crops a step")
-    parser.add_argument("--side", type=int, default=160, help="px of a crop, multiples of 32")
+    parser.add_argument("--count", type=int, default=3, help="crops in a step")
+    parser.add_argument("--side", type=int, default=160, help="px of a crop's side; a multiple of 32")
     parser.add_argument("--begun", type=int, default=0, metavar="STEPS",
-                        help="first measure so many steps without learning: bounds are what was found, times --limit, aims times --aim")
-    parser.add_argument("--like", metavar="LOG", help="bounds, aims, weights and prices are those that the log of a run has last")
-    parser.add_argument("--aim", type=float, default=1.1, help="how far aims lie above what was found so")
-    parser.add_argument("--learn-grain", action="store_true", help="the patterns of grain learn, too")
-    parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="which of the two it will be")
-    parser.add_argument("--grain", help="the patterns that grain.py learned; otherwise those of the checkpoint, none after turn.py")
+                        help="steps without learning; their means times --limit and --aim are the bounds and aims")
+    parser.add_argument("--like", metavar="LOG", help="take bounds, aims, weights and multipliers from the end of this log")
+    parser.add_argument("--aim", type=float, default=1.1, help="factor of the aims relative to the means of --begun")
+    parser.add_argument("--learn-grain", action="store_true", help="also learn the patterns of grain")
+    parser.add_argument("--network", choices=NETWORKS, default=FAINT, help="the network to train")
+    parser.add_argument("--grain", help="patterns of grain.py; default: those of the checkpoint (none after turn.py)")
     parser.add_argument("--limit", nargs=2, action="append", default=[], metavar=("NAME", "TIMES"),
-                        help="a bound of LIMITS, times this; low:NAME is that of one strength")
+                        help="factor of a bound of LIMITS; low:NAME for one strength only")
     parser.add_argument("--held", nargs=3, action="append", default=[], metavar=("ENCODER", "KIND", "WEIGHT"),
-                        help="a weight of FIRST that stays as it is; less than 0, and of what was moved the others keep more")
+                        help="a constant weight of a shift; a negative weight reduces it in favour of the others")
     options = parser.parse_args()
     if options.side % 32 != 0 or options.side < 96:
         parser.error("--side: multiples of 32 px, from 96 on")
@@ -308,7 +312,7 @@ def options_of():
 
 
 class Training:
-    """One run: what learns, from what, under what."""
+    """One training run: the parameters, the encoders and the limits."""
 
     def __init__(self, options):
         self.options = options
@@ -332,7 +336,7 @@ class Training:
                              device=self.device.type)
 
     def looked(self, step):
-        """The loss of a step, its strength, and what was measured and moved, tensors."""
+        """The loss of a step, its strength, and the measures and shifts as tensors."""
         whole, count, rng = self.whole, self.options.count, self.rng
         x = patched(next(self.batches), rng).contiguous(memory_format=torch.channels_last)
         strength, patterns = rng.choice(STRENGTHS[self.options.network]), whole.patterns()
@@ -349,7 +353,7 @@ class Training:
         return loss, strength, measured, shifts
 
     def settle(self, strength, measured, shifts):
-        """Prices and weights for the next step; the device is waited for here alone."""
+        """Update multipliers and weights for the next step. This is the only place that waits for the device."""
         values = torch.stack([one.detach().float() for one in (*measured.values(), *shifts.values())]).tolist()
         measured, shifts = dict(zip(measured, values)), dict(zip(shifts, values[len(measured):]))
         for key, shift in shifts.items():
@@ -361,7 +365,7 @@ class Training:
         self.aims.weigh(shifts)
 
     def begin(self):
-        """What the start gives."""
+        """Measure the start without learning."""
         with torch.no_grad():
             for step in range(self.begun.steps):
                 self.settle(*self.looked(step * DEAR)[1:])

@@ -1,14 +1,19 @@
 #!/usr/bin/python3
-"""Searches a strength's table of gains that leaves least to be seen while every row of the bar keeps what it has.
+"""Search the table of gains of a strength that minimises visibility while every row of the bar keeps its value.
 
-The network stays as it is, so of each picture all that comes before the gains is worked out once; patterns of grain can be
-searched as well, and the network's weights.  Each round takes the gradients of what is seen and of every row of
-./dev bench protect by the logarithm of each gain (and each weight and pixel of a pattern), means over pictures, and
-goes where what is seen falls most for the length of the step while no row falls below its floor, no gain by more than the
-reach; where that did not help, half as far.  Where noise is drawn anew each round, every step is kept.  Rows are those of
-the bench's photographs and of some photographs of training, so that what is found holds for more than twelve pictures.
-Floors are what rows have at the start, less where that is more than they need; they are written beside the checkpoint
-found, for a search that goes on.
+The network is fixed, so the part of each picture before the gains is computed once. The grain patterns and the
+network's weights can be searched as well.
+
+A round computes the gradients of visibility and of every row of ./dev bench protect, as means over pictures. The
+variables are the logarithm of each gain, and optionally each weight and each pixel of a pattern.
+
+The step minimises visibility under two constraints: no row falls below its floor, and no gain moves by more than the
+reach. A step that does not improve the merit is repeated with half the reach. With new noise in each round, every
+step is kept.
+
+Rows are those of the bench's photographs and of some training photographs, so that the result generalises beyond
+twelve pictures. Floors are the rows at the start, or less where a row has more than it needs. They are written to
+OUT.floors, so that a later search can continue.
 """
 
 import argparse
@@ -40,26 +45,26 @@ from pictures import blur, list_pictures, split_pictures  # noqa: E402
 from spectra import CELLS, FIELDS, GAINS, GROUPS, LIGHT, gained, taken_apart  # noqa: E402
 
 MARGIN = 64  # px around a picture
-LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond those
-BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # what a row is of: photographs, by where they are from, or patterns
-PRICE = 60  # of a hundredth that is missing of a row, in what seen figures count
-LEAST, MOST = -1.6, 1.0  # between what logarithms of gains stay,
-PALED, COLOURED = 0.9, 1.5  # but the least of pale and the most of blue and red: no rows of violet or pink
-DAYLIGHT, PALED_LIGHT = 2, 1.0  # and its least in windows as light as that node and more: no bands of green and rose on wet sand
-REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # how many times the reach what is searched may go
-LENGTH = 3  # how many times the reach the steepest gains would go, were they not held
-# Rows that have so much more that nobody looks: ask ./dev bench protect after a long search whether they still have.
+LEAD = (generator.MARGIN - MARGIN) // 16  # places of noise and grain that the engine has beyond that margin
+BENCH, TRAINING, GRAIN = "bench", "training", "grain"  # sources of a row: photographs of either, or patterns
+PRICE = 60  # of a missing hundredth of a row, in units of the "seen" row
+LEAST, MOST = -1.6, 1.0  # limits of the logarithms of gains,
+PALED, COLOURED = 0.9, 1.5  # except the minimum of pale and the maximum of blue and red: against rows of violet or pink
+DAYLIGHT, PALED_LIGHT = 2, 1.0  # and the minimum of pale from this node of light on: against green and rose bands on wet sand
+REACH, WEIGHTS_REACH = {"table": 1, "grain": 1}, 0.05  # factors of the reach, by kind of variable
+LENGTH = 3  # unconstrained length of the steepest steps, in reaches
+# Rows with a large reserve: check them with ./dev bench protect after a long search.
 SPARED = {("jpeg 75", "sd15"), ("jpeg 50", "sana"), ("webp", "sana"), ("blur", "sana")}
 SPARE = {"sana": 0.7, "jpeg 50 sd15": 0.7}  # floors of rows that have more than they need
-FINER = 8  # directions that power of all patterns is told apart in: four hid that it ran one way, in ticks
-SHAPELESS = {"places": 0.001, "directions": 0.1, "each": 0.06, "moment": 0.03}  # the most of each, of patterns,
-COHERENT = 0.9  # and how coherent they are
-TENTHS = 10  # a row of patterns is so many times how far they are below the most
-SLACK = 0.2  # how far rows of training photographs may fall,
-SLACK_SPARE = 1.5  # and those of SPARE
+FINER = 8  # directions in which the power of all patterns is compared; with four, one-directional ticks pass
+SHAPELESS = {"places": 0.001, "directions": 0.1, "each": 0.06, "moment": 0.03}  # maxima for the patterns,
+COHERENT = 0.9  # and the maximum of their coherence
+TENTHS = 10  # scale of a row of patterns: distance below the maximum
+SLACK = 0.2  # allowed loss of rows of training photographs,
+SLACK_SPARE = 1.5  # and of those in SPARE
 
 
-# ---- what is done to pictures
+# ---- processing of pictures
 
 def cut(z):
     return z[:, :, 3:-29, 3:-29]
@@ -76,7 +81,7 @@ def through(codec, quality, z):
 CODECS = {"jpeg 75": ("JPEG", 75), "jpeg 50": ("JPEG", 50), "webp": ("WEBP", 75)}
 ATTACKS = {"none": lambda z: z, "crop": cut, "resize": halved, "blur": functools.partial(blur, sigma=1.0),
            **{name: functools.partial(through, *codec) for name, codec in CODECS.items()}}
-# What the bench calls them.
+# The bench's names of them.
 LEFT = {"resize": "resize 0.5", "blur": "blur 1", "jpeg 75": "jpeg 75", "jpeg 50": "jpeg 50", "webp": "webp 75"}
 
 
@@ -86,10 +91,10 @@ def attacks_of(strength, source):
     return [name for name in ATTACKS if source == BENCH or name not in CODECS]
 
 
-# ---- what is searched
+# ---- variables of the search
 
 def bounds():
-    """Between what logarithms of a table's gains stay."""
+    """The limits of the logarithms of a table's gains."""
     least, most = torch.full((GAINS, CELLS), LEAST), torch.full((GAINS, CELLS), MOST)
     least[GROUPS + FIELDS.index("pale")] = math.log(PALED)
     least.view(GAINS, len(LIGHT), -1)[GROUPS + FIELDS.index("pale"), DAYLIGHT:] = math.log(PALED_LIGHT)
@@ -99,8 +104,12 @@ def bounds():
 
 
 class Searched:
-    """One vector of what is searched: logarithms of the gains of a table; if they are, too, patterns of grain before the half
-    waves at their edges, over their root mean square at the start; and the network's weights, each layer's over its own."""
+    """The variables of the search as one vector.
+
+    It holds the logarithms of a table's gains and, optionally, the patterns and the network's weights. Patterns are
+    stored without the half-wave edge window, divided by their root mean square at the start. Weights are divided by
+    the root mean square of their layer.
+    """
 
     def __init__(self, state, table, of_grain, of_network):
         self.net, self.of_grain, self.of_network = Drawing(network_of(state).eval()), of_grain, of_network
@@ -127,7 +136,7 @@ class Searched:
         return functional_call(self.net, weights or {}, args)
 
     def limits(self, vector, reach):
-        """How far each number may go at once."""
+        """The lower and upper limit of each number's step."""
         high = numpy.repeat([reach * REACH.get(name, WEIGHTS_REACH) for name in self.names], self.sizes)
         low, gains = -high, slice(0, self.sizes[0])
         low[gains] = numpy.maximum(low[gains], self.least.flatten().numpy() - vector[gains])
@@ -135,7 +144,8 @@ class Searched:
         return low, high
 
     def even(self, steep, weight, reach):
-        """How far each number goes for how steep it is, so that those that few windows or pixels have move, too."""
+        """The step size of each number relative to its slope. It also moves numbers that affect few windows or
+        pixels."""
         ends = numpy.cumsum(self.sizes)[:-1]
         parts = []
         for name, one, of in zip(self.names, numpy.split(steep, ends), numpy.split(weight, ends)):
@@ -147,7 +157,7 @@ class Searched:
 # ---- a picture
 
 class Drawing(torch.nn.Module):
-    """What a network draws, so that it can be called with other weights."""
+    """A network's drawn output, callable with other weights."""
 
     def __init__(self, net):
         super().__init__()
@@ -158,7 +168,7 @@ class Drawing(torch.nn.Module):
 
 
 class Picture:
-    """A photograph, and all of what is drawn on it that does not depend on gains."""
+    """A photograph and the parts of its perturbation that do not depend on gains."""
 
     def __init__(self, photo, seed, source, strength, encoders):
         self.x, self.source, self.way, self.strength = bench.tensor(photo), source, WAYS[strength], strength
@@ -166,7 +176,7 @@ class Picture:
         self.sow(seed)
 
     def sow(self, seed):
-        """Makes all of what hangs on a seed."""
+        """Compute everything that depends on the seed."""
         self.seed = seed
         height, width = self.x.shape[2:]
         left, top = grid_offset(seed)
@@ -188,7 +198,7 @@ class Picture:
         self.most = most[:, :, self.place[0], self.place[1]]
 
     def drawn_by(self, weights):
-        """What a network of these weights draws, and its spectra."""
+        """The output and the spectra of a network with these weights."""
         drawn = searched.drawing(weights, self.around, self.noise, self.mask, self.way)
         return drawn, taken_apart(luma_of(drawn), luma_of(self.around), self.way.level)
 
@@ -199,7 +209,7 @@ class Picture:
         return generator.tinted(unit, self.x)
 
     def protected(self, unit):
-        """At the strength, rounded with gradients straight through."""
+        """The picture at the strength, rounded with straight-through gradients."""
         amplitude, times = 10 ** (-self.way.psnr_db / 20), 1.0
         strokes = amplitude * unit * unit.square().mean().rsqrt()
         with torch.no_grad():
@@ -210,14 +220,15 @@ class Picture:
         return y + ((y * 255).round() / 255 - y).detach()
 
     def moved(self, attack, name, y):
-        """How far an encoder is moved.  Codecs have threads, which must not be there before processes part."""
+        """The shift of an encoder's latents. It is computed lazily: codecs have threads, which must not exist before
+        the fork."""
         encoder, key = self.encoders[name], (attack, name)
         if key not in self.before:
             self.before[key] = encoder(ATTACKS[attack](self.x))
         return (encoder(ATTACKS[attack](y)) - self.before[key]).flatten(1).norm(dim=1).sum() / self.before[key].norm()
 
     def figures(self):
-        """What is measured of it: functions of what it became."""
+        """The measures of the picture, as functions of the protected picture."""
         yield "seen", lambda y: seen_around(self.x, y - self.x).pow(3).mean()
         yield "luma", lambda y: 1 - bench.similarity(255 * luma_of(self.x), 255 * luma_of(y))
         yield "size", lambda y: file_size(planes_of(y)).sum()
@@ -227,7 +238,7 @@ class Picture:
 
 
 def measured(i, vector, seed):
-    """The figures of a picture and size of its file before, and the gradient of each by what is searched."""
+    """The measures of a picture, its file size before, and the gradient of each measure by the vector."""
     picture, at = pictures[i], vector.clone().requires_grad_()
     if picture.seed != seed:
         with torch.no_grad():
@@ -249,7 +260,7 @@ def mean_of(dicts):
 
 
 def rows_of(strength, source, some):
-    """How far each row is above the bar, in hundredths, and what is seen; and their gradients."""
+    """Each row's distance to the bar in hundredths, and the visibility, with their gradients."""
     mean, slope = mean_of([values for values, _ in some]), mean_of([gradients for _, gradients in some])
     _, luma, _, least, _, _ = bench.BAR[strength]
     rows = {"seen": (20 * mean["seen"] ** (1 / 3), slope["seen"] * 20 / 3 * (mean["seen"] + 1e-9) ** (-2 / 3)),
@@ -267,7 +278,7 @@ def rows_of(strength, source, some):
 
 
 def shapeless(vector):
-    """How far patterns are below the most of each limit that keeps them grain."""
+    """The distance of the patterns to each limit that keeps them without visible shape."""
     at = vector.clone().requires_grad_()
     patterns = searched.parts(at)[1]
     torch.manual_seed(1)
@@ -280,7 +291,8 @@ def shapeless(vector):
 
 
 def looked(pool, strength, vector, sown):
-    """Rows and their gradients at a vector, of both sources and of patterns; sown: how often seeds were drawn anew."""
+    """Rows and their gradients at a vector, of both sources and of patterns. sown: the number of earlier changes of
+    the seeds."""
     count = len(pictures)
     some = pool.starmap(measured, [(i, vector, i + sown * count) for i in range(count)], chunksize=1)
     rows = shapeless(vector) if searched.of_grain else {}
@@ -313,7 +325,7 @@ def merit(rows, floors):
 # ---- a step
 
 def best_step(rows, floors, vector, reach):
-    """The step of what is searched, and the merit it promises."""
+    """The step of the vector, and its predicted merit."""
     of_seen = sum(slope for (_, name), (_, slope) in rows.items() if name == "seen").astype(float)
     of_rows = numpy.stack([rows[key][1] for key in floors]).astype(float)
     short = numpy.array([floor - rows[key][0] for key, floor in floors.items()])
@@ -335,7 +347,7 @@ def best_step(rows, floors, vector, reach):
 
 
 def noted(out, **figures):
-    """A line of the log beside the checkpoint, and of what is printed."""
+    """Write a line to the log of the checkpoint and to standard output."""
     line = json.dumps(figures)
     with open(out + ".jsonl", "a") as file:
         file.write(line + "\n")
@@ -386,31 +398,31 @@ def search(pool, options, state):
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--start", required=True, help="the checkpoint, or weights file, whose network and gains the search begins with")
+    parser.add_argument("--start", required=True, help="checkpoint or weights file with the initial network and gains")
     parser.add_argument("--strength", choices=sorted(WAYS), default="standard")
     parser.add_argument("--images", required=True, help="folder of the bench's photographs")
-    parser.add_argument("--held", required=True, help="folder of training pictures, of which those kept from training count")
+    parser.add_argument("--held", required=True, help="folder of training pictures; only the validation part is used")
     parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
-    parser.add_argument("--photos", type=int, default=12, help="of the bench")
-    parser.add_argument("--training", type=int, default=18, metavar="PHOTOS", help="photographs of training")
+    parser.add_argument("--photos", type=int, default=12, help="number of the bench's photographs")
+    parser.add_argument("--training", type=int, default=18, metavar="PHOTOS", help="number of training photographs")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--reach", type=float, default=0.1)
-    parser.add_argument("--grain", action="store_true", help="search the patterns of grain as well")
-    parser.add_argument("--patterns", metavar="CHECKPOINT", help="whose patterns of grain to begin with in the place of its own")
+    parser.add_argument("--grain", action="store_true", help="search the grain patterns as well")
+    parser.add_argument("--patterns", metavar="CHECKPOINT", help="initial grain patterns, instead of those of --start")
     parser.add_argument("--network", action="store_true", help="search the weights of the network as well")
-    parser.add_argument("--reseed", action="store_true", help="other noise and places of grain each round, and every step kept")
-    parser.add_argument("--sown", type=int, default=0, metavar="TIMES", help="how often seeds were drawn anew before")
-    parser.add_argument("--way", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="another number of the strength")
-    parser.add_argument("--floors", metavar="FILE", help="what an earlier search wrote beside its checkpoint")
+    parser.add_argument("--reseed", action="store_true", help="new noise and grain places in each round; keep every step")
+    parser.add_argument("--sown", type=int, default=0, metavar="TIMES", help="number of earlier changes of the seeds")
+    parser.add_argument("--way", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="set a number of the strength")
+    parser.add_argument("--floors", metavar="FILE", help="the OUT.floors file of an earlier search")
     parser.add_argument("--floor", nargs=2, action="append", default=[], metavar=("ROW", "HUNDREDTHS"),
-                        help="another floor of a row of the bench's photographs")
+                        help="change the floor of a row of the bench's photographs")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--out", required=True, help="the checkpoint found")
+    parser.add_argument("--out", required=True, help="the resulting checkpoint")
     return parser.parse_args()
 
 
 def photos_of(options):
-    """Photographs of the bench and of training, each with where it is from."""
+    """Photographs of the bench and of training, each with its source."""
     learned, _ = split_pictures(list_pictures(options.held), 20261121)
     training = [photo for _, photo in bench.crops_of(options.held, learned)] if options.training else []
     training = training[::max(1, len(training) // max(1, options.training))][:options.training]
@@ -418,7 +430,7 @@ def photos_of(options):
 
 
 def main():
-    """Fills what all processes read before they part: pictures."""
+    """Fill the globals that the worker processes read before the fork."""
     global pictures, searched
     options = options_of()
     torch.set_num_threads(1)

@@ -1,6 +1,6 @@
-"""The networks that are shipped, their texture mask, and how a perturbation is scaled.
+"""The networks of the release, their texture mask, and the scaling of a perturbation.
 
-src/engine/protect_*.c computes the same; change both together.
+src/engine/protect/protect_*.c computes the same; change both together.
 """
 
 import numpy
@@ -11,57 +11,64 @@ from torch import nn
 from devices import placed
 from spectra import CELLS, GAINS, companded
 
-# Channels of what is looked at: at a half twice, at a quarter twice, at an eighth.
+# Channels of the look layers: two at a half, two at a quarter, one at an eighth of the resolution.
 WIDTHS = (16, 16, 32, 32, 64)
 LOOKS = ("down2", "look2", "down4", "look4", "down8")  # the layers of those widths
-ANSWERS = 32  # channels of what is answered at an eighth, and of the noise
+ANSWERS = 32  # channels of the answer at an eighth, and of the noise
 LEAK = 0.01
 LUMA = (0.299, 0.587, 0.114)
-CB, CR = 0.564, 0.713  # of YCbCr: what blue and red are multiplied by, less luma
-GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # what keeps luma where blue changes,
-GREEN_OF_RED = -LUMA[0] / LUMA[1]  # and where red does
+CB, CR = 0.564, 0.713  # YCbCr factors of blue and red, minus luma
+GREEN_OF_BLUE = -LUMA[2] / LUMA[1]  # change of green that keeps luma when blue changes,
+GREEN_OF_RED = -LUMA[0] / LUMA[1]  # and when red changes
 GOLDEN = 0x9E3779B97F4A7C15
-OWN = 2  # how many times a block's own spread its neighbourhood may count for
-COARSE = 0.42  # how many times the spread of a quarter of the picture counts
-OWN_GRAIN = 0.42  # how many times a block's own spread counts, at least, beside what is smooth
-BESIDE_OWN = 4  # how many times a block's own mask that of one beside it may count for
-PALED_PX = 8  # of a row, whose mean colour is left out
-ROWS = 0.3  # how strong what is kept of that may be, before the share is taken: the root of its squares
-GRAINY = (0.0011, 0.0006)  # how far luma has to lie from planes for any grain, and how much further for all of it
-BESIDE = (0.0003, 0.0003)  # the same of the flattest block beside it
-CALM_WIDTH = 0.1  # how much more of a picture is smooth where its mild places count whole
-PHOTOGRAPHED = (0.05, 0.05)  # which share of a picture is smooth and not flat, at least, and how much more where they do
-RED = (0.025, 0.035), (0.36, 0.08)  # of skin: ramps up and down of red over light,
+OWN = 2  # maximum of the neighbourhood's spread, as a multiple of the block's own
+COARSE = 0.42  # factor of the spread at a quarter of the resolution
+OWN_GRAIN = 0.42  # minimum factor of a block's own spread next to a smooth block
+BESIDE_OWN = 4  # maximum of a neighbour's mask, as a multiple of the block's own
+PALED_PX = 8  # px of a row whose mean colour is reduced
+ROWS = 0.3  # soft limit of the part that remains, as root of its squares, before its share is applied
+GRAINY = (0.0011, 0.0006)  # distance of luma from planes: minimum for any grain, and further distance to full grain
+BESIDE = (0.0003, 0.0003)  # the same for the flattest neighbour
+CALM_WIDTH = 0.1  # further smooth share of a picture at which its mild places count fully
+PHOTOGRAPHED = (0.05, 0.05)  # share of a picture that is smooth and not flat: minimum, and width of the ramp
+RED = (0.025, 0.035), (0.36, 0.08)  # of skin: rising and falling ramps of red over light,
 YELLOW = (0.25, 0.15), (1.7, 0.6)  # of yellow over red,
-LIT = (0.08, 0.08)  # and of light
-LIGHT = (0.3, 0.2)  # from what luma on a block is light, and how much more where it is all
-SKIN_BUSY = 0.012  # where a block hides as much, it counts for half as skin
-SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # blocks around, which share of them is skin's, at least, and how much more where all count
-TAKEN = (0.06, 0.06)  # which share of what is plain is not flat, at least, and how much more where a picture was taken, not drawn
-CLEAR = (0.25, 0.25)  # the same where what is flat in it is a clear sky's and gets grain, too,
-CLEAR_BLOCKS, CLEARED = 9, (0.02, 0.08)  # if of so many blocks around such a share is not flat, at least, and how much more for all,
-BLACK, WHITE = (0.02, 0.02), (0.96, 0.02)  # and if it lies between ramps from black and to white
-PLAIN_LESS = 0.7  # where a drawing is plain but not flat: the share that is left out of how far samples may move
-COLOURED = (0.005, 0.01)  # how far blocks are from grey in the mean, at least, and how much more where a picture gets all of its colour
-GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # patterns of grain, their side, and how far apart they are laid
+LIT = (0.08, 0.08)  # and a ramp of light
+LIGHT = (0.3, 0.2)  # luma of a light block: start and width of the ramp
+SKIN_BUSY = 0.012  # masking at which a block counts half as skin
+SKIN_BLOCKS, SKINNY = 5, (0.3, 0.4)  # neighbourhood in blocks; its minimum share of skin, and width of the ramp
+TAKEN = (0.06, 0.06)  # non-flat share of the plain part of a photograph (not a drawing): minimum, and width of the ramp
+CLEAR = (0.25, 0.25)  # the same for pictures whose flat places are a clear sky and get grain,
+CLEAR_BLOCKS, CLEARED = 9, (0.02, 0.08)  # if so many blocks around have this share of grain (minimum, width of the ramp),
+BLACK, WHITE = (0.02, 0.02), (0.96, 0.02)  # and if luma lies between the ramps at black and at white
+PLAIN_LESS = 0.7  # reduction of the peaks where a drawing is plain but not flat
+COLOURED = (0.005, 0.01)  # mean distance of blocks from grey: minimum for any colour, and width of the ramp
+GRAINS, GRAIN_PX, GRAIN_STEP = 16, 32, 16  # grain patterns, their side, and the distance between their places
 SIDES = torch.tensor(((0.375, 0.125, 0, 0), (0.625, 0.875, 0.875, 0.625), (0, 0, 0.125, 0.375)))
-BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # shares of the blocks around in each pixel of one
+BETWEEN = torch.einsum("ay,bx->abyx", SIDES, SIDES).reshape(9, 1, 4, 4)  # interpolation weights of neighbours
 PLACES = (torch.arange(PALED_PX) + 0.5) / PALED_PX
-SPLINE = torch.cat([PLACES ** 2 / 2, 0.5 + PLACES * (1 - PLACES), (1 - PLACES) ** 2 / 2]).repeat(3, 1, 1, 1)  # a mean's share of pixels
-MARGIN = 256  # of repeated pixels around a picture
+SPLINE = torch.cat([PLACES ** 2 / 2, 0.5 + PLACES * (1 - PLACES), (1 - PLACES) ** 2 / 2]).repeat(3, 1, 1, 1)  # weights of a mean
+MARGIN = 256  # px of edge repetition around a picture
 
 
 class Way:
-    """What a strength asks for: PSNR in dB; which of the networks; floor, knee and grain of the mask; how far what is
-    drawn first moves what the next pass looks at, where the mask is 1; how many times as much is drawn of blue
-    against yellow where the mask is low; and of smooth places: how far luma lies from planes where a block counts for
-    half as smooth, which share of what is drawn is left out there, and how much grain comes instead; and of mild places,
-    which hide somewhat more: where a block counts for half as mild, the share that is left out there, and of a picture the
-    share that is smooth from which on its mild places count; the share that is left out on skin; and how little hides where
-    a block counts for half as plain, of which as much is left out as of mild ones; and both where it is light.  And how far
-    samples may move, in levels of 255: in a flat block, how many times its spread further, and at most.  And how much is
-    left of level lines, and left out of colour along rows.  And which of a network's tables of gains
-    it takes."""
+    """The numbers of a strength.
+    - psnr_db: PSNR in dB.
+    - network: which of NETWORKS.
+    - floor, knee, grain: parameters of the mask.
+    - amplitude: weight of the first perturbation in the input of the next pass, where the mask is 1.
+    - blue: factor of blue against yellow where the mask is low.
+    - smooth, calm, dither: distance of luma from planes at which a block is half smooth; reduction there; amplitude
+      of its grain.
+    - mild, eased, calm_from: the same distance for mild blocks, which mask a little more; reduction there; smooth
+      share of a picture from which mild blocks count.
+    - skin: reduction on skin.
+    - plain: masking at which a block is half plain; the reduction there is eased.
+    - light_plain, light_eased: plain and eased in light blocks.
+    - least, times, most: peak in levels of 255 in a flat block; its growth per spread; its maximum.
+    - level, pale: share of level lines that remains; reduction of colour along rows.
+    - table: index of the network's table of gains.
+    """
 
     def __init__(self, psnr_db, network, floor, knee, grain, amplitude, blue, smooth, calm, dither, least, times, most, level,
                  pale, table, mild, eased, calm_from, skin, plain, light_plain, light_eased):
@@ -75,7 +82,7 @@ class Way:
         self.light_plain, self.light_eased = light_plain, light_eased
 
 
-FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same form: nothing may be seen of it; strokes may
+FAINT, STRONG = NETWORKS = ("faint", "strong")  # of the same architecture: invisible perturbations; visible strokes allowed
 WAYS = {
     "low": Way(40, FAINT, 0.00015, 0.118, 0.0012, 0.0185, 1.75, 0.0022, 0.985, 0.0093, 6, 1.5, 11, 0.41, 0.96, 0, 0.0022, 0.83,
                0, 0.8, 0.0085, 0.02, 0.97),
@@ -100,7 +107,8 @@ def down(inputs, outputs):
 
 
 class Up(nn.Conv2d):
-    """1x1 and a pixel shuffle of 2.  With zeros around, as 3x3: on one thread torch 1.13 takes twice as long for 1x1."""
+    """A 1x1 convolution and a pixel shuffle of 2. On the CPU it is a 3x3 with zeros, because torch 1.13 takes twice
+    as long for 1x1 on one thread."""
 
     def __init__(self, inputs, outputs):
         super().__init__(inputs, outputs * 4, 1)
@@ -111,7 +119,7 @@ class Up(nn.Conv2d):
 
 
 class Encoder(nn.Module):
-    """Looks at RGB 0..1 down to an eighth of the resolution and answers there.  train.py teaches it."""
+    """Maps RGB 0..1 to an answer at an eighth of the resolution. train.py trains it."""
 
     def __init__(self, widths=WIDTHS):
         super().__init__()
@@ -121,7 +129,7 @@ class Encoder(nn.Module):
         self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
 
     def see(self, x):
-        """What its layers saw, before the leaky ReLU, and the answer."""
+        """The layers' outputs before the leaky ReLU, and the answer."""
         seen, a = [], x * 2 - 1
         for layer in (self.down2, self.look2, self.down4, self.look4, self.down8):
             seen.append(layer(a))
@@ -130,11 +138,10 @@ class Encoder(nn.Module):
 
 
 class Drawer(Encoder):
-    """An encoder and much the same layers turned round, at one scale.
+    """An encoder and its approximate transpose, at one scale.
 
-    Down to an eighth of the resolution it looks at the picture and answers with what an encoder
-    would make of it, and up again it draws.  What is drawn passes, at every resolution, gates
-    that what was seen there opens and shuts.
+    The encoder maps the picture to an answer at an eighth of the resolution. The drawing layers map the answer to a
+    perturbation. At every resolution, gates from the encoder's outputs multiply the drawing layers.
     """
 
     def __init__(self, widths=WIDTHS):
@@ -144,9 +151,9 @@ class Drawer(Encoder):
         self.up4, self.draw4 = Up(eighth, quarter2), conv(quarter2, quarter)
         self.up2, self.draw2 = Up(quarter, half2), conv(half2, half)
         self.draw1 = conv(half, 12)
-        # How steep the gates of down2, look2, down4, look4 and down8 are.
+        # Slopes of the gates of down2, look2, down4, look4 and down8.
         self.register_buffer("beta", torch.ones(5))
-        # How loud the change of the answer is.
+        # Factor of the change of the answer.
         self.register_buffer("gain", torch.ones(()))
 
     def layers(self):
@@ -156,7 +163,7 @@ class Drawer(Encoder):
         return [(name, getattr(self, name)) for name in names]
 
     def look(self, x):
-        """The gates of what is seen, and the answer."""
+        """The gates and the answer."""
         seen, answer = self.see(x)
         return [(0.5 + slope * one).clamp(LEAK, 1) for slope, one in zip(self.beta, seen)], answer
 
@@ -166,30 +173,29 @@ class Drawer(Encoder):
         return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
     def moved(self, before, y):
-        """What it draws on y of how far y moves its answer from what it was before."""
+        """The drawn output for y: the input is the change of the answer from before to y."""
         gates, after = self.look(y)
         return self.draw(gates, (after - before) * self.gain)
 
 
 class Generator(nn.Module):
-    """RGB 0..1, sides in multiples of 16 px, to a bounded unit perturbation of the same size.
+    """Maps RGB 0..1 (sides in multiples of 16 px) to a bounded unit perturbation of the same size.
 
-    The coarse drawer sees the picture at half of its size.  First it draws from seeded noise; then
-    it looks at the picture with that laid over it, and draws from how far its answer moved.  The
-    fine one looks at the whole picture with what the coarse one drew laid over it, and draws from how
-    far that moved its answer.
+    The coarse drawer gets the picture at half its size. It draws from seeded noise first. It then draws from the
+    change of its answer that this perturbation causes. The fine drawer gets the full picture. It draws from the
+    change of its answer that the coarse perturbation causes.
     """
 
     def __init__(self, widths=WIDTHS):
         super().__init__()
         self.coarse, self.fine = Drawer(widths), Drawer(widths)
-        # How loud the noise is.
+        # Factor of the noise.
         self.register_buffer("noise_gain", torch.ones(()))
-        # How much of what was drawn before the fine one looks at.
+        # Share of the coarse perturbation in the fine drawer's input.
         self.shown = nn.Parameter(torch.tensor(0.5))
-        # What windows are multiplied by at each strength, by how light they are, what hides in them and what is drawn: gains.py.
+        # Gains of windows at each strength, by light, masking and drawn amplitude (gains.py).
         self.register_buffer("gains", torch.ones(len(WAYS), GAINS, CELLS))
-        # What is laid over places that are smooth.
+        # Patterns for smooth places.
         self.register_buffer("grain", torch.zeros(GRAINS, 3, GRAIN_PX, GRAIN_PX))
 
     def drawers(self):
@@ -199,14 +205,14 @@ class Generator(nn.Module):
         return [(name + "." + layer, one) for name, drawer in self.drawers() for layer, one in drawer.layers()]
 
     def forward(self, x, noise, way=STANDARD, beyond=0):
-        """noise: -1..1, a sixteenth of x's size.  So many px of x are no picture."""
+        """noise: -1..1, a sixteenth of x's size. beyond: px at the edges of x that are not part of the picture."""
         mask = texture_mask(x, way)
         drawn = self.drawn(x, noise, mask, way)
         luma = companded(luma_of(drawn), luma_of(x), way.level, self.gains[way.table])
         return laid(drawn, luma, mask, way) * (1 - between_blocks(calmed(x, way, beyond)))
 
     def drawn(self, x, noise, mask, way):
-        """What is drawn before it is brought nearer to what hides it."""
+        """The drawn output before its spectrum is adapted to the masking."""
         small, hides = F.avg_pool2d(x, 2), F.avg_pool2d(mask, 2)
         gates, before = self.coarse.look(small)
         unit = bounded(self.coarse.draw(gates, noise * self.noise_gain), hides)
@@ -232,40 +238,43 @@ def soft(raw):
 
 
 def bounded(raw, mask):
-    """The mask once before and once after what bounds: soft edges where it opens."""
+    """Apply the mask before and after the soft limit, for soft edges where the mask opens."""
     return soft(raw * mask) * mask
 
 
 def blued(drawn, mask, blue):
-    """Of blue against yellow, which is hardly seen, blue times as much where the mask is low; luma stays."""
+    """Multiply blue against yellow, which is least visible, by up to blue where the mask is low; luma stays."""
     more = (drawn[:, 2:] - luma_of(drawn)) * ((blue - 1) * (1 - mask) / (1 + (blue - 1) * mask))
     return drawn + torch.cat([0 * more, GREEN_OF_BLUE * more, more], 1)
 
 
 def paled(drawn, pale):
-    """Without a share of the colour that runs along rows: the mean of every eight pixels of one, between them a quadratic
-    spline.  Level lines of violet are seen on dark cloth, on leaves, and in a sky; so of strong ones more is left out, too, or
-    what learns would draw them as many times stronger.  pale: a plane."""
+    """Reduce the colour that runs along rows: the mean of every eight pixels, interpolated by a quadratic spline.
+
+    Level lines of violet are visible on dark cloth, on leaves and in a sky. Strong ones are reduced further;
+    otherwise training would compensate with larger amplitudes. pale: a plane.
+    """
     means = F.pad(F.avg_pool2d(drawn - luma_of(drawn), (1, PALED_PX)), (1, 1, 0, 0), mode="replicate")
     bounded = means * torch.rsqrt(1 + means.square().sum(1, keepdim=True) / ROWS ** 2)
     return drawn - splined(means) + (1 - pale).clamp_min(0) * splined(bounded)
 
 
 def splined(means):
-    """Between means of every eight pixels of rows, from the one before the first to the one after the last."""
+    """Interpolate means of eight pixels along rows; the means include one before the first and one after the last."""
     between = F.conv_transpose2d(means, placed(SPLINE, means.device), stride=(1, PALED_PX), groups=3)
     return between[..., 2 * PALED_PX:-2 * PALED_PX]
 
 
 def coloured(drawn, blue, red):
-    """The colour of what is drawn alone, blue and red times as much; luma is 0."""
+    """Only the colour of the drawn output, with factors of blue and red; luma is 0."""
     colours = drawn - luma_of(drawn)
     red, blue = red * colours[:, :1], blue * colours[:, 2:]
     return torch.cat([red, GREEN_OF_RED * red + GREEN_OF_BLUE * blue, blue], 1)
 
 
 def laid(drawn, companded_luma, mask, way):
-    """What is drawn under the mask, with luma as it is companded, and its colour paled and multiplied by the fields."""
+    """The drawn output under the mask, with the companded luma; the fields scale the colour and its reduction along
+    rows."""
     luma, (blue, red, pale) = companded_luma
     return blued(coloured(paled(drawn, way.pale * pale), blue, red) + luma, mask, way.blue) * mask
 
@@ -275,7 +284,7 @@ def most_around(blocks):
 
 
 def rooted_around(blocks):
-    """The mean of fourth roots over 3x3, to the fourth, which one edge or one star hardly lifts."""
+    """The fourth power of the mean of fourth roots over 3x3; a single edge or star barely raises it."""
     return F.avg_pool2d(F.pad(blocks.sqrt().sqrt(), (1, 1, 1, 1), mode="replicate"), 3, 1).square().square()
 
 
@@ -284,21 +293,21 @@ def ramp(spread, begin, width):
 
 
 def grained(x, way=STANDARD, beyond=0):
-    """How much grain each block gets: the same wherever it is smooth or mild or skin, but none where it is flat or only grows lighter,
-    nor beside something flat, as outlines of drawings are."""
+    """The amount of grain of each block. It is equal on smooth, mild, skin and plain blocks. It is zero on flat
+    blocks and gradients, and next to flat blocks, such as outlines of drawings."""
     hides = torch.maximum(sum(smooth_and_mild(x, way, beyond)), torch.maximum(*skin_and_plain(x, way, beyond)))
     return cleared(x, way, beyond) * hides
 
 
 def grainy(x):
-    """How much grain each block may get: none where it is flat, or beside something flat."""
+    """The maximum grain of each block: none where it or a neighbour is flat."""
     spread = spread_of(x)
     return ramp(rooted_around(spread), *GRAINY) * ramp(-most_around(-spread), *BESIDE)
 
 
 def cleared(x, way, beyond):
-    """The same, but that in photographs what is flat among what is not gets as much: between two levels of 255 a clear sky has
-    flat spots, and grain that leaves them out shows where they are."""
+    """As grainy(), but flat blocks among others get grain in photographs. A clear sky between two levels of 255 has
+    flat spots, and grain that omits them makes them visible."""
     own, luma = grainy(x), luma_of(F.avg_pool2d(x, 4))
     around = F.avg_pool2d(F.pad(own, (CLEAR_BLOCKS // 2,) * 4, mode="replicate"), CLEAR_BLOCKS, 1)
     clear = ramp(taken_share(x, way, beyond), *CLEAR) * ramp(around, *CLEARED) * between(luma, (BLACK, WHITE))
@@ -306,7 +315,8 @@ def cleared(x, way, beyond):
 
 
 def calmed(x, way, beyond=0):
-    """Which share of what is drawn is left out of each block: most where it is smooth, and some where it is mild or skin."""
+    """The reduction of the drawn output in each block: largest where it is smooth, smaller where it is mild, skin or
+    plain."""
     smooth, mild = smooth_and_mild(x, way, beyond)
     skin, plain = skin_and_plain(x, way, beyond)
     eased = way.eased + lightness(x) * (way.light_eased - way.eased)
@@ -314,8 +324,11 @@ def calmed(x, way, beyond=0):
 
 
 def skin_and_plain(x, way, beyond):
-    """How far each block is skin, and how far it is plain: what hides in it is little, and in the light less is hidden.  In
-    drawings, where most of that is flat, nothing is skin, and plain is what is not smooth: a shaded leaf, and next to outlines."""
+    """How much each block is skin, and how much it is plain. A plain block masks little; light blocks mask less.
+
+    Drawings have a mostly flat plain part. In them no block is skin, and plain excludes smooth blocks: it covers a
+    shaded leaf and the surroundings of outlines.
+    """
     near, taken = spread_near(x), taken_of(x, way, beyond)
     half = way.plain + lightness(x) * (way.light_plain - way.plain)
     counted = taken + (1 - taken) * (1 - smoothness(x, way.smooth))
@@ -323,29 +336,29 @@ def skin_and_plain(x, way, beyond):
 
 
 def taken_of(x, way, beyond):
-    """How far pictures count as taken with a camera: 0 where they are drawings."""
+    """How much pictures count as photographs: 0 for drawings."""
     return ramp(taken_share(x, way, beyond), *TAKEN)
 
 
 def taken_share(x, way, beyond):
-    """Which share of what is plain in pictures is not flat: most in photographs, next to nothing in drawings."""
+    """The share of the plain part of a picture that is not flat: large in photographs, almost zero in drawings."""
     plain = near_planes(spread_near(x), way.plain)
     return mean_within(plain * grainy(x), beyond) / (mean_within(plain, beyond) + 1e-6)
 
 
 def lightness(x):
-    """How far each block is light: a sky, a sea by day, a wall, where strokes are seen first."""
+    """How light each block is: a sky, a sea by day, a wall. Strokes are most visible there."""
     return ramp(luma_of(F.avg_pool2d(x, 4)), *LIGHT)
 
 
 def tinted(drawn, x, beyond=0):
-    """What is drawn, without its colour where a picture has none itself: violet and green are seen first in what is grey."""
+    """The perturbation without colour where the picture has none: violet and green are most visible on grey."""
     luma = luma_of(drawn)
     return luma + colourfulness(x, beyond) * (drawn - luma)
 
 
 def colourfulness(x, beyond):
-    """How far pictures are coloured: 0 where what is stored as RGB is grey, a scan or a page of text."""
+    """How coloured pictures are: 0 for grey stored as RGB, for example a scan or a page of text."""
     mean = F.avg_pool2d(x, 4)
     luma = luma_of(mean)
     red, blue = CR * (mean[:, :1] - luma), CB * (mean[:, 2:] - luma)
@@ -353,8 +366,8 @@ def colourfulness(x, beyond):
 
 
 def warmth(x):
-    """How far each block is coloured as skin is: warm, between red and yellow, neither grey nor bright red; and those around it
-    are, too.  Wood, sand and evening skies are much the same, and are drawn on as skin is."""
+    """How much each block and its neighbourhood have the colour of skin: warm, between red and yellow, neither grey
+    nor bright red. Wood, sand and evening skies are similar and count as skin."""
     mean = F.avg_pool2d(x, 4)
     luma = luma_of(mean)
     red, yellow = CR * (mean[:, :1] - luma), CB * (luma - mean[:, 2:])
@@ -365,14 +378,14 @@ def warmth(x):
 
 
 def between(value, ends):
-    """1 between the inner ends of two ramps, up and down, 0 beyond them."""
+    """1 between the inner ends of a rising and a falling ramp, 0 outside them."""
     (low, rise), (high, fall) = ends
     return ramp(value, low, rise) * ramp(-value, -high - fall, fall)
 
 
 def smooth_and_mild(x, way, beyond):
-    """How smooth each block is, and how mild where it is not smooth; the latter where much of the picture is smooth, and
-    not flat, as drawings are."""
+    """How smooth each block is, and how mild if it is not smooth. Mild counts only where much of the picture is
+    smooth and not flat, as drawings are."""
     smooth, mild = smoothness(x, way.smooth), smoothness(x, way.mild) - smoothness(x, way.smooth)
     if not way.calm_from:
         return smooth, mild
@@ -381,16 +394,18 @@ def smooth_and_mild(x, way, beyond):
 
 
 def mean_within(blocks, beyond):
-    """The mean of the blocks of pictures, without so many px beyond."""
+    """The mean of the blocks of pictures, without the px beyond the picture."""
     beyond = beyond // 4
     return blocks[:, :, beyond:blocks.shape[2] - beyond, beyond:blocks.shape[3] - beyond].mean((1, 2, 3), keepdim=True)
 
 
 def smoothness(x, half=STANDARD.smooth):
-    """How smooth each block of 4x4 is: 1 where luma lies near planes, a half where it lies half from them, 0 on what is busy.
+    """How smooth each block of 4x4 is: 1 where luma is close to planes, a half at the distance half, 0 on busy
+    blocks.
 
-    A quarter of the picture tells film grain, which is a quarter as strong there, from texture, which is as strong.  Beside
-    an outline its blocks tell nothing; there the smoothest of those around counts, for as much as the block's own grain allows.
+    The spread at a quarter of the resolution separates film grain, which is a quarter as strong there, from texture,
+    which is as strong. Next to an outline that spread is not reliable. There the smoothest neighbour counts, limited
+    by the block's own grain.
     """
     own, coarse = spread_of(x), COARSE * spread_of(F.avg_pool2d(x, 4))
     beside = -F.max_pool2d(F.pad(-coarse, (1, 1, 1, 1), mode="replicate"), 3, 1)
@@ -401,21 +416,21 @@ def smoothness(x, half=STANDARD.smooth):
 
 
 def near_planes(spread, half):
-    """1 where a block lies nearer to planes than what counts for half, 0 further."""
+    """1 where a block is closer to planes than half, 0 where it is further."""
     return 1 / (1 + (spread / half).pow(8))
 
 
 def dithered(x, drawn, grain, way, beyond=0):
-    """What is drawn and grain where the picture is smooth, but not where it is flat; as strong as the share of the picture,
-    without so many px beyond it, that gets any: what is smooth nearly all over takes little else."""
+    """Add grain where the picture is smooth but not flat. Its amplitude is in proportion to the share of the picture
+    that gets grain, because a mostly smooth picture gets little else. The share excludes px beyond the picture."""
     granted = grained(x, way, beyond)
     share = mean_within(granted, beyond)
     return drawn + way.dither * share * between_blocks(granted) * grain
 
 
 def grain_of(patterns, hashed):
-    """Grain of root mean square 1: at every step one of the patterns, up or down, laid over its neighbours; low bits of
-    each place's number, [picture, row, column], are its pattern, the next its sign."""
+    """Grain of root mean square 1: at every step a pattern with a sign overlaps its neighbours. In hashed [picture,
+    row, column], the low bits select the pattern and the next bit the sign."""
     count = len(patterns)
     signs = 1.0 - 2 * (hashed // count % 2)
     chosen = F.one_hot(hashed % count, count).permute(0, 3, 1, 2) * signs[:, None]
@@ -424,7 +439,7 @@ def grain_of(patterns, hashed):
 
 
 def grain_places(px):
-    """How many patterns a side of so many px takes."""
+    """The number of patterns along a side of px pixels."""
     return px // GRAIN_STEP + GRAIN_PX // GRAIN_STEP - 1
 
 
@@ -433,7 +448,7 @@ def luma_of(x):
 
 
 def around_planes(y):
-    """The mean square, in 4x4 blocks, of how far values lie from the plane that fits them best."""
+    """The mean squared deviation of each 4x4 block from its best fitting plane."""
     apart = y - F.interpolate(F.avg_pool2d(y, 4), scale_factor=4, mode="nearest")
     across = (torch.arange(4, device=y.device, dtype=y.dtype) - 1.5).expand(4, 4) / 20 ** 0.5
     slopes = F.conv2d(apart, torch.stack([across, across.t()])[:, None], stride=4)
@@ -450,12 +465,12 @@ def hiding(spread, way):
 
 
 def block_mask(x, way):
-    """How much each block of 4x4 hides, floor / knee (flat) .. 1: from the spread of luma in 4x4 blocks around a plane,
-    so that what only grows lighter, a sky or what is out of focus, hides no more than one colour does.
+    """The masking of each 4x4 block, floor / knee (flat) .. 1, from the spread of luma around a plane. A gradient,
+    such as a sky or a blurred background, masks no more than a constant colour.
 
-    The neighbourhood takes the mean of fourth roots, to the fourth, so that one edge beside a
-    flat area does not lift the mask there; and no block takes more than twice its own
-    spread allows, so that a flat one beside an edge takes nothing.  A spread of way.grain counts for half.
+    The neighbourhood counts as the fourth power of its mean of fourth roots. One edge next to a flat area thus does
+    not raise the mask. A block's value is limited to twice its own spread, so that a flat block next to an edge stays
+    low. A spread of way.grain counts half.
     """
     return hiding(spread_near(x), way)
 
@@ -466,7 +481,7 @@ def spread_near(x):
 
 
 def peaks(x, way, beyond=0):
-    """How far samples of each block may move, in whole levels of 255; less where a drawing is plain but not flat."""
+    """The peak of the samples of each block, in whole levels of 255; lower where a drawing is plain but not flat."""
     near = spread_near(x)
     less = PLAIN_LESS * (1 - taken_of(x, way, beyond)) * ramp(near, *GRAINY) * near_planes(near, way.plain)
     return ((way.least + way.times * 255 * near).clamp_max(way.most) * (1 - less)).add(0.5).floor()
@@ -477,8 +492,8 @@ def between_blocks(blocks):
 
 
 def texture_mask(x, way=STANDARD):
-    """Between blocks, as between_blocks does it, but that no neighbour of a block counts for more than BESIDE_OWN times the
-    block itself: so that nothing is drawn in one that is flat beside one that is busy."""
+    """Interpolate the block mask as between_blocks() does, but limit each neighbour to BESIDE_OWN times the block
+    itself. A flat block next to a busy one thus gets no perturbation."""
     own = block_mask(x, way)
     height, width = own.shape[2:]
     around = F.pad(own, (1, 1, 1, 1), mode="replicate")
@@ -495,8 +510,8 @@ def mixed(value):
 
 
 def seeded_noise(seed, rows, columns):
-    """The noise channels for a picture of rows x columns places of 16x16 px: four hashes of the
-    place, eight bytes each, -1..1."""
+    """The noise channels for a picture of rows x columns places of 16x16 px: four hashes of the place, eight bytes
+    each, as -1..1."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(rows, dtype=numpy.uint64)[:, None]
         x = numpy.arange(columns, dtype=numpy.uint64)[None, :]
@@ -509,7 +524,7 @@ def seeded_noise(seed, rows, columns):
 
 
 def grain_hashes(seed, height, width):
-    """Of the places of patterns in a picture of height x width px."""
+    """Hashes for the pattern places of a picture of height x width px."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(grain_places(height), dtype=numpy.uint64)[:, None]
         x = numpy.arange(grain_places(width), dtype=numpy.uint64)[None, :]
@@ -519,27 +534,28 @@ def grain_hashes(seed, height, width):
 
 
 def seeded_grain(patterns, seed, height, width):
-    """The grain of a picture of height x width px, by hashes of the places of patterns."""
+    """The grain of a picture of height x width px from its hashes."""
     return grain_of(patterns, grain_hashes(seed, height, width))
 
 
 def grid_offset(seed):
-    """Where the picture begins on the grid: left and top, 0 or 16 px."""
+    """The offset of the picture on the grid: left and top, 0 or 16 px."""
     with numpy.errstate(over="ignore"):
         place = int(mixed(numpy.array([seed], dtype=numpy.uint64) + numpy.uint64(2) * numpy.uint64(GOLDEN))[0])
     return (place & 1) * 16, (place >> 1 & 1) * 16
 
 
 def perturbation(net, x, seeds, way=STANDARD, beyond=0):
-    """The unit perturbation of a batch, one seed each, before it is scaled to a strength; so many px of x are no picture."""
+    """The unit perturbation of a batch with a seed for each picture, before it is scaled to a strength. beyond: px at
+    the edges of x that are not part of the picture."""
     noise = torch.cat([seeded_noise(seed, x.shape[2] // 16, x.shape[3] // 16) for seed in seeds])
     grain = torch.cat([seeded_grain(net.grain, seed, x.shape[2], x.shape[3]) for seed in seeds])
     return tinted(dithered(x, net(x, noise.to(x.device), way, beyond), grain, way, beyond), x, beyond)
 
 
 def shipped_perturbation(net, x, seed, way=STANDARD):
-    """The unit perturbation as the C engine computes it: one picture of any size, moved on
-    the grid by its seed, its edges repeated."""
+    """The unit perturbation as the C engine computes it: one picture of any size, with repeated edges and a grid
+    offset from the seed."""
     left, top = grid_offset(seed)
     height, width = x.shape[2:]
     right, bottom = MARGIN + -(width + left) % 16, MARGIN + -(height + top) % 16

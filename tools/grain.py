@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""Learns the patterns of grain: what is laid over smooth places instead of strokes.  See README.md here.
+"""Learn the patterns of grain, which replace strokes on smooth places. See README.md in this folder.
 
-Patterns are laid at random, as the engine does, all over crops of training pictures that are smooth, as high as they are laid
-there, and learn to move both encoders, as they are and after what others do to the result.  What is seen is limited by MS-SSIM
-of luma, by how far its colour passes what is just seen, by how much power all colours have over luma's, for else most of it
-becomes fine blue, by what a JPEG grows by, and by what keeps the field without a lattice, stripes or creases: power is even
-over the places of a step and over directions, band by band, gradients around a place run one way no more than in noise of
-the same spectrum, and the fourth moment of each band is that of noise.
+A step lays patterns at random, as the engine does, over smooth crops of training pictures, at the engine's amplitude.
+The patterns learn to shift both encoders' latents, also after processing.
+
+These measures limit visibility: MS-SSIM of luma, colour above its threshold of visibility, and the growth of a JPEG.
+The power of all colours relative to luma is limited too; otherwise most of it becomes fine blue.
+
+Four measures prevent a lattice, stripes and creases:
+- Power is even over the places of a step, band by band.
+- Power is even over directions, band by band.
+- Gradients around a place are no more coherent than in noise of the same spectrum.
+- The fourth moment of each band is that of noise.
 """
 
 import argparse
@@ -22,24 +27,24 @@ from limits import GRAIN_SEEN, bands_of, ms_ssim, seen_in_light
 from patterns import WINDOW_PX, Grain, bands, coherent, moment_of, unequal
 from pictures import batch_of
 
-SIDE, COUNT = 160, 3  # px of a crop, and crops a step
-KINDS = 3  # of processing that a step looks at
-SMOOTH = 0.9  # how smooth a crop is at least, as a mean
-LEVELS = 1.2  # root mean square of the luma that is laid, of 255
+SIDE, COUNT = 160, 3  # px of a crop; crops in a step
+KINDS = 3  # kinds of processing in a step
+SMOOTH = 0.9  # minimum mean smoothness of a crop
+LEVELS = 1.2  # root mean square of the luma that is laid, in levels of 255
 WEIGHTS = {  # of the logarithm of a shift
     "sd15": {"none": 11.0, "cut": 14.0, "half": 12.0, "blurred": 28.0, "jpeg": 8.0, "webp": 24.0},
     "sana": {"none": 8.0, "cut": 11.0, "half": 14.0, "blurred": 0.2, "jpeg": 2.0, "webp": 0.2},
 }
-EACH = 0.06  # how unequal directions of a pattern by itself may be; noise has .04 to .11
-COHERENT = 0.9  # how coherent the field may be, times noise of its spectrum
-CHARGES = {  # what the limits weigh
+EACH = 0.06  # maximum inequality of directions of a single pattern; noise has .04 to .11
+COHERENT = 0.9  # maximum coherence of the field, relative to noise of its spectrum
+CHARGES = {  # weights of the limits
     "ssim": 4.0, "colour": 0.01, "energy": 14.0, "growth": 2.0, "places": 25.0, "directions": 25.0, "each": 80.0, "moment": 30.0,
     "coherent": 60.0,
 }
 
 
 def colour_seen(x, d):
-    """The power of the colour that is drawn, over what is just seen of it, band by band; planes."""
+    """The power of the drawn colour relative to its threshold of visibility, band by band; planes."""
     total, light = 0, seen_in_light(x)
     for seen, band in zip(placed(GRAIN_SEEN, d.device), bands_of(d)):
         total = total + (band / (seen.view(1, 3, 1, 1) * light))[:, 1:].square().mean((0, 2, 3)).sum()
@@ -48,7 +53,7 @@ def colour_seen(x, d):
 
 
 def smooth_crops(pictures, rng):
-    """Crops of training pictures that are smooth."""
+    """Smooth crops of training pictures."""
     crops = []
     while len(crops) < COUNT:
         x = batch_of(pictures, 1, SIDE, rng)
@@ -60,7 +65,7 @@ def smooth_crops(pictures, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=300, rate=5e-2, last_rate=1e-3, seed=20261124)
-    parser.add_argument("--start", help="patterns to go on from, as this writes them; otherwise noise")
+    parser.add_argument("--start", help="initial patterns, an output of this tool; default: noise")
     options = parser.parse_args()
     options.use, options.sana = "sd15,sana", 1.0
     rng, device, pictures = prepared(options)

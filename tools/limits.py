@@ -1,7 +1,7 @@
-"""What limits a perturbation while finish.py trains: measures of how far it is seen and what it costs.
+"""Measures of the visibility and the cost of a perturbation; they limit it while finish.py trains.
 
-Each is given per picture, so divided by the perturbation's power or amplitude that one bound holds at every
-strength.  Pictures are YCbCr, 0..1; thresholds are round figures of contrast on a screen at 100 %.
+Each is given per picture, divided by the perturbation's power or amplitude so that one bound holds at every strength.
+Pictures are YCbCr, 0..1; thresholds are round figures of contrast on a screen at 100 %.
 """
 
 import torch
@@ -12,30 +12,30 @@ from devices import placed
 from generator import luma_of, rooted_around, spread_of
 from pictures import blur
 
-SCALES = (0.0448, 0.2856, 0.3001, 0.3696)  # of MS-SSIM; the last has the weight of the two that a crop is too small for
+SCALES = (0.0448, 0.2856, 0.3001, 0.3696)  # of MS-SSIM; the last includes the fifth, for which a crop is too small
 WINDOW = torch.exp(-(torch.arange(11.0) - 5).square() / (2 * 1.5 ** 2))
 WINDOW /= WINDOW.sum()
 C2 = 0.03 ** 2
-JUST_SEEN = torch.tensor([  # contrast of Y, Cb and Cr that is just seen on flat ground, in bands an octave apart
+JUST_SEEN = torch.tensor([  # contrast threshold of Y, Cb and Cr on flat ground, in octave bands
     [0.008, 0.050, 0.020], [0.004, 0.020, 0.010], [0.003, 0.006, 0.005], [0.003, 0.0035, 0.003]])
-GRAIN_SEEN = torch.tensor([  # spread of Y, Cb and Cr that is seen where nothing hides it, in bands an octave apart
+GRAIN_SEEN = torch.tensor([  # visible spread of Y, Cb and Cr without masking, in octave bands
     [0.0035, 0.020, 0.008], [0.0016, 0.010, 0.004], [0.0008, 0.0035, 0.002], [0.0006, 0.0020, 0.0015]])
-UNSEEN = 0.7  # of what is seen of grain, so much of a pattern is not
-SMOOTH = 0.005  # where what hides is as much, a place counts for half as smooth
-HIDDEN = torch.tensor([0.006, 0.024, 0.009]).view(1, 3, 1, 1)  # of Y, Cb and Cr, where nothing hides them
-TINTED = torch.tensor([0.2, 1])  # what coarse Cb and Cr count for
-WINDOW_PX = 32  # where power is looked at by frequency
-LINED_LUMA, LINED_COLOUR = 2.5, 2  # what lines of any direction count for where it is told what is seen
-LINED = 0.04  # where what hides is as much, lines count for half
-SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # what power of Y, Cb and Cr counts for on flat places
-SHAPED = 6  # how many times as much may hide where shapes still count
-STROKED = 3.5 / 255  # the spread of luma around planes where strokes count for half
-LINES, LINE_PX, ALONG, ACROSS, AROUND = 8, 21, 5.0, 0.8, 2.4  # directions, and the sigmas of lines and of what lies around them
+UNSEEN = 0.7  # a pattern is invisible below this share of the threshold of grain
+SMOOTH = 0.005  # masking at which a place counts as half smooth
+HIDDEN = torch.tensor([0.006, 0.024, 0.009]).view(1, 3, 1, 1)  # of Y, Cb and Cr, without masking
+TINTED = torch.tensor([0.2, 1])  # weights of coarse Cb and Cr
+WINDOW_PX = 32  # side of the windows of the power spectrum
+LINED_LUMA, LINED_COLOUR = 2.5, 2  # weights of lines of any direction in seen_around()
+LINED = 0.04  # masking at which lines count half
+SEEN_FLAT = torch.tensor([3, 0.4, 2.5]).view(1, 3, 1, 1)  # weights of the power of Y, Cb and Cr on flat places
+SHAPED = 6  # masking up to which shapes count, as a multiple of SMOOTH
+STROKED = 3.5 / 255  # spread of luma around planes at which strokes count half
+LINES, LINE_PX, ALONG, ACROSS, AROUND = 8, 21, 5.0, 0.8, 2.4  # directions; px of a kernel; sigmas of lines and surroundings
 FLAT = 0.012  # spread of luma over 7x7 px under which a place is flat
 
 
 def windowed(*maps):
-    """Each map under the window; all at once, for planes cost little beside others."""
+    """Apply the window to each map, in one convolution: additional planes cost little."""
     x = torch.cat(maps, 1)
     kernel, planes = placed(WINDOW, x.device), x.shape[1]
     x = F.conv2d(x, kernel.view(1, 1, -1, 1).repeat(planes, 1, 1, 1), groups=planes)
@@ -44,7 +44,7 @@ def windowed(*maps):
 
 
 def ms_ssim(x, y):
-    """Of each plane: Wang, Simoncelli, Bovik (2003), four scales, structure alone."""
+    """MS-SSIM of each plane: Wang, Simoncelli, Bovik (2003), four scales, only the structure term."""
     total = 1.0
     for weight in SCALES:
         mx, my, squares, products = windowed(x, y, x * x + y * y, x * y)
@@ -55,13 +55,13 @@ def ms_ssim(x, y):
 
 
 def rooted_mean(x, side):
-    """The mean of square roots, squared, over side x side places: one edge lifts it little."""
+    """The mean of square roots, squared, over side x side places: a single edge raises it little."""
     reach = side // 2
     return F.avg_pool2d(F.pad((x.square() + 1e-7).sqrt().sqrt(), (reach,) * 4, mode="replicate"), side, 1).square()
 
 
 def bands_of(x):
-    """Four bands an octave apart, each at its own resolution."""
+    """Four octave bands, each at its own resolution."""
     bands = []
     for sigma in (1.0, 0.9, 0.9, 1.0):
         smooth = blur(x, sigma)
@@ -71,14 +71,14 @@ def bands_of(x):
 
 
 def seen_in_light(planes):
-    """What thresholds of colour are multiplied by: in the dark it is seen sooner."""
+    """The factor of colour thresholds: they are lower in the dark."""
     luma = blur(planes[:, :1], 2.0)
     colour = ((luma + 0.1) / 0.6).clamp(0.25, 1.2)
     return torch.cat([torch.ones_like(luma), colour, colour], 1)
 
 
 def visibility(x, d):
-    """Contrast of what is drawn over the contrast that the picture hides in the same band, the fourth power's mean."""
+    """Contrast of the perturbation relative to the masking contrast of the same band, as a mean of fourth powers."""
     total, light = 0, seen_in_light(x)
     for seen, band in zip(placed(JUST_SEEN, x.device), bands_of(torch.cat([x, d], 1))):
         ground, drawn = band.split(3, 1)
@@ -94,15 +94,15 @@ def over_what_hides(d, hides):
 
 
 def hidden_by(x):
-    """How strong luma's own texture is around each place."""
+    """The local strength of luma's texture."""
     return rooted_mean(x[:, :1] - blur(x[:, :1], 2.0), 9)
 
 
 def smooth(x, d):
-    """How far what is drawn passes, where a picture is smooth, what is seen there: squares, planes and bands together.
+    """Visibility of the perturbation above the threshold on smooth places: squares, over planes and bands.
 
-    As it is, not per picture: in a sky or a blurred background anything that is seen is too much, and a picture whose
-    37 dB find no other place is no excuse.  What is fine is seen least.
+    It is absolute, not relative to the power of the picture. In a sky or a blurred background any visible
+    perturbation is too much, even when 37 dB fits nowhere else. Fine structure is least visible.
     """
     hides, light, total = hidden_by(x), seen_in_light(x), 0
     for seen, band in zip(placed(GRAIN_SEEN, d.device), bands_of(d)):
@@ -114,9 +114,9 @@ def smooth(x, d):
 
 
 def sameness(x, unit, other):
-    """How far two perturbations of a picture, drawn from other noise each, are the same where it is smooth: 0 to 1.
+    """Similarity of two perturbations of a picture from different noise, on smooth places: 0 to 1.
 
-    What is the same for every noise is the network's own lattice, and that is what is seen as rows of strokes and bricks.
+    A part that is equal for all noise is a fixed lattice of the network. It is visible as rows of strokes and bricks.
     """
     planes = planes_of(x)
     hides = hidden_by(planes)
@@ -126,7 +126,7 @@ def sameness(x, unit, other):
 
 
 def rings():
-    """For each ring of like frequencies of a window's transform: which bins are in it, and how many that stands for."""
+    """For each radius of the transform of a window: a mask of its bins, which counts the bins of the omitted half."""
     down, right = torch.fft.fftfreq(WINDOW_PX) * WINDOW_PX, torch.arange(WINDOW_PX // 2 + 1.0)
     radius = (down[:, None].square() + right.square()).sqrt().round().clamp_max(WINDOW_PX // 2 + 1)
     twice = torch.where((right > 0) & (right < WINDOW_PX // 2), 2.0, 1.0).expand_as(radius)
@@ -135,11 +135,11 @@ def rings():
 
 RINGS = rings()
 HANN = torch.hann_window(WINDOW_PX, periodic=False).view(-1, 1) * torch.hann_window(WINDOW_PX, periodic=False)
-RING_SEEN = 1 / (1 + (torch.arange(1.0, WINDOW_PX // 2 + 2) / 8).square())  # the finer a ring, the less
+RING_SEEN = 1 / (1 + (torch.arange(1.0, WINDOW_PX // 2 + 2) / 8).square())  # the finer the frequency, the lower the weight
 
 
 def uneven(plane):
-    """How unequally the power of a plane is shared by the frequencies of each ring: power that noise would not have."""
+    """The inequality of power among the frequencies of each radius: power beyond that of noise."""
     windows = plane.unfold(2, WINDOW_PX, 16).unfold(3, WINDOW_PX, 16) * placed(HANN, plane.device)
     power = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(-1).mean((1, 2, 3)).flatten(1) / WINDOW_PX ** 2
     ring, seen = placed(RINGS, plane.device), placed(RING_SEEN, plane.device)
@@ -148,8 +148,8 @@ def uneven(plane):
 
 
 def pattern(x, d):
-    """How much of what is drawn, over what hides it, is no grain where the picture is smooth: strokes, level lines, combs,
-    bricks and lattices are of some directions and pitches, and noise of none."""
+    """The part of the perturbation on smooth places, relative to masking, that is not grain. Strokes, level lines,
+    combs, bricks and lattices have preferred directions and pitches; noise has none."""
     hides = hidden_by(x)
     is_smooth = 1 / (1 + (hides / (2 * SMOOTH)).pow(4))
     luma, blue = over_what_hides(d, hides)[:, :2].split(1, 1)
@@ -157,14 +157,14 @@ def pattern(x, d):
 
 
 def shapes(x, d):
-    """The same of luma, where much more hides as well: sand, petals and dark metal are neither smooth nor busy."""
+    """The same for luma at much more masking: sand, petals and dark metal are neither smooth nor busy."""
     hides = hidden_by(x)
     return uneven(over_what_hides(d, hides)[:, :1] / (1 + (hides / (SHAPED * SMOOTH)).pow(4)))
 
 
 def strokes(x, d):
-    """How far luma that is drawn passes what planes leave of the picture around it, RGB: ticks beside an outline, too, which
-    lifts no neighbourhood."""
+    """The luma of the perturbation above the picture's own deviation from planes; x is RGB. It includes ticks next to
+    an outline, which do not raise the local mean."""
     texture = rooted_around(spread_of(x))
     drawn = F.avg_pool2d(F.avg_pool2d(blur(luma_of(d), 1.2).square(), 4), 3, 1, 1).add(1e-10).sqrt()
     over = (drawn / (0.45 / 255 + 0.6 * texture) - 0.6).clamp_min(0).square()
@@ -172,8 +172,8 @@ def strokes(x, d):
 
 
 def lines(x, d):
-    """How much thin level lines stand out: the peaks of what a mean along 17 px keeps, over the power, of luma and of blue
-    over what hides them; little where much hides."""
+    """The contrast of thin level lines: peaks of a mean along 17 px, relative to the power. It covers luma and blue
+    relative to masking and is small where masking is strong."""
     hides = hidden_by(x)
     over = over_what_hides(d, hides)[:, :2] / (seen_in_light(x)[:, :2] * (1 + (hides / LINED).pow(4)))
     level = F.avg_pool2d(over, (1, 17), 1, (0, 8))
@@ -182,15 +182,19 @@ def lines(x, d):
 
 
 def tint(d):
-    """What means over 16x16 px keep of the colour that is drawn, of blue a fifth: paper that turns green."""
+    """The mean colour of the perturbation over 16x16 px, with a fifth of blue: it prevents green paper."""
     means = F.avg_pool2d(d[:, 1:], 16).square().mean((2, 3))
     return (means * placed(TINTED, d.device)).mean(1)
 
 
 def seen_around(x, d):
-    """How far what is drawn on a picture, RGB both, passes what is seen of it around each place of 32 px: coarse luma, over the
-    picture's texture and the grain that is drawn; coarse colour, sooner in the dark; and level lines of either, which are what a
-    mean along 33 px keeps, or shorter ones in any direction.  Squares of how many times what is seen."""
+    """Visibility of the perturbation around each place of 32 px, as squared multiples of the threshold. Both
+    arguments are RGB.
+
+    It covers coarse luma relative to the picture's texture and the drawn grain, and coarse colour, with a lower
+    threshold in the dark. It covers level lines of both too, measured by a mean along 33 px, and shorter lines in any
+    direction.
+    """
     texture, planes = 255 * rooted_around(spread_of(x)), 255 * planes_of(d)
     luma, light = planes[:, :1], ((F.avg_pool2d(luma_of(x), 4) + 0.1) / 0.6).clamp(0.4, 1.2)
     grain = spread_around(luma - blur(luma, 1.0)).detach()
@@ -219,7 +223,7 @@ def spread_around(plane, side=4):
 
 
 def line_kernels():
-    """What stands out from its surroundings as a line of some ten pixels, in each direction."""
+    """Kernels that detect lines of about ten pixels, one for each direction."""
     reach = torch.arange(LINE_PX) - LINE_PX // 2
     turns = torch.arange(LINES) * torch.pi / LINES
     along = reach * turns.cos().view(-1, 1, 1) + reach[:, None] * turns.sin().view(-1, 1, 1)
@@ -232,7 +236,7 @@ LINED_UP = line_kernels()
 
 
 def lined_up(plane):
-    """What of a plane is a line, direction by direction."""
+    """The response of a plane to each line kernel."""
     return F.conv2d(F.pad(plane, (LINE_PX // 2,) * 4, mode="replicate"), placed(LINED_UP, plane.device))
 
 
@@ -243,15 +247,16 @@ def flat_places(x):
 
 
 def unmasking(unit, mask):
-    """How far the luma of what is drawn undoes its mask, less where it may draw more: 0 where it follows it, as log2."""
+    """The log2 of how far the perturbation's luma exceeds its mask: 0 where it follows the mask, less where more is
+    allowed."""
     luma = planes_of(unit)[:, :1]
     power, granted = luma.square().mean((1, 2, 3)), mask.square().mean((1, 2, 3))
     return torch.log2((luma / mask).square().mean((1, 2, 3)) * granted / (power + 1e-12) + 1e-3)
 
 
 def measures(x, y, unit, stroke, mask):
-    """What LIMITS of finish.py bound, of RGB pictures x, what was made of them, and what was drawn under a mask; stroke:
-    that at the strength, without grain."""
+    """The measures that LIMITS of finish.py bounds, for RGB pictures x, results y and a perturbation unit under a
+    mask. stroke: the perturbation at the strength, without grain."""
     cx, cy, ds = planes_of(x), planes_of(y), planes_of(stroke)
     d, power = cy - cx, (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     similar = ms_ssim(cx, cy)
@@ -273,7 +278,8 @@ def measures(x, y, unit, stroke, mask):
 
 
 def dear_measures(x, y, unit, stroke, other):
-    """Those that cost most, for every few steps.  other: a perturbation of the first picture, drawn from other noise."""
+    """The most expensive measures, computed every few steps. other: a perturbation of the first picture from
+    different noise."""
     cx, power = planes_of(x), (y - x).square().mean((1, 2, 3)).detach() + 1e-9
     return {
         "visibility": visibility(cx, planes_of(stroke)) / power.sqrt(),

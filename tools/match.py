@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Teaches a follower to step where the surrogates' own gradients point.  See README.md in this folder.
+"""Train a follower to step along the surrogates' own gradients. See README.md in this folder.
 
-train.py teaches it to answer noise as the surrogates do; here it walks its own way into pictures, as the network
-that is shipped will, and at every place that it comes to it learns which way the surrogates' latents would move
-furthest from there: as they are, and cut, halved or blurred.
+A follower of train.py predicts the surrogates' response to noise. Here the follower computes perturbations step by
+step, as the network of the release does. At every step it learns the direction that shifts the surrogates' latents
+most, unprocessed and after a crop, halving or blur.
 """
 
 import argparse
@@ -19,22 +19,22 @@ from pictures import batch_of, blur
 from train import SD15, Follower, normed
 
 SIDE = 128
-LEVEL = 0.5     # root mean square of what is drawn, times the mask, before it is bounded
-KEPT = 0.9      # of the steps before, on the way into a picture
-WIDE = 1.9      # sigma in px of what is smooth
-WAYS = (-1, 0, 0, 1, 1, 2, 2, 3)  # how many steps to walk first; -1: noise in the pixels instead
+LEVEL = 0.5     # root mean square of the drawn output times the mask, before the soft limit
+KEPT = 0.9      # momentum of earlier steps
+WIDE = 1.9      # sigma in px of the smooth part
+WAYS = (-1, 0, 0, 1, 1, 2, 2, 3)  # number of steps before the gradient; -1: noise in the pixels instead
 PROCESSING = ("crop", "crop", "crop", "half", "half", "blur")
 
 
 def strongest(values, outgoing, count):
-    """The channels that what comes next hears most of."""
+    """The channels with most effect on the next layer."""
     loud = values.std(dim=(0, 2, 3)) * outgoing.square().sum((0, 2, 3)).sqrt()
     return loud.topk(count).indices.sort().values
 
 
 @torch.no_grad()
 def narrowed(state, x, widths):
-    """Keeps the strongest channels of a wider follower where it has more than widths."""
+    """Reduce a wider follower to these widths; keep the strongest channels."""
     wide = Follower(widths_of(state))
     wide.load_state_dict(state)
     values, state = x * 2 - 1, dict(state)
@@ -50,7 +50,7 @@ def narrowed(state, x, widths):
 
 
 class Shaping:
-    """What becomes of what is drawn: the linear part stands in the last layer of the network that is shipped."""
+    """Post-processing of the drawn output. Its linear part is in the last layer of the network of the release."""
 
     def __init__(self, smooth, less, colour):
         self.smooth, self.less, self.colour = smooth, less, colour
@@ -64,14 +64,14 @@ class Shaping:
 
 
 def own_step(net, x, d, create_graph=False):
-    """Which way the change of the follower's answers grows fastest."""
+    """The direction in which the change of the follower's answer grows fastest."""
     moved = d.detach().requires_grad_(True)
     change = net(x + moved) - net(x)
     return torch.autograd.grad(0.5 * change.square().sum(), moved, create_graph=create_graph)[0]
 
 
 def way(net, x, mask, shaping, rng, amplitude):
-    """A perturbation as the network that is shipped comes by it, after some of its steps."""
+    """A perturbation as the network of the release computes it, after some of its steps."""
     steps = rng.choice(WAYS)
     if steps < 0:
         return steps, shaping(torch.randn_like(x), mask)
@@ -86,7 +86,7 @@ def way(net, x, mask, shaping, rng, amplitude):
 
 
 def processed(kind, rng):
-    """A picture as somebody may hand it on."""
+    """A picture as a third party may process it."""
     if kind == "crop":
         top, left = rng.randrange(1, 32), rng.randrange(1, 32)
         return lambda x: F.pad(x, (0, left, 0, top), mode="replicate")[:, :, top:, left:]
@@ -96,7 +96,8 @@ def processed(kind, rng):
 
 
 def teachers_step(encoders, weights, x, d, rng):
-    """Which way the logarithms of the surrogates' shifts grow fastest, plain and mostly after one processing, too."""
+    """The direction in which the logarithms of the surrogates' shifts grow fastest. It covers the unprocessed picture
+    and usually one kind of processing."""
     moved = d.detach().requires_grad_(True)
     kinds = [(lambda x: x, 1.0)]
     if rng.random() < 0.9:
@@ -124,7 +125,7 @@ def options_of():
 
 def started(options, pictures, device):
     state, parts = mean_of(options.start)
-    if "directions" in parts[0]:  # of train.py: as many answers like sana's as are wanted stand for more than they are
+    if "directions" in parts[0]:  # of train.py: the answers stand for more features of sana than they are
         loud = torch.full((state["answer8.bias"].shape[0],), math.sqrt(2.5))
         loud[:SD15] = 1
         state["answer8.weight"] = state["answer8.weight"] * loud[:, None, None, None]

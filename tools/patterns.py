@@ -1,5 +1,4 @@
-"""Patterns of grain as they are learned, by themselves (grain.py) or with a network (finish.py), and what keeps a field of
-them shapeless."""
+"""Learned grain patterns, for grain.py and finish.py, and the measures that keep a grain field without visible shape."""
 
 import torch
 
@@ -8,16 +7,16 @@ from devices import placed
 from generator import GRAIN_PX, GRAIN_STEP, GRAINS, luma_of
 from pictures import blur
 
-OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # in which power is told apart, cycles a pixel
-WINDOW_PX = 128  # of the field in which its fourth moment is taken
-AROUND = ((0, 3.0), (1.2, 4.0), (2.2, 6.0))  # sigmas of a blur, and of the places that gradients are then looked at in together
-COLOURED = 0.5  # how far colours differ from green to begin with
-PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # what Y, Cb and Cr count for where shapes are seen
-EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns go over into one another
+OCTAVES, DIRECTIONS = (0.045, 0.09, 0.18, 0.36), 4  # bands of the power, in cycles a pixel
+WINDOW_PX = 128  # of the field, for its fourth moment
+AROUND = ((0, 3.0), (1.2, 4.0), (2.2, 6.0))  # sigma of a blur, and sigma of the neighbourhood of the gradients
+COLOURED = 0.5  # initial difference of the colours from green
+PLANES = torch.tensor([1, 0.25, 0.67]).view(1, 3, 1, 1)  # weights of Y, Cb and Cr in the visibility of shapes
+EDGE = torch.sin(torch.pi * (torch.arange(GRAIN_PX) + 0.5) / GRAIN_PX)  # half a wave: patterns blend into each other
 
 
 class Grain(torch.nn.Module):
-    """The patterns, from noise or from others."""
+    """The patterns, initialised from noise or from other patterns."""
 
     def __init__(self, start=None):
         super().__init__()
@@ -31,15 +30,15 @@ class Grain(torch.nn.Module):
         return drawn[:, 1:2] + COLOURED * (drawn - drawn[:, 1:2])
 
     def patterns(self):
-        """Those that are laid; the field's root mean square is 1."""
+        """The patterns, scaled so that the field's root mean square is 1."""
         edge = placed(EDGE, self.drawn.device)
         patterns = self.drawn * edge[:, None] * edge
         return patterns / (patterns.square().mean().sqrt() * (GRAIN_PX / GRAIN_STEP))
 
 
 def bands(side, directions=DIRECTIONS):
-    """Filters of a transform of side px, for each octave and direction, of one half of all frequencies: what they leave is
-    the band's envelope."""
+    """Filters of a transform of side px, for each octave and direction, on one half of the frequencies. The filtered
+    plane is the band's envelope."""
     along = torch.fft.fftfreq(side)
     y, x = along[:, None].expand(side, side), along.expand(side, side)
     height, angle = (y.square() + x.square()).sqrt().clamp_min(1e-6), torch.atan2(y, x)
@@ -58,7 +57,7 @@ def power_of(planes, filters):
 
 
 def moment_of(field, filters):
-    """How far the fourth moment passes that of noise, of the envelope of each band, which counts for as much as its power."""
+    """The excess of the fourth moment of each band's envelope over that of noise, weighted by the band's power."""
     planes = planes_of(field)[:, :, :WINDOW_PX, :WINDOW_PX] * placed(PLANES, field.device)
     power = power_of(planes, filters)
     second, fourth = power.mean((0, 3, 4)), power.square().mean((0, 3, 4))
@@ -67,9 +66,13 @@ def moment_of(field, filters):
 
 
 def unequal(patterns, filters):
-    """How unequally power is shared: by the places of a step, band by band; by the directions of an octave, of all patterns
-    together; and of each by itself, a mean, for strips that run one way each are a parquet.  Squared deviation over the
-    square.  Signs are random, so the power of a field is the sum of that of its patterns."""
+    """Three inequalities of power, as squared deviation over the square:
+    - over the places of a step, band by band;
+    - over the directions of an octave, of all patterns together;
+    - over directions for each pattern, as a mean, because single-direction strips look like a parquet.
+
+    Signs are random, so the power of a field is the sum of the power of its patterns.
+    """
     each = power_of(planes_of(patterns) * placed(PLANES, patterns.device), filters)
     power = each.mean(0)
     steps = filters.shape[1] // GRAIN_STEP
@@ -81,7 +84,7 @@ def unequal(patterns, filters):
 
 
 def directed(power):
-    """How unequally directions share the power of [field, plane, band], a mean over fields."""
+    """The inequality of power over directions for [field, plane, band], as a mean over fields."""
     directions = power.view(*power.shape[:2], len(OCTAVES), -1)
     octave, whole = directions.mean(3, keepdim=True), power.sum((1, 2)).view(-1, 1, 1, 1)
     apart = (directions - octave).square().mean(3, keepdim=True) / (octave + 0.003 * whole).square()
@@ -89,7 +92,8 @@ def directed(power):
 
 
 def coherence(plane, around):
-    """How far gradients run one way around each place: what of their power the structure tensor gives to one direction, 0 to 1."""
+    """The coherence of gradients around each place: the share of their power in one direction of the structure
+    tensor, 0 to 1."""
     across = plane[..., 1:-1, 2:] - plane[..., 1:-1, :-2]
     down = plane[..., 2:, 1:-1] - plane[..., :-2, 1:-1]
     xx, yy, xy = blur(torch.cat([across * across, down * down, across * down], 1), around).split(1, 1)
@@ -97,9 +101,11 @@ def coherence(plane, around):
 
 
 def coherent(field):
-    """The coherence of a field's luma over that of noise of the same spectrum, at each of AROUND: strips, ridges and mazes have
-    more than 1, even where the power of all patterns together is the same in all directions.  As it is, fine noise would hide
-    them from this, but from no eye."""
+    """The coherence of a field's luma relative to noise of the same spectrum, at each of AROUND.
+
+    Strips, ridges and mazes exceed 1, even where all patterns together have equal power in all directions. The blur
+    is needed: without it fine noise would hide visible shapes from this measure.
+    """
     luma = luma_of(field)
     with torch.no_grad():
         amplitude = torch.fft.fft2(luma).abs().square().mean((0, 1)).sqrt()

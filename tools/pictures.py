@@ -1,4 +1,4 @@
-"""Pictures for training and measuring: which, crops of them, and a blur."""
+"""Pictures for training and measurement: selection, crops and a blur."""
 
 import collections
 import itertools
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-DRAWN = 0.5  # of a drawing more blocks than that have one colour; of the bench's photographs three tenths at most, on black ground
+DRAWN = 0.5  # minimum share of one-colour blocks in a drawing; the bench's photographs have at most 0.3, on a black ground
 
 
 def list_pictures(folder):
@@ -20,7 +20,7 @@ def list_pictures(folder):
 
 
 def split_pictures(names, seed, share=0.1):
-    """Training and validation files; by file, never by crop."""
+    """Training and validation files. The split is by file, so that no picture has crops in both."""
     shuffled = names[:]
     random.Random(seed).shuffle(shuffled)
     count = int(len(shuffled) * share)
@@ -32,7 +32,7 @@ def load_picture(path):
 
 
 def random_crop(picture, side, rng):
-    """A crop of side px, sometimes of the picture made smaller, mirrored or turned."""
+    """A crop of side px; at random the picture is scaled down, mirrored or rotated."""
     if rng.random() < 0.3:
         factor = rng.uniform(max(0.5, side / min(picture.shape[:2])), 1)
         size = (max(side, int(picture.shape[1] * factor)), max(side, int(picture.shape[0] * factor)))
@@ -59,7 +59,7 @@ def batch_of(pictures, count, side, rng):
 
 
 def batches(pictures, count, side, seed, device, ahead):
-    """Batches without end, so many of them cut out ahead by threads."""
+    """Endless batches; threads prepare a number of them ahead."""
     def cut(i):
         return crops_of(pictures, count, side, random.Random(seed * 1000003 + i))
 
@@ -71,14 +71,14 @@ def batches(pictures, count, side, seed, device, ahead):
 
 
 def is_drawing(picture):
-    """Whether most blocks of 4x4 px have one colour: it hides next to nothing, and gets less than a strength asks for."""
+    """Whether most blocks of 4x4 px have one colour. A drawing masks almost nothing and gets less than its strength."""
     height, width = (side // 4 for side in picture.shape[:2])
     blocks = picture[:height * 4, :width * 4].reshape(height, 4, width, 4, 3)
     return (numpy.ptp(blocks, axis=(1, 3)).max(2) == 0).mean() > DRAWN
 
 
 def patched(x, rng, share=0.25):
-    """Some of a batch with one side of them replaced, by a colour or by noise around it, as nature seldom makes them."""
+    """Replace one side of some pictures by a colour or by noise around it. Such pictures are rare in photographs."""
     x, (height, width) = x.clone(), x.shape[2:]
     for picture in x:
         if rng.random() < share:
@@ -91,7 +91,7 @@ def patched(x, rng, share=0.25):
 
 
 def blur(x, sigma):
-    """Gaussian, cut off at two and a half sigma."""
+    """A Gaussian, truncated at 2.5 sigma."""
     reach = max(1, int(math.ceil(2.5 * sigma)))
     offsets = torch.arange(-reach, reach + 1, dtype=torch.float32, device=x.device)
     kernel = torch.exp(-offsets.square() / (2 * sigma * sigma))

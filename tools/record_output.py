@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Records what the framework makes of the shipped weights, for tests/unit/test_protect.c.
+"""Record the framework's output with the weights of the release, for tests/unit/test_protect.c.
 
-Writes little-endian float32: the unit perturbations (before 8-bit rounding) of a drawn
-picture at each strength, row by row, RGB.
+The output is little-endian float32: the unit perturbations (before 8-bit rounding) of a test picture at each
+strength, row by row, RGB.
 """
 
 import argparse
@@ -17,12 +17,12 @@ WIDTH, HEIGHT, SEED = 75, 58, 7
 STRENGTHS = ("low", "standard", "high")
 
 
-SMOOTH, SKY = 40, 24  # columns of a few levels: rows of a sky's grain, and below them skin
+SMOOTH, SKY = 40, 24  # columns with a few levels; their upper rows are the grain of a sky, their lower rows skin
 SKIN = (200, 145, 115)
 
 
 def drawn_picture():
-    """The picture that recorded_half_level() of the test draws."""
+    """The picture of recorded_half_level() in the test."""
     y, x, c = numpy.meshgrid(numpy.arange(HEIGHT), numpy.arange(WIDTH), numpy.arange(3), indexing="ij")
     busy = (x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256
     plain = numpy.where(y < SKY, 150 + busy % 5, numpy.array(SKIN)[c] + busy % 7)

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
-"""Searches shares of checkpoints, and the numbers of a strength's way, that leave least to be seen while the bar is met.
+"""Search shares of checkpoints, and the numbers of a strength, that minimise visibility while the bar is met.
 
-A network is where it starts plus shares of the ways from there to others; a share may be less than 0, which leads away
-from one, and is taken of the looking layers, the drawing ones, the coarse drawer and the grain apart.  Each round measures
-what a small change of each number does to every row of ./dev bench protect, solves the linear programme that lowers what is
-seen by small changes while all rows keep their room, and goes there if it helped, by half if that helped more, or else
-looks nearer.  Rows are measured on the bench's photographs with less around them and, where that is faster, in bfloat16,
-so give ROOM.
+A network is the start plus shares of the differences between other checkpoints and the start. A share may be
+negative. Look layers, draw layers, coarse drawer and grain have separate shares.
+
+A round measures the effect of a small change of each number on every row of ./dev bench protect. A linear programme
+minimises visibility within small changes while all rows keep their room. The round takes the full or the half change,
+whichever scores better. If neither helps, the changes are halved.
+
+Rows are measured on the bench's photographs with a smaller margin and, where that is faster, in bfloat16. ROOM
+compensates for both.
 """
 
 import argparse
@@ -31,21 +34,21 @@ from export_weights import state_of  # noqa: E402
 from generator import WAYS, Way, network_of, shipped_perturbation  # noqa: E402
 from limits import seen_around  # noqa: E402
 
-AT_PEAK = {"low": 0.05, "standard": 0.04, "high": 0.1}  # the share of what is drawn that may move as far as it may,
-BUSY = 8  # and more by what a picture hides, as in protect.c
+AT_PEAK = {"low": 0.05, "standard": 0.04, "high": 0.1}  # share of the perturbation that may reach its peak,
+BUSY = 8  # plus a term of the picture's masking, as in protect.c
 MARGIN = 64  # px around a picture
 SCALE_MOST = 60000
-DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "gain")  # what a drawing layer's name has
+DRAWING = ("seed8", "up4", "draw4", "up2", "draw2", "draw1", "shown", "gain")  # parts of the name of a drawing layer
 PARTS = ("look", "draw", "coarse", "grain")
 SHARE_STEP = 0.25
-NUMBERS = {  # of a way: a small change of its logarithm, and between what it stays
+NUMBERS = {  # of a strength: step of the logarithm, minimum, maximum
     "knee": (0.1, 0.05, 0.4), "amplitude": (0.08, 0.015, 0.06), "blue": (0.05, 1.2, 2.4),
     "smooth": (0.08, 0.0005, 0.012), "calm": (0.03, 0.1, 0.997), "dither": (0.12, 0.0005, 0.03),
     "least": (0.1, 2, 14), "times": (0.1, 1, 4), "level": (0.1, 0.3, 1), "pale": (0.1, 0.2, 1),
 }
-REACH = 1.1  # small changes, at most, that a round goes
-PRICE = 3  # of a hundredth that is missing of a row, in hundredths of what is seen
-ROOM = {  # hundredths that a row keeps; what others keep is 0.5
+REACH = 1.1  # maximum change in a round, in steps
+PRICE = 3  # of a missing hundredth of a row, in hundredths of visibility
+ROOM = {  # reserve of a row in hundredths; 0.5 for rows not listed
     "sd15": -0.45, "sana": 0.15, "crop sana": 0.2, "crop sd15": 0.45, "webp sd15": 0.35, "blur sd15": 0.25, "blur sana": 0.3,
     "resize sd15": -0.2, "resize sana": -0.2, "jpeg sd15": 0.3, "growth": 0.1, "luma": -0.6,
 }
@@ -64,12 +67,12 @@ def rms(x):
 
 
 def differs(end, part):
-    """Whether a part of a network is not what it is where the search starts."""
+    """Whether a part of a checkpoint differs from the start."""
     return any(part_of(key) == part and not torch.equal(value, ends["start"][key]) for key, value in ends[end].items())
 
 
 def network_at(point):
-    """The network that a point's shares make."""
+    """The network with the shares of a point."""
     state = dict(ends["start"])
     for name, share in point.items():
         end, _, part = name.partition(" ")
@@ -90,7 +93,7 @@ def way_at(point, strength):
 
 
 def moved(point, change):
-    """The point after changes: of shares, and of the logarithms of numbers."""
+    """The point after changes of shares and of the logarithms of numbers."""
     new = dict(point)
     for name, by in change.items():
         if name in NUMBERS:
@@ -101,10 +104,10 @@ def moved(point, change):
     return new
 
 
-# ---- what one picture gives
+# ---- measures of one picture
 
 def peaks_of(x, way):
-    """How far each sample may move, rows of pixels, and how much the picture hides."""
+    """The peak of each sample, by rows of pixels, and the mean masking of the picture."""
     height, width = x.shape[2:]
     padded = F.pad(x, (16, 16 + -width % 16, 16, 16 + -height % 16), mode="replicate")
     most = F.interpolate(generator.peaks(padded, way, 16), scale_factor=4, mode="nearest")[0, 0, 16:16 + height, 16:16 + width]
@@ -112,7 +115,8 @@ def peaks_of(x, way):
 
 
 def scaled(photo, unit, way, share):
-    """What is drawn at the way's strength, rounded, no sample by more than the picture hides there, nor too much by as much."""
+    """The photograph with the perturbation at the strength, rounded. Samples stay within their peaks, and the share
+    of samples at their peak is limited."""
     x = bench.numpy.asarray(photo, dtype="float32")
     unit, low, high = unit[0].permute(1, 2, 0).numpy(), 0.0, SCALE_MOST
     most, hides = peaks_of(bench.tensor(photo), way)
@@ -127,7 +131,7 @@ def scaled(photo, unit, way, share):
 
 
 def seen(x, d):
-    """What is seen of d, where most of it is: the cube's mean, for the worst places are what is looked at."""
+    """The visibility of d: the mean of cubes, because viewers look at the worst places."""
     return seen_around(x, d).pow(3).mean().item()
 
 
@@ -167,7 +171,7 @@ def figures_of(point, strength, i):
 # ---- rows of the bar
 
 def rows_of(strength, figures):
-    """How far each row is above the bar, in hundredths, and what is seen."""
+    """Each row's distance to the bar in hundredths, and the visibility."""
     mean = bench.mean_of(figures)
     _, luma, chroma, least, _, _ = bench.BAR[strength]
     rows = {"seen": 20 * mean["seen"] ** (1 / 3), "growth": 10 - 100 * (mean["result size"] / mean["size"] - 1),
@@ -199,7 +203,7 @@ def merit(rows):
 # ---- a round
 
 def best_change(rows, steps, slopes):
-    """By how much to move each number, by the linear programme: slopes[row][number]."""
+    """The change of each number by the linear programme: slopes[row][number]."""
     names, bars = list(steps), [name for name in rows if name != "seen"]
     cost = [slopes["seen"][name] for name in names] + [PRICE] * len(bars)
     above = [[-slopes[bar][name] for name in names] + [-float(bar == other) for other in bars] for bar in bars]
@@ -249,20 +253,20 @@ def searched(pool, options):
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--start", required=True, help="the checkpoint to start from")
-    parser.add_argument("--toward", nargs="*", default=[], metavar="CHECKPOINT", help="others; none: only the way is searched")
+    parser.add_argument("--toward", nargs="*", default=[], metavar="CHECKPOINT", help="others; default: search only the way")
     parser.add_argument("--strength", choices=sorted(WAYS), default="standard")
     parser.add_argument("--images", required=True, help="folder of the bench's photographs")
-    parser.add_argument("--held", required=True, help="folder of training pictures, of which those kept from training count")
+    parser.add_argument("--held", required=True, help="folder of training pictures; only the validation part is used")
     parser.add_argument("--encoders", required=True, help="folder of the encoders' .npz files")
     parser.add_argument("--photos", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--out", required=True, help="the checkpoint found; its numbers are written beside it")
+    parser.add_argument("--out", required=True, help="the resulting checkpoint; its numbers are written to OUT.json")
     return parser.parse_args()
 
 
 def main():
-    """Fills what all processes read before they part: ends, photos and encoders."""
+    """Fill the globals that the worker processes read before the fork."""
     global ends, photos, encoders
     options = options_of()
     torch.set_num_threads(1)

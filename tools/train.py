@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Trains a small encoder of our own to answer noise as the surrogates do.  See README.md in this folder.
+"""Train a small encoder, the follower, to answer noise as the surrogates do. See README.md in this folder.
 
-It learns the difference of the answers to x and to x + d for small d: what moves the surrogates, picture by picture.
-turn.py makes the network that is shipped of it.
+For each picture it learns the difference of the answers to `x` and `x + d`, where d is small. Then turn.py converts
+it to the network of the release.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from generator import ANSWERS, LEAK, WIDTHS, Encoder, luma_of, texture_mask
 from pictures import batch_of, blur
 
 TAUGHT = (16, 32, 32, 64, 64)  # widths of the follower; match.py keeps the strongest channels
-SD15 = 4        # answers like the latents of sd15, the others like what sana sees at an eighth
-SANA_DEPTH = 9  # of sana's layers: down to an eighth
+SD15 = 4        # answers that match the latents of sd15; the others match sana's features at an eighth
+SANA_DEPTH = 9  # layers of sana down to an eighth
 NAMES = ("sd15", "sana")
 INSIDE = (slice(None), slice(None), slice(1, -1), slice(1, -1))
 
 
 class Follower(Encoder):
-    """The encoder alone, begun at random."""
+    """The encoder without the drawer, with random initial weights."""
 
     def __init__(self, widths=WIDTHS):
         super().__init__(widths)
@@ -41,8 +41,8 @@ class Follower(Encoder):
 
 
 class Teachers:
-    """What the follower is to answer: sd15's latents, and the strongest directions in which noise moves
-    sana's features at an eighth, each brought to a change of about one."""
+    """The target answers of the follower: sd15's latents, and the principal directions of sana's features at an
+    eighth under noise. Each is scaled to a change of about one."""
 
     def __init__(self, folder, device):
         self.sd15 = load_encoder("sd15", "%s/%s" % (folder, FILES["sd15"])).to(device, memory_format=torch.channels_last)
@@ -52,7 +52,7 @@ class Teachers:
 
     @torch.no_grad()
     def prepare(self, pictures, rng, device):
-        """Finds directions and scales on shaped noise of 35 dB."""
+        """Find directions and scales with shaped noise of 35 dB."""
         total, powers = 0, [0.0, 0.0]
         for _ in range(30):
             x = batch_of(pictures, 8, 96, rng).to(device)
@@ -77,8 +77,7 @@ def normed(d):
 
 
 def shaped(d, mask):
-    """A direction as an attack that hides would take it: under the mask, neither the smoothest nor the
-    finest luma, less colour."""
+    """A direction shaped as a masked attack: under the mask, band-limited luma, reduced colour."""
     d = d * mask
     luma = luma_of(d)
     chroma = d - luma
@@ -88,7 +87,7 @@ def shaped(d, mask):
 
 
 def steepest(net, x, d):
-    """Which way d grows |net(x + d) - net(x)| fastest."""
+    """The direction of d in which |net(x + d) - net(x)| grows fastest."""
     moved = d.detach().requires_grad_(True)
     apart = net(x + moved) - net(x)
     gradient, = torch.autograd.grad(0.5 * torch.log(apart.flatten(1).square().sum(1) + 1e-9).sum(), moved)
@@ -100,7 +99,8 @@ def amplitude(rng):
 
 
 def perturbed(net, x, rng):
-    """Noise, half of it shaped and half of it smoothed at random; three times in ten the follower's own step."""
+    """Add noise: half of it shaped, half smoothed at random. In three of ten cases the follower's own step replaces
+    it."""
     mask = texture_mask(x)
     d = torch.randn_like(x)
     d = shaped(d, mask) if rng.random() < 0.5 else normed(blur(d, rng.uniform(0.4, 1.5)))
@@ -111,8 +111,8 @@ def perturbed(net, x, rng):
 
 
 def mismatch(own, wanted):
-    """The error as a share of what is wanted.  Cells weigh alike by the root of their size, so that
-    the hot ones do not drown the others."""
+    """The error as a share of the target. Cells are weighted by the inverse root of their size, so that the largest
+    cells do not dominate."""
     weight = 1 / (wanted.square().mean(1, keepdim=True) + 0.1 * wanted.square().mean()).sqrt()
     return ((own - wanted).square() * weight).mean() / (wanted.square() * weight).mean()
 
@@ -129,12 +129,13 @@ def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, steps=30000, rate=3e-3, last_rate=3e-5, seed=20261121)
     parser.add_argument("--use", default="sd15,sana", help="encoders to learn from; both are measured")
-    parser.add_argument("--start", nargs="+", help="checkpoints, whose mean to go on from")
+    parser.add_argument("--start", nargs="+", help="checkpoints; training starts from their mean")
     return parser.parse_args()
 
 
 def started(options, teachers, pictures, device):
-    """The network as it begins, and what the teachers are asked for: as the checkpoints say, or found now."""
+    """The initial network. It also sets the teachers' directions and scales, from the checkpoints or computed from
+    pictures."""
     net = Follower(TAUGHT)
     if options.start:
         state, parts = mean_of(options.start)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Makes the network that is shipped of a follower: its layers, and the same turned round for the way up, at two scales.
+"""Convert a follower to the network of the release: its layers, and their transposes for the way up, at two scales.
 
-Nothing is learned here.  Slopes and gains are measured on pictures; smoothing, less colour and the weights of
-the answers are linear and go into the layers.  See README.md in this folder.
+This tool learns nothing. It measures slopes and gains on pictures. Smoothing, colour reduction and the weights of the
+answers are linear and become part of the layers. See README.md in this folder.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from generator import (ANSWERS, LOOKS, LUMA, STANDARD, Generator, bounded, doubl
 from pictures import batch_of, list_pictures, load_picture, split_pictures
 from train import SD15
 
-STEEP = 10       # slope of a gate times the spread of what it sees: nearly a step
-WIDE = 1.6       # sigma in px of what is smooth
-LEVELS = (0.5, 0.18, 0.18)  # root mean square of what is drawn, times the mask, before it is bounded
+STEEP = 10       # slope of a gate times the spread of its input: nearly a step function
+WIDE = 1.6       # sigma in px of the smooth part
+LEVELS = (0.5, 0.18, 0.18)  # root mean squares of the drawn output times the mask, before the soft limit
 
 
 def turned_2x2(weight):
-    """A convolution of 2x2, stride 2, turned round: 1x1 before a pixel shuffle."""
+    """The transpose of a 2x2 convolution of stride 2, as a 1x1 before a pixel shuffle."""
     outputs, inputs = weight.shape[:2]
     return weight.permute(1, 2, 3, 0).reshape(inputs * 4, outputs, 1, 1)
 
@@ -33,8 +33,8 @@ def turned_3x3(weight):
 
 
 def turned_last(weight, sigma, less):
-    """The first 2x2 turned round, smoothed, and less that part of its mean over about 6x6 px: 3x3 before a
-    pixel shuffle."""
+    """The transpose of the first 2x2, smoothed, minus a share of its mean over about 6x6 px, as a 3x3 before a pixel
+    shuffle."""
     reach = torch.arange(-2, 3).float()
     kernel = torch.exp(-reach.square() / (2 * sigma * sigma))
     kernel = kernel / kernel.sum()
@@ -55,7 +55,7 @@ def turned_last(weight, sigma, less):
 
 
 def less_colour(weight, colour):
-    """Keeps the luma of what is drawn and that part of its colour."""
+    """Keep the luma of the output and scale its colour."""
     luma = torch.tensor(LUMA)
     mix = colour * torch.eye(3) + (1 - colour) * luma[None].expand(3, 3)
     return torch.einsum("ab,bkoij->akoij", mix, weight.reshape(3, 4, *weight.shape[1:])).reshape_as(weight)
@@ -63,7 +63,7 @@ def less_colour(weight, colour):
 
 @torch.no_grad()
 def turn(drawer, follower, x, options):
-    """Makes a drawer of a follower, for pictures like x."""
+    """Convert a follower to a drawer, for pictures like x."""
     for name in LOOKS + ("answer8",):
         getattr(drawer, name).weight.copy_(follower[name + ".weight"])
         getattr(drawer, name).bias.copy_(follower[name + ".bias"])
@@ -88,7 +88,7 @@ def gain_of(level, drawn, mask):
 
 @torch.no_grad()
 def measure_gains(net, x):
-    """Each gain so that what is drawn has its level; the later ones given the earlier."""
+    """Set each gain so that the drawn output has its level; later gains depend on earlier ones."""
     small, mask = F.avg_pool2d(x, 2), texture_mask(x)
     hides = F.avg_pool2d(mask, 2)
     noise = torch.rand(x.shape[0], ANSWERS, x.shape[2] // 16, x.shape[3] // 16) * 2 - 1
@@ -112,15 +112,15 @@ def turned(follower, x, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("follower", nargs="+", help="checkpoints of train.py, whose mean is taken")
+    parser.add_argument("follower", nargs="+", help="checkpoints of train.py; the network is made of their mean")
     parser.add_argument("out")
     parser.add_argument("--images", required=True)
     parser.add_argument("--smooth", type=float, default=0.575, help="sigma in px")
-    parser.add_argument("--less", type=float, default=1.18, help="of what is smooth")
+    parser.add_argument("--less", type=float, default=1.18, help="share of the smooth part that is subtracted")
     parser.add_argument("--colour", type=float, default=0.9)
-    parser.add_argument("--sd15", type=float, default=1.0, help="weight of the answers like sd15's")
-    parser.add_argument("--sana", type=float, default=0.47, help="and of those like sana's")
-    parser.add_argument("--steep", type=float, default=STEEP, help="how steep the gates are; 3 where finish.py follows")
+    parser.add_argument("--sd15", type=float, default=1.0, help="weight of the answers that match sd15")
+    parser.add_argument("--sana", type=float, default=0.47, help="weight of the answers that match sana")
+    parser.add_argument("--steep", type=float, default=STEEP, help="slope of the gates; 3 before finish.py")
     options = parser.parse_args()
     torch.manual_seed(20261122)
     names, _ = split_pictures(list_pictures(options.images), 20261121)
