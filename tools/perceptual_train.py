@@ -27,7 +27,8 @@ LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
 AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
 GROWTH_MOST = 0.08        # of a JPEG 85
 DIRECTIONS, DIRECTION_MOST = 8, 0.18  # and of waves along one of so many directions; alike in all it is an eighth
-PENALTY = {"line": 20, "axis": 10, "direction": 20, "tint": 0.5, "growth": 4}
+PEAK_MOST = 2           # budgets that the most visible cell may have
+PENALTY = {"peak": 0.5, "line": 20, "axis": 10, "direction": 20, "tint": 0.5, "growth": 4}
 FONTS = "/usr/share/fonts/truetype/dejavu"
 
 
@@ -118,11 +119,13 @@ def spectrum_limits(d):
     return line, axes.max(0)[0], directions.max(1)[0]
 
 
-def penalties(x, d):
+def penalties(x, d, seen, budget):
     line, axis, direction = spectrum_limits(d)
     growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
     return {"line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
-            "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(), "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
+            "peak": F.relu(seen.local(d).flatten(1).max(1)[0] / budget - PEAK_MOST).mean(),
+            "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(),
+            "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
 
 
 # ---- training
@@ -166,14 +169,15 @@ def train(options):
     step, share = 0, 0.0
     while share < 1:
         for group in adam.param_groups:
-            group["lr"] = group["scale"] * options.rate * min(1, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+            warm = min(1, (step + 1) / 20)
+            group["lr"] = group["scale"] * options.rate * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         x = batch_of(pictures, options.count, rng)
         budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
         seen = Visibility(x)
         d = network(x, network.noise(x), seen, budget)
         d = scaled(x, d, budget, seen)
         moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
-        limits = penalties(x, d)
+        limits = penalties(x, d, seen, budget)
         gained = sum(torch.log(value / budget + 1e-4).mean() for value in moved.values())
         loss = -gained + sum(PENALTY[name] * value for name, value in limits.items())
         adam.zero_grad()
@@ -200,7 +204,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--start", help="a checkpoint, or a weights file of the present engine")
     parser.add_argument("--minutes", type=float, default=20, help="of processor time; 0: --steps")
-    parser.add_argument("--wall", type=float, default=1e6, help="minutes on the clock at most; the schedule follows whichever is nearer its end")
+    parser.add_argument("--wall", type=float, default=1e6, help="minutes on the clock, if the end comes sooner")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--count", type=int, default=4, help="crops a step")
     parser.add_argument("--rate", type=float, default=3e-4)

@@ -4,7 +4,7 @@
 Visibility(pictures) takes pictures as N x 3 x H x W, sRGB 0..1.
 
     total(d)        one number a picture, linear in d: about the 3-norm of butteraugli
-    local(d)        the same for each cell of 8x8 px
+    local(d)        the most visible place of each cell of 8x8 px
     thresholds      of each band, colour and place.
 
 It is a threshold model with masking.  Its parts and their sources:
@@ -143,7 +143,7 @@ class Visibility:
         for level, power in enumerate(self.powers(d)):
             cell = CELL >> level
             if cell >= 1:
-                total = total + F.avg_pool2d(power, cell, ceil_mode=True, count_include_pad=False)
+                total = total + F.max_pool2d(power, cell, ceil_mode=True)
             else:
                 total = total + F.interpolate(power, size=total.shape[2:], mode="nearest")
         return (total + 1e-20) ** (1 / POOLING)
