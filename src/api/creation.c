@@ -52,8 +52,7 @@ void creation_files_read(struct request *request, const struct field_scope *body
     }
 }
 
-/* The same fields as those of the rate limit. */
-static void usage_headers(struct request *request, const struct quota_refusal *refusal)
+void creation_usage_headers(struct request *request, const struct quota_refusal *refusal)
 {
     struct arena *arena = request->arena;
     response_header_always(request, "UsageLimit-Name", quota_name(refusal->quota));
@@ -73,7 +72,7 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
     requested->account = request->account;
     error = order_create(request->domain, &request->admission, requested, view);
     if (error == IW_USAGE_LIMIT_EXCEEDED)
-        usage_headers(request, &view->refusal);
+        creation_usage_headers(request, &view->refusal);
     if (error != IW_OK)
         return error;
     if (view->is_replay) {

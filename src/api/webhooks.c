@@ -1,6 +1,7 @@
 /* Webhooks, their secrets and their events (contract 7). */
 #include <string.h>
 
+#include "api/creation.h"
 #include "api/field.h"
 #include "api/stream.h"
 #include "api/tables.h"
@@ -86,9 +87,12 @@ static enum iw_error create(struct request *request)
     struct webhook_fields fields;
     struct webhook webhook;
     const char *secret;
+    struct quota_refusal refusal;
     enum iw_error error = fields_read(request, true, &fields);
     if (error == IW_OK)
-        error = webhook_create(request->domain, request->account, &fields, &webhook, &secret);
+        error = webhook_create(request->domain, request->account, &fields, &webhook, &secret, &refusal);
+    if (error == IW_USAGE_LIMIT_EXCEEDED)
+        creation_usage_headers(request, &refusal);
     if (error != IW_OK)
         return error;
     response_status(request, 201);

@@ -150,7 +150,7 @@ enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *clai
 }
 
 enum iw_error quota_webhook_claim(const struct store *store, struct domain *domain,
-                                  const struct account *account)
+                                  const struct account *account, struct quota_refusal *refusal)
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
@@ -165,8 +165,9 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
         error = quota_used(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))
         return error;
-    struct quota_refusal refusal = {.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
-    return refusal_fail(domain, account->id, &refusal);
+    *refusal =
+        (struct quota_refusal){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
+    return refusal_fail(domain, account->id, refusal);
 }
 
 /* ---- reconciliation ---- */

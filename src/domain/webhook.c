@@ -90,6 +90,7 @@ struct webhook_work {
     const struct webhook_fields *fields;
     struct webhook *webhook;
     const char *secret;
+    struct quota_refusal *refusal;
 };
 
 /* A new secret: returned as text for the client, sealed for the database. */
@@ -124,7 +125,7 @@ static enum iw_error create_work(const struct store *store, void *user)
     uint8_t sealed[webhook_secret_sealed_bytes];
     const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = quota_webhook_claim(store, work->domain, work->account);
+    enum iw_error error = quota_webhook_claim(store, work->domain, work->account, work->refusal);
     if (error == IW_OK)
         error = url_reuse_check(store, work);
     if (error != IW_OK)
@@ -139,10 +140,13 @@ static enum iw_error create_work(const struct store *store, void *user)
 
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
-                             const char **secret)
+                             const char **secret, struct quota_refusal *refusal)
 {
-    struct webhook_work work = {
-        .domain = domain, .account = account, .account_id = account->id, .fields = fields};
+    struct webhook_work work = {.domain = domain,
+                                .account = account,
+                                .account_id = account->id,
+                                .fields = fields,
+                                .refusal = refusal};
     enum iw_error error = context_validated(domain->context);
     if (error == IW_OK)
         error = db_transaction(&domain->store, create_work, &work);

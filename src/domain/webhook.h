@@ -16,6 +16,7 @@
 #include <imgward/context.h>
 
 #include "domain/domain.h"
+#include "domain/quota.h"
 #include "model/account.h"
 #include "model/webhook.h"
 #include "store/webhooks.h"
@@ -39,12 +40,13 @@ void webhook_fields_check(struct context *context, const struct config *config,
                           const struct webhook_fields *fields, bool is_new);
 
 /*
- * Creates a webhook and its secret, which cannot be read again.  USAGE_LIMIT_EXCEEDED: the account has all
- * webhooks that its quota allows.  VALIDATION_FAILED: also when another webhook has this URL.
+ * Creates a webhook and its secret, which cannot be read again.  USAGE_LIMIT_EXCEEDED, with the
+ * refusal: the account has all webhooks that its quota allows.  VALIDATION_FAILED: also when another webhook
+ * has this URL.
  */
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
-                             const char **secret) IW_MUST_USE;
+                             const char **secret, struct quota_refusal *refusal) IW_MUST_USE;
 
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;
