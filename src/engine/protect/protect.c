@@ -13,8 +13,8 @@ enum { scale_halvings = 40 /* iterations of the bisection */ };
 /* The strength low for pictures without texture. */
 static const double bare_psnr_db = 40;
 
-/* The permitted share of the perturbation at its peak grows with masking: by this factor times the square of
- * the mean mask (0..1). */
+/* The permitted share of the perturbation at its peak grows with the mean mask m (0..1): by
+ * m + peak_share_busy * m². */
 static const double peak_share_busy = 8;
 
 /* ---- strengths */

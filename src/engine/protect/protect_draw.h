@@ -55,7 +55,7 @@ void draw_colors_bound(const float *means, size_t blocks, float *bounded);
 void draw_paled(float *values, float pale, const float *times, const float *means, const float *bounded,
                 size_t count);
 
-/* values * (1 - calm) + grain * granted * the factor of the colour. */
+/* values * (1 - calm) + grain_times * granted * grain. */
 void draw_dithered(float *values, const float *calm, const float *granted, float grain_times,
                    const float *grain, size_t count);
 

@@ -136,7 +136,7 @@ static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room
     }
 }
 
-/* Over every eighth row. */
+/* Over every eighth row, starting at first_row. */
 static double rows_squares(const struct protect_plan *plan, uint32_t first_row, double scale)
 {
     double squares = 0, deltas[unit_peak + 1], fitting[room_count];
