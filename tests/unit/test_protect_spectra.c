@@ -266,15 +266,15 @@ static void test_fields_between_windows(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"of nothing comes nothing", test_nothing_stays_nothing},
-        {"amplitudes are taken to the power of fifteen sixteenths", test_power_of_fifteen_sixteenths},
-        {"like hides like", test_like_hides_like},
-        {"of level lines less is left", test_level_lines},
+        {"zero stays zero", test_nothing_stays_nothing},
+        {"amplitudes are raised to the power 15/16", test_power_of_fifteen_sixteenths},
+        {"similar patterns mask each other", test_like_hides_like},
+        {"level lines are attenuated further", test_level_lines},
         {"each frequency is in a group", test_groups},
-        {"gains of a group are of its frequencies", test_gain_of_a_group},
-        {"gains are those of cells and between them", test_cells},
-        {"fields go over from window to window", test_fields_between_windows},
-        {"brightness hides nothing", test_brightness_hides_nothing},
+        {"gains of a group apply to its frequencies", test_gain_of_a_group},
+        {"gains are interpolated between cells", test_cells},
+        {"fields are interpolated between windows", test_fields_between_windows},
+        {"brightness does not mask", test_brightness_hides_nothing},
         CU_TEST_INFO_NULL,
     };
     return runner_run("spectra", tests);

@@ -111,10 +111,10 @@ int main(void)
     CU_TestInfo tests[] = {
         {"sizes rise", test_sizes_rise},
         {"no size is an odd multiple of another", test_no_odd_multiples},
-        {"the sizes of eight rows lie between one another", test_rows_differ},
-        {"values come back within half a step", test_values_come_back},
-        {"units give way by octaves", test_lower},
-        {"what is out of range", test_ends},
+        {"the sizes of eight rows interleave", test_rows_differ},
+        {"values are restored within half a step", test_values_come_back},
+        {"units are lowered by octaves", test_lower},
+        {"values out of range", test_ends},
         CU_TEST_INFO_NULL,
     };
     return runner_run("protect_unit", tests);
