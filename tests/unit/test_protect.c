@@ -1,6 +1,6 @@
 /*
- * The anti-AI engine: its agreement with the framework, its strengths on every shape; all of it with each
- * of the kernels that this processor runs.
+ * The anti-AI engine: its agreement with the framework, and its strengths on every shape.  All tests run with
+ * each of the kernels that this processor supports.
  */
 #include <imgward/protect.h>
 
@@ -32,7 +32,7 @@ static size_t file_read(const char *name, void *bytes, size_t limit)
     return size;
 }
 
-/* Each suite takes the kernels after those of the one before it. */
+/* Each suite takes the next kernels. */
 static int suite_begin(void)
 {
     static unsigned place;
@@ -81,7 +81,7 @@ static unsigned recorded_level(uint32_t x, uint32_t y, uint32_t c)
     return (x * (3 + c) + y * (7 - 2 * c) + x * y / (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256;
 }
 
-/* Grain as a sky's on the left.  tools/record_output.py draws the same. */
+/* Grain as in a sky on the left.  tools/record_output.py draws the same. */
 static unsigned recorded_half_level(uint32_t x, uint32_t y, uint32_t c)
 {
     static const unsigned skin[] = {200, 145, 115};
@@ -144,7 +144,7 @@ static struct image image_drawn(uint32_t width, uint32_t height, uint32_t channe
         for (uint32_t x = 0; x < width; x++)
             for (uint32_t c = 0; c < channels; c++)
                 sample_set(&image, x, y, c, level(x, y, c));
-    /* Alpha: a stripe that cannot be seen, the rest half there. */
+    /* Alpha: one transparent stripe, the rest half transparent. */
     for (uint32_t y = 0; image_has_alpha(&image) && y < height; y++)
         for (uint32_t x = 0; x < width; x++)
             sample_set(&image, x, y, channels - 1, x % 50 < 5 ? 0 : 128);
@@ -167,16 +167,16 @@ static bool image_same(const struct image *left, const struct image *right)
 /* ---- the perturbation */
 
 /*
- * What protect_unit.h says of its units: 127 is the seventh of the last octave of sixteen, which begins at
- * the power of two that is given; so far values are rounded to it.
+ * The definition of protect_unit.h: 127 is the seventh unit of the last of sixteen octaves.  That octave
+ * begins at the given power of two; values are rounded to this limit.
  */
 static double unit_limit(uint32_t y, double power)
 {
     return (8 + 6 + (2 * (y % 8) + 1) / 16.0 + 0.5) / 8 * power;
 }
 
-/* Half a step where the larger of a value and its unit lies: a step is an eighth of the octave's beginning.
- */
+/* Half a step in the octave of the larger of a value and its unit; a step is an eighth of the octave's
+ * beginning. */
 static double unit_half_step(double value, double read)
 {
     double larger = fmax(fabs(value), fabs(read));
@@ -184,9 +184,9 @@ static double unit_half_step(double value, double read)
 }
 
 /*
- * The unit perturbation of the recorded picture is the framework's, at each strength, within 2e-5,
- * but for its rounding to small floats.  Read off a grey 16-bit picture, at a scale that moves none by more
- * than a sample may be moved; rounding there counts, too.  Of the power the rounding changes little.
+ * The unit perturbation of the recorded picture is the framework's at each strength, within 2e-5 plus its
+ * rounding to small floats.  It is read from a grey 16-bit picture at a scale that keeps each sample below
+ * its peak; rounding there counts, too.  The rounding changes the power little.
  */
 enum { recorded_width = 75, recorded_height = 58, recorded_samples = recorded_width * recorded_height * 3 };
 
@@ -202,7 +202,7 @@ static double recorded_power_of_two(const float *recorded)
 static void recorded_compare(const float *recorded, enum protect_strength strength)
 {
     enum { width = recorded_width, height = recorded_height, seed = 7, samples = recorded_samples };
-    static const double scale = 0.04; /* the largest unit moves by less than what any block may */
+    static const double scale = 0.04; /* the largest unit moves by less than the lowest peak of a block */
     struct image image = image_drawn(width, height, 3, 16, recorded_half_level);
     struct image grey = image_made(width, height, 3, 16);
     struct protect_plan *plan;
@@ -267,10 +267,10 @@ static bool alpha_same(const struct image *before, const struct image *after)
     return is_same;
 }
 
-/* A picture of one colour, or of what only grows lighter, gets the strength low whatever is asked for, and
- * flat art, of which few outlines would have to take it all, less than is asked.  Black bars
- * on white, in grey, may get up to 2 dB less than is asked at the strength high: what would be whiter than
- * white is cut off.  All others get what is asked. */
+/* Expected limits.  A picture of one colour or of a gradient gets the strength low for any request.  Flat art
+ * gets less than requested, because its few outlines would have to take the whole perturbation.  Black bars
+ * on white, in grey, may get up to 2 dB less at the strength high, because values above white are clipped.
+ * All other pictures get the requested strength. */
 static bool is_limit_right(level_function level, const struct protect_report *report)
 {
     if (level == flat_art_level)
@@ -310,7 +310,7 @@ static void test_strengths(void)
     }
 }
 
-/* However much a strength would need of it. */
+/* Independent of the scale that a strength would need. */
 static void test_peaks(void)
 {
     static const unsigned peaks[] = {[PROTECT_LOW] = 11, [PROTECT_STANDARD] = 16, [PROTECT_HIGH] = 22};
@@ -342,13 +342,13 @@ static unsigned half_level(uint32_t x, uint32_t y, uint32_t c)
     return x < 96 ? flat_level(x, y, c) : recorded_level(x, y, c);
 }
 
-/* Noise of up to eight levels, a pixel's own: the grain of a film. */
+/* Noise of up to eight levels for each pixel: film grain. */
 static unsigned film_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return flat_level(0, 0, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 9);
 }
 
-/* No sample moves further than its block lets any, and some do so far. */
+/* No sample moves beyond its block's peak, and some reach it. */
 static void peaks_check(level_function level, uint32_t width, uint32_t height)
 {
     struct image image = image_drawn(width, height, 3, 8, level), after = image_copy(&image);
@@ -371,8 +371,8 @@ static void peaks_check(level_function level, uint32_t width, uint32_t height)
     free(image.pixels);
 }
 
-/* The peaks of blocks lie between that of a flat one and that of the strength; and a larger scale brings more
- * to them. */
+/* The peaks of blocks lie between that of a flat block and that of the strength.  A larger scale moves more
+ * samples to them. */
 static void test_block_peaks(void)
 {
     peaks_check(film_level, 101, 67);
@@ -422,8 +422,8 @@ static bool colors_same(const struct image *plain, const struct image *opaque)
     return is_same;
 }
 
-/* 8-bit samples without alpha are moved by vectors, those beside an opaque alpha one by one: to the same
- * place. */
+/* 8-bit samples without alpha are moved in vectors, those with an opaque alpha one by one: the results are
+ * equal. */
 static void test_vectors_agree(void)
 {
     static const level_function levels[] = {recorded_level, smooth_level, white_level, black_level,
@@ -452,7 +452,7 @@ static void test_vectors_agree(void)
     }
 }
 
-/* A preview of some rows is what rendering makes of them, and changes nothing of the plan. */
+/* A preview of some rows equals the rendered rows and does not change the plan. */
 static void test_preview(void)
 {
     enum { first = 31, rows = 40 };
@@ -501,7 +501,7 @@ static void test_seed(void)
     free(other.pixels);
 }
 
-/* The share of the squared error that lies where half_level is flat. */
+/* The share of the squared error in the flat part of half_level. */
 static double flat_share(enum protect_strength strength)
 {
     struct image image = image_drawn(192, 96, 3, 8, half_level), after = image_copy(&image);
@@ -537,14 +537,14 @@ static void test_names(void)
     CU_ASSERT(!protect_strength_by_name("strong", &strength));
 }
 
-/* The mean of 2x2 pixels of two rows, one colour of each. */
+/* The mean of 2x2 pixels of two rows for one colour. */
 static double mean_of(const float *upper, const float *lower, unsigned at)
 {
     const unsigned left = at / 3 * 6 + at % 3, right = left + 3;
     return ((double)upper[left] + (double)upper[right] + (double)lower[left] + (double)lower[right]) / 4;
 }
 
-/* The masks of a canvas; free(masks.mask). */
+/* The masks of a canvas; the caller calls free(masks.mask). */
 static struct canvas_masks masks_of(const struct canvas *canvas, const struct canvas_hiding *hiding)
 {
     const size_t blocks = canvas_mask_rows(canvas) * canvas_mask_columns(canvas);
@@ -558,7 +558,7 @@ static struct canvas_masks masks_of(const struct canvas *canvas, const struct ca
     return masks;
 }
 
-/* At half of the size the picture and its mask are means of 2x2 pixels, within it and beyond. */
+/* At half size the picture and its mask are means of 2x2 pixels, inside and outside the picture. */
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
@@ -599,7 +599,7 @@ static unsigned grain_level(uint32_t x, uint32_t y, uint32_t c)
     return flat_level(x, y, c) + (x * 7 + y * 13) % 3;
 }
 
-/* How much the place of a picture that hides most does. */
+/* The largest value of the texture mask of a picture. */
 static double mask_most(level_function level, const struct canvas_hiding *hiding)
 {
     struct image image = image_drawn(120, 80, 3, 16, level);
@@ -614,8 +614,7 @@ static double mask_most(level_function level, const struct canvas_hiding *hiding
     return most;
 }
 
-/* However steep, a picture that only grows lighter hides no more than one colour does; one with grain hides
- * more. */
+/* A gradient of any slope masks no more than one colour does; a picture with grain masks more. */
 static void test_ramps(void)
 {
     static const struct canvas_hiding hiding = {
@@ -626,20 +625,20 @@ static void test_ramps(void)
     CU_ASSERT(mask_most(grain_level, &hiding) > 2 * flat);
 }
 
-/* Twice as much, nine pixels' each: hardly further from planes, but texture, at a quarter of the size as
- * well. */
+/* Twice the amplitude, shared by nine pixels each: hardly further from planes, but texture, also at a quarter
+ * of the size. */
 static unsigned coarse_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return flat_level(0, 0, c) + 2 * (film_level(x / 3, y / 3, c) - flat_level(0, 0, c));
 }
 
-/* Discs with grain of one level, as photographs are: outlines with something smooth beside them. */
+/* Discs with grain of one level, as in photographs: outlines next to smooth places. */
 static unsigned grainy_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return flat_art_level(x, y, c) + (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 2);
 }
 
-/* How smooth a picture is and how much grain it gets, means of its blocks, those beyond it left out. */
+/* The mean smoothness and the mean grain of a picture's blocks, without those beyond it. */
 static void smooth_means(level_function level, double *smooth, double *grained)
 {
     static const struct canvas_hiding hiding = {
@@ -654,9 +653,9 @@ static void smooth_means(level_function level, double *smooth, double *grained)
     free(image.pixels);
 }
 
-/* What only grows lighter is as smooth as one colour, and grain of a level or two is; what is busy is not,
- * and outlines do not end what is smooth around them. Of these grain alone gets more: flat art gets none
- * beside its outlines either, however faint they are. */
+/* A gradient is as smooth as one colour, and so is grain of a level or two.  Texture is not smooth, and
+ * outlines do not end the smoothness around them.  Of these only grain gets more grain.  Flat art gets none,
+ * even next to faint outlines. */
 static void test_smooth(void)
 {
     double smooth, grained;
@@ -678,19 +677,19 @@ static void test_smooth(void)
     CU_ASSERT(smooth < 0.1 && grained < 0.1);
 }
 
-/* Half smooth, half somewhat busy. */
+/* Half smooth, half slightly textured. */
 static unsigned half_busy_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return x < 56 ? grain_level(x, y, c) : coarse_level(x, y, c);
 }
 
-/* Half of one colour, as drawings are. */
+/* Half of one colour, as in drawings. */
 static unsigned half_flat_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return x < 56 ? flat_level(x, y, c) : coarse_level(x, y, c);
 }
 
-/* How much of a picture is left out; grained gets how much grain there is, unless it is NULL. */
+/* The mean attenuation of a picture; grained gets the mean grain unless it is NULL. */
 static double calm_mean(level_function level, const struct canvas_hiding *hiding, double *grained)
 {
     struct image image = image_drawn(112, 96, 3, 8, level);
@@ -705,8 +704,8 @@ static double calm_mean(level_function level, const struct canvas_hiding *hiding
     return mean;
 }
 
-/* The same of one that is half smooth, half mild, where mild places begin to count from a share that is
- * smooth on. */
+/* The same for a picture that is half smooth and half mild.  from is the smooth share from which mild places
+ * count. */
 static double mild_mean(level_function level, float calm_from)
 {
     const struct canvas_hiding hiding = {.floor = 0.0001f,
@@ -720,7 +719,7 @@ static double mild_mean(level_function level, float calm_from)
     return calm_mean(level, &hiding, NULL);
 }
 
-/* Of mild places a share is left out, but only where so much of the picture is smooth and not flat. */
+/* Mild places are attenuated only where enough of the picture is smooth and not flat. */
 static void test_mild(void)
 {
     CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_busy_level, 0), 0.75, 0.04);
@@ -729,7 +728,7 @@ static void test_mild(void)
     CU_ASSERT_DOUBLE_EQUAL(mild_mean(half_flat_level, 0.25f), 0.5, 0.04);
 }
 
-/* A colour with grain of some levels, which is neither smooth nor busy. */
+/* A colour with grain of some levels, neither smooth nor textured. */
 static unsigned tinted_level(const unsigned color[3], uint32_t x, uint32_t y, uint32_t c)
 {
     return color[c] + 2 * (unsigned)(hash_of((uint64_t)y << 32 | x, 7) % 3);
@@ -765,8 +764,8 @@ static unsigned scarlet_level(uint32_t x, uint32_t y, uint32_t c)
     return tinted_level((const unsigned[]){220, 20, 20}, x, y, c);
 }
 
-/* Hardly any of it grained: a drawing, with a shaded square of 8x8 blocks of its 28x24, of which 6x6 have
- * nothing flat beside them. */
+/* Little of it has grain: a drawing with a shaded square of 8x8 blocks of its 28x24.  6x6 of these have no
+ * flat neighbour. */
 static unsigned shaded_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
     static const unsigned color[] = {240, 184, 160};
@@ -775,13 +774,13 @@ static unsigned shaded_art_level(uint32_t x, uint32_t y, uint32_t c)
 
 static const double shaded_share = 64 / (28.0 * 24), shaded_inner_share = 36 / (28.0 * 24);
 
-/* A fifth of it grained: a photograph with a sky of one colour. */
+/* A fifth of it has grain: a photograph with a sky of one colour. */
 static unsigned clear_sky_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return x < 90 ? 200 : green_level(x, y, c);
 }
 
-/* Flat spots of 8 px, which make one in sixteen of its blocks or, with those beside them, a quarter. */
+/* Flat spots of 8 px: one in sixteen of its blocks or, with their neighbours, a quarter. */
 static unsigned spotted(const unsigned color[3], uint32_t x, uint32_t y, uint32_t c)
 {
     return x % 32 < 8 && y % 32 < 8 ? color[c] : tinted_level(color, x, y, c);
@@ -797,18 +796,18 @@ static unsigned spotted_white_level(uint32_t x, uint32_t y, uint32_t c)
     return spotted((const unsigned[]){251, 251, 251}, x, y, c);
 }
 
-/* A photograph beside as much of one colour. */
+/* A photograph next to an equal area of one colour. */
 static unsigned beside_flat_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return x < 56 ? 200 : green_level(x, y, c);
 }
 
-/* Where nothing but what is flat counts as smooth or mild. */
+/* Only flat places count as smooth or mild. */
 static const struct canvas_hiding flat_smooth = {
     .knee = 0.2f, .grain = 0.001f, .smooth = 2e-4f, .mild = 2e-4f};
 
-/* Of skin a share is left out, be it fair or dark, and of all that is plain another, for grain; but in a
- * drawing only of what is shaded. */
+/* Skin, fair or dark, is attenuated by one share, all plain places by another, with grain instead.  In a
+ * drawing only shaded places are. */
 static void test_skin(void)
 {
     struct canvas_hiding of_skin = flat_smooth, of_plain = flat_smooth;
@@ -832,8 +831,8 @@ static void test_skin(void)
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(clear_sky_level, &of_plain, NULL), 0.5, 0.02);
 }
 
-/* Flat spots of a photograph get grain like what is around them, but not next to white, nor where more than
- * spots is flat, nor in a drawing. */
+/* Flat spots of a photograph get grain like their surroundings.  They get none next to white, where more than
+ * spots is flat, or in a drawing. */
 static void test_clear(void)
 {
     struct canvas_hiding of_plain = flat_smooth;
@@ -850,7 +849,7 @@ static void test_clear(void)
     CU_ASSERT_DOUBLE_EQUAL(grained, shaded_inner_share, 0.008);
 }
 
-/* The colour that what is drawn on a picture keeps. */
+/* The share of chroma that the perturbation of a picture keeps. */
 static double color_kept(level_function level)
 {
     struct image image = image_drawn(112, 96, 3, 8, level);
@@ -863,13 +862,13 @@ static double color_kept(level_function level)
     return color;
 }
 
-/* A colour that is hardly one: five levels of blue. */
+/* A faint colour: five levels of blue. */
 static unsigned bluish_level(uint32_t x, uint32_t y, uint32_t c)
 {
     return grey_level(x, y, c) + (c == 2 ? 5 : 0);
 }
 
-/* What is grey is drawn on in grey, though it is stored as RGB: the same as where it is stored as grey. */
+/* A grey picture stored as RGB gets a grey perturbation, the same as one stored as grey. */
 static void test_colorless(void)
 {
     CU_ASSERT_DOUBLE_EQUAL(color_kept(grey_level), 0, 1e-6);
@@ -892,7 +891,7 @@ static void test_colorless(void)
     }
 }
 
-/* What is plain enough in the light need not be in the dark, and the light has a share of its own. */
+/* Light and dark places have separate limits of plainness, and light places have a separate share. */
 static void test_light(void)
 {
     struct canvas_hiding of_light = flat_smooth, of_all;
@@ -911,7 +910,7 @@ static void test_light(void)
     CU_ASSERT_DOUBLE_EQUAL(calm_mean(shaded_art_level, &of_all, NULL), 0.9 * shaded_share, 0.006);
 }
 
-/* How many blocks of a picture may move by so many levels, of ten. */
+/* The number of blocks of a picture with a peak of so many levels, out of ten. */
 static unsigned blocks_at(level_function level, uint8_t wanted)
 {
     static const struct canvas_peaks ten = {10, 0, 10};
@@ -931,8 +930,8 @@ static unsigned blocks_at(level_function level, uint8_t wanted)
     return count;
 }
 
-/* Where a drawing is shaded samples move by less, the square's corners apart; what is flat in it and what
- * hides more are let alone, and so are photographs. */
+/* Shaded places of a drawing have lower peaks, except the square's corners.  Flat places and texture in it
+ * stay unchanged, and so do photographs. */
 static void test_shaded(void)
 {
     CU_ASSERT_EQUAL(blocks_at(shaded_art_level, 3), 60);
@@ -943,8 +942,8 @@ static void test_shaded(void)
     CU_ASSERT_EQUAL(blocks_at(clear_sky_level, 10), 28 * 24);
 }
 
-/* Grain is of root mean square 1 and of mean 0, differs from seed to seed, and is the same from wherever it
- * is asked for. */
+/* Grain has root mean square 1 and mean 0, differs between seeds, and is independent of the start of the
+ * request. */
 static void test_grain(void)
 {
     enum { side = 512, first = -32, row = side * grain_colors, values = side * row };
@@ -983,22 +982,22 @@ int main(void)
         {"recorded output on the recorded input", test_recorded_output},
         {"strengths are reached on every shape", test_strengths},
         {"no sample moves by more than the peak of the strength", test_peaks},
-        {"none moves by more than its block lets any", test_block_peaks},
+        {"no sample moves beyond its block's peak", test_block_peaks},
         {"undo is exact", test_undo},
         {"vectors of samples agree with samples", test_vectors_agree},
-        {"a preview is what will be rendered", test_preview},
-        {"the seed decides", test_seed},
-        {"flat parts beside an edge take nothing", test_flat_parts},
-        {"half of the size is means of 2x2 pixels", test_halved},
-        {"what only grows lighter hides nothing", test_ramps},
-        {"what is smooth", test_smooth},
-        {"what is mild, where enough is smooth", test_mild},
-        {"skin, and what is plain, of drawings only what is shaded", test_skin},
+        {"a preview equals the rendering", test_preview},
+        {"the result depends on the seed", test_seed},
+        {"flat parts next to an edge get nothing", test_flat_parts},
+        {"half size is means of 2x2 pixels", test_halved},
+        {"gradients do not mask", test_ramps},
+        {"smooth places", test_smooth},
+        {"mild places, where enough is smooth", test_mild},
+        {"skin and plain places; in drawings only shaded places", test_skin},
         {"grain on the flat spots of a clear sky", test_clear},
-        {"what is plain in the light", test_light},
+        {"plain places in light areas", test_light},
         {"samples move by less where a drawing is shaded", test_shaded},
-        {"what has no colour gets none", test_colorless},
-        {"grain is even, and the same from everywhere", test_grain},
+        {"grey pictures get a grey perturbation", test_colorless},
+        {"grain is independent of the start of the request", test_grain},
         {"names of strengths", test_names},
         CU_TEST_INFO_NULL,
     };

@@ -1,6 +1,6 @@
 /*
- * The anti-AI network: its weights file, its bands and its kernels; all of it with each of the kernels that
- * this processor runs.
+ * The anti-AI network: its weights file, its bands and its kernels.  All tests run with each of the kernels
+ * that this processor supports.
  */
 #include <imgward/protect.h>
 
@@ -18,7 +18,7 @@ static uint8_t weights[1 << 20];
 static size_t weights_size;
 static const struct conv_kernels *kernels; /* of the suite that runs */
 
-/* Each suite takes the kernels after those of the one before it. */
+/* Each suite takes the next kernels. */
 static int suite_begin(void)
 {
     static unsigned place;
@@ -94,7 +94,7 @@ static void test_weights_refused(void)
     CU_ASSERT(weights_size < 1000000);
 }
 
-/* Where the rows of a run's output go. */
+/* The destination of the rows of a run's output. */
 struct sums {
     float *values;
     size_t row_values;
@@ -107,7 +107,7 @@ static void sums_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsi
         values[i] = (float)(((y + 300) * 37 * cell_px + (x + 300) * 3 + i) % 101) / 101;
 }
 
-/* Whole blocks of the mask are asked for. */
+/* The network reads whole blocks of the mask. */
 static void sums_mask(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
 {
     (void)data;
@@ -178,10 +178,10 @@ static void test_bands_agree(void)
     bands_compare(NETWORK_STRONG);
 }
 
-/* What luma, and blue less luma, of a pixel become. */
+/* The luma and the blue difference of a pixel after draw_blued. */
 static void test_blue_is_drawn_where_the_mask_is_low(void)
 {
-    static const float times[] = {20, 20.0f / 10.5f, 1}; /* of 20, where the mask is 0, a half and 1 */
+    static const float times[] = {20, 20.0f / 10.5f, 1}; /* of 20, for a mask of 0, a half and 1 */
     float mask[9], pixels[9], luma[3], drawn[3];
     for (unsigned i = 0; i < 9; i++) {
         mask[i] = 0.5f * (float)(i / 3);
@@ -197,7 +197,7 @@ static void test_blue_is_drawn_where_the_mask_is_low(void)
     }
 }
 
-/* Luma becomes another one, blue and red so many times as much. */
+/* Luma is replaced; blue and red are multiplied by their factors. */
 static void test_pixels_are_recast(void)
 {
     static const float luma[] = {.3f, -.2f}, blue[] = {2, .5f}, red[] = {1, 3};
@@ -213,8 +213,8 @@ static void test_pixels_are_recast(void)
     }
 }
 
-/* Of one colour all along a row a share is left out; luma and what is finer stay.  More than all is never
- * left out. */
+/* A share of a colour that is constant along a row is removed; luma and finer detail stay.  At most the whole
+ * colour is removed. */
 static void test_colour_along_rows_is_paled(void)
 {
     enum { blocks = 3, values = draw_paled_px * draw_colors };
@@ -239,8 +239,8 @@ static void test_colour_along_rows_is_paled(void)
     }
 }
 
-/* Between blocks that differ it changes as a spline does: from the mean of both at the border to three
- * quarters of a block's own colour in its middle. */
+/* Between different blocks the removed colour follows a spline: the mean of both at the border, three
+ * quarters of a block's colour at its centre. */
 static void test_colour_between_blocks_is_a_spline(void)
 {
     static const float means[3 * draw_colors] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
@@ -253,8 +253,7 @@ static void test_colour_between_blocks_is_a_spline(void)
     }
 }
 
-/* Of what is strong more is left out: of a colour twice and of one a hundredth as strong as colours may be.
- */
+/* Of strong chroma a larger share is removed: tested with twice and with a hundredth of the bound. */
 static void test_strong_colour_is_bounded(void)
 {
     static const float means[2 * draw_colors] = {.36f, 0, -.48f, .0018f, 0, -.0024f};
@@ -266,7 +265,7 @@ static void test_strong_colour_is_bounded(void)
     }
 }
 
-/* A row of which nothing of the bounded colour is left out keeps that, and nothing else. */
+/* A row whose bounded colour is kept completely keeps only that. */
 static void test_bounded_colour_is_kept(void)
 {
     static const float means[3 * draw_colors] = {.4f, 0, 0, .4f, 0, 0, .4f, 0, 0},
@@ -278,9 +277,9 @@ static void test_bounded_colour_is_kept(void)
         CU_ASSERT_DOUBLE_EQUAL(row[pixel * draw_colors], .1f - .4f, 1e-6);
 }
 
-/* The suite's kernels and the plain ones agree, within a thousandth of what is drawn or what 32 bits can tell
- * beside a sample of 1: where a mask lets next to nothing be drawn, the next pass looks at no more than that.
- */
+/* The suite's kernels and the plain ones agree.  The tolerance is a thousandth of the perturbation or the
+ * precision of 32 bits at a sample of 1.  Where a mask is near 0, the next pass reads no more precisely than
+ * that. */
 static void test_kernels_agree(void)
 {
     static const double told_beside_one = 0x1p-24;

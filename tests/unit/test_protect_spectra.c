@@ -1,4 +1,4 @@
-/* What the anti-AI engine draws is brought nearer to the spectrum of what hides it. */
+/* Companding of the anti-AI engine's perturbation towards the spectrum of the picture. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 
 #include "engine/protect/protect_spectra.h"
 
-/* Rows of windows over a plane of width x height, of which the whole part begins and ends a step further in.
- */
+/* Rows of windows over a plane of width x height.  Its complete part begins and ends one step further in. */
 enum { windows = 8, width = (windows + 1) * spectra_step, rows = 6, height = (rows + 1) * spectra_step };
 
 typedef float plane[height][width];
@@ -43,7 +42,7 @@ static void companded_fill(plane drawn, plane picture, float level, plane sums)
     gained_fill(drawn, picture, level, sums, fields);
 }
 
-/* Noise that is the same every time, about -size..size. */
+/* Deterministic noise, about -size..size. */
 static void noise_add(plane values, float size, unsigned seed)
 {
     for (unsigned y = 0; y < height; y++) {
@@ -62,7 +61,7 @@ static void strokes_add(plane values, float size, unsigned period)
             values[y][x] += x / (period / 2) % 2 == 0 ? size : -size;
 }
 
-/* The mean square where windows lie over one another on all sides. */
+/* The mean square where windows overlap on all sides. */
 static double power_of(plane values)
 {
     double sum = 0;
@@ -80,8 +79,7 @@ static void test_nothing_stays_nothing(void)
     CU_ASSERT(power_of(sums) == 0);
 }
 
-/* 256 times as much drawn becomes 181 times as much, 2 to the power of 7.5, and is drawn in the same places.
- */
+/* A perturbation of 256 times the amplitude becomes 2^7.5 = 181 times as large, in the same places. */
 static void test_power_of_fifteen_sixteenths(void)
 {
     static const double times = 181.01934;
@@ -101,7 +99,7 @@ static void test_power_of_fifteen_sixteenths(void)
     CU_ASSERT(worst < 0.002 * sqrt(power_of(louder_sums)));
 }
 
-/* What a pattern becomes beside noise of the same power, over a picture. */
+/* The companded power of a pattern relative to noise of the same power, over a picture. */
 static double strokes_for_noise(plane picture)
 {
     static plane strokes, noise, strokes_sums, noise_sums;
@@ -114,7 +112,7 @@ static double strokes_for_noise(plane picture)
     return power_of(strokes_sums) / power_of(noise_sums) * power_of(noise) / power_of(strokes);
 }
 
-/* Grain hides noise better than strokes, strokes hide strokes better than grain does. */
+/* Grain masks noise better than strokes; strokes mask strokes better than grain does. */
 static void test_like_hides_like(void)
 {
     static plane grain, stroked;
@@ -125,7 +123,7 @@ static void test_like_hides_like(void)
     CU_ASSERT(in_strokes > 1.1 * in_grain);
 }
 
-/* How bright a picture is changes nothing. */
+/* The brightness of a picture has no effect. */
 static void test_brightness_hides_nothing(void)
 {
     static plane drawn, dark, bright, sums, bright_sums;
@@ -142,7 +140,7 @@ static void test_brightness_hides_nothing(void)
     CU_ASSERT(worst < 1e-5 * sqrt(power_of(sums)));
 }
 
-/* The same picture and perturbation, turned: what lies level becomes upright. */
+/* The same picture and perturbation, transposed: level lines become upright. */
 static void transpose(plane values)
 {
     static plane before;
@@ -152,7 +150,8 @@ static void transpose(plane values)
             values[y][x] = before[x % height][y];
 }
 
-/* Of level strokes a quarter of the power is left where half of the amplitude is; of upright ones all. */
+/* A quarter of the power of level strokes is left where half of the amplitude is; upright strokes keep
+ * all. */
 static void test_level_lines(void)
 {
     static plane drawn, picture, all, left;
@@ -167,8 +166,7 @@ static void test_level_lines(void)
     CU_ASSERT(power_of(left) < .27 * power_of(all) && power_of(left) > .23 * power_of(all));
 }
 
-/* Every frequency belongs to a group: upright strokes, slanting ones and level lines of each ring, none
- * forgotten. */
+/* Every frequency belongs to a group: upright strokes, slanting ones or level lines of a radial band. */
 static void test_groups(void)
 {
     unsigned counts[spectra_groups] = {0};
@@ -185,7 +183,7 @@ static void test_groups(void)
     CU_ASSERT_EQUAL(spectra.groups[7][7], spectra_groups - 2);
 }
 
-/* A gain of upright strokes takes from upright ones and leaves level ones. */
+/* A gain of upright strokes reduces upright strokes and keeps level ones. */
 static void test_gain_of_a_group(void)
 {
     static plane drawn, picture, all, left;
@@ -205,7 +203,7 @@ static void test_gain_of_a_group(void)
     }
 }
 
-/* Fills a window's field by the cell of its table: 1, 10 and 100 times how far it is along each way. */
+/* Sets a window's field to its table's cell: 1, 10 and 100 times the position along each axis. */
 static void cells_number(void)
 {
     for (unsigned light = 0; light < spectra_nodes; light++)
@@ -215,7 +213,7 @@ static void cells_number(void)
                     (float)(light + 10 * hides + 100 * shown);
 }
 
-/* Between nodes gains go over into one another; beyond the last they stay. */
+/* Gains are interpolated between nodes and constant beyond the last ones. */
 static void test_cells(void)
 {
     static const struct {
@@ -238,7 +236,7 @@ static void test_cells(void)
     }
 }
 
-/* From one window to the next fields go over without a step. */
+/* Fields are continuous from one window to the next. */
 static void test_fields_between_windows(void)
 {
     enum { planes_rows = spectra_rows_count };
@@ -268,15 +266,15 @@ static void test_fields_between_windows(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"of nothing comes nothing", test_nothing_stays_nothing},
-        {"amplitudes are taken to the power of fifteen sixteenths", test_power_of_fifteen_sixteenths},
-        {"like hides like", test_like_hides_like},
-        {"of level lines less is left", test_level_lines},
+        {"zero stays zero", test_nothing_stays_nothing},
+        {"amplitudes are raised to the power 15/16", test_power_of_fifteen_sixteenths},
+        {"similar patterns mask each other", test_like_hides_like},
+        {"level lines are attenuated further", test_level_lines},
         {"each frequency is in a group", test_groups},
-        {"gains of a group are of its frequencies", test_gain_of_a_group},
-        {"gains are those of cells and between them", test_cells},
-        {"fields go over from window to window", test_fields_between_windows},
-        {"brightness hides nothing", test_brightness_hides_nothing},
+        {"gains of a group apply to its frequencies", test_gain_of_a_group},
+        {"gains are interpolated between cells", test_cells},
+        {"fields are interpolated between windows", test_fields_between_windows},
+        {"brightness does not mask", test_brightness_hides_nothing},
         CU_TEST_INFO_NULL,
     };
     return runner_run("spectra", tests);

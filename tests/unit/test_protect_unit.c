@@ -1,4 +1,4 @@
-/* The small floats that a perturbation is kept in. */
+/* The small floats that store a perturbation. */
 #include "engine/protect/protect_unit.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static void test_sizes_rise(void)
             CU_ASSERT(size_of(unit, y) > size_of(unit - 1, y));
 }
 
-/* What moves by some levels and a half does so at no scale at which an odd part of it does, too. */
+/* At the scale where a size crosses a rounding threshold, no odd part of it crosses one. */
 static void test_no_odd_multiples(void)
 {
     for (uint32_t y = 0; y < unit_rows; y++)
@@ -39,22 +39,22 @@ static void test_rows_differ(void)
     }
 }
 
-/* What a unit stands for where 1 has the largest that fits. */
+/* The value of a unit where 1 is the largest that fits. */
 static double value_of(int unit, uint32_t y, double largest)
 {
     double size = unit == 0 ? 0 : (double)size_of(unit < 0 ? -unit : unit, y);
     return copysign(size * largest / (double)size_of(unit_peak, y), (double)unit);
 }
 
-/* Half a step of the octave that a value or its unit lies in, the larger of both; sizes of a row's first
- * octave begin with 128. */
+/* Half a step of the octave of a value or its unit, the larger of both; sizes of a row's first octave begin
+ * with 128. */
 static double half_step(double value, double read, uint32_t y, double largest)
 {
     double size = fmax(fabs(value), fabs(read)) / largest * (double)size_of(unit_peak, y);
     return ldexp(1, ilogb(size / 128)) * unit_step / 2 * largest / (double)size_of(unit_peak, y);
 }
 
-/* Values of fifteen octaves come back within half a step, on either side of 0. */
+/* Values of fifteen octaves are restored within half a step, for both signs. */
 static void test_values_come_back(void)
 {
     for (uint32_t y = 0; y < unit_rows; y++) {
@@ -76,7 +76,7 @@ static void test_values_come_back(void)
     }
 }
 
-/* Units made lower are those that would have been stored, small ones and 0 among them. */
+/* Lowered units equal those that would have been stored, including small ones and 0. */
 static void test_lower(void)
 {
     enum { count = 1000 };
@@ -96,7 +96,7 @@ static void test_lower(void)
     }
 }
 
-/* No value is nothing; what is too large for units, or no number, is the largest. */
+/* No change is stored as 0.  Values too large for units and NaN become the largest unit. */
 static void test_ends(void)
 {
     float values[] = {0, -0.0f, 1e-30f, -1e-42f, 1e30f, -INFINITY, NAN};
@@ -111,10 +111,10 @@ int main(void)
     CU_TestInfo tests[] = {
         {"sizes rise", test_sizes_rise},
         {"no size is an odd multiple of another", test_no_odd_multiples},
-        {"the sizes of eight rows lie between one another", test_rows_differ},
-        {"values come back within half a step", test_values_come_back},
-        {"units give way by octaves", test_lower},
-        {"what is out of range", test_ends},
+        {"the sizes of eight rows interleave", test_rows_differ},
+        {"values are restored within half a step", test_values_come_back},
+        {"units are lowered by octaves", test_lower},
+        {"values out of range", test_ends},
         CU_TEST_INFO_NULL,
     };
     return runner_run("protect_unit", tests);

@@ -8,29 +8,29 @@
 #include "engine/protect/protect_measure.h"
 #include "engine/protect/protect_plan.h"
 
-enum { scale_halvings = 40 /* of the bisection */ };
+enum { scale_halvings = 40 /* iterations of the bisection */ };
 
-/* Where nothing hides anything, no more than the strength low. */
+/* The strength low for pictures without texture. */
 static const double bare_psnr_db = 40;
 
-/* What a picture hides, a mean of 0..1, and so many times its square more of what is drawn may be at its peak
- * than where it hides nothing. */
+/* The permitted share of the perturbation at its peak grows with the mean mask m (0..1): by
+ * m + peak_share_busy * m². */
 static const double peak_share_busy = 8;
 
 /* ---- strengths */
 
 /*
- * What is less strong hides better: flat parts take less.  The peak is what no sample moves by more than, in
- * levels of 255, some four and a half times the root of the mean square.  tools/generator.py has the same
- * ways.
+ * Weaker perturbations hide better: flat parts get less.  The peak is the largest change of a sample, in
+ * levels of 255.  It is about 4.5 times the root mean square error.  tools/generator.py has the same
+ * parameters.
  */
 static const struct {
     const char *name;
     double psnr_db;
     /*
-     * How much of what is drawn, counted as roots of its size, may be in samples that move by as much as they
-     * may where a picture hides nothing.  Photographs stay below; in flat art, where outlines alone hide
-     * something, more would be teeth along them.
+     * The largest share of the perturbation, as roots of its size, in samples at their peak, where a picture
+     * has no masking.  Photographs stay below it.  In flat art only outlines mask; a larger share would draw
+     * teeth along them.
      */
     double peak_share;
     struct unit_way way;
@@ -200,7 +200,7 @@ void protect_plan_free(struct protect_plan *plan)
 
 /* ---- scale */
 
-/* How many samples are counted, those that cannot move as well. */
+/* The number of samples, including those that cannot change. */
 static double plan_samples(const struct protect_plan *plan)
 {
     return (double)plan->width_px * plan->height_px * plan->colors;
@@ -237,7 +237,7 @@ double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool 
         else
             low = middle;
     }
-    /* The error moves in steps where few units differ: take the nearer side. */
+    /* The error is a step function where few units differ: take the nearer side. */
     double below = plan_error(plan, low), above = plan_error(plan, high);
     double scale = below > 0 && above / wanted > wanted / below ? low : high;
     if (is_limited != NULL)

@@ -1,5 +1,5 @@
 /*
- * Means over squares of blocks, row by row; beyond the first and the last of a row they repeat.
+ * Means over squares of blocks, row by row.  The first and last block of a row repeat beyond its ends.
  */
 #ifndef ENGINE_PROTECT_PROTECT_AROUND_H
 #define ENGINE_PROTECT_PROTECT_AROUND_H
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * The means of 2 * around + 1 blocks each way around count blocks, from as many rows, the middle one theirs.
- * sums: count + 2 * around values of room.
+ * Computes the means of (2 * around + 1)² blocks around each of count blocks.  rows: as many rows, the
+ * blocks' own row in the middle.  sums: scratch of count + 2 * around values.
  */
 void around_means(const float *const *rows, unsigned around, size_t count, float *sums, float *means);
 

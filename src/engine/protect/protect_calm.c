@@ -7,17 +7,17 @@
 #include "engine/protect/protect_skin.h"
 #include "engine/protect/ramp.h"
 
-/* A photograph's flat blocks get grain if enough of those around them are not flat. */
+/* A photograph's flat blocks get grain if enough blocks around them are not flat. */
 enum { clear_around = 4, clear_rows = 2 * clear_around + 1 };
 
-/* From what luma on a block is light. */
+/* The luma from which a block counts as light. */
 static const struct ramp light = {0.3f, 0.2f};
-/* Where luma is next to black or white nothing flat gets grain. */
+/* Flat blocks near black or white get no grain. */
 static const struct ramp black = {0.02f, 0.02f}, white = {0.96f, 0.02f};
-/* Which share of the blocks around one that is flat are not. */
+/* The share of the blocks around a flat block that are not flat. */
 static const struct ramp cleared = {0.02f, 0.08f};
 
-/* The mean of products of two masks over the blocks of the picture. */
+/* The mean product of two masks over the blocks of the picture. */
 static double mean_of_products(const struct canvas *canvas, const float *one, const float *other)
 {
     double sum = 0;
@@ -30,8 +30,8 @@ static double mean_of_products(const struct canvas *canvas, const float *one, co
     return sum / ((double)canvas->rows * canvas->columns);
 }
 
-/* How much the mild places of a picture count: where much of it is smooth, and some of that not flat, as
- * drawings are. */
+/* The weight of the mild places of a picture: high where much of it is smooth and some of that is not flat,
+ * as in drawings. */
 static float mild_counts(const struct canvas *canvas, const struct canvas_hiding *hiding,
                          const struct canvas_masks *masks)
 {
@@ -43,7 +43,7 @@ static float mild_counts(const struct canvas *canvas, const struct canvas_hiding
            ramped(photographed, (float)mean_of_products(canvas, masks->calm, masks->grained));
 }
 
-/* Which share of what is plain in a picture is not flat: most in photographs, next to nothing in drawings. */
+/* The share of the plain area of a picture that is not flat: high in photographs, near 0 in drawings. */
 static float share_taken(const struct canvas *canvas, float half_plain, const struct canvas_masks *masks)
 {
     double all = 0, grained = 0;
@@ -59,8 +59,8 @@ static float share_taken(const struct canvas *canvas, float half_plain, const st
     return (float)(grained / (all + 1e-6 * canvas->rows * canvas->columns));
 }
 
-/* How much a picture's mild places count; how far it was taken, not drawn, for skin and plain places; and
- * how far what is flat in it is a clear sky's. */
+/* Weights of a picture: of mild places, of skin and plain places (high in photographs), and of flat places as
+ * a clear sky. */
 struct calm_counts {
     float mild, taken, clear;
 };
@@ -74,16 +74,16 @@ static struct calm_counts calm_counts_of(const struct canvas *canvas, const stru
                                 ramped(clear, share)};
 }
 
-/* What else is told of the blocks of a row: what calm_told says, how far they are skin, which share of those
- * around them is not flat. */
+/* More inputs for the blocks of a row: those of calm_told, the skin weight, and the share of blocks around
+ * that are not flat. */
 struct calm_blocks {
     const float *milds, *luma, *spread, *skins, *around;
 };
 
-/* What is left out of smooth blocks, and, as far as they count, of mild ones, plain ones and skin; of plain
- * ones those that are not smooth count in drawings, too, a shaded leaf and what is next to outlines.  And
- * their grain: between two levels of 255 a clear sky has flat spots, and grain that leaves them out shows
- * where. */
+/* Computes the attenuation of smooth blocks and, by their weights, of mild blocks, plain blocks and skin.
+ * Plain blocks that are not smooth count in drawings too: shaded areas and the edges of outlines.  Computes
+ * their grain as well.  A clear sky between two levels of 255 has flat spots; grain that skips them would
+ * reveal them. */
 ENGINE_CLONES static void calm_row(const struct canvas_hiding *hiding, const struct calm_counts *counts,
                                    const struct calm_blocks *blocks, size_t count, float *calm,
                                    float *grained)
@@ -112,7 +112,7 @@ static size_t row_within(const struct canvas *canvas, size_t row, size_t i, size
     return at < last ? at : last;
 }
 
-/* How far the blocks of a row of the masks are skin. */
+/* The skin weight of the blocks of a row of the masks. */
 static void skins_row(const struct canvas *canvas, const float *warm, const float *spread, size_t row,
                       float *room, float *skins)
 {
@@ -123,8 +123,8 @@ static void skins_row(const struct canvas *canvas, const float *warm, const floa
     skin_row(rows, spread, columns, room, skins);
 }
 
-/* Which share of the blocks around those of a row is not flat; before: the rows above, of which the masks
- * hold something else by now, each at its number modulo clear_around. */
+/* The share of blocks that are not flat around each block of a row.  before: the rows above, which the masks
+ * no longer hold; the index is the row number modulo clear_around. */
 static void around_row(const struct canvas *canvas, const float *grained, const float *before, size_t row,
                        float *room, float *around)
 {

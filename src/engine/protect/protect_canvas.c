@@ -5,15 +5,15 @@
 #include "engine/protect/protect_draw.h"
 #include "engine/protect/protect_hash.h"
 
-/* tools/generator.py computes the same; its margin of repeated pixels is canvas_reach_px, so its first place
- * of the noise is ours there. */
+/* tools/generator.py computes the same.  Its margin of repeated pixels is canvas_reach_px, so its first noise
+ * place is the same as here. */
 enum {
     noise_margin = canvas_reach_px / canvas_grid_px,
     hash_values = 8,
     grid_blocks = canvas_grid_px / canvas_block_px
 };
 
-/* Of a row at half of the size as many are made at once. */
+/* Pixels of a row at half size that are computed together. */
 enum { run_pixels = 64 };
 
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed)
@@ -47,14 +47,14 @@ static void pixel16(const struct canvas *canvas, const uint16_t *row, size_t x, 
         values[color] = (float)pixel[color * step] / 65535;
 }
 
-/* 8-bit RGB, the usual case; what the table of levels says, for whole vectors. */
+/* 8-bit RGB, the usual case.  Computes the values of the level table in whole vectors. */
 ENGINE_CLONES static void pixels_rgb8(const uint8_t *samples, size_t count, float *values)
 {
     for (size_t i = 0; i < count * canvas_colors; i++)
         values[i] = (float)samples[i] / 255;
 }
 
-/* Pixels that all lie in the picture. */
+/* All pixels lie inside the picture. */
 static void pixels_inside(const struct canvas *canvas, const void *row, size_t x, size_t count, float *values)
 {
     const struct image *image = canvas->image;
@@ -71,8 +71,7 @@ static void pixels_inside(const struct canvas *canvas, const void *row, size_t x
 }
 
 /*
- * Fetches the pixels that will be asked for next, those some rows below: no row of a picture lies where the
- * processor would look for it by itself.
+ * Prefetches the pixels of the next rows: the hardware prefetcher does not follow steps between rows.
  */
 static void pixels_fetch(const struct canvas *canvas, int64_t y, size_t x, size_t count)
 {
@@ -105,7 +104,7 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
 typedef void (*pixels_function)(const struct canvas *canvas, int64_t y, int64_t x, size_t count,
                                 float *values);
 
-/* Means of 2x2 of a function's pixels. */
+/* Means of 2x2 pixels that a function reads. */
 static void pixels_halved(const struct canvas *canvas, pixels_function pixels_of, int64_t y, int64_t x,
                           size_t count, float *values)
 {

@@ -1,19 +1,19 @@
 #include "engine/protect/protect_conv.h"
 
-/* leaky relu, and gates (enum conv_end) in steps of 16 bits, half a step added for rounding. */
+/* The leaky ReLU, and the gates (enum conv_end) in steps of 16 bits with half a step added for rounding. */
 static const float leak = 0.01f, gate_steps = 65535, gate_middle = 0.5f * 65535 + 0.5f,
                    gate_least = 0.01f * 65535 + 0.5f, gate_most = 65535.5f;
 
 enum {
     tile_planes = conv_tile_reads * conv_tile_reads,
-    block_tiles = 24, /* computed together: the products of a slice of them stay near the first cache */
-    line_tiles = 6,   /* transformed together: so do their lines */
+    block_tiles = 24, /* computed together: the products of one slice stay near the first-level cache */
+    line_tiles = 6,   /* transformed together, and so are their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
-    line_bytes = 64,  /* of a line of the cache */
-    vector_slack = 16 /* values that the last vector of a line may write beyond it */
+    line_bytes = 64,  /* of a cache line */
+    vector_slack = 16 /* values that the last vector of a line may write beyond its end */
 };
 
-/* The scratch of a kernel, piece by piece, in values. */
+/* The parts of a kernel's scratch, in values. */
 enum {
     line_values = line_columns * conv_channels_max + vector_slack,
     plane_values = block_tiles * conv_channels_max + vector_slack,
@@ -23,7 +23,7 @@ enum {
     scratch_values = planes_at + tile_planes * plane_values
 };
 
-/* One output row of a product of matrices: places of width values, each from one or two rows of inputs. */
+/* One output row of a matrix product: places of width values, each from one or two input rows. */
 struct matrix_row {
     const float *weights, *bias;
     unsigned width;
@@ -34,15 +34,15 @@ struct matrix_row {
     uint16_t *gates;
 };
 
-/* Fetches part of a row, that it be in the second cache when its turn comes; a row of NULL: nothing. */
+/* Prefetches part of a row into the second-level cache.  A NULL row has no effect. */
 static inline void bytes_fetch(const void *row, size_t first, size_t count)
 {
     for (size_t i = 0; row != NULL && i < count; i += line_bytes)
         __builtin_prefetch((const char *)row + first + i, 0, 2);
 }
 
-/* The same of all rows that a block of tiles will write, subtract or multiply with, while its sums are made.
- */
+/* Prefetches all rows that a block of tiles will write, subtract or multiply with, while its sums are
+ * computed. */
 static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 {
     enum { value = sizeof(float), gate = sizeof(uint16_t) };
@@ -55,8 +55,8 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 }
 
 /*
- * Short loops over registers are written out; not where every access is checked, for
- * the compiler would take minutes over all those checks.
+ * Short loops over registers are unrolled, except under sanitizers: compiling all their checks would take
+ * minutes.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -70,12 +70,12 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 #define CONV_UNROLL(count) CONV_PRAGMA(GCC unroll count)
 #endif
 
-/* A multiplication and its addition become one instruction where the processor has it. */
+/* Contract a multiplication and an addition to one instruction (FMA) where the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
 
 #if defined(__x86_64__)
 
-/* 16 outputs by 12 columns: 12 of 32 registers for sums leave the loads room to run ahead. */
+/* 16 outputs by 12 columns: sums use 12 of 32 registers, so that loads can run ahead. */
 #define CONV_NAME    conv_avx512
 #define CONV_TITLE   "avx512f"
 #define CONV_TARGET  __attribute__((target("avx512f,fma")))
@@ -132,7 +132,7 @@ const struct conv_kernels *conv_kernels_at(unsigned place)
 
 /* ---- weights */
 
-/* What the six values of a line multiply by, from three taps. */
+/* The filter transform: the factors of the six values of a line, from three taps. */
 static const double filter[conv_tile_reads][3] = {
     {1. / 4, 0, 0},
     {-1. / 6, -1. / 6, -1. / 6},
@@ -162,7 +162,7 @@ size_t conv_bias_count(const struct conv *conv)
     return (size_t)conv->outputs * (conv->shape == CONV_UP ? 4 : 1);
 }
 
-/* The weight of one plane: the filter down and along. */
+/* The weight of one plane: the filter transformed in both directions. */
 static float plane_weight(unsigned plane, const float taps[9])
 {
     const double *down = filter[plane / conv_tile_reads], *along = filter[plane % conv_tile_reads];
@@ -172,7 +172,7 @@ static float plane_weight(unsigned plane, const float taps[9])
     return (float)value;
 }
 
-/* Where the weight of a tap stands: slices of outputs, in them input by input. */
+/* The index of a tap's weight: by slice of outputs, then by input. */
 static size_t weight_place(const struct conv *conv, unsigned tap, unsigned output, unsigned input)
 {
     const size_t slice = output / conv_slice, lane = output % conv_slice;

@@ -1,9 +1,8 @@
 /*
- * The kernels for one width of vector.  Included by protect_conv.c with
- * CONV_NAME, CONV_TITLE, CONV_TARGET, CONV_LANES (floats a vector), CONV_PIXELS and
- * CONV_VECTORS (the block of sums that fits the registers).  Here: blocks of
- * sums, what follows them, and the layers that change the resolution; the tiles
- * are in protect_conv_tiles_body.h.
+ * The kernels for one vector width.  The including file, protect_conv.c, defines CONV_NAME, CONV_TITLE,
+ * CONV_TARGET and CONV_LANES (floats a vector).  It also defines CONV_PIXELS and CONV_VECTORS, the block of
+ * sums that fits the registers.  It holds the blocks of sums, the operations after them, and the layers that
+ * change the resolution.  The tiles are in protect_conv_tiles_body.h.
  */
 #define CONV_PASTE(left, right) left##right
 #define CONV_JOIN(left, right)  CONV_PASTE(left, right)
@@ -26,7 +25,7 @@ typedef float CONV_VECTOR __attribute__((vector_size(CONV_LANES * 4), aligned(4)
 typedef int CONV_INTEGERS __attribute__((vector_size(CONV_LANES * 4)));
 typedef uint16_t CONV_STEPS __attribute__((vector_size(CONV_LANES * 2), aligned(2), may_alias));
 
-/* Lane by lane; the compiler knows an instruction for it. */
+/* Lane by lane; the compiler emits one instruction. */
 CONV_INLINE CONV_VECTOR CONV_LEAST(CONV_VECTOR left, CONV_VECTOR right)
 {
     for (unsigned i = 0; i < CONV_LANES; i++)
@@ -41,7 +40,7 @@ CONV_INLINE CONV_VECTOR CONV_MOST(CONV_VECTOR left, CONV_VECTOR right)
     return left;
 }
 
-/* Where a vector of outputs goes, and what it meets on the way: places in the rows of struct conv_rows. */
+/* The place of a vector of outputs and of its operands in the rows of struct conv_rows. */
 struct CONV_PLACES {
     const float *before;
     const uint16_t *factor;
@@ -50,9 +49,8 @@ struct CONV_PLACES {
 };
 
 /*
- * What follows a vector of sums, its bias added (enum conv_end).  end is
- * known when this is compiled, so that the many vectors are not told it one by one.
- * slope: in steps.
+ * The operation on a vector of sums after its bias is added (enum conv_end).  The compiler knows the value of
+ * end, so the loop has no branch on it.  slope: in steps.
  */
 CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slope,
                              const struct CONV_PLACES places)
@@ -76,9 +74,8 @@ CONV_INLINE void CONV_FINISH(CONV_VECTOR sum, const enum conv_end end, float slo
 }
 
 /*
- * Adds to places (at most CONV_PIXELS) times CONV_VECTORS vectors of sums, all in
- * registers: from row_count rows, run values of each from the place's first on,
- * places step values apart.
+ * Adds to CONV_VECTORS vectors of sums for each of at most CONV_PIXELS places, all in registers.  The inputs
+ * come from row_count rows, run values of each from the first place, places step values apart.
  */
 CONV_INLINE void CONV_SUMS(CONV_VECTOR sums[CONV_PIXELS * CONV_VECTORS], const float *weights,
                            const float *const *rows, const unsigned row_count, const unsigned run,
@@ -129,7 +126,7 @@ CONV_INLINE void CONV_BLOCK(const struct matrix_row *matrix, const enum conv_end
     }
 }
 
-/* run is known when this is compiled, so that every place is at a fixed distance from the first. */
+/* run is a compile-time constant, so every place is at a fixed distance from the first. */
 CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_end end,
                              const unsigned row_count, const unsigned run, unsigned count)
 {
@@ -147,7 +144,7 @@ CONV_INLINE void CONV_MATRIX(const struct matrix_row *matrix, const enum conv_en
             CONV_BLOCK(matrix, end, row_count, run, place, first, rest);
 }
 
-/* The inputs of the network's layers are told apart, so that each has its own loop. */
+/* The numbers of inputs of the network's layers are constants, so that each has its own loop. */
 CONV_INLINE void CONV_DOWN_MATRIX(const struct conv *conv, const enum conv_end end,
                                   const struct conv_rows *rows, unsigned count)
 {

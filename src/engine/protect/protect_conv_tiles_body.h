@@ -1,6 +1,6 @@
 /*
- * 3x3 convolutions by tiles for one width of vector.  Included by
- * protect_conv_body.h: the names it defines for blocks of sums are used here.
+ * 3x3 convolutions in tiles for one vector width.  protect_conv_body.h includes this file; the names that it
+ * defines for blocks of sums are used here.
  */
 #define CONV_LINES    CONV_JOIN(CONV_NAME, _lines)
 #define CONV_ALONG    CONV_JOIN(CONV_NAME, _along)
@@ -14,7 +14,7 @@
 #define CONV_INVERSE  CONV_JOIN(CONV_NAME, _inverse)
 #define CONV_TILES    CONV_JOIN(CONV_NAME, _tiles)
 
-/* Six neighbours' values into the six that stand for them, far apart. */
+/* The input transform of six neighbouring values; the strides are large. */
 CONV_INLINE void CONV_FORWARD(const CONV_VECTOR d[conv_tile_reads], float *to, size_t far)
 {
     CONV_VECTOR even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
@@ -27,7 +27,7 @@ CONV_INLINE void CONV_FORWARD(const CONV_VECTOR d[conv_tile_reads], float *to, s
     *(CONV_VECTOR *)(to + 5 * far) = 4 * d[1] + (d[5] - 5 * d[3]);
 }
 
-/* Six rows, count values of each, transformed down: six lines. */
+/* Transforms six rows of count values vertically to six lines. */
 CONV_TARGET static __attribute__((noinline)) void CONV_LINES(const float *const rows[conv_tile_reads],
                                                              size_t skip, size_t count, float *lines)
 {
@@ -44,7 +44,7 @@ CONV_TARGET static __attribute__((noinline)) void CONV_LINES(const float *const 
     }
 }
 
-/* A line transformed along: the values of its tiles, six planes, far apart. */
+/* Transforms a line horizontally: the values of its tiles in six planes; the stride of a plane is large. */
 CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, unsigned channels,
                                                              unsigned tiles, float *planes, size_t far)
 {
@@ -61,7 +61,7 @@ CONV_TARGET static __attribute__((noinline)) void CONV_ALONG(const float *line, 
     }
 }
 
-/* products[tile][conv_slice] of some tiles of one plane and one slice of outputs. */
+/* Computes products[tile][conv_slice] of some tiles for one plane and one slice of outputs. */
 CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const unsigned inputs,
                               const unsigned tiles, float *products)
 {
@@ -76,8 +76,8 @@ CONV_INLINE void CONV_PRODUCT(const float *weights, const float *values, const u
 }
 
 /*
- * The same of a block of tiles.  inputs is known when this is compiled, so that
- * every tile is at a fixed distance from the first.
+ * The same for a block of tiles.  inputs is a compile-time constant, so every tile is at a fixed distance
+ * from the first.
  */
 CONV_INLINE void CONV_PLANE(const float *weights, const float *values, const unsigned inputs, unsigned tiles,
                             float *products)
@@ -112,7 +112,7 @@ CONV_TARGET static __attribute__((noinline)) void CONV_PRODUCTS(const float *wei
     }
 }
 
-/* Six products of a line for its four outputs. */
+/* The output transform: six products of a line to its four outputs. */
 CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR out[conv_tile_side])
 {
     CONV_VECTOR sum = m[1] + m[2], difference = m[1] - m[2];
@@ -123,7 +123,7 @@ CONV_INLINE void CONV_INVERSE(const CONV_VECTOR m[conv_tile_reads], CONV_VECTOR 
     out[3] = difference + 8 * difference2 + m[5];
 }
 
-/* Products into outputs, a vector of channels of 4x4 outputs. */
+/* Transforms products to outputs: a vector of channels of 4x4 outputs. */
 CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *rows, const float *products,
                               size_t place, unsigned channel, const enum conv_end end, float slope)
 {
@@ -159,7 +159,7 @@ CONV_INLINE void CONV_OUTPUTS(const struct conv *conv, const struct conv_rows *r
     }
 }
 
-/* One slice of the outputs of tiles from first on. */
+/* One slice of the outputs of tiles, starting at first. */
 CONV_INLINE void CONV_SLICE(const struct conv *conv, const struct conv_rows *rows, const float *products,
                             unsigned slice, unsigned first, unsigned tiles, const enum conv_end end)
 {

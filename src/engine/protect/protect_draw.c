@@ -31,7 +31,7 @@ ENGINE_CLONES void draw_luma(const float *restrict pixels, size_t count, float *
         luma[i] = 0.299f * pixels[3 * i] + 0.587f * pixels[3 * i + 1] + 0.114f * pixels[3 * i + 2];
 }
 
-/* What keeps luma where blue changes, and where red does. */
+/* Factors of green that keep luma constant when blue or red changes. */
 static const float green_of_blue = -0.114f / 0.587f, green_of_red = -0.299f / 0.587f;
 
 ENGINE_CLONES void draw_recast(float *restrict values, const float *restrict luma,
@@ -58,7 +58,7 @@ ENGINE_CLONES void draw_blued(float *restrict values, const float *restrict mask
     }
 }
 
-/* Eight values, and a place of memory where they lie.  A block of pixels is three of them. */
+/* Eight values and their place in memory.  A block of pixels is three of these lines. */
 enum { line_values = 8, block_lines = draw_colors };
 typedef float line __attribute__((vector_size(line_values * sizeof(float))));
 typedef float line_place
@@ -66,14 +66,14 @@ typedef float line_place
 
 _Static_assert((int)draw_paled_px == (int)line_values, "a block has a line for each color");
 
-/* The lines of a block of pixels that all have these three values of a line, */
+/* The lines of a block of pixels: the same three values for every pixel, */
 #define LINES_OF_COLORS(of, r, g, b)                                                                         \
     {                                                                                                        \
         __builtin_shufflevector(of, of, r, g, b, r, g, b, r, g),                                             \
             __builtin_shufflevector(of, of, b, r, g, b, r, g, b, r),                                         \
             __builtin_shufflevector(of, of, g, b, r, g, b, r, g, b)                                          \
     }
-/* and of one each pixel of which has a value of a line in all colours. */
+/* or one value for each pixel, the same in all colours. */
 #define LINES_OF_PIXELS(of)                                                                                  \
     {                                                                                                        \
         __builtin_shufflevector(of, of, 0, 0, 0, 1, 1, 1, 2, 2),                                             \
@@ -85,7 +85,7 @@ ENGINE_CLONES void draw_colors_mean(const float *values, size_t blocks, float *m
 {
     enum { last = draw_paled_px - 1 };
     for (size_t block = 0; block < blocks; block++, values += draw_paled_px * draw_colors) {
-        float sums[draw_colors + 1] = {0}; /* the last is the next pixel's, so that four are summed at once */
+        float sums[draw_colors + 1] = {0}; /* the last is the next pixel's: a vector sums four */
         for (unsigned pixel = 0; pixel < last; pixel++)
             for (unsigned i = 0; i < draw_colors + 1; i++)
                 sums[i] += values[pixel * draw_colors + i] * (1.f / draw_paled_px);
@@ -106,7 +106,7 @@ static inline __attribute__((always_inline)) void line_from_zero(line *values)
     memcpy(values, each, sizeof each);
 }
 
-/* Shares of the pixels of a row in the means before, here and after. */
+/* The weights of the previous, current and next mean for the pixels of a row. */
 struct shares {
     float before[block_lines * line_values], here[block_lines * line_values],
         after[block_lines * line_values];
@@ -124,8 +124,8 @@ static struct shares shares_of(void)
     return shares;
 }
 
-/* The lines of a block of pixels between means, begun at that of the block before: added to other lines,
- * times lines. */
+/* Interpolates the lines of a block of pixels between means, starting at the previous block's, and adds them
+ * times a factor to other lines. */
 static inline __attribute__((always_inline)) void
 lines_between(const struct shares *shares, const float *means, const line *times, line *lines)
 {
@@ -189,13 +189,13 @@ ENGINE_CLONES void draw_added(float *restrict values, const float *restrict adde
         values[i] += times * added[i];
 }
 
-/* A value of the row of twice the size: three quarters of the near one, a quarter of the far one. */
+/* A value of the row of twice the size: three quarters of the near value, one quarter of the far one. */
 static inline float doubled(float near, float far)
 {
     return 0.75f * near + 0.25f * far;
 }
 
-/* Four values are written at once, the last of which is the next one's. */
+/* Each write stores four values; the next write replaces the last of them. */
 ENGINE_CLONES void draw_doubled(const float *restrict own, const float *restrict beside, size_t count,
                                 float *restrict between, float *restrict values)
 {

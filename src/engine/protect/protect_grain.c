@@ -7,8 +7,8 @@
 
 /* tools/generator.py computes the same. */
 enum {
-    beyond_px = grain_px - grain_step_px, /* how far before its place a pattern begins */
-    laid = grain_px / grain_step_px       /* patterns over one another, each way */
+    beyond_px = grain_px - grain_step_px, /* the furthest start of a pattern before a pixel */
+    laid = grain_px / grain_step_px       /* overlapping patterns in each direction */
 };
 
 ENGINE_CLONES void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x, size_t count,

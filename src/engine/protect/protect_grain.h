@@ -1,8 +1,8 @@
 /*
- * Grain: what is laid over smooth places in place of strokes, which would be seen there.
+ * Grain: it replaces strokes on smooth places, where strokes would be visible.
  *
- * A field of three colours.  At every sixteenth pixel, each way, one of a few patterns begins,
- * up or down, and is laid over those beside it; which one, a hash of the place says.  The
+ * Grain is a field of three colours.  One of a few patterns begins at every sixteenth pixel in each
+ * direction, with either sign, and overlaps its neighbours.  A hash of the place selects the pattern.  The
  * patterns come from the weights file (tools/grain.py learns them).
  */
 #ifndef ENGINE_PROTECT_PROTECT_GRAIN_H
@@ -13,16 +13,17 @@
 
 enum {
     grain_patterns = 16,
-    grain_px = 32, /* a side of a pattern */
+    grain_px = 32, /* side of a pattern */
     grain_colors = 3,
-    grain_step_px = 16 /* how far apart they are laid */
+    grain_step_px = 16 /* distance between starts of patterns */
 };
 
 struct grain {
     float patterns[grain_patterns][grain_px][grain_px * grain_colors]; /* the field's root mean square is 1 */
 };
 
-/* Fills count pixels of a row from x, y on, three values each; the same wherever a row of them begins. */
+/* Fills count pixels of a row from x, y, three values each.  The result does not depend on the start of the
+ * row. */
 void grain_line(const struct grain *grain, uint64_t key, uint64_t y, uint64_t x, size_t count, float *values);
 
 #endif

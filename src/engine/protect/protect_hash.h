@@ -1,6 +1,6 @@
 /*
- * Hashes of places, from which the noise and the grain of a picture are made: the finaliser of SplitMix64
- * (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+ * Hashes of places; the noise and the grain of a picture are derived from them.  The hash is the finaliser of
+ * SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
  */
 #ifndef ENGINE_PROTECT_PROTECT_HASH_H
 #define ENGINE_PROTECT_PROTECT_HASH_H
@@ -22,7 +22,7 @@ static inline uint64_t hash_of(uint64_t number, uint64_t key)
     return hash_mixed(number * hash_golden + key);
 }
 
-/* A key of a seed, of as many as there are things to be hashed. */
+/* Derives one of several keys from a seed, one for each purpose. */
 static inline uint64_t hash_key(uint64_t seed, unsigned which)
 {
     return hash_mixed(seed + which * hash_golden);

@@ -11,23 +11,23 @@
 #include "engine/protect/protect_skin.h"
 #include "engine/protect/ramp.h"
 
-/* The mask of a block takes the roots of its neighbours.  At a quarter of the size, where a block covers four
- * by four, the same. */
+/* The mask of a block uses the roots of its neighbours.  The same holds at a quarter of the size, where a
+ * block covers four by four. */
 enum {
     root_margin = canvas_mask_margin + 1,
     coarse_parts = 4,
     coarse_margin = root_margin / coarse_parts + 2
 };
 
-static const float own_times = 2; /* a block's own spread, at most */
-/* Fourth roots of shares: .42 of what is busy at a quarter of the size counts, and beside what is smooth
- * there .42 of a block's own at least. */
+static const float own_times = 2; /* largest multiple of a block's own spread */
+/* Fourth roots of shares.  0.42 of the texture at a quarter of the size counts.  Next to smooth places at
+ * least 0.42 of a block's own spread counts. */
 static const float coarse_root = 0.805030f, own_grain_root = 0.805030f;
 
-/* From how far on a block gets any grain, and how much further all of it. */
+/* The spread from which a block gets some grain, and the width up to full grain. */
 static const struct ramp grainy = {0.0011f, 0.0006f};
-static const struct ramp beside = {0.0003f, 0.0003f}; /* the flattest block beside it */
-/* How far from grey blocks are, in the mean, for a picture to have colour. */
+static const struct ramp beside = {0.0003f, 0.0003f}; /* of the flattest neighbouring block */
+/* The mean distance of blocks from grey from which a picture has colour. */
 static const struct ramp colored = {0.005f, 0.01f};
 
 static inline float block_sum(const float columns[canvas_block_px])
@@ -36,12 +36,12 @@ static inline float block_sum(const float columns[canvas_block_px])
 }
 
 /*
- * How far luma lies from the plane that fits it best, as a mean of squares, in each block of four rows of
- * width_px pixels: what only grows lighter hides no more than one colour does.
+ * The mean squared distance of luma from its best-fitting plane, for each block of four rows of width_px
+ * pixels.  A gradient therefore masks no more than a single colour does.
  */
 ENGINE_CLONES static void blocks_spread(const float *luma, size_t width_px, float *spreads)
 {
-    static const float places[canvas_block_px] = {-1.5f, -.5f, .5f, 1.5f}; /* from the middle of a block */
+    static const float places[canvas_block_px] = {-1.5f, -.5f, .5f, 1.5f}; /* from the centre of a block */
     const float pixels = canvas_block_px * canvas_block_px, places_square = 20; /* summed over a block */
     for (size_t first = 0; first < width_px; first += canvas_block_px) {
         float sums[canvas_block_px] = {0}, squares[canvas_block_px] = {0};
@@ -64,20 +64,21 @@ ENGINE_CLONES static void blocks_spread(const float *luma, size_t width_px, floa
     }
 }
 
-/* The fourth roots of spreads, which come as squares. */
+/* The fourth roots of spreads, which are given as squares. */
 ENGINE_CLONES static void spreads_root(float *spreads, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         spreads[i] = sqrtf(sqrtf(sqrtf(spreads[i] + 1e-8f)));
 }
 
-/* The spread of a root. */
+/* The spread of a fourth root. */
 static inline float unrooted(float root)
 {
     return root * root * (root * root);
 }
 
-/* Roots of a row of blocks from a column on; pixels: a row of them and four of luma. */
+/* The roots of a row of blocks, starting at a column.  pixels: scratch of one row of pixels and four of
+ * luma. */
 static void roots_row(const struct canvas *canvas, int64_t row, int64_t column, size_t blocks, float *pixels,
                       float *roots)
 {
@@ -102,7 +103,7 @@ float canvas_hidden(const struct canvas_hiding *hiding, float spread)
     return hidden(hiding->floor, hiding->knee, hiding->grain, spread);
 }
 
-/* The mean of fourth roots over 3x3 blocks, to the fourth: one edge, or a star, hardly lifts it. */
+/* The mean of fourth roots over 3x3 blocks, to the fourth power: one edge or star hardly raises it. */
 static inline float spread_around(const float *const roots[3], size_t first)
 {
     float sum = 0;
@@ -111,7 +112,7 @@ static inline float spread_around(const float *const roots[3], size_t first)
     return unrooted(sum / 9);
 }
 
-/* The least of 3x3 blocks. */
+/* The minimum over 3x3 blocks. */
 static inline float least_around(const float *const roots[3], size_t first)
 {
     float least = roots[0][first];
@@ -121,7 +122,7 @@ static inline float least_around(const float *const roots[3], size_t first)
     return least;
 }
 
-/* No block takes more than twice its own spread allows, so that a flat one beside an edge takes nothing. */
+/* A block's mask is limited to twice its own spread, so that a flat block next to an edge has none. */
 ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                    size_t count, float *mask, float *spread)
 {
@@ -133,8 +134,8 @@ ENGINE_CLONES static void mask_row(const struct canvas_hiding *hiding, const flo
     }
 }
 
-/* How smooth blocks are and how mild those that are not, with those around them, and how much grain either
- * may get; from three rows of roots, and of what counts of them. */
+/* Computes from three rows of roots and of grainless roots: how smooth blocks and their neighbours are, how
+ * mild the others are, and the permitted grain of both. */
 ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const float *const roots[3],
                                      const float *const grainless[3], size_t count, float *smooth,
                                      float *mild, float *grained)
@@ -149,35 +150,36 @@ ENGINE_CLONES static void smooth_row(const struct canvas_hiding *hiding, const f
     }
 }
 
-/* The last three rows of roots, each of so many blocks. */
+/* A line buffer of the last three rows of roots. */
 struct ring {
     float *roots;
-    size_t blocks, rows; /* rows: how many there were */
+    size_t blocks, rows; /* rows: the number of rows so far */
 };
 
-/* Where the next row belongs. */
+/* The place of the next row. */
 static float *ring_next(struct ring *ring)
 {
     return ring->roots + ring->rows++ % 3 * ring->blocks;
 }
 
-/* The last three from the top down, which mean something from the third on. */
+/* The last three rows from the top down; valid from the third row on. */
 static void ring_lasts(const struct ring *ring, const float *lasts[3])
 {
     for (size_t i = 0; i < 3; i++)
         lasts[i] = ring->roots + (ring->rows + i) % 3 * ring->blocks;
 }
 
-/* Which block at a quarter of the size covers one of the picture, both counted from their margins on. */
+/* The block at a quarter of the size that covers one of the picture; both indices count from their
+ * margins. */
 static inline size_t coarse_at(size_t block)
 {
     return (block + coarse_margin * coarse_parts - root_margin) / coarse_parts;
 }
 
 /*
- * What counts of blocks' roots where it is asked how smooth they are.  At a quarter of the size film grain is
- * a quarter as strong and texture as strong as in the picture, which tells them apart.  Beside an outline the
- * blocks there tell nothing; the smoothest of those around them counts, for as much as a block's own grain
+ * The part of blocks' roots that counts for smoothness.  At a quarter of the size film grain is a quarter as
+ * strong, but texture keeps its strength.  This separates the two.  Next to an outline the coarse blocks are
+ * not usable.  The smoothest block around them counts instead, up to the amount that a block's own grain
  * allows.
  */
 static void grainless_row(const float *roots, const float *const coarse[3], size_t blocks, float *grainless)
@@ -191,16 +193,16 @@ static void grainless_row(const float *roots, const float *const coarse[3], size
     }
 }
 
-/* What the last three rows hold: roots of the picture, of a quarter of its size, and what counts of them
- * where it is asked how smooth blocks are.  And for every value of the masks, its luma, and how far colours
- * are skin's (warm; NULL: nobody asks). */
+/* The last three rows: roots of the picture, of a quarter of its size, and their grainless part, which
+ * determines smoothness.  For every value of the masks also its luma, and how close its colour is to skin's
+ * (warm; NULL: not needed). */
 struct rings {
     struct ring whole, coarse, grainless;
     float *luma, *warm;
-    double colorfulness; /* of the picture's blocks so far, summed */
+    double colorfulness; /* sum over the picture's blocks so far */
 };
 
-/* Tells the luma and the colours of a row of blocks, which are the pixels of a quarter of the size. */
+/* Computes the luma and the colours of a row of blocks, which are the pixels of a quarter of the size. */
 static void means_fill(const struct canvas *canvas, struct rings *rings, int64_t row, const float *pixels,
                        const float *luma)
 {
@@ -217,7 +219,7 @@ static void means_fill(const struct canvas *canvas, struct rings *rings, int64_t
         skin_colors(pixels + beyond * canvas_colors, columns, rings->warm + (size_t)at * columns);
 }
 
-/* The roots of the next row of blocks at a quarter of the size, and what else is told there. */
+/* Computes the roots and means of the next row of blocks at a quarter of the size. */
 static void coarse_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
 {
     const int64_t first = ((int64_t)rings->coarse.rows - coarse_margin) * canvas_block_px;
@@ -232,7 +234,7 @@ static void coarse_fill(const struct canvas *canvas, struct rings *rings, float 
     spreads_root(roots, blocks);
 }
 
-/* Fills the next row of the picture's blocks and what belongs to it. */
+/* Fills the next row of the picture's blocks and the rows that belong to it. */
 static void rings_fill(const struct canvas *canvas, struct rings *rings, float *pixels)
 {
     const size_t row = rings->whole.rows, blocks = rings->whole.blocks;
@@ -256,8 +258,7 @@ bool canvas_mask(const struct canvas *canvas, const struct canvas_hiding *hiding
     float *pixels = malloc(sizeof(float) * blocks * canvas_block_px * (canvas_block_px + canvas_colors));
     struct rings rings = {
         ring_of(blocks), ring_of(coarse_at(blocks - 1) + 2), ring_of(blocks), NULL, NULL, 0};
-    /* How mild blocks are that are not smooth, their luma, and where somebody asks how far their colours are
-     * skin's. */
+    /* The buffers for mild blocks that are not smooth, for luma and, when needed, for skin colours. */
     const bool is_skin = hiding->skin > 0 && image_has_color(canvas->image);
     float *milds = malloc(sizeof(float) * rows * columns * (is_skin ? 3 : 2));
     if (milds != NULL) {

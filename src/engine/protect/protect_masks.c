@@ -7,7 +7,7 @@
 #include "engine/watermark/clones.h"
 #include "engine/protect/ramp.h"
 
-/* Of a row as many blocks are made at once. */
+/* Blocks of a row that are computed together. */
 enum { run_blocks = 64 };
 
 size_t canvas_mask_columns(const struct canvas *canvas)
@@ -38,14 +38,14 @@ size_t canvas_count_above(const struct canvas *canvas, const float *values, floa
     return above;
 }
 
-/* A row of the mask; those further out are as the outermost. */
+/* A row of the mask; rows further out equal the outermost. */
 static const float *mask_at(const struct canvas *canvas, const float *mask, int64_t row)
 {
     int64_t at = canvas_clamped(row + canvas_mask_margin, (int64_t)canvas_mask_rows(canvas));
     return mask + (size_t)at * canvas_mask_columns(canvas);
 }
 
-/* Values of count blocks of a row; those further out are as the outermost. */
+/* Values of count blocks of a row; blocks further out equal the outermost. */
 static void blocks_of(const struct canvas *canvas, const float *row, int64_t column, size_t count,
                       float *blocks)
 {
@@ -57,22 +57,21 @@ static void blocks_of(const struct canvas *canvas, const float *row, int64_t col
             blocks[i] = row[canvas_clamped(first + (int64_t)i, columns)];
 }
 
-/* Of one row of pixels, what each block comes to in its middle, and what beside it on the left and on the
- * right. */
+/* For one row of pixels: the value of each block at its centre, and its left and right neighbours' values. */
 struct between {
     float middle[run_blocks], left[run_blocks], right[run_blocks];
 };
 
-/* How much a neighbour of a block may count for, at most: times the block's own value and more. */
+/* The limit of a neighbour's value: times the block's own value plus more. */
 struct bound {
     float times, more;
 };
 static const struct bound unbounded = {0, FLT_MAX};
-/* So that nothing is drawn where it is flat beside an edge. */
+/* Prevents drawing on flat blocks next to an edge. */
 static const struct bound mask_bound = {4, 0};
 
-/* From a row of blocks, begun one block before the first, and the one above or below; weight: how much of
- * their own row the pixels take. */
+/* Interpolates a row of blocks, starting one block before the first, with the row above or below.  weight:
+ * the weight of the pixels' own row. */
 ENGINE_CLONES static void blocks_between(const float *here, const float *there, float weight,
                                          struct bound bound, size_t count, struct between *between)
 {
@@ -84,13 +83,12 @@ ENGINE_CLONES static void blocks_between(const float *here, const float *there, 
     }
 }
 
-/* How much of its own block's mask a pixel takes, from the block's edge on. */
+/* The weight of a pixel's own block, from the block's edge. */
 static const float own_weights[canvas_block_px] = {.625f, .875f, .875f, .625f},
                    own_weights_halved[canvas_block_px / 2] = {.75f, .75f};
 
 /*
- * The pixels of a row between blocks, each of which stands between two others.  side is known when this is
- * compiled.
+ * Interpolates the pixels of a row, each between two blocks.  side is a compile-time constant.
  */
 static inline void pixels_between(const struct between *restrict between, size_t count, const unsigned side,
                                   const float *weights, float *restrict line)

@@ -1,7 +1,6 @@
 /*
- * What hides what is drawn on a picture, a value for each of its blocks of 4x4 pixels: what the values are
- * and follow, their means, and what lies between them for a row of pixels.  protect_hide.c and protect_calm.c
- * tell them.
+ * The masks of a picture, a value for each block of 4x4 pixels: their definition, their means, and their
+ * interpolation for a row of pixels.  protect_hide.c and protect_calm.c compute them.
  */
 #ifndef ENGINE_PROTECT_PROTECT_MASKS_H
 #define ENGINE_PROTECT_PROTECT_MASKS_H
@@ -9,67 +8,65 @@
 #include "engine/protect/protect_canvas.h"
 
 enum {
-    canvas_mask_margin = 6 /* blocks beyond the picture, the outermost of which is as all further out */
+    canvas_mask_margin = 6 /* blocks beyond the picture; all further out equal the outermost */
 };
 
-/* How many blocks a row of the mask and a column of it are. */
+/* The numbers of blocks in a row and in a column of the mask. */
 size_t canvas_mask_columns(const struct canvas *canvas);
 size_t canvas_mask_rows(const struct canvas *canvas);
 
 /*
- * How the texture mask follows the spread of luma around planes near a block, 0..1: with s = spread² /
- * (spread + grain), which leaves out what is but grain of a sky, (s + floor) / (s + knee), so from floor /
- * knee where it is flat towards 1.
+ * The texture mask as a function of the spread of luma around planes near a block, 0..1.  The term s =
+ * spread² / (spread + grain) removes the grain of a sky.  The mask is (s + floor) / (s + knee): floor / knee
+ * where it is flat, towards 1 with texture.
  */
 struct canvas_hiding {
     float floor, knee, grain;
-    float smooth;      /* how far luma lies from planes where a block counts for half as smooth, */
-    float calm;        /* and which share of what is drawn is left out there */
-    float mild, eased; /* the same of blocks that hide somewhat more, mild ones, */
-    float calm_from;   /* which begin to count where so much of the picture is smooth; 0: always */
-    float skin;        /* the share that is left out on skin */
-    /* And how little hides where a block counts for half as plain; eased is left out there, too.  And both
-     * where it is light. */
+    float smooth;      /* distance of luma from planes at which a block counts half as smooth */
+    float calm;        /* attenuation there */
+    float mild, eased; /* the same for mild blocks, which mask somewhat more */
+    float calm_from;   /* smooth share of the picture from which mild blocks count; 0: always */
+    float skin;        /* attenuation on skin */
+    /* The masking at which a block counts half as plain; eased is its attenuation, too.  Then both for light
+     * blocks. */
     float plain, light_plain, light_eased;
 };
 
-/* A value for every block and for canvas_mask_margin more on each side, row by row; the caller's memory. */
+/* A value for every block and canvas_mask_margin more on each side, row by row.  The caller owns the
+ * memory. */
 struct canvas_masks {
     float *mask; /* the texture mask */
-    float *calm; /* which share of what is drawn is left out: most where luma lies near planes in a block and
-                    in those beside it, as in a sky, much on skin and where little hides; none where it is
-                    busy */
-    float *
-        spread; /* how far luma lies from planes near a block, 0..1, but no more than twice as far as in it */
-    float *grained; /* how much grain a block gets that is smooth, mild, plain or skin, 0..1: none where it is
-                       flat or beside something flat, flat spots of a photograph's sky apart */
-    /* Set by canvas_mask: how much colour what is drawn may have, 0..1, a grey picture none; and how far a
-     * picture counts as taken, 0..1, a drawing not at all. */
+    float *calm; /* the attenuation: highest where luma is near planes in a block and its neighbours, as in a
+                    sky.  High on skin and in plain blocks; 0 in textured ones */
+    float *spread;  /* distance of luma from planes near a block, 0..1; at most twice the distance in it */
+    float *grained; /* grain of blocks that are smooth, mild, plain or skin, 0..1.  None where a block or its
+                       neighbour is flat, except flat spots of a photograph's sky */
+    /* Set by canvas_mask.  color: the permitted chroma of the perturbation, 0..1; 0 for a grey picture.
+     * taken: 1 for a photograph, 0 for a drawing. */
     float color, taken;
 };
 
-/* The blocks of a row of one of them that are the picture's. */
+/* The blocks of a row of a mask that belong to the picture. */
 static inline const float *canvas_picture_row(const struct canvas *canvas, const float *values, unsigned row)
 {
     return values + (row + canvas_mask_margin) * canvas_mask_columns(canvas) + canvas_mask_margin;
 }
 
-/* The mean of one of them over the blocks of the picture. */
+/* The mean of a mask over the blocks of the picture. */
 double canvas_mean(const struct canvas *canvas, const float *values);
 
-/* How many of its blocks are more than a value. */
+/* The number of the picture's blocks above a value. */
 size_t canvas_count_above(const struct canvas *canvas, const float *values, float value);
 
 /*
- * How much count pixels of a row hide, three values each, the mask taken between blocks, no neighbour of a
- * block counting for more than four times the block itself; any of them may lie beyond the picture.  side:
- * how many pixels a block is wide, canvas_block_px or, at half of the size, half as many; x and count are
- * multiples of it.
+ * The texture mask of count pixels of a row, three values each, interpolated between blocks.  A neighbour
+ * counts at most four times the block's own value.  Pixels may lie beyond the picture.  side: the width of a
+ * block in pixels, canvas_block_px, or half of it at half size.  x and count are multiples of side.
  */
 void canvas_mask_line(const struct canvas *canvas, const float *mask, unsigned side, int64_t y, int64_t x,
                       size_t count, float *line);
 
-/* The same of masks.calm or masks.grained, whose neighbours count for all they are; always whole pixels. */
+/* The same for masks.calm or masks.grained, without a limit of neighbours; always at full size. */
 void canvas_smooth_line(const struct canvas *canvas, const float *blocks, int64_t y, int64_t x, size_t count,
                         float *line);
 

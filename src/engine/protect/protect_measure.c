@@ -13,7 +13,7 @@ double measure_psnr(double error)
     return psnr < 99 ? psnr : 99;
 }
 
-/* The sum of squared differences of at most 65536 samples of 8 bits. */
+/* The sum of squared differences of at most 65,536 samples of 8 bits. */
 ENGINE_CLONES static uint32_t samples_apart8(const uint8_t *left, const uint8_t *right, size_t count)
 {
     uint32_t sum = 0;

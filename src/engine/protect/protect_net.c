@@ -8,8 +8,8 @@
 #include "engine/protect/protect_step.h"
 
 /*
- * Measured: wider bands leave the cache.  At this width rows of every resolution are
- * whole blocks of the widest kernel's sums.
+ * Measured: wider bands leave the cache.  At this width rows of every resolution are whole blocks of the
+ * widest kernel's sums.
  */
 enum { band_blocks_usual = 24 };
 
@@ -28,32 +28,32 @@ void net_fini(struct net *net)
 
 struct step {
     unsigned char *rings[rings_each];
-    unsigned kept[rings_each]; /* how many of the last rows of a ring later steps still look at */
+    unsigned kept[rings_each]; /* last rows of a line buffer that later steps still read */
     size_t row_values;
     unsigned channels;
-    struct stretch columns; /* computed for the band, counted from its first one on */
+    struct stretch columns; /* computed for the band, relative to its first column */
     struct step_overlap overlap;
-    unsigned char *edges[rings_each]; /* what is left of all rows, one after the other */
+    unsigned char *edges[rings_each]; /* columns for the next band, of all rows */
     int64_t edge_rows;
     struct stretch rows; /* computed, and up to a row of tiles more at the end */
     int64_t next;        /* the first row not yet computed */
 };
 
-/* One band of columns on its way through the steps. */
+/* The state of one band of columns in its run through the steps. */
 struct run {
     const struct net *net;
-    const struct net_weights *weights; /* of the network that is run */
+    const struct net_weights *weights; /* of the network that runs */
     const struct net_ends *ends;
     struct step steps[step_count];
-    bool is_rehearsal;            /* nothing is computed: what is asked for is noted in kept */
-    bool has_left, has_right;     /* bands beside this one */
-    bool is_whole;                /* one band is all: nothing is left to others */
-    float *scratch;               /* of the kernels */
+    bool is_rehearsal;            /* computes nothing; records in kept the rows that are read */
+    bool has_left, has_right;     /* neighbouring bands exist */
+    bool is_whole;                /* a single band: no other band needs its columns */
+    float *scratch;               /* scratch of the kernels */
     void *nothing;                /* a row of zeros, as long as the longest */
-    float *mask, *wide, *between; /* rows of pixels of which a step makes its own */
+    float *mask, *wide, *between; /* scratch rows of pixels */
     struct spectra_rows windows;
-    float *row_fields;               /* of a row of pixels, as long as the windows each */
-    float *row_colors, *row_bounded; /* of blocks along a row of what was drawn */
+    float *row_fields;               /* for a row of pixels, as long as the windows each */
+    float *row_colors, *row_bounded; /* of blocks along a row of the drawn perturbation */
     int64_t first_px;
 };
 
@@ -78,13 +78,13 @@ static size_t ring_value_bytes(int ring)
     return ring % rings_each == STEP_GATE(0) ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* How many columns of the band before the rows of a step's rings begin with. */
+/* The columns of the band before with which the rows of a step's line buffers begin. */
 static unsigned step_left(const struct step *step)
 {
     return step->overlap.left[0] > step->overlap.left[1] ? step->overlap.left[0] : step->overlap.left[1];
 }
 
-/* A row that was computed and is still there, or is being computed, from a column on; NULL: no such ring. */
+/* A row that is still in the line buffer or is being computed, from a column; NULL: no such line buffer. */
 static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
 {
     struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -103,7 +103,7 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
 }
 
-/* A row to look at; one of zeros where a step computes none. */
+/* A row to read; a row of zeros where the step computes none. */
 static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
 {
     const struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -122,7 +122,7 @@ static unsigned char *edge_row(const struct step *step, int ring, int64_t row, s
     return step->edges[ring % rings_each] + (size_t)(row - step->rows.first) * *bytes;
 }
 
-/* Takes what the band before left of rows that were computed, and leaves the same to the next. */
+/* Copies in the columns of computed rows that the band before left, and saves those for the next band. */
 static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
 {
     const struct step *step = &run->steps[at];
@@ -144,7 +144,7 @@ static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
 
 static void ring_ensure(struct run *run, int ring, int64_t row);
 
-/* Everything that a step reads and writes to compute the rows from one on. */
+/* Everything that a step reads and writes to compute the rows from a first row. */
 static struct conv_rows step_rows(struct run *run, int at, int64_t row)
 {
     const struct step_plan *plan = &step_plans[at];
@@ -169,20 +169,20 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     return rows;
 }
 
-/* ---- what the steps make that are no layers; their rows of pixels are three values a pixel */
+/* ---- the steps without layers; their rows have three values a pixel */
 
 static size_t step_values(const struct run *run, int at)
 {
     return (size_t)run->steps[at].columns.count * draw_colors;
 }
 
-/* Where the first column of a step lies, in its places. */
+/* The position of a step's first column, in its places. */
 static int64_t step_x(const struct run *run, int at)
 {
     return run->first_px / step_plans[at].cell_px + run->steps[at].columns.first;
 }
 
-/* The noise, as loud as the first pass wants it. */
+/* The noise with the amplitude of the first pass. */
 static void make_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     const unsigned count = run->steps[at].columns.count;
@@ -208,7 +208,7 @@ static void make_pixels(struct run *run, int at, const struct conv_rows *rows, i
     pixels_take(run, at, row, rows->outputs[0]);
 }
 
-/* A row of two from places of the last layer, and the mask that it meets. */
+/* One of two rows of pixels from places of the last layer, and the mask for it. */
 static void drawn_take(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned which)
 {
     mask_take(run, at, row + which);
@@ -232,7 +232,7 @@ static void make_looked_coarse(struct run *run, int at, const struct conv_rows *
     draw_added(rows->outputs[0], rows->inputs[0], run->ends->amplitude, step_values(run, at));
 }
 
-/* Not bounded yet: that is done at twice the size. */
+/* Not bounded here: that is done at full size. */
 static void make_drawn_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -254,7 +254,7 @@ static void make_looked_fine(struct run *run, int at, const struct conv_rows *ro
     }
 }
 
-/* Bounded under the mask. */
+/* Bounded and multiplied by the mask. */
 static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -265,7 +265,7 @@ static void make_drawn_fine(struct run *run, int at, const struct conv_rows *row
     }
 }
 
-/* The luma of a row of what was drawn, and of the picture there, as wide as the windows are. */
+/* The luma of a row of the perturbation and of the picture there, as wide as the windows are. */
 static void lumas_take(struct run *run, int at, const float *drawn, int64_t row, unsigned place)
 {
     const unsigned columns = run->steps[at].columns.count + spectra_side;
@@ -277,7 +277,7 @@ static void lumas_take(struct run *run, int at, const float *drawn, int64_t row,
 _Static_assert((int)draw_paled_px == (int)spectra_step,
                "before a row of the result lies one block of what was drawn, as half a window does");
 
-/* A row of what was drawn without the colour that runs along it; from where windows begin. */
+/* A row of the perturbation without the chroma that runs along it, from the first window. */
 static void colors_pale(struct run *run, int at, const float *drawn, float *values)
 {
     const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
@@ -287,7 +287,7 @@ static void colors_pale(struct run *run, int at, const float *drawn, float *valu
                run->row_bounded, step_values(run, at));
 }
 
-/* A row of the result, under the mask. */
+/* A row of the result, multiplied by the mask. */
 static void hidden_row(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned i)
 {
     const struct spectra_rows *windows = &run->windows;
@@ -306,7 +306,7 @@ static void hidden_row(struct run *run, int at, const struct conv_rows *rows, in
     draw_hidden(values, run->mask, step_values(run, at));
 }
 
-/* The result, rows of pixels that lie in two rows of windows. */
+/* The result: rows of pixels that lie in two rows of windows. */
 static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     struct spectra_rows *windows = &run->windows;
@@ -321,7 +321,7 @@ static void make_hidden(struct run *run, int at, const struct conv_rows *rows, i
         hidden_row(run, at, rows, row, i);
 }
 
-/* Computes as many rows as a step does at once, from one on. */
+/* Computes the rows that a step computes together, from a first row. */
 typedef void make_function(struct run *run, int at, const struct conv_rows *rows, int64_t row);
 
 static make_function *const makers[step_count] = {
@@ -336,7 +336,7 @@ static make_function *const makers[step_count] = {
     [STEP_HIDDEN] = make_hidden,
 };
 
-/* ---- */
+/* ---- the run */
 
 static void step_layer(struct run *run, int at, const struct conv_rows *rows)
 {
@@ -364,7 +364,7 @@ static void step_compute(struct run *run, int at, int64_t row)
     edges_pass(run, at, row, step_rows_at_once(at));
 }
 
-/* Computes rows of a ring up to and with row, or a few more. */
+/* Computes rows of a line buffer up to and including row, or a few more. */
 static void ring_ensure(struct run *run, int ring, int64_t row)
 {
     const int at = ring / rings_each;
@@ -394,9 +394,8 @@ static void run_begin(struct run *run, unsigned first_block, unsigned band_block
 }
 
 /*
- * Finds out how many rows each ring has to keep, the fewer, the more stays in the
- * cache: by a run that computes nothing.  It repeats itself every four rows of
- * blocks, so after a few times that it has seen everything.
+ * Finds the number of rows that each line buffer must keep; fewer rows stay in the cache.  The rehearsal runs
+ * the steps without computing.  Access repeats every four rows of blocks, so a few periods cover every case.
  */
 static void run_rehearse(struct run *run)
 {
@@ -417,8 +416,7 @@ static void run_rehearse(struct run *run)
 }
 
 /*
- * The next piece of memory of which size bytes are taken, of whole lines of the
- * cache; where memory is NULL it is only measured.
+ * Takes the next size bytes of memory, rounded up to whole cache lines.  A NULL memory only measures.
  */
 static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 {
@@ -429,9 +427,9 @@ static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 }
 
 /*
- * The kernels' scratch, the rings of all steps and what bands leave one another, in
- * one piece of memory; its size.  A row is an odd number of lines of the cache long,
- * lest the rows of a tile meet in one place of it.
+ * Lays out the kernels' scratch, the line buffers of all steps and the columns that bands share, in one block
+ * of memory.  Returns its size.  A row is an odd number of cache lines long; otherwise the rows of a tile
+ * would map to the same cache sets.
  */
 static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned char *memory)
 {
@@ -470,7 +468,7 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     return size;
 }
 
-/* Memory for bands of a width, zeroed; NULL: there is none. */
+/* Zeroed memory for bands of a width; NULL: out of memory. */
 static void *run_memory(struct run *run, unsigned band_blocks)
 {
     struct stretch columns[step_count];
@@ -485,8 +483,8 @@ static void *run_memory(struct run *run, unsigned band_blocks)
 }
 
 /*
- * How wide the bands are.  A band takes memory with its width, what bands leave one
- * another takes half as much with the height: a tall picture is one band.
+ * The width of the bands.  A band's memory grows with its width.  The columns that bands share take half as
+ * much per row of height: a tall picture is one band.
  */
 static unsigned band_width(const struct net *net, unsigned rows, unsigned columns)
 {

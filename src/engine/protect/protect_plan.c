@@ -16,7 +16,7 @@ void plan_line(const struct protect_plan *plan, uint32_t y, const uint8_t values
         memset(plan->line + block * samples, values[peaks[block]], samples);
 }
 
-/* How far samples of a row may move. */
+/* The peaks of the samples of a row. */
 static const uint8_t *peaks_line(const struct protect_plan *plan, uint32_t y)
 {
     uint8_t levels[room_count];
@@ -26,7 +26,7 @@ static const uint8_t *peaks_line(const struct protect_plan *plan, uint32_t y)
     return plan->line;
 }
 
-/* Pixels that cannot be seen are left alone. */
+/* Clears the units of invisible pixels; these stay unchanged. */
 static void units_clear_hidden(struct protect_plan *plan, const struct image *image, uint32_t y)
 {
     const void *row = image_row(image, y);
@@ -52,7 +52,7 @@ static void histogram_add(struct protect_plan *plan, const struct image *image, 
     }
 }
 
-/* Where in the histogram 8-bit samples count. */
+/* The histogram places of 8-bit samples. */
 ENGINE_CLONES static void places_find(const uint8_t *samples, const int8_t *units, const uint8_t *peaks,
                                       size_t count, uint16_t *places)
 {
@@ -63,8 +63,8 @@ ENGINE_CLONES static void places_find(const uint8_t *samples, const int8_t *unit
 }
 
 /*
- * The same for 8-bit samples without alpha, the usual case.  Every other sample
- * counts elsewhere, so that one need not wait for the same count by the one before.
+ * The same for 8-bit samples without alpha, the usual case.  Even and odd samples use separate counters, so
+ * that an increment need not wait for the one before.
  */
 static void histogram_add8(struct protect_plan *plan, const uint8_t *samples, uint32_t y,
                            const uint8_t *peaks, uint64_t *others)
@@ -92,7 +92,7 @@ static void peaks_histogram_add(struct protect_plan *plan, uint32_t y, const uin
         plan->peaks_histogram[histogram_place(peaks[i], units[i])]++;
 }
 
-/* Counts of a room become counts of that room or more. */
+/* Sums the counts of each room to counts of that room or more. */
 static void histogram_add_up(uint64_t *histogram)
 {
     for (int room = delta_peak - 1; room >= 0; room--)
@@ -125,7 +125,7 @@ void plan_count(struct protect_plan *plan, const struct image *image)
         rows_count(plan, image, first_row);
 }
 
-/* What the largest unit that fits into each room becomes: what a sample moves by that has no more. */
+/* Computes the change of a sample by the largest unit that fits into each room. */
 static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room_count])
 {
     int unit = 0;
@@ -136,7 +136,7 @@ static void fitting_fill(const double deltas[unit_peak + 1], double fitting[room
     }
 }
 
-/* Of every eighth row. */
+/* Over every eighth row, starting at first_row. */
 static double rows_squares(const struct protect_plan *plan, uint32_t first_row, double scale)
 {
     double squares = 0, deltas[unit_peak + 1], fitting[room_count];

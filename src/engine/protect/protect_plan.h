@@ -1,6 +1,6 @@
 /*
- * What a plan of the anti-AI engine is made of: a picture's units, how far each of its blocks may move, and
- * the counts of both that say what any scale makes of them.
+ * The parts of a plan of the anti-AI engine: a picture's units, the peak of each block, and their histograms.
+ * The histograms give the error at any scale.
  */
 #ifndef ENGINE_PROTECT_PROTECT_PLAN_H
 #define ENGINE_PROTECT_PROTECT_PLAN_H
@@ -12,26 +12,27 @@
 #include "engine/protect/protect_unit.h"
 
 enum {
-    delta_peak = 22, /* no sample moves by more levels (of 255) than this: the peak of the strength high */
+    delta_peak = 22, /* the largest change of a sample in levels of 255: the peak of the strength high */
     room_count = delta_peak + 1,
     histogram_places = room_count * (unit_peak + 1),
-    scale_peak = 63, /* where a 127th of the largest unit would move by so many levels */
-    step_bits = 30   /* what a unit moves by is its size in steps of 2^-30 levels where samples have 8 bits */
+    scale_peak = 63, /* the scale at which a 127th of the largest unit would be so many levels */
+    step_bits = 30   /* a unit's change is its size in steps of 2^-30 levels where samples have 8 bits */
 };
 
 struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* 1 or 3 */
     unsigned depth_bits;
-    double peak_share; /* of what is drawn, at its peak where nothing hides it */
+    double peak_share; /* share of the perturbation at its peak where the picture has no masking */
     struct unit_hiding hiding;
     double scale; /* of the last protect_render; 0: none */
-    /* How many samples of every eighth row at histogram_place; once all are counted, with that room or
-     * more. */
+    /* The number of samples of every eighth row at histogram_place; after counting, the number with that room
+     * or more. */
     uint64_t histogram[unit_rows][histogram_places];
-    uint64_t peaks_histogram[histogram_places]; /* of every eighth row, as if the range had no end */
-    int8_t *units;                              /* row by row, colors a pixel, and one row more */
-    uint8_t *peaks; /* of blocks, row by row: what no sample moves by more than, in levels of 255 */
+    uint64_t
+        peaks_histogram[histogram_places]; /* of every eighth row, without the limit of the sample range */
+    int8_t *units;                         /* row by row, colors a pixel, and one extra row */
+    uint8_t *peaks; /* of blocks, row by row: the largest change of a sample, in levels of 255 */
     uint8_t *line;  /* a value for each sample of a row */
 };
 
@@ -45,15 +46,15 @@ static inline int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
     return plan->units + y * plan_row_samples(plan);
 }
 
-/* room: levels to the end of the range towards which the unit moves the sample, or to its peak. */
+/* room: levels to the end of the range in the direction of the unit, or to the sample's peak. */
 static inline int histogram_place(int room, int unit)
 {
     return room * (unit_peak + 1) + (unit < 0 ? -unit : unit);
 }
 
 /*
- * Rounded as everywhere where 8-bit samples are moved: in whole numbers, the same in every loop.  A mantissa
- * times the most steps has less than 30 bits, so that what it takes for the size of 0 comes to nothing.
+ * The common rounding of all code that moves 8-bit samples: in integers, the same in every loop.  A mantissa
+ * times the maximum of steps has less than 30 bits, so the size of 0 has no effect.
  */
 static inline int delta_of8(int size, int odd, int steps)
 {
@@ -67,7 +68,7 @@ static inline int steps_of(double scale)
     return (int)(fmin(scale, scale_peak) * unit_peak / unit_peak_size * (1 << step_bits) + 0.5);
 }
 
-/* What a unit of a row becomes, in levels of 255; rounded where the samples are. */
+/* The change by a unit of a row in levels of 255; rounded at the depth of the samples. */
 static inline double delta_of(const struct protect_plan *plan, int size, int odd, double scale)
 {
     if (plan->depth_bits == 8)
@@ -77,7 +78,7 @@ static inline double delta_of(const struct protect_plan *plan, int size, int odd
     return fmin(share * unit_peak * scale, delta_peak);
 }
 
-/* Makes of each sample of a row the value of the peak of its block. */
+/* Expands the peaks of blocks to each sample of a row. */
 void plan_line(const struct protect_plan *plan, uint32_t y, const uint8_t values[room_count]);
 
 /* Counts all samples. */
@@ -86,8 +87,8 @@ void plan_count(struct protect_plan *plan, const struct image *image);
 /* The sum of squared errors in levels of 255. */
 double plan_squares(const struct protect_plan *plan, double scale);
 
-/* The share of what is drawn, as roots of its size, that is in samples that move as far as they may, or would
- * if the range had no end; it rises with the scale. */
+/* The share of the perturbation, as roots of its size, in samples at their peak, without the limit of the
+ * range.  It rises with the scale. */
 double plan_share_at_peak(const struct protect_plan *plan, double scale);
 
 #endif

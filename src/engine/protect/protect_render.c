@@ -7,10 +7,10 @@
 
 enum { clip_samples = 64 /* moved together unless one of them would be clipped */ };
 
-/* What each unit of a row adds to a sample, -unit_peak..unit_peak from the middle on. */
+/* The change of a sample by each unit of a row; the middle is unit 0, the ends -unit_peak and unit_peak. */
 struct deltas {
     int values[2 * unit_peak + 1];
-    int odd, steps;              /* where samples have 8 bits: what delta_of8 takes */
+    int odd, steps;              /* for 8-bit samples: the arguments of delta_of8 */
     uint8_t fitting[room_count]; /* the largest unit that fits into each room */
 };
 
@@ -43,8 +43,8 @@ static int unit_delta(const struct deltas *deltas, int unit)
 }
 
 /*
- * A sample moved by its unit.  Where it would be clipped, the unit is made
- * smaller until it fits: so that undo is exact.
+ * Moves a sample by its unit.  Where it would be clipped, the unit is reduced until it fits, so that undo is
+ * exact.
  */
 static int sample_moved(const struct deltas *deltas, int sample, int8_t *unit, int top)
 {
@@ -70,7 +70,7 @@ static void row_render_any(const struct protect_plan *plan, const struct image *
     }
 }
 
-/* Samples moved by their units, any of which may leave the range: false when one does. */
+/* Moves samples by their units; any may leave the range.  false: at least one does. */
 ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *units, size_t count,
                                          const struct deltas *deltas, uint8_t *moved)
 {
@@ -85,7 +85,8 @@ ENGINE_CLONES static bool samples_moved8(const uint8_t *samples, const int8_t *u
     return (all & ~255) == 0;
 }
 
-/* What sample_moved does, for clip_samples at most: but for looking up what fits in whole vectors. */
+/* The same as sample_moved for at most clip_samples, in whole vectors except for the lookup of the fitting
+ * unit. */
 ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *restrict units, size_t count,
                                           const struct deltas *deltas)
 {
@@ -106,7 +107,7 @@ ENGINE_CLONES static void samples_fitted8(uint8_t *restrict samples, int8_t *res
     }
 }
 
-/* 8-bit samples without alpha: many at once where none would be clipped. */
+/* 8-bit samples without alpha: many together where none would be clipped. */
 static void row_render8(uint8_t *samples, int8_t *units, size_t count, const struct deltas *deltas)
 {
     uint8_t moved[clip_samples];
@@ -119,7 +120,7 @@ static void row_render8(uint8_t *samples, int8_t *units, size_t count, const str
     }
 }
 
-/* None larger than its sample's peak lets it be. */
+/* Limits each unit to its sample's peak. */
 ENGINE_CLONES static void units_bound(int8_t *restrict units, const uint8_t *restrict most, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -128,7 +129,7 @@ ENGINE_CLONES static void units_bound(int8_t *restrict units, const uint8_t *res
     }
 }
 
-/* y: of the picture's rows, of which the row is one. */
+/* y: the number of the row in the picture. */
 static void row_render(const struct protect_plan *plan, const struct image *image, void *row, int8_t *units,
                        uint32_t y, const struct deltas *deltas)
 {
@@ -175,7 +176,7 @@ static void row_undo(const struct protect_plan *plan, const struct image *image,
     }
 }
 
-/* What samples_moved8 undoes. */
+/* Reverses samples_moved8. */
 ENGINE_CLONES static void row_undo8(uint8_t *samples, const int8_t *units, size_t count,
                                     const struct deltas *deltas)
 {

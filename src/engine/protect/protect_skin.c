@@ -6,15 +6,15 @@
 #include "engine/protect/protect_around.h"
 #include "engine/protect/ramp.h"
 
-/* Red and yellow are colour differences, as in YCbCr: red less luma, luma less blue. */
+/* Red and yellow are colour differences, as in YCbCr: red minus luma, luma minus blue. */
 static const float red_times = 0.713f, yellow_times = 0.564f;
 static const float least_red = 0.004f, lit_more = 0.06f;
 static const struct ramp red_enough = {0.025f, 0.035f},
-                         too_red = {0.36f, 0.08f}; /* red over luma and lit_more */
-static const struct ramp yellow_enough = {0.25f, 0.15f}, too_yellow = {1.7f, 0.6f}; /* yellow over red */
+                         too_red = {0.36f, 0.08f}; /* red above luma and lit_more */
+static const struct ramp yellow_enough = {0.25f, 0.15f}, too_yellow = {1.7f, 0.6f}; /* yellow above red */
 static const struct ramp lit = {0.08f, 0.08f};
 static const struct ramp enough_around = {0.3f, 0.4f};
-static const float skin_busy = 0.012f; /* a block whose luma lies so far from planes counts for half */
+static const float skin_busy = 0.012f; /* distance of luma from planes at which a block counts half */
 
 ENGINE_CLONES void skin_colors(const float *means, size_t count, float *warm)
 {

@@ -8,15 +8,15 @@
 /* tools/spectra.py has the same. */
 static const double just_seen = 0.008, finer = 36;
 static const float nothing = 1e-7f;
-static const double rings[spectra_rings - 1] = {1.8, 3.2, 5.2}; /* cycles a window between them */
-static const double turns[spectra_turns - 1] = {30, 60};        /* degrees from upright strokes */
+static const double rings[spectra_rings - 1] = {1.8, 3.2, 5.2}; /* bounds between them in cycles a window */
+static const double turns[spectra_turns - 1] = {30, 60};        /* bounds in degrees from upright strokes */
 static const float light_nodes[spectra_nodes] = {.05f, .15f, .35f, .7f};
 static const float hides_nodes[spectra_nodes] = {.02f, .035f, .07f, .14f};
 static const float drawn_nodes[spectra_nodes] = {.006f, .03f, .12f, .4f};
 
 static const double pi = 3.14159265358979323846;
 
-/* How many of the bounds lie below a value. */
+/* The number of bounds below a value. */
 static unsigned part_of(const double *bounds, unsigned count, double value)
 {
     unsigned part = 0;
@@ -62,7 +62,7 @@ void spectra_init(struct spectra *spectra)
         spectra->shares[place] = (float)pow(sin(pi * (place + .5) / spectra_side), 2);
 }
 
-/* Half of a window's line, and a place of memory where one lies. */
+/* Half of a window's line, and its place in memory. */
 typedef float half_line __attribute__((vector_size(spectra_step * sizeof(float))));
 typedef float half_place
     __attribute__((vector_size(spectra_step * sizeof(float)), aligned(sizeof(float)), may_alias));
@@ -74,8 +74,8 @@ struct window {
 #define SPECTRA_INLINE         static inline __attribute__((always_inline))
 #define SPECTRA_MIRRORED(line) __builtin_shufflevector(line, line, 7, 6, 5, 4, 3, 2, 1, 0)
 
-/* The waves of the rows: the rows above the middle, and what mirrors them, are the sum of even and odd ones.
- */
+/* The transform along columns: the rows above the middle and their mirror images are sums of even and odd
+ * waves. */
 SPECTRA_INLINE void waves_down(const struct spectra *spectra, struct window *window)
 {
     half_line even[spectra_step][2], odd[spectra_step][2];
@@ -102,7 +102,7 @@ SPECTRA_INLINE void waves_down(const struct spectra *spectra, struct window *win
     }
 }
 
-/* And of the columns: cosines become the left half, sines the right one. */
+/* The transform along rows: cosines become the left half, sines the right one. */
 SPECTRA_INLINE void waves_across(const half_line waves[spectra_side], struct window *window)
 {
     for (unsigned row = 0; row < spectra_side; row++) {
@@ -118,7 +118,7 @@ SPECTRA_INLINE void waves_across(const half_line waves[spectra_side], struct win
     }
 }
 
-/* The columns of what has these waves. */
+/* The inverse transform along rows. */
 SPECTRA_INLINE void lines_across(const struct spectra *spectra, struct window *window)
 {
     for (unsigned row = 0; row < spectra_side; row++) {
@@ -133,7 +133,7 @@ SPECTRA_INLINE void lines_across(const struct spectra *spectra, struct window *w
     }
 }
 
-/* The rows of it, added to sums. */
+/* The inverse transform along columns, added to sums. */
 SPECTRA_INLINE void lines_down(const struct spectra *spectra, const struct window *window, size_t stride,
                                float *sums)
 {
@@ -166,7 +166,7 @@ SPECTRA_INLINE void window_take(const struct spectra *spectra, const half_line w
     waves_across(waves, window);
 }
 
-/* The power of each frequency: cosines and sines together, so that it does not matter where a wave lies. */
+/* The power of each frequency, cosines and sines together, so that it is independent of the phase. */
 SPECTRA_INLINE void window_power(const struct window *window, half_line power[spectra_bins])
 {
     for (unsigned bin = 0; bin < spectra_bins; bin++) {
@@ -186,8 +186,8 @@ SPECTRA_INLINE void line_root(half_line *line)
 }
 
 /*
- * How much of each frequency is hidden: the root of the mean power there and beside
- * it, and what is just seen.  How bright a window is hides nothing.
+ * The masking of each frequency: the root of the mean power there and in its neighbours, plus the threshold
+ * of visibility.  The brightness of a window does not mask.
  */
 SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct window *picture,
                                  half_line hides[spectra_bins])
@@ -206,9 +206,9 @@ SPECTRA_INLINE void window_hides(const struct spectra *spectra, const struct win
     }
 }
 
-/* Of an amplitude fifteen sixteenths are left, one is what hides: the 32nd root of a ratio of powers.  What
- * is of the lowest frequency across and any but the lowest down is level lines, which are seen before all
- * else. */
+/* Companding: 15/16 of the exponent is the amplitude's, 1/16 the masking's: the 32nd root of a ratio of
+ * powers.  Level lines have the lowest horizontal frequency and any vertical frequency except the lowest.
+ * They are the most visible. */
 SPECTRA_INLINE void window_compand(const struct spectra *spectra, const half_line hides[spectra_bins],
                                    const half_line power[spectra_bins], float level,
                                    const float gains[spectra_lanes], struct window *drawn)
@@ -228,7 +228,7 @@ SPECTRA_INLINE void window_compand(const struct spectra *spectra, const half_lin
     }
 }
 
-/* The first of two nodes that a value lies between, and how far it is on the way to the other. */
+/* The first of two nodes around a value, and the value's relative distance to the second. */
 struct between {
     unsigned first;
     float share;
@@ -254,13 +254,13 @@ SPECTRA_INLINE float lines_sum(const half_line *lines, unsigned count)
     return sum;
 }
 
-/* The logarithm of the root of a mean of squares, of which so many lines are the sum. */
+/* The logarithm of the root mean square; the lines hold partial sums of squares. */
 SPECTRA_INLINE float lines_level(const half_line lines[spectra_bins])
 {
     return .5f * logf(lines_sum(lines, spectra_bins) / (spectra_bins * spectra_bins) + nothing);
 }
 
-/* How light a window of the picture is, its mean luma. */
+/* The mean luma of a window of the picture. */
 SPECTRA_INLINE float window_light(const float *plane, size_t stride)
 {
     half_line sums = {0};
@@ -270,7 +270,7 @@ SPECTRA_INLINE float window_light(const float *plane, size_t stride)
     return lines_sum(&sums, 1) / (spectra_side * spectra_side);
 }
 
-/* The gains of a window, between the nodes around it. */
+/* The gains of a window, interpolated between the nodes around it. */
 SPECTRA_INLINE void window_gains(const struct spectra *spectra, const struct spectra_table *table,
                                  float light, const half_line hides[spectra_bins],
                                  const half_line power[spectra_bins], float gains[spectra_lanes])
@@ -339,7 +339,7 @@ void spectra_rows_advance(struct spectra_rows *rows)
     rows->lower = above;
 }
 
-/* Windows that begin at a row of those at hand. */
+/* Adds the windows that begin at a row of the current rows. */
 static void windows_add(const struct spectra *spectra, const struct spectra_rows *rows, size_t windows,
                         unsigned place, const struct spectra_way *way, float *fields)
 {

@@ -6,19 +6,20 @@
 #include "engine/protect/protect_net.h"
 #include "engine/protect/protect_spectra.h"
 
-/* The layers of the looks and passes. */
+/* The layers of the encoders (LOOK) and of the passes. */
 #define PLAIN(layer)  STEP_PLAIN(layer)
 #define NOISE(layer)  STEP_LAYER(PASS_NOISE, layer)
 #define COARSE(layer) STEP_LAYER(PASS_COARSE, layer)
 #define FINE(layer)   STEP_LAYER(PASS_FINE, layer)
 
-/* Their rings. */
+/* The line buffers of these layers. */
 #define OUT(STEP, layer)  STEP_MAIN(STEP(layer))
 #define GATE(STEP, layer) STEP_GATE(STEP(layer))
 
 /* clang-format off */
 
-/* What is looked with at a step whose places are so many pixels wide, and what is drawn with, from a ring. */
+/* The encoder layers of a step whose places are px pixels wide, and the decoder layers; both read from a line
+ * buffer. */
 #define LOOK(STEP, seen, px, end)                                                                            \
     [STEP(LAYER_DOWN2)] = {SHAPE_DOWN, end, STEP_MAIN(seen), no_ring, 2 * (px)},                             \
     [STEP(LAYER_LOOK2)] = {SHAPE_3X3, end, OUT(STEP, LAYER_DOWN2), no_ring, 2 * (px)},                       \
@@ -33,7 +34,7 @@
     [STEP(LAYER_DRAW2)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP2), GATE(STEP, LAYER_DOWN2), 2 * (px)}, \
     [STEP(LAYER_DRAW1)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DRAW2), no_ring, 2 * (px)}
 
-/* The answer, and how far it has moved from an earlier one. */
+/* The answer, and its change from an earlier one. */
 #define ANSWER(STEP, px)                                                                                     \
     [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DOWN8), no_ring, 8 * (px)}
 #define CHANGE(STEP, BEFORE, px)                                                                             \
@@ -84,7 +85,7 @@ unsigned step_channels(const struct net_weights *weights, int at)
     return at == STEP_NOISE ? net_noise_channels : net_color_channels;
 }
 
-/* What meets the mask at the size of the picture begins with a whole block of it. */
+/* Steps that use the mask at full size begin with a whole block of it. */
 const struct step_grid step_grids[] = {
     [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
     [SHAPE_DOWN] = {1, 2, 1, 1},
@@ -127,7 +128,7 @@ enum step_shape step_met_shape(int at)
     return is_same ? SHAPE_SAME : SHAPE_DOUBLED;
 }
 
-/* What a step reads of a ring to compute a stretch of its own; count 0: nothing. */
+/* The stretch of a line buffer that a step reads to compute one of its stretches; count 0: nothing. */
 static struct stretch step_reads(int reader, int ring, struct stretch own)
 {
     const struct step_plan *plan = &step_plans[reader];
@@ -138,7 +139,7 @@ static struct stretch step_reads(int reader, int ring, struct stretch own)
     return (struct stretch){0, 0};
 }
 
-/* Both stretches in one. */
+/* The union of both stretches. */
 static struct stretch stretch_of(struct stretch one, struct stretch other)
 {
     if (one.count == 0 || other.count == 0)
@@ -148,7 +149,7 @@ static struct stretch stretch_of(struct stretch one, struct stretch other)
     return (struct stretch){first, (unsigned)((end > other_end ? end : other_end) - first)};
 }
 
-/* Drawn out at the beginning to a multiple of grid, and at the end to a multiple of tile in all. */
+/* Extends a stretch: its start down to a multiple of grid, its length up to a multiple of tile. */
 static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsigned tile)
 {
     const unsigned more = (unsigned)(stretch.first & (int64_t)(grid - 1));
@@ -157,7 +158,7 @@ static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsi
     return stretch;
 }
 
-/* What the readers of both rings of a step look at, to compute stretches of their own. */
+/* The union of the readers' stretches in both line buffers of a step. */
 static struct stretch stretch_read(int at, const struct stretch own[step_count])
 {
     struct stretch read = {0, 0};

@@ -1,8 +1,7 @@
 /*
- * The steps of a run of the anti-AI network: what each reads of the others, and
- * which columns and rows of its own it has to compute for that.  All of it follows
- * from the steps' shapes; of memory, of values and of what a band has computed
- * already nothing is known here.
+ * The steps of a run of the anti-AI network: the inputs of each, and the columns and rows that it must
+ * compute.  All follow from the steps' shapes.  Memory, values and the progress of a band belong to
+ * protect_net.c.
  */
 #ifndef ENGINE_PROTECT_PROTECT_STEP_H
 #define ENGINE_PROTECT_PROTECT_STEP_H
@@ -11,13 +10,14 @@
 
 #include "engine/protect/protect_weights.h"
 
-/* What draws: the coarse drawer from noise, the same from how its answer moved, the fine one from that. */
+/* The passes: the coarse drawer from noise, then from the change of its answer; the fine drawer from the
+ * change of its answer. */
 enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
 
 /*
- * The steps: the noise; the picture, and the layers with which the fine drawer looks at
- * it as it is; for every pass what it looks at, the layers, and what it drew as
- * rows of pixels; and that hidden in the picture.  Each stands after all that it reads.
+ * The steps, each after all its inputs: the noise; the picture, and the fine drawer's encoder layers on it.
+ * For every pass: its input picture, its layers, and its drawing as rows of pixels.  Last the result, masked
+ * by the picture.
  */
 enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
@@ -33,27 +33,26 @@ enum {
     step_count
 };
 
-/* Every step writes one or two rings of rows: outputs and gates of struct conv_rows. */
+/* Every step writes one or two line buffers: outputs and gates of struct conv_rows. */
 enum { no_ring = -1, rings_each = 2 };
 
 #define STEP_MAIN(step) ((step)*rings_each)
 #define STEP_GATE(step) ((step)*rings_each + 1)
 
-/* How the places that a step computes lie to those of its input. */
+/* The position of a step's output places relative to its input places. */
 enum step_shape {
     SHAPE_3X3 = CONV_3X3,
     SHAPE_DOWN = CONV_DOWN,
     SHAPE_UP = CONV_UP,
-    SHAPE_SAME,    /* each from the one where it is */
-    SHAPE_DOUBLED, /* as SHAPE_UP, and from the places beside, too */
-    SHAPE_WINDOWS, /* from all windows of spectra_side that it lies in */
-    SHAPE_SOURCE   /* there is no input: they come from outside */
+    SHAPE_SAME,    /* each from the place at the same position */
+    SHAPE_DOUBLED, /* as SHAPE_UP, and from the neighbouring places */
+    SHAPE_WINDOWS, /* from all windows of spectra_side that contain it */
+    SHAPE_SOURCE   /* no input: the places come from outside the run */
 };
 
 /*
- * What a step computes: its ring of input, and at the end what that meets, the factor or
- * what was before (enum conv_end).  cell_px: how many pixels of the picture one of its
- * places is wide and high.
+ * A step: its input line buffer, and the second operand of the end, a factor or subtrahend (enum conv_end).
+ * cell_px: the width and height of one of its places in pixels of the picture.
  */
 struct step_plan {
     enum step_shape shape;
@@ -65,8 +64,8 @@ struct step_plan {
 extern const struct step_plan step_plans[step_count];
 
 /*
- * How many rows a step of a shape computes at once, and how many input rows it reads
- * for them; how many columns it computes at once, and from multiples of what on.
+ * For a shape: the rows that a step computes together, and the input rows that it reads for them.  Then the
+ * columns that it computes together, and the multiple at which they begin.
  */
 struct step_grid {
     unsigned rows, inputs, columns, grid;
@@ -74,49 +73,47 @@ struct step_grid {
 
 extern const struct step_grid step_grids[];
 
-/* A stretch of columns or of rows, counted from the picture's or the band's first one. */
+/* A stretch of columns or rows, relative to the picture's or the band's first one. */
 struct stretch {
     int64_t first;
     unsigned count;
 };
 
-/* The layer of a step; NULL: it is none. */
+/* The layer of a step; NULL: the step has none. */
 const struct conv *step_conv(const struct net_weights *weights, int at);
 
 unsigned step_channels(const struct net_weights *weights, int at);
 
 unsigned step_rows_at_once(int at);
 
-/* What a step of a shape reads of its input to compute a stretch of its own. */
+/* The stretch of its input that a step of a shape reads to compute a stretch of its output. */
 struct stretch step_input(enum step_shape shape, struct stretch own);
 
-/* How the places of a step lie to those of what its input meets: where they are, or at half of the size. */
+/* The position of a step's places relative to its second operand's: the same, or at half size. */
 enum step_shape step_met_shape(int at);
 
 /*
- * The columns every step has to have for a band that stands alone: what its readers
- * look at, filled up to whole tiles.  Tiles are computed from true values alone, for
- * what cancels out of an output still decides how it is rounded.
+ * The columns that every step must compute for a single band: those that its readers read, padded to whole
+ * tiles.  Tiles are computed only from true values: inputs that cancel out of an output still affect its
+ * rounding.
  */
 void step_columns_plan(unsigned band_blocks, struct stretch columns[step_count]);
 
 /*
- * What bands leave one another.  Each computes as far to the right as it has to,
- * which is beyond its end; the next one goes on where that ended, with the last few
- * columns of it at hand.  So no column is computed twice.
+ * The columns that bands share.  Each band computes the columns that it needs on the right, beyond its end.
+ * The next band continues there and keeps the last few columns.  So no column is computed twice.
  */
 struct step_overlap {
-    int64_t ahead;             /* how many columns of the next band are computed with a band */
-    unsigned left[rings_each]; /* how many columns of the band before are still looked at */
+    int64_t ahead;             /* columns of the next band that are computed with a band */
+    unsigned left[rings_each]; /* columns of the band before that are still read */
 };
 
 void step_overlaps_plan(struct step_overlap overlaps[step_count]);
 
 /*
- * The rows every step computes, from what the last one is asked for, which is rows
- * of blocks.  Rows of tiles that reach beyond what is looked at are fed with nothing
- * there, which is the same for all bands.  Where a step begins is such that its rows
- * of tiles end where what is asked for first ends: so less is kept.
+ * The rows that every step must compute for the rows of blocks of the last step.  Tiles beyond the rows that
+ * are read get zeros as input, the same for all bands.  A step's first row is chosen so that its rows of
+ * tiles end at the end of the first request; this keeps fewer rows.
  */
 void step_rows_plan(unsigned rows, struct stretch planned[step_count]);
 

@@ -14,7 +14,7 @@ _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise i
 
 enum { block_parts = net_block_px / canvas_block_px };
 
-/* What the ends of the network's run share. */
+/* The state that the callbacks of the network's run share. */
 struct job {
     struct canvas canvas;
     const struct grain *patterns;
@@ -23,9 +23,9 @@ struct job {
     int8_t *units;
     unsigned colors;
     float *grain, *calm_line, *grained_line; /* of a row */
-    float dither;                            /* what the way's comes to on this picture */
-    size_t stored;                           /* units from the first to the last that was stored */
-    int floor_rank;                          /* of what is stored */
+    float dither;                            /* the dither of unit_way for this picture */
+    size_t stored;                           /* from the first unit to the last one stored */
+    int floor_rank;                          /* of the stored units */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -50,7 +50,7 @@ static void job_noise(void *data, int64_t row, int64_t column, unsigned count, f
         canvas_noise(&job->canvas, row, column + i, values + (size_t)i * net_noise_channels);
 }
 
-/* The perturbation of a grey picture is the luma of the three colours'. */
+/* The perturbation of a grey picture is the luma of the three colours. */
 static void pixels_to_grey(float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -58,21 +58,21 @@ static void pixels_to_grey(float *values, size_t count)
 }
 
 /*
- * What units have of the bits of a float: its exponent and the three uppermost of its mantissa.  Those of the
- * unit below the first are taken off, less half a unit, so that they are rounded.
+ * Units keep the exponent of a float and the upper three bits of its mantissa.  The bits of the unit below
+ * the first are subtracted, less half a unit for rounding.
  */
 enum {
     float_bits = 23,
     float_bias = 127,
     rank_bits = 20,
-    rank_octave = -48, /* rank 1 is a bit more than 2^rank_octave */
+    rank_octave = -48, /* rank 1 is slightly more than 2^rank_octave */
     rank_zero = ((float_bias + rank_octave) << float_bits) - (1 << rank_bits),
     rank_half = 1 << (rank_bits - 1)
 };
 
 _Static_assert(1 << (float_bits - rank_bits) == unit_octave_steps, "units are bits of a float");
 
-/* The bits of a float but for its sign: of larger ones they are more. */
+/* The bits of a float without its sign; they increase with the size. */
 static inline int32_t float_size_bits(float value)
 {
     int32_t bits;
@@ -80,7 +80,7 @@ static inline int32_t float_size_bits(float value)
     return bits & INT32_MAX;
 }
 
-/* The bits that rank 0 would begin with. */
+/* The bits at which rank 0 would begin. */
 static inline int32_t rank_base(int odd)
 {
     return rank_zero + odd * ((1 << rank_bits) / unit_step) - rank_half;
@@ -116,7 +116,8 @@ ENGINE_CLONES void units_lower(int8_t *units, size_t count, int ranks)
     }
 }
 
-/* How large the largest will be nobody knows before: what is stored gives way by whole octaves. */
+/* The largest value is not known in advance: stored units are lowered by whole octaves when a larger one
+ * appears. */
 static void job_make_room(struct job *job, int rank)
 {
     const int missing = rank - unit_peak - job->floor_rank;
@@ -127,8 +128,8 @@ static void job_make_room(struct job *job, int rank)
     job->floor_rank += ranks;
 }
 
-/* On smooth places most of what is drawn, which is seen there, gives way to grain, which is seen less; on
- * mild ones some of it, and grain hides the rest. */
+/* On smooth places grain replaces most of the perturbation, because it is less visible.  On mild places it
+ * replaces some of it and masks the rest. */
 static void job_dither(const struct job *job, int64_t y_px, int64_t x_px, unsigned count, float *values)
 {
     canvas_grain(&job->canvas, job->patterns, y_px, x_px, count, job->grain);
@@ -163,8 +164,8 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
 }
 
 /*
- * True when all but one in two hundred blocks, and their neighbours, lie within about half a
- * level of planes: a picture of one colour, or of nothing but a gradient.
+ * True when all but one in two hundred blocks, and their neighbours, lie within about half a level of planes:
+ * a picture of one colour or only a gradient.
  */
 static bool mask_is_bare(const struct canvas *canvas, const float *mask, const struct canvas_hiding *hiding)
 {
@@ -173,7 +174,7 @@ static bool mask_is_bare(const struct canvas *canvas, const float *mask, const s
     return canvas_count_above(canvas, mask, canvas_hidden(hiding, bare_spread)) * 200 < blocks;
 }
 
-/* The job's arrays, all in one piece of memory from its mask on, which free takes. */
+/* Allocates the job's arrays in one block of memory that starts at its mask; free() takes the mask. */
 static enum iw_error job_masks_new(struct job *job)
 {
     const size_t blocks = canvas_mask_rows(&job->canvas) * canvas_mask_columns(&job->canvas);

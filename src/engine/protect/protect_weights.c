@@ -12,9 +12,9 @@ enum {
     file_layers = net_drawer_count * net_layer_count,
     file_digest_bytes = 32,
     file_name_bytes = 16,
-    file_slopes = 5, /* of a drawer */
+    file_slopes = 5, /* of one drawer */
     taps_max = 9,
-    raw_values = 12 /* of the last layer, as the framework has them */
+    raw_values = 12 /* of the last layer, in the framework's layout */
 };
 
 _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
@@ -25,11 +25,11 @@ _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
                    (int)net_answer_channels <= (int)conv_channels_max,
                "the kernels have room for every 3x3 convolution");
 
-/* The numbers of 32 bits that the file holds before a network's layers. */
+/* The 32-bit numbers of the file before a network's layers. */
 enum file_number {
-    NUMBER_SLOPES, /* of the coarse drawer's gates and of the fine one's */
+    NUMBER_SLOPES, /* of the gates of the coarse drawer, then of the fine one */
     NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
-    NUMBER_CHANGE_GAINS, /* of the coarse drawer and of the fine one */
+    NUMBER_CHANGE_GAINS, /* of the coarse drawer, then of the fine one */
     NUMBER_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
     file_numbers
 };
@@ -40,13 +40,14 @@ struct layer_shape {
     const char *name;
     enum conv_shape shape;
     uint16_t inputs, outputs;
-    int slope; /* the place of its gate's slope in the file; -1: it has no gate */
+    int slope; /* index of its gate's slope in the file; -1: no gate */
 };
 
-/* What the names of a drawer's layers begin with, in the order of the file. */
+/* The prefixes of the names of a drawer's layers, in the order of the file. */
 static const char *const drawers[net_drawer_count] = {[DRAWER_COARSE] = "coarse.", [DRAWER_FINE] = "fine."};
 
-/* The layers of a drawer in the order of the file; outputs of CONV_UP are those of one of the four places. */
+/* The layers of a drawer in the order of the file.  Outputs of CONV_UP are those of one of the four
+ * places. */
 static const struct layer_shape shapes[net_layer_count] = {
     [LAYER_DOWN2] = {"down2", CONV_DOWN, net_color_channels, net_down2_channels, 0},
     [LAYER_LOOK2] = {"look2", CONV_3X3, net_down2_channels, net_look2_channels, 1},
@@ -62,10 +63,10 @@ static const struct layer_shape shapes[net_layer_count] = {
     [LAYER_DRAW1] = {"draw1", CONV_3X3, net_down2_channels, raw_values, -1},
 };
 
-/* What the file says of each shape. */
+/* The name of each shape in the file. */
 static const struct {
     uint16_t kernel, stride;
-    unsigned parts; /* the file's outputs for one of ours */
+    unsigned parts; /* outputs in the file for each output here */
 } kinds[] = {
     [CONV_3X3] = {3, 1, 1},
     [CONV_DOWN] = {2, 2, 1},
@@ -90,7 +91,7 @@ static float float_at(const uint8_t *bytes)
     return value;
 }
 
-/* IEEE 754 binary16; infinities and NaN do not occur in a weights file and become 0. */
+/* IEEE 754 binary16.  Infinities and NaN do not occur in a weights file and become 0. */
 static float half_at(const uint8_t *bytes)
 {
     uint16_t half = u16_at(bytes);
@@ -193,7 +194,7 @@ static const char *numbers_check(const uint8_t *network)
     return NULL;
 }
 
-/* NULL when the file is as expected, otherwise a sentence. */
+/* NULL when the file is valid, otherwise a sentence. */
 static const char *file_check(const uint8_t *bytes, size_t size)
 {
     if (size < file_header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
@@ -216,13 +217,13 @@ static const char *file_check(const uint8_t *bytes, size_t size)
 
 /* ---- into the layout of the kernels */
 
-/* The framework's place of a colour value, channel by channel, for ours: two rows of two pixels. */
+/* The index of a colour value in the framework's channel order: two rows of two pixels. */
 static unsigned raw_place(unsigned color, unsigned row, unsigned column)
 {
     return color * 4 + row * 2 + column;
 }
 
-/* The outputs of the last layer in our order; the two values at the end of each row stay nothing. */
+/* The index here of an output of the last layer; the two values at the end of each row stay 0. */
 static unsigned raw_ours(unsigned theirs)
 {
     for (unsigned at = 0; at < raw_values; at++)
@@ -231,7 +232,7 @@ static unsigned raw_ours(unsigned theirs)
     return 0;
 }
 
-/* The taps of one output and input, as the kernels take them. */
+/* The taps of one output and input in the order of the kernels. */
 static void taps_read(const struct layer_shape *shape, const uint8_t *weights, unsigned output,
                       unsigned input, float taps[taps_max])
 {
@@ -244,8 +245,8 @@ static void taps_read(const struct layer_shape *shape, const uint8_t *weights, u
 }
 
 /*
- * The first layer is trained on pixels of -1..1 and given pixels of 0..1: twice
- * the weights, and less bias.
+ * The first layer was trained on pixels of -1..1 and gets pixels of 0..1: the weights are doubled and the
+ * bias is reduced.
  */
 static void picture_shift(struct conv *conv, unsigned output, float taps[taps_max])
 {
@@ -274,7 +275,7 @@ static void layer_read(struct conv *conv, const struct layer_shape *shape, const
     }
 }
 
-/* Multiplies all that a layer gives. */
+/* Multiplies all outputs of a layer. */
 static void layer_scale(const struct conv *conv, float gain)
 {
     for (size_t i = 0; i < conv_weights_count(conv); i++)
@@ -292,7 +293,7 @@ static struct conv conv_of(enum net_drawer drawer, const struct layer_shape *sha
     return conv;
 }
 
-/* The layers of both drawers from their data on, into the memory that is theirs. */
+/* Reads the layers of both drawers from their data into their memory. */
 static void layers_read(struct net_weights *weights, const uint8_t *network)
 {
     const uint8_t *data = network + numbers_bytes;
@@ -338,7 +339,7 @@ static void grain_read(struct grain *grain, const uint8_t *data)
         values[i] = half_at(data + (size_t)i * 2);
 }
 
-/* The file has the cells of a gain one after the other. */
+/* The file stores the cells of a gain contiguously. */
 static void tables_read(struct spectra_table *tables, const uint8_t *data)
 {
     memset(tables, 0, spectra_tables * sizeof *tables);

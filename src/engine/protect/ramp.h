@@ -1,7 +1,6 @@
 /*
- * From 0 to 1 and back.  A ramp: 0 up to where it begins, then as far as a value is on its way over the
- * width, then 1.  Nearness: 1 where a spread is less than what counts for half, 0 where it is more.  And the
- * less and the more of two values.
+ * Functions with values 0..1, and the minimum and maximum of two values.  Ramp: 0 up to begin, then linear
+ * over width, then 1.  Nearness: 1 for a small spread, 1/2 for the spread half, then falling steeply to 0.
  */
 #ifndef ENGINE_PROTECT_RAMP_H
 #define ENGINE_PROTECT_RAMP_H
