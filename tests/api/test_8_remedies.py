@@ -356,7 +356,7 @@ def test_a_word_that_is_the_id_of_no_event_is_404(client, webhook, word):
 
 @pytest.fixture(scope="module")
 def webhook(client):
-    return client.post(f"{ORDERS}/webhooks", {"url": "https://receiver.example/"}).data["id"]
+    return client.post(f"{ORDERS}/webhooks", {"url": "https://receiver.example/no-event"}).data["id"]
 
 
 def test_an_order_id_of_another_type_or_none_is_400(client):

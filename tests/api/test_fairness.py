@@ -134,24 +134,27 @@ def jobs_done(log):
 
 def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys):
     places = Places()
-    places.gives.update({"/hang": "hang", "/good.jpg": single})
+    # Each has another URL: equal sources of an order are fetched once.
+    hanging = [f"/hang/{number}" for number in range(100)]
+    places.gives.update({"/good.jpg": single, **dict.fromkeys(hanging, "hang")})
     large, small = stack.account_new(), stack.account_new()
 
-    def by_url(client, path, count):
-        return client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url(path)} for number in range(count)],
+    def by_url(client, *paths):
+        return client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url(path)} for number, path in enumerate(paths)],
                              kind="anti-ai/with-urls").data["orderId"]
     try:
         with stack.configured("worker", "failures_max", "2"):
-            alone = min(seconds_of(lambda: small.wait(by_url(small, "/good.jpg", 1))) for _ in range(3))
+            alone = min(seconds_of(lambda: small.wait(by_url(small, "/good.jpg"))) for _ in range(3))
             with stack.configured("outgoing", "fetch_timeout_s", "300"):
-                order = by_url(large, "/hang", 100)
+                order = by_url(large, *hanging)
                 end = time.monotonic() + 90
                 while places.open < 16 and time.monotonic() < end:
                     time.sleep(0.05)
-                beside = [seconds_of(lambda: small.wait(by_url(small, "/good.jpg", 1))) for _ in range(3)]
-                asked = places.count("/hang")
-            places.gives["/hang"] = 503
-            places.let_go("/hang")
+                beside = [seconds_of(lambda: small.wait(by_url(small, "/good.jpg"))) for _ in range(3)]
+                asked = sum(places.count(path) for path in hanging)
+            places.gives.update(dict.fromkeys(hanging, 503))
+            for path in hanging:
+                places.let_go(path)
             data = large.wait(order)
         with capsys.disabled():
             print(f"\n  a single source alone {alone:.2f} s, beside 100 that hang ({asked} at once) {max(beside):.2f} s")
