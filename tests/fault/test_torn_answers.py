@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -74,7 +75,7 @@ def child_kill(stack):
 
 def statement_kill(stack, what):
     for row in stack.sql("SHOW FULL PROCESSLIST"):
-        if row[1] == "imgward" and row[7].startswith(("SELECT o.id", "SELECT e.id")):
+        if row[1] == "imgward" and re.search(r"\bSELECT [oe]\.id", row[7]):
             with contextlib.suppress(subprocess.CalledProcessError):
                 stack.sql(f"KILL {what} {row[0]}")
 
@@ -91,7 +92,11 @@ def test_a_list_that_breaks_off_never_looks_whole(large, stack, name, killed):
 
     def ask():
         while not is_over.is_set():
-            seen[outcome(client, paths[name])] += 1
+            result = outcome(client, paths[name])
+            if result == "429":  # an account has one such list at a time
+                time.sleep(0.05)
+            else:
+                seen[result] += 1
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
