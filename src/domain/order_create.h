@@ -67,7 +67,7 @@ void order_targets_check(struct context *context, const struct order_request *re
  * IDEMPOTENCY_KEY_REUSED when the body differs; VALIDATION_FAILED when a target's
  * URL has expired and there is no replay.  VALIDATION_FAILED also when the request
  * exceeds a limit of an account without use; USAGE_LIMIT_EXCEEDED, with
- * view->refusal, when it exceeds what is left.  An error releases the lock.
+ * view->refusal, when a quota of the account is used up.  An error releases the lock.
  */
 enum iw_error order_create(struct domain *domain, struct admission *admission,
                            const struct order_request *requested, struct order_view *view) IW_MUST_USE;

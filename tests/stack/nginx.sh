@@ -27,7 +27,7 @@ for file in "$root"/nginx/*.conf; do
         "$file" >"$etc/imgward/${file##*/}"
 done
 
-# Started as root, the nginx workers would run as the user `nobody` and could not read the store, which belongs to root here.
+# Run the nginx workers as the current user, who owns the store of this stack.
 owner=
 if [ "$(id -u)" -eq 0 ]; then owner="user $(id -un) $(id -gn);"; fi
 
