@@ -5,6 +5,7 @@
 
 #include "engine/watermark/clones.h"
 #include "engine/watermark/color.h"
+#include "engine/watermark/texture.h"
 #include "engine/image.h"
 
 enum { measured_px = 100000 }; /* enough pixels to measure the distortion */
@@ -14,6 +15,7 @@ enum { measured_px = 100000 }; /* enough pixels to measure the distortion */
 /* A drawing's flat areas have less activity than this, even after JPEG; a sky without a cloud has more. */
 static const float flat_activity = 0.1f;
 static const double flat_share = 0.2; /* of the picture; from here on it counts as a drawing */
+static const double flat_color_share = 0.5; /* the same for Cb: a picture almost without colour */
 
 /* Standard deviations at a gain of 1, balanced by butteraugli. */
 static const float blue_amplitude = 2.0f;
@@ -26,21 +28,36 @@ static const double error_aim = 2.97;
 static const double remark_error = 1.75;
 static const double gain_most = 1.1;
 
-bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity)
+/* Share of the visible pixels with less activity than a flat area. */
+static double flat_part(const struct plane *plane, const float *activity)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
     size_t seen = 0;
     size_t flat = 0;
 
-    if (!image_has_color(image))
-        return false;
     for (size_t i = 0; i < count; i++) {
         bool is_seen = plane->weight == NULL || plane->weight[i] > 0;
 
         seen += is_seen;
         flat += is_seen && activity[i] < flat_activity;
     }
-    return (double)flat > flat_share * (double)seen;
+    return seen > 0 ? (double)flat / (double)seen : 0;
+}
+
+bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity,
+                     struct workspace *workspace)
+{
+    struct texture blue;
+
+    if (!image_has_color(image))
+        return false;
+    if (flat_part(plane, activity) > flat_share)
+        return true;
+    size_t mark = workspace_mark(workspace);
+    bool is_flat = texture_measure(plane->blue, plane->width, plane->height, texture_blue_radius, workspace, &blue) &&
+                   flat_part(plane, blue.activity) > flat_color_share;
+    workspace_rewind(workspace, mark);
+    return is_flat;
 }
 
 /* Side of a period in pixels; not a multiple of 8, the period of JPEG's grid. */

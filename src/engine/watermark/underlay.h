@@ -24,7 +24,8 @@ struct underlay {
 };
 
 /* True for a colour picture that is mostly flat, by the activity of its luma. */
-bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity);
+bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity,
+                     struct workspace *workspace);
 
 /*
  * Prepare the underlay of a number, over an existing one or none. False: no memory. Call
