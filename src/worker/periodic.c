@@ -137,10 +137,22 @@ static int64_t periodic_quotas(struct worker *worker)
 }
 
 /* Each returns the pause before its next run. */
+/* The keys of this process are those of its start, so only a new start can change the result. */
+static int64_t periodic_keyring(struct worker *worker)
+{
+    enum iw_error error = keyring_check(&worker->domain.store, &worker->config, &worker->keyring);
+    worker->flags.is_keyring_refused = error == IW_CONFIG_INVALID;
+    worker->flags.is_keyring_unchecked = error != IW_OK;
+    flags_database_report(&worker->flags, &worker->context, error, "keyring_check_failed");
+    flags_lease_want(&worker->flags);
+    return database_retry_ms;
+}
+
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
     [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
+    [PERIODIC_KEYRING] = periodic_keyring,
 };
 
 /* The first part is random: workers that restart often see all parts, too. */
@@ -154,6 +166,8 @@ void periodic_open(struct worker *worker)
 static int64_t due_ms(const struct worker *worker, enum periodic_kind kind)
 {
     if (worker->flags.stop_at_ms != 0 || (worker->flags.is_database_away && kind != PERIODIC_SWEEP))
+        return INT64_MAX;
+    if (kind == PERIODIC_KEYRING && !worker->flags.is_keyring_unchecked)
         return INT64_MAX;
     return kind == PERIODIC_RECLAIM && worker->flags.is_reclaim_wanted ? 0 : worker->periodic.at_ms[kind];
 }

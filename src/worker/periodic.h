@@ -1,6 +1,7 @@
 /*
  * Periodic work on jobs and orders beyond this worker's own: leases of dead workers,
- * jobs behind a clock that stepped back, orders that are due, files that no row names.
+ * jobs behind a clock that stepped back, orders that are due, files that no row names.  Also the
+ * check of the keys, when the database was away at the start.
  */
 #ifndef WORKER_PERIODIC_H
 #define WORKER_PERIODIC_H
@@ -16,6 +17,7 @@ enum periodic_kind {
     PERIODIC_RECLAIM,
     PERIODIC_ORPHANS,
     PERIODIC_QUOTAS,
+    PERIODIC_KEYRING,
     PERIODIC_COUNT
 };
 

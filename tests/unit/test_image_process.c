@@ -14,7 +14,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -738,6 +740,63 @@ static void test_bad_start(void)
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
 }
 
+/* A copy of the program whose file an upgrade replaces. */
+static void test_replaced_program(void)
+{
+    char program[] = "image-program-XXXXXX";
+    struct image_client_options options = options_usual();
+    struct image_client_files held;
+    struct image_client client;
+    struct image_answer answer;
+    fresh();
+    int copy = mkstemp(program), real = open("./imgward-image", O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+    CU_ASSERT_FATAL(copy >= 0 && real >= 0 && fstat(real, &facts) == 0);
+    for (off_t at = 0; at < facts.st_size;)
+        CU_ASSERT_FATAL(sendfile(copy, real, &at, (size_t)(facts.st_size - at)) > 0);
+    CU_ASSERT_EQUAL_FATAL(fchmod(copy, 0700), 0);
+    close(copy);
+    close(real);
+    options.program = program;
+    options.weights_path = key_path;
+    CU_ASSERT_EQUAL_FATAL(image_client_files_open(&context, &options, &held), IW_OK);
+    options.weights_path = NULL;
+    CU_ASSERT_EQUAL(unlink(program), 0);
+    CU_ASSERT_EQUAL(symlink("/bin/false", program), 0);
+    CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 1);
+    /* The held weights are not weights: this program says so, and not /bin/false. */
+    options.files = &held;
+    CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
+    close(held.weights);
+    held.weights = open(weights_path(), O_RDONLY | O_CLOEXEC);
+    CU_ASSERT_FATAL(held.weights >= 0);
+    client = start(&options);
+    CU_ASSERT_EQUAL(end(&client), 0);
+    image_client_files_close(&held);
+    CU_ASSERT_EQUAL(unlink(program), 0);
+    options.program = "./no-such-program";
+    CU_ASSERT_EQUAL(image_client_files_open(&context, &options, &held), IW_CONFIG_INVALID);
+}
+
+static void test_other_build(void)
+{
+    char *const builds[][4] = {{"imgward-image", "--build", "0.0.1/1", NULL}, {"imgward-image", NULL}};
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            execv("./imgward-image", builds[i]);
+            _exit(127);
+        }
+        CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+        CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == image_exit_other_build);
+    }
+}
+
 static void key_make(void)
 {
     int file = mkstemp(key_path);
@@ -921,6 +980,8 @@ int main(void)
         {"the estimate of an extraction", test_extraction_estimate},
         {"hangs and deaths are seen", test_hangs_and_deaths},
         {"a bad start is seen", test_bad_start},
+        {"processes are of the worker's build after the file was replaced", test_replaced_program},
+        {"a process of another build does not start", test_other_build},
         {"answers are not believed", test_answers_are_not_believed},
         {"a plain container", test_plain_container},
         CU_TEST_INFO_NULL,
