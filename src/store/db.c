@@ -624,16 +624,14 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
     return error == IW_OK ? results_read(store, handle, rows) : error;
 }
 
-enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
-                        unsigned count,
-                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
-                                       stream_max_s, sql);
-    enum iw_error error = db_execute(store, limited, parameters, count, &handle);
+    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
     struct arena *arena = arena_new(0);
@@ -654,6 +652,15 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
         db_close(store->db);
     }
     return IW_OK;
+}
+
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
+                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
+                                       stream_max_s, sql);
+    return db_each(store, limited, parameters, count, row, user);
 }
 
 bool db_is_conflict(const struct db *db)

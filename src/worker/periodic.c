@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/order_index.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
 #include "store/leases.h"
@@ -23,6 +24,9 @@ enum {
     orphans_keys = 200,                      /* a step of some milliseconds */
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
+    index_pause_ms = 1000,
+    index_busy_factor = 4,
+    index_idle_factor = 50,
     unfinished_age_s = 24 * 60 * 60
 };
 
@@ -136,11 +140,25 @@ static int64_t periodic_quotas(struct worker *worker)
     return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
 }
 
+/* Segments of orders for lists: the pauses are a multiple of the work. */
+static int64_t periodic_index(struct worker *worker)
+{
+    bool is_changed = false;
+    int64_t begin_ms = clock_monotonic_ms();
+    enum iw_error error = order_index_step(&worker->domain, &worker->periodic.index_after_id, &is_changed);
+    flags_database_report(&worker->flags, &worker->context, error, "index_failed");
+    int64_t spent_ms = clock_monotonic_ms() - begin_ms;
+    if (is_changed && error == IW_OK)
+        return spent_ms * index_busy_factor;
+    return spent_ms * index_idle_factor > index_pause_ms ? spent_ms * index_idle_factor : index_pause_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
     [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
+    [PERIODIC_INDEX] = periodic_index,
 };
 
 /* The first part is random: workers that restart often see all parts, too. */

@@ -16,6 +16,7 @@ enum periodic_kind {
     PERIODIC_RECLAIM,
     PERIODIC_ORPHANS,
     PERIODIC_QUOTAS,
+    PERIODIC_INDEX,
     PERIODIC_COUNT
 };
 
@@ -24,6 +25,7 @@ struct periodic {
     enum periodic_kind last;       /* the one that ran last */
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
+    int64_t index_after_id;        /* the account after which the next look for new orders begins */
     unsigned orphans_part;         /* of the store: where the next step begins */
 };
 
