@@ -28,3 +28,13 @@ CREATE TABLE order_words (
     CONSTRAINT order_words_segment FOREIGN KEY (account_id, first_id)
         REFERENCES order_segments (account_id, first_id) ON DELETE CASCADE
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- The numbers of rows and bytes that /metrics shows.  imgward-worker counts large tables in slices.
+CREATE TABLE census (
+    source VARCHAR(20) CHARACTER SET ascii NOT NULL COMMENT 'the table that was read',
+    kind VARCHAR(20) CHARACTER SET ascii NOT NULL COMMENT 'of jobs; else empty',
+    state VARCHAR(20) CHARACTER SET ascii NOT NULL,
+    number BIGINT NOT NULL,
+    oldest_at DATETIME(3) NULL COMMENT 'when the oldest that waits was due',
+    PRIMARY KEY (source, kind, state)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "domain/posting.h"
 #include "service/term.h"
-#include "store/orders.h"
 #include "store/segments.h"
 
 enum {
@@ -14,8 +13,8 @@ enum {
     /* Orders that were committed late do not split a segment that is compared. */
     compared_max = 2 * orders_max,
     /*
-     * An open segment grows by a quarter, within these bounds: each order is read about five times, and a list
-     * reads few names outside of segments.
+     * An open segment grows by a quarter, within these bounds: each order is read about five times, and a
+     * list reads few names outside of segments.
      */
     grown_min = 128,
     grown_max = 1024,
@@ -139,8 +138,7 @@ static enum iw_error compare_work(const struct store *store, void *user)
     struct building *building = user;
     struct segments_content content = {0};
     bool is_equal = false;
-    enum iw_error error =
-        segments_lock(store, building->account_id, building->first_id, &content.segment);
+    enum iw_error error = segments_lock(store, building->account_id, building->first_id, &content.segment);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
     error = segments_orders(store, building->account_id, content.segment.first_id, content.segment.last_id,
@@ -163,17 +161,10 @@ static enum iw_error is_worth(const struct domain *domain, const struct building
     enum iw_error error = segments_newest(store, building->account_id, &last);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
-    int64_t count, wanted = last.is_open ? last.order_count / 4 : 0;
-    const struct order_filter filter = {.account_id = building->account_id,
-                                        .type = -1,
-                                        .status = -1,
-                                        .channel = -1,
-                                        .id_above = last.last_id,
-                                        .id_up_to = building->horizon_id};
+    int64_t wanted = last.is_open ? last.order_count / 4 : 0;
     wanted = wanted < grown_min ? grown_min : wanted > grown_max ? grown_max : wanted;
-    error = orders_count(store, &filter, &count);
-    *is_wanted = error == IW_OK && count >= wanted;
-    return error;
+    return segments_has_new(store, building->account_id, last.last_id, building->horizon_id, wanted,
+                            is_wanted);
 }
 
 /* Another worker that is faster is no error. */
@@ -189,8 +180,7 @@ static enum iw_error build(struct building *building, enum iw_error (*work)(cons
 enum iw_error order_index_step(struct domain *domain, int64_t *after_id, bool *is_changed)
 {
     struct query_ids grown = {.count = 0};
-    struct building building = {.domain = domain,
-                                .horizon_id = order_id_make(clock_now_ms() - commit_ms, 0)};
+    struct building building = {.domain = domain, .horizon_id = order_id_make(clock_now_ms() - commit_ms, 0)};
     enum iw_error error = segments_due(&domain->store, &building.account_id, &building.first_id);
     *is_changed = error == IW_OK;
     if (error != IW_NOT_FOUND)

@@ -147,7 +147,8 @@ static enum iw_error ids_stream(struct domain *domain, int64_t account_id, const
     return error;
 }
 
-/* All ids are known before the first order is passed on: a segment that changes does not break the list off. */
+/* All ids are known before the first order is passed on: a segment that changes does not break the list off.
+ */
 static enum iw_error ids_read(const struct search *search, struct arena **arena, struct search_ids *found)
 {
     found->most = (size_t)search_count(search);

@@ -45,8 +45,8 @@ static int piece_compare(const void *key, const void *element)
 static bool words_take(void *user, const struct segments_words *words)
 {
     struct search *search = user;
-    struct search_piece *piece = bsearch(&words->first_id, search->pieces, search->piece_count,
-                                         sizeof *search->pieces, piece_compare);
+    struct search_piece *piece =
+        bsearch(&words->first_id, search->pieces, search->piece_count, sizeof *search->pieces, piece_compare);
     for (size_t i = 0; piece != NULL && i < search->terms.count; i++) {
         const struct term *term = &search->terms.items[i];
         if (posting_bucket(term) != words->bucket_length ||
@@ -213,10 +213,8 @@ static enum iw_error tail_match(struct search *search)
 
 enum iw_error search_begin(struct search *search, struct domain *domain, const struct order_filter *filter)
 {
-    *search = (struct search){.domain = domain,
-                              .filter = filter,
-                              .arena = arena_new(arena_max),
-                              .mask = segment_mask_of(filter)};
+    *search = (struct search){
+        .domain = domain, .filter = filter, .arena = arena_new(arena_max), .mask = segment_mask_of(filter)};
     search->has_matches = search->mask.bits != 0 || filter->keyword != NULL;
     if (filter->keyword != NULL) {
         terms_of_keyword(&search->terms, search->arena, filter->keyword);

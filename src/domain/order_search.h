@@ -30,9 +30,9 @@ struct search {
     const struct order_filter *filter;
     struct arena *arena;
     struct segment_mask mask;
-    struct terms terms; /* of the keyword; each must begin a term of the order */
-    int64_t keyword_id; /* the keyword as an id; 0: it is none */
-    bool has_matches;   /* the pieces have bitmaps: the filter has a keyword or conditions */
+    struct terms terms;          /* of the keyword; each must begin a term of the order */
+    int64_t keyword_id;          /* the keyword as an id; 0: it is none */
+    bool has_matches;            /* the pieces have bitmaps: the filter has a keyword or conditions */
     struct search_piece *pieces; /* newest first */
     size_t piece_count, piece_room;
     struct query_ids tail; /* with a keyword: the matches after the last segment, newest first */
@@ -41,8 +41,8 @@ struct search {
 };
 
 /*
- * Reads segments and, for a keyword, the younger orders.  Call search_end in any case.  VALIDATION_FAILED: too many
- * words.
+ * Reads segments and, for a keyword, the younger orders.  Call search_end in any case.  VALIDATION_FAILED:
+ * too many words.
  */
 enum iw_error search_begin(struct search *search, struct domain *domain,
                            const struct order_filter *filter) IW_MUST_USE;
@@ -53,8 +53,8 @@ int64_t search_count(const struct search *search);
 
 /* Collects ids of matches: tail and pieces, newest first. */
 struct search_ids {
-    int64_t skip;          /* matches to leave out first */
-    size_t most;           /* room of ids.items */
+    int64_t skip; /* matches to leave out first */
+    size_t most;  /* room of ids.items */
     struct query_ids ids;
 };
 

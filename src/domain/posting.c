@@ -69,7 +69,8 @@ static struct segments_words row_pack(struct arena *arena, const struct term *te
         positions_add(&out, arena, &terms[i], same, orders);
         before = &terms[i];
     }
-    struct segments_words row = {.bucket_length = posting_bucket(terms), .data = out.data, .length = out.length};
+    struct segments_words row = {
+        .bucket_length = posting_bucket(terms), .data = out.data, .length = out.length};
     memcpy(row.bucket, terms->text, row.bucket_length);
     return row;
 }
@@ -147,7 +148,8 @@ static bool positions_mark(const uint8_t *bytes, size_t length, bool is_map, uin
 
 bool posting_mark(const struct segments_words *row, const struct term *wanted, uint8_t *bits, unsigned orders)
 {
-    struct reader reader = {.at = (const uint8_t *)row->data, .end = (const uint8_t *)row->data + row->length};
+    struct reader reader = {.at = (const uint8_t *)row->data,
+                            .end = (const uint8_t *)row->data + row->length};
     char text[term_bytes_max];
     struct term term = {.text = text};
     while (reader.at < reader.end) {

@@ -27,43 +27,38 @@ void terms_add(struct terms *terms, struct term term)
     terms->items[terms->count++] = term;
 }
 
-static enum class class_of_ascii(unsigned char byte)
-{
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'))
-        return CLASS_LETTER;
-    if (byte >= '0' && byte <= '9')
-        return CLASS_DIGIT;
+static enum class class_of_ascii(unsigned char byte) {
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z')) return CLASS_LETTER;
+    if (byte >= '0' && byte <= '9') return CLASS_DIGIT;
     return byte > ' ' && byte < 0x7F ? CLASS_SYMBOL : CLASS_NONE;
 }
 
 /* A mark has the class of the character before it. */
-static enum class class_of(utf8proc_int32_t point, enum class before)
-{
-    static const enum class classes[] = {
-        [UTF8PROC_CATEGORY_LU] = CLASS_LETTER, [UTF8PROC_CATEGORY_LL] = CLASS_LETTER,
-        [UTF8PROC_CATEGORY_LT] = CLASS_LETTER, [UTF8PROC_CATEGORY_LM] = CLASS_LETTER,
-        [UTF8PROC_CATEGORY_LO] = CLASS_LETTER, [UTF8PROC_CATEGORY_ND] = CLASS_DIGIT,
-        [UTF8PROC_CATEGORY_NL] = CLASS_DIGIT,  [UTF8PROC_CATEGORY_NO] = CLASS_DIGIT,
-        [UTF8PROC_CATEGORY_PC] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PD] = CLASS_SYMBOL,
-        [UTF8PROC_CATEGORY_PS] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PE] = CLASS_SYMBOL,
-        [UTF8PROC_CATEGORY_PI] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PF] = CLASS_SYMBOL,
-        [UTF8PROC_CATEGORY_PO] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_SM] = CLASS_SYMBOL,
-        [UTF8PROC_CATEGORY_SC] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_SK] = CLASS_SYMBOL,
-        [UTF8PROC_CATEGORY_SO] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_CO] = CLASS_NONE,
-    };
+static enum class class_of(utf8proc_int32_t point, enum class before) {
+    static const enum class classes[] =
+        {
+            [UTF8PROC_CATEGORY_LU] = CLASS_LETTER, [UTF8PROC_CATEGORY_LL] = CLASS_LETTER,
+            [UTF8PROC_CATEGORY_LT] = CLASS_LETTER, [UTF8PROC_CATEGORY_LM] = CLASS_LETTER,
+            [UTF8PROC_CATEGORY_LO] = CLASS_LETTER, [UTF8PROC_CATEGORY_ND] = CLASS_DIGIT,
+            [UTF8PROC_CATEGORY_NL] = CLASS_DIGIT,  [UTF8PROC_CATEGORY_NO] = CLASS_DIGIT,
+            [UTF8PROC_CATEGORY_PC] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PD] = CLASS_SYMBOL,
+            [UTF8PROC_CATEGORY_PS] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PE] = CLASS_SYMBOL,
+            [UTF8PROC_CATEGORY_PI] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_PF] = CLASS_SYMBOL,
+            [UTF8PROC_CATEGORY_PO] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_SM] = CLASS_SYMBOL,
+            [UTF8PROC_CATEGORY_SC] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_SK] = CLASS_SYMBOL,
+            [UTF8PROC_CATEGORY_SO] = CLASS_SYMBOL, [UTF8PROC_CATEGORY_CO] = CLASS_NONE,
+        };
     utf8proc_category_t category = utf8proc_category(point);
-    if (category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME)
-        return before == CLASS_NONE ? CLASS_SYMBOL : before;
+    if (category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME) return before == CLASS_NONE
+        ? CLASS_SYMBOL
+        : before;
     return classes[category];
 }
 
 /* The class of the character at text and its length. */
-static enum class class_at(const char *text, size_t length, enum class before, size_t *bytes)
-{
-    utf8proc_int32_t point;
-    *bytes = 1;
-    if ((unsigned char)*text < 0x80)
-        return class_of_ascii((unsigned char)*text);
+static enum class class_at(const char *text, size_t length, enum class before, size_t *bytes) {
+    utf8proc_int32_t point; *bytes = 1;
+    if ((unsigned char)*text < 0x80) return class_of_ascii((unsigned char)*text);
     *bytes = (size_t)utf8proc_iterate((const uint8_t *)text, (utf8proc_ssize_t)length, &point);
     return class_of(point, before);
 }

@@ -40,8 +40,8 @@ void terms_read(struct terms *terms, const char *text, uint16_t position);
 void terms_sort(struct terms *terms);
 
 /*
- * The different terms that a keyword asks for: its words, else its other terms.  A word that begins another one
- * is left out.
+ * The different terms that a keyword asks for: its words, else its other terms.  A word that begins another
+ * one is left out.
  */
 void terms_of_keyword(struct terms *terms, struct arena *arena, const char *keyword);
 

@@ -180,8 +180,7 @@ static bool is_refusing(unsigned number)
                                         ER_OUT_OF_SORTMEMORY,
                                         ER_OUTOFMEMORY,
                                         ER_LOCK_TABLE_FULL,
-                                        ER_MAX_PREPARED_STMT_COUNT_REACHED,
-                                        ER_STATEMENT_TIMEOUT};
+                                        ER_MAX_PREPARED_STMT_COUNT_REACHED};
     for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
         if (refusing[i] == number)
             return true;
@@ -219,6 +218,8 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
         db_close(store->db);
         return error;
     }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return fail_unavailable(store->context, "statement_timeout", number, message);
     if (store->db->is_conflict || is_refusing(number))
         return fail_unavailable(store->context,
                                 store->db->is_conflict ? "database_conflict" : "database_refuses", number,

@@ -433,7 +433,8 @@ enum iw_error orders_stream(const struct store *store, const struct order_filter
 #define HUNDRED_IDS                                                                                          \
     TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS       \
             ", " TEN_IDS ", " TEN_IDS
-#define ORDERS_OF_IDS "SELECT " ORDER_COLUMNS " FROM orders o FORCE INDEX (PRIMARY) WHERE account_id = ? AND id IN ("
+#define ORDERS_OF_IDS                                                                                        \
+    "SELECT " ORDER_COLUMNS " FROM orders o FORCE INDEX (PRIMARY) WHERE account_id = ? AND id IN ("
 
 /* The statement for the ids and its parameters.  Unused question marks are 0, which is no id. */
 static const char *ids_statement(int64_t account_id, const struct query_ids *ids,
@@ -446,7 +447,8 @@ static const char *ids_statement(int64_t account_id, const struct query_ids *ids
     for (unsigned i = 0; i < marks; i++)
         values[1 + i] = db_integer(i < ids->count ? ids->items[i] : 0);
     *count = 1 + marks;
-    return marks == 10 ? ORDERS_OF_IDS TEN_IDS ") ORDER BY id DESC" : ORDERS_OF_IDS HUNDRED_IDS ") ORDER BY id DESC";
+    return marks == 10 ? ORDERS_OF_IDS TEN_IDS ") ORDER BY id DESC"
+                       : ORDERS_OF_IDS HUNDRED_IDS ") ORDER BY id DESC";
 }
 
 enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
@@ -495,10 +497,11 @@ enum iw_error orders_names(const struct store *store, const struct order_filter 
     struct narrowing narrowing;
     struct names_taker taker = {take, user};
     narrowing_make(&narrowing, store->context->arena, filter);
-    const char *sql = arena_printf(store->context->arena,
-                                   "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC "
-                                   "LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
-                                   narrowing.sql.data);
+    const char *sql =
+        arena_printf(store->context->arena,
+                     "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC "
+                     "LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+                     narrowing.sql.data);
     return db_each(store, sql, narrowing.parameters, narrowing.count, names_row, &taker);
 }
 
@@ -752,15 +755,6 @@ enum iw_error orders_files_forget(const struct store *store, int64_t order_id, i
 }
 
 /* ---- For operators and monitoring ---- */
-
-enum iw_error orders_status_counts(const struct store *store, struct query_count **counts, unsigned *count)
-{
-    return query_counts(
-        store,
-        "SELECT status, COUNT(*) FROM orders WHERE status IN ('pending', 'inProgress') GROUP BY "
-        "status",
-        counts, count);
-}
 
 enum iw_error orders_count_all(const struct store *store, int64_t *count)
 {

@@ -77,8 +77,8 @@ enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, c
                                 bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
 /*
- * The names of all files and their orders; the files of an order follow each other.  The filter's keyword does
- * not count, here and in the functions above.  See orders_stream for the callback.
+ * The names of all files and their orders; the files of an order follow each other.  The filter's keyword
+ * does not count, here and in the functions above.  See orders_stream for the callback.
  */
 enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
                            bool (*take)(void *user, int64_t order_id, const char *order_name,
@@ -169,10 +169,6 @@ enum iw_error orders_store_keys(const struct store *store, int64_t order_id,
 enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
-
-/* Pending orders and orders in progress, by status; the array is the arena's. */
-enum iw_error orders_status_counts(const struct store *store, struct query_count **counts,
-                                   unsigned *count) IW_MUST_USE;
 
 /* All orders. */
 enum iw_error orders_count_all(const struct store *store, int64_t *count) IW_MUST_USE;

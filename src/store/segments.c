@@ -56,7 +56,8 @@ static bool read_row(void *user, const struct db_value *values, unsigned columns
     " UNION ALL SELECT first_id, 0, 0, 0, 0, bucket, postings FROM order_words WHERE account_id = ? AND "    \
     "bucket IN "
 
-/* The server sends the parts of UNION ALL in their order.  There are three statements: their number is small. */
+/* The server sends the parts of UNION ALL in their order.  There are three statements: their number is small.
+ */
 enum iw_error segments_read(const struct store *store, int64_t account_id, bool has_facts,
                             const struct segments_buckets *buckets, const struct segments_reader *reader)
 {
@@ -112,25 +113,26 @@ enum iw_error segments_ids(const struct store *store, int64_t account_id, const 
     struct ids ids = {take, user, false};
     const struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id),
                                       db_integer(segment->version)};
-    enum iw_error error = db_each(
-        store, "SELECT ids FROM order_segments WHERE account_id = ? AND first_id = ? AND version = ?", values,
-        3, ids_row, &ids);
+    enum iw_error error =
+        db_each(store, "SELECT ids FROM order_segments WHERE account_id = ? AND first_id = ? AND version = ?",
+                values, 3, ids_row, &ids);
     return error == IW_OK && !ids.is_found ? IW_NOT_FOUND : error;
 }
 
 /* ---- changes of orders ---- */
 
-/* The segment of an order; NOT_FOUND for the orders after the last segment, which are most of those that change. */
+/* The segment of an order; NOT_FOUND for the orders after the last segment, which are most of those that
+ * change. */
 static enum iw_error segment_of(const struct store *store, int64_t order_id, int64_t *account_id,
                                 int64_t *first_id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id), db_integer(order_id)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT account_id, first_id, last_id FROM order_segments WHERE account_id = (SELECT account_id "
-               "FROM orders WHERE id = ?) AND first_id <= ? ORDER BY first_id DESC LIMIT 1",
-               values, 2, &rows);
+    enum iw_error error = db_run(
+        store,
+        "SELECT account_id, first_id, last_id FROM order_segments WHERE account_id = (SELECT account_id "
+        "FROM orders WHERE id = ?) AND first_id <= ? ORDER BY first_id DESC LIMIT 1",
+        values, 2, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0 || db_integer_of(db_at(&rows, 0, 2)) < order_id)
@@ -150,12 +152,13 @@ enum iw_error segments_status_write(const struct store *store, int64_t order_id,
     enum iw_error error = segment_of(store, order_id, &account_id, &first_id);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
-    const struct db_value values[] = {db_integer(order_id), db_integer(order_id),   db_integer(fact_status_bits),
-                                      db_integer(status),   db_integer(account_id), db_integer(first_id),
-                                      db_integer(order_id)};
+    const struct db_value values[] = {
+        db_integer(order_id),   db_integer(order_id), db_integer(fact_status_bits), db_integer(status),
+        db_integer(account_id), db_integer(first_id), db_integer(order_id)};
     return db_run(store,
                   "UPDATE order_segments SET facts = INSERT(facts, " PLACE " DIV 8 + 1, 1, "
-                  "CHAR((ASCII(SUBSTRING(facts, " PLACE " DIV 8 + 1, 1)) & ~?) | ?)) WHERE account_id = ? AND "
+                  "CHAR((ASCII(SUBSTRING(facts, " PLACE
+                  " DIV 8 + 1, 1)) & ~?) | ?)) WHERE account_id = ? AND "
                   "first_id = ? AND " PLACE " % 8 = 1",
                   values, 7, NULL);
 }
@@ -177,8 +180,8 @@ enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
 
 /* ---- building ---- */
 
-enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min, int64_t *after_id,
-                             struct query_ids *account_ids)
+enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
+                             int64_t *after_id, struct query_ids *account_ids)
 {
     enum { accounts = 100 };
     struct db_rows rows;
@@ -188,7 +191,8 @@ enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsi
         store,
         "SELECT a.id, COALESCE((SELECT o.id FROM orders o WHERE o.account_id = a.id AND o.id <= ? ORDER BY "
         "o.id DESC LIMIT 1 OFFSET ?), 0) > COALESCE((SELECT s.last_id FROM order_segments s WHERE "
-        "s.account_id = a.id ORDER BY s.first_id DESC LIMIT 1), 0) FROM accounts a WHERE a.id > ? ORDER BY a.id "
+        "s.account_id = a.id ORDER BY s.first_id DESC LIMIT 1), 0) FROM accounts a WHERE a.id > ? ORDER BY "
+        "a.id "
         "LIMIT ?",
         values, 4, &rows);
     if (error != IW_OK)
@@ -200,6 +204,21 @@ enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsi
             account_ids->items[account_ids->count++] = db_integer_of(db_at(&rows, i, 0));
     *after_id = rows.count < accounts ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
     return IW_OK;
+}
+
+enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
+                               int64_t horizon_id, int64_t least, bool *has_new)
+{
+    int64_t found = 0;
+    const struct db_value values[] = {db_integer(account_id), db_integer(after_id), db_integer(horizon_id),
+                                      db_integer(least - 1)};
+    enum iw_error error = query_number(
+        store,
+        "SELECT 1 FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id > ? AND id <= ? "
+        "ORDER BY id LIMIT 1 OFFSET ?",
+        values, 4, &found);
+    *has_new = found != 0;
+    return error;
 }
 
 enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id)
@@ -218,7 +237,8 @@ enum iw_error segments_due(const struct store *store, int64_t *account_id, int64
     return IW_OK;
 }
 
-#define SEGMENT "SELECT first_id, last_id, version, order_count, is_open FROM order_segments WHERE account_id = ? "
+#define SEGMENT                                                                                              \
+    "SELECT first_id, last_id, version, order_count, is_open FROM order_segments WHERE account_id = ? "
 #define NEWEST SEGMENT "ORDER BY first_id DESC LIMIT 1"
 
 static enum iw_error segment_find(const struct store *store, const char *sql, const struct db_value *values,
@@ -262,8 +282,8 @@ enum iw_error segments_insert(const struct store *store, int64_t account_id, int
                   values, 3, NULL);
 }
 
-enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id, int64_t last_id,
-                              unsigned most, struct segments_order **orders, unsigned *count)
+enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id,
+                              int64_t last_id, unsigned most, struct segments_order **orders, unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id), db_integer(last_id),
@@ -313,10 +333,11 @@ enum iw_error segments_file_names(const struct store *store, int64_t account_id,
 {
     struct names names = {take, user};
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id), db_integer(last_id)};
-    return db_each(store,
-                   "SELECT f.order_id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
-                   "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
-                   values, 3, name_row, &names);
+    return db_each(
+        store,
+        "SELECT f.order_id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
+        "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
+        values, 3, name_row, &names);
 }
 
 enum iw_error segments_is_equal(const struct store *store, int64_t account_id,
@@ -324,11 +345,12 @@ enum iw_error segments_is_equal(const struct store *store, int64_t account_id,
 {
     size_t count = (size_t)content->segment.order_count;
     int64_t number = 0;
-    const struct db_value values[] = {db_bytes(content->facts, count), db_bytes(content->ids, count * id_bytes),
-                                      db_integer(account_id), db_integer(content->segment.first_id)};
+    const struct db_value values[] = {db_bytes(content->facts, count),
+                                      db_bytes(content->ids, count * id_bytes), db_integer(account_id),
+                                      db_integer(content->segment.first_id)};
     enum iw_error error = query_number(
-        store, "SELECT facts = ? AND ids = ? FROM order_segments WHERE account_id = ? AND first_id = ?", values,
-        4, &number);
+        store, "SELECT facts = ? AND ids = ? FROM order_segments WHERE account_id = ? AND first_id = ?",
+        values, 4, &number);
     *is_equal = number != 0;
     return error;
 }
@@ -337,10 +359,11 @@ enum iw_error segments_postpone(const struct store *store, int64_t account_id, i
                                 unsigned due_s)
 {
     const struct db_value values[] = {db_integer(due_s), db_integer(account_id), db_integer(first_id)};
-    return db_run(store,
-                  "UPDATE order_segments SET due_at = UTC_TIMESTAMP(3) + INTERVAL ? SECOND WHERE account_id = ? "
-                  "AND first_id = ?",
-                  values, 3, NULL);
+    return db_run(
+        store,
+        "UPDATE order_segments SET due_at = UTC_TIMESTAMP(3) + INTERVAL ? SECOND WHERE account_id = ? "
+        "AND first_id = ?",
+        values, 3, NULL);
 }
 
 static enum iw_error words_write(const struct store *store, int64_t account_id,
@@ -349,8 +372,8 @@ static enum iw_error words_write(const struct store *store, int64_t account_id,
     const struct db_value values[] = {db_integer(account_id), db_bytes(words->bucket, words->bucket_length),
                                       db_integer(first_id), db_bytes(words->data, words->length)};
     return db_run(store,
-                  "INSERT INTO order_words (account_id, bucket, first_id, postings) VALUES (?, ?, ?, ?)", values,
-                  4, NULL);
+                  "INSERT INTO order_words (account_id, bucket, first_id, postings) VALUES (?, ?, ?, ?)",
+                  values, 4, NULL);
 }
 
 enum iw_error segments_write(const struct store *store, int64_t account_id,
@@ -370,11 +393,12 @@ enum iw_error segments_write(const struct store *store, int64_t account_id,
     enum iw_error error =
         db_run(store, "DELETE FROM order_words WHERE account_id = ? AND first_id = ?", place, 2, NULL);
     if (error == IW_OK)
-        error = db_run(store,
-                       "UPDATE order_segments SET version = version + 1, last_id = ?, order_count = ?, is_open "
-                       "= ?, due_at = UTC_TIMESTAMP(3) + INTERVAL ? SECOND, facts = ?, ids = ? WHERE account_id "
-                       "= ? AND first_id = ?",
-                       values, 8, NULL);
+        error =
+            db_run(store,
+                   "UPDATE order_segments SET version = version + 1, last_id = ?, order_count = ?, is_open "
+                   "= ?, due_at = UTC_TIMESTAMP(3) + INTERVAL ? SECOND, facts = ?, ids = ? WHERE account_id "
+                   "= ? AND first_id = ?",
+                   values, 8, NULL);
     for (unsigned i = 0; error == IW_OK && i < content->row_count; i++)
         error = words_write(store, account_id, &content->rows[i], segment->first_id);
     return error;

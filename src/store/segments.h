@@ -1,8 +1,9 @@
 /*
  * The tables order_segments and order_words: what the lists of an account filter by, in ranges of order ids.
  *
- * A segment's positions are valid for one version.  A status is written to the segment in the transaction that
- * changes the order, after the order's row: segments are built under locks of these rows, so that both agree.
+ * A segment's positions are valid for one version.  A status is written to the segment in the transaction
+ * that changes the order, after the order's row: segments are built under locks of these rows, so that both
+ * agree.
  */
 #ifndef STORE_SEGMENTS_H
 #define STORE_SEGMENTS_H
@@ -84,8 +85,8 @@ enum iw_error segments_read(const struct store *store, int64_t account_id, bool 
 int64_t segments_id(const uint8_t *bytes);
 
 /*
- * Calls back with the ids of a segment by position, eight bytes each, and their number.  NOT_FOUND: the segment
- * has another version now.
+ * Calls back with the ids of a segment by position, eight bytes each, and their number.  NOT_FOUND: the
+ * segment has another version now.
  */
 enum iw_error segments_ids(const struct store *store, int64_t account_id, const struct segment *segment,
                            void (*take)(void *user, const uint8_t *ids, size_t count),
@@ -103,18 +104,22 @@ enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
 /* ---- building; in the worker ---- */
 
 /*
- * Of the next 100 accounts after *after_id, those that have at least new_min orders of ids up to horizon_id after
- * their last segment.  Advances *after_id; 0 at the end.
+ * Of the next 100 accounts after *after_id, those that have at least new_min orders of ids up to horizon_id
+ * after their last segment.  Advances *after_id; 0 at the end.
  */
-enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min, int64_t *after_id,
-                             struct query_ids *account_ids) IW_MUST_USE;
+enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
+                             int64_t *after_id, struct query_ids *account_ids) IW_MUST_USE;
+
+/* True when an account has least or more orders of ids after after_id and up to horizon_id. */
+enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
+                               int64_t horizon_id, int64_t least, bool *has_new) IW_MUST_USE;
 
 /* A segment that is due.  NOT_FOUND: none. */
 enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
 
 /*
- * In a transaction: locks a segment; the newest one for first_id -1.  NOT_FOUND: there is none, or another worker
- * has locked it.
+ * In a transaction: locks a segment; the newest one for first_id -1.  NOT_FOUND: there is none, or another
+ * worker has locked it.
  */
 enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
                             struct segment *segment) IW_MUST_USE;
@@ -135,8 +140,9 @@ struct segments_order {
 };
 
 /* Reads and locks at most most orders of a range; the array is the arena's. */
-enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id, int64_t last_id,
-                              unsigned most, struct segments_order **orders, unsigned *count) IW_MUST_USE;
+enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id,
+                              int64_t last_id, unsigned most, struct segments_order **orders,
+                              unsigned *count) IW_MUST_USE;
 
 /* Calls back with the name of each file in a range of orders, by order. */
 enum iw_error segments_file_names(const struct store *store, int64_t account_id, int64_t first_id,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/census.h"
 #include "domain/order_index.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
@@ -24,6 +25,8 @@ enum {
     orphans_keys = 200,                      /* a step of some milliseconds */
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
+    census_step_ms = 20,
+    census_pause_ms = 10000,
     index_pause_ms = 1000,
     index_busy_factor = 4,
     index_idle_factor = 50,
@@ -153,12 +156,25 @@ static int64_t periodic_index(struct worker *worker)
     return spent_ms * index_idle_factor > index_pause_ms ? spent_ms * index_idle_factor : index_pause_ms;
 }
 
+/* A slice of a table: the pause is twenty times as long as the work. */
+static int64_t periodic_census(struct worker *worker)
+{
+    bool is_round = false;
+    int64_t begin_ms = clock_monotonic_ms();
+    enum iw_error error = census_step(&worker->domain, &worker->periodic.census, &is_round);
+    flags_database_report(&worker->flags, &worker->context, error, "census_failed");
+    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
+    return is_round || error != IW_OK  ? census_pause_ms
+           : pause_ms > census_step_ms ? pause_ms
+                                       : census_step_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
     [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
-    [PERIODIC_INDEX] = periodic_index,
+    [PERIODIC_INDEX] = periodic_index,         [PERIODIC_CENSUS] = periodic_census,
 };
 
 /* The first part is random: workers that restart often see all parts, too. */

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "domain/census.h"
+
 struct worker;
 
 enum periodic_kind {
@@ -17,6 +19,7 @@ enum periodic_kind {
     PERIODIC_ORPHANS,
     PERIODIC_QUOTAS,
     PERIODIC_INDEX,
+    PERIODIC_CENSUS,
     PERIODIC_COUNT
 };
 
@@ -26,7 +29,8 @@ struct periodic {
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
     int64_t index_after_id;        /* the account after which the next look for new orders begins */
-    unsigned orphans_part;         /* of the store: where the next step begins */
+    struct census census;
+    unsigned orphans_part; /* of the store: where the next step begins */
 };
 
 void periodic_open(struct worker *worker);

@@ -55,7 +55,7 @@ def plan(stack, statement):
 
 def list_statement(stack, call):
     """The statement that reads the orders of a list."""
-    return next(text for text in statements(stack, call) if text.startswith("SELECT o.id"))
+    return next(text for text in statements(stack, call) if text.startswith("SELECT o.id, o.type"))
 
 
 @pytest.mark.parametrize("query, index", [({}, "orders_list"), ({"status": "complete"}, "orders_list_status"),
