@@ -13,14 +13,15 @@ enum {
     /* Orders that were committed late do not split a segment that is compared. */
     compared_max = 2 * orders_max,
     /*
-     * An open segment grows by a quarter, within these bounds: each order is read about five times, and a
-     * list reads few names outside of segments.
+     * An open segment doubles, within these bounds: each order is read about three times, and a list reads
+     * few names outside of segments.
      */
     grown_min = 128,
     grown_max = 1024,
     /* From the id of an order to its commit; later ones are added when the segment is compared. */
     commit_ms = 10000,
-    compared_every_s = 3600
+    first_compared_s = 10 * 60,
+    compared_every_s = 24 * 60 * 60
 };
 
 /* The argument of the transactions below. */
@@ -69,7 +70,6 @@ static void content_make(struct arena *arena, const struct building *building,
     content->segment.order_count = building->order_count;
     content->facts = facts;
     content->ids = ids;
-    content->due_s = compared_every_s;
 }
 
 /* Writes the orders that were read, or deletes the segment when there are none. */
@@ -87,17 +87,30 @@ static enum iw_error segment_write(const struct store *store, struct building *b
     return segments_write(store, building->account_id, content);
 }
 
-/* The segment to extend: the newest one when it is open, else a new one. */
-static enum iw_error segment_extend(const struct store *store, const struct building *building,
-                                    struct segment *segment)
+/*
+ * Locks the segment that was read before its orders: a transaction that changes an order locks in the same
+ * order. NOT_FOUND: another worker is building it, or has built it since.
+ */
+static enum iw_error segment_claim(const struct store *store, const struct building *building,
+                                   const struct segment *segment)
 {
-    enum iw_error error = segments_lock(store, building->account_id, -1, segment);
+    struct segment now;
+    if (segment->version < 0)
+        return segments_insert(store, building->account_id, segment->first_id);
+    enum iw_error error = segments_lock(store, building->account_id, segment->first_id, &now);
+    return error == IW_OK && now.version != segment->version ? IW_NOT_FOUND : error;
+}
+
+/* The segment to extend: the newest one when it is open, else a new one of version -1. */
+static enum iw_error segment_extended(const struct store *store, int64_t account_id, struct segment *segment)
+{
+    enum iw_error error = segments_newest(store, account_id, segment);
     if (error == IW_OK && segment->is_open)
         return IW_OK;
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
-    *segment = (struct segment){.first_id = error == IW_OK ? segment->last_id + 1 : 0};
-    return segments_insert(store, building->account_id, segment->first_id);
+    *segment = (struct segment){.first_id = error == IW_OK ? segment->last_id + 1 : 0, .version = -1};
+    return IW_OK;
 }
 
 /* Drops the last orders when all have too many files.  True when it did. */
@@ -117,11 +130,13 @@ static bool orders_cut(struct building *building)
 static enum iw_error extend_work(const struct store *store, void *user)
 {
     struct building *building = user;
-    struct segments_content content = {0};
-    enum iw_error error = segment_extend(store, building, &content.segment);
+    struct segments_content content = {.due_s = first_compared_s};
+    enum iw_error error = segment_extended(store, building->account_id, &content.segment);
     if (error == IW_OK)
         error = segments_orders(store, building->account_id, content.segment.first_id, building->horizon_id,
                                 orders_max, &building->orders, &building->order_count);
+    if (error == IW_OK)
+        error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)
         return error;
     bool is_full = building->order_count == orders_max;
@@ -136,13 +151,15 @@ static enum iw_error extend_work(const struct store *store, void *user)
 static enum iw_error compare_work(const struct store *store, void *user)
 {
     struct building *building = user;
-    struct segments_content content = {0};
+    struct segments_content content = {.due_s = compared_every_s};
     bool is_equal = false;
-    enum iw_error error = segments_lock(store, building->account_id, building->first_id, &content.segment);
-    if (error != IW_OK)
-        return error == IW_NOT_FOUND ? IW_OK : error;
-    error = segments_orders(store, building->account_id, content.segment.first_id, content.segment.last_id,
+    enum iw_error error = segments_find(store, building->account_id, building->first_id, &content.segment);
+    if (error == IW_OK)
+        error =
+            segments_orders(store, building->account_id, content.segment.first_id, content.segment.last_id,
                             compared_max, &building->orders, &building->order_count);
+    if (error == IW_OK)
+        error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)
         return error;
     content_make(store->context->arena, building, &content);
@@ -161,7 +178,7 @@ static enum iw_error is_worth(const struct domain *domain, const struct building
     enum iw_error error = segments_newest(store, building->account_id, &last);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
-    int64_t wanted = last.is_open ? last.order_count / 4 : 0;
+    int64_t wanted = last.is_open ? last.order_count : 0;
     wanted = wanted < grown_min ? grown_min : wanted > grown_max ? grown_max : wanted;
     return segments_has_new(store, building->account_id, last.last_id, building->horizon_id, wanted,
                             is_wanted);
@@ -171,7 +188,7 @@ static enum iw_error is_worth(const struct domain *domain, const struct building
 static enum iw_error build(struct building *building, enum iw_error (*work)(const struct store *, void *))
 {
     enum iw_error error = db_transaction(&building->domain->store, work, building);
-    if (error != IW_TWIN_EXISTS)
+    if (error != IW_TWIN_EXISTS && error != IW_NOT_FOUND)
         return error;
     context_clear(building->domain->context);
     return IW_OK;

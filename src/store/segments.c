@@ -121,61 +121,73 @@ enum iw_error segments_ids(const struct store *store, int64_t account_id, const 
 
 /* ---- changes of orders ---- */
 
-/* The segment of an order; NOT_FOUND for the orders after the last segment, which are most of those that
- * change. */
-static enum iw_error segment_of(const struct store *store, int64_t order_id, int64_t *account_id,
-                                int64_t *first_id)
+/* The place of an order in a segment. */
+struct place {
+    int64_t account_id;
+    int64_t first_id;
+    int64_t version;
+    int64_t position; /* from 1 */
+};
+
+/*
+ * NOT_FOUND for the orders after the last segment, which are most of those that change, and for an order that
+ * the segment lacks: it was committed late, and the next comparison adds it.  Ids in a segment are aligned.
+ */
+static enum iw_error place_find(const struct store *store, int64_t order_id, struct place *place)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(order_id), db_integer(order_id)};
+    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
+                                      db_integer(order_id)};
     enum iw_error error = db_run(
         store,
-        "SELECT account_id, first_id, last_id FROM order_segments WHERE account_id = (SELECT account_id "
-        "FROM orders WHERE id = ?) AND first_id <= ? ORDER BY first_id DESC LIMIT 1",
-        values, 2, &rows);
+        "SELECT account_id, first_id, version, IF(last_id >= ?, LOCATE(UNHEX(LPAD(HEX(?), 16, '0')), "
+        "ids), 0) FROM order_segments WHERE account_id = (SELECT account_id FROM orders WHERE id = ?) AND "
+        "first_id <= ? ORDER BY first_id DESC LIMIT 1",
+        values, 4, &rows);
     if (error != IW_OK)
         return error;
-    if (rows.count == 0 || db_integer_of(db_at(&rows, 0, 2)) < order_id)
+    int64_t at = rows.count > 0 ? db_integer_of(db_at(&rows, 0, 3)) : 0;
+    if (at % id_bytes != 1)
         return IW_NOT_FOUND;
-    *account_id = db_integer_of(db_at(&rows, 0, 0));
-    *first_id = db_integer_of(db_at(&rows, 0, 1));
+    *place = (struct place){.account_id = db_integer_of(db_at(&rows, 0, 0)),
+                            .first_id = db_integer_of(db_at(&rows, 0, 1)),
+                            .version = db_integer_of(db_at(&rows, 0, 2)),
+                            .position = at / id_bytes + 1};
     return IW_OK;
 }
 
-/* The position of an id in ids, from 1; ids are aligned. */
-#define PLACE "LOCATE(UNHEX(LPAD(HEX(?), 16, '0')), ids)"
-
-/* An order that the segment lacks was committed late: the next comparison adds it. */
 enum iw_error segments_status_write(const struct store *store, int64_t order_id, enum order_status status)
 {
-    int64_t account_id, first_id;
-    enum iw_error error = segment_of(store, order_id, &account_id, &first_id);
+    struct place place;
+    enum iw_error error = place_find(store, order_id, &place);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
-    const struct db_value values[] = {
-        db_integer(order_id),   db_integer(order_id), db_integer(fact_status_bits), db_integer(status),
-        db_integer(account_id), db_integer(first_id), db_integer(order_id)};
-    return db_run(store,
-                  "UPDATE order_segments SET facts = INSERT(facts, " PLACE " DIV 8 + 1, 1, "
-                  "CHAR((ASCII(SUBSTRING(facts, " PLACE
-                  " DIV 8 + 1, 1)) & ~?) | ?)) WHERE account_id = ? AND "
-                  "first_id = ? AND " PLACE " % 8 = 1",
-                  values, 7, NULL);
+    const struct db_value values[] = {db_integer(place.position),   db_integer(place.position),
+                                      db_integer(fact_status_bits), db_integer(status),
+                                      db_integer(place.account_id), db_integer(place.first_id),
+                                      db_integer(place.version)};
+    return db_run(
+        store,
+        "UPDATE order_segments SET facts = INSERT(facts, ?, 1, CHAR((ASCII(SUBSTRING(facts, ?, 1)) & "
+        "~?) | ?)) WHERE account_id = ? AND first_id = ? AND version = ?",
+        values, 7, NULL);
 }
 
 enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
 {
-    int64_t account_id, first_id;
-    enum iw_error error = segment_of(store, order_id, &account_id, &first_id);
+    struct place place;
+    enum iw_error error = place_find(store, order_id, &place);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
-    const struct db_value values[] = {db_integer(order_id), db_integer(segment_gone), db_integer(account_id),
-                                      db_integer(first_id), db_integer(order_id)};
-    return db_run(store,
-                  "UPDATE order_segments SET order_count = order_count - 1, due_at = LEAST(due_at, "
-                  "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), facts = INSERT(facts, " PLACE
-                  " DIV 8 + 1, 1, CHAR(?)) WHERE account_id = ? AND first_id = ? AND " PLACE " % 8 = 1",
-                  values, 5, NULL);
+    const struct db_value values[] = {db_integer(place.position), db_integer(segment_gone),
+                                      db_integer(place.account_id), db_integer(place.first_id),
+                                      db_integer(place.version)};
+    return db_run(
+        store,
+        "UPDATE order_segments SET order_count = order_count - 1, due_at = LEAST(due_at, "
+        "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), facts = INSERT(facts, ?, 1, CHAR(?)) WHERE account_id "
+        "= ? AND first_id = ? AND version = ?",
+        values, 5, NULL);
 }
 
 /* ---- building ---- */
@@ -239,9 +251,8 @@ enum iw_error segments_due(const struct store *store, int64_t *account_id, int64
 
 #define SEGMENT                                                                                              \
     "SELECT first_id, last_id, version, order_count, is_open FROM order_segments WHERE account_id = ? "
-#define NEWEST SEGMENT "ORDER BY first_id DESC LIMIT 1"
 
-static enum iw_error segment_find(const struct store *store, const char *sql, const struct db_value *values,
+static enum iw_error segment_read(const struct store *store, const char *sql, const struct db_value *values,
                                   unsigned count, struct segment *segment)
 {
     struct db_rows rows;
@@ -261,16 +272,21 @@ static enum iw_error segment_find(const struct store *store, const char *sql, co
 enum iw_error segments_newest(const struct store *store, int64_t account_id, struct segment *segment)
 {
     const struct db_value values[] = {db_integer(account_id)};
-    return segment_find(store, NEWEST, values, 1, segment);
+    return segment_read(store, SEGMENT "ORDER BY first_id DESC LIMIT 1", values, 1, segment);
+}
+
+enum iw_error segments_find(const struct store *store, int64_t account_id, int64_t first_id,
+                            struct segment *segment)
+{
+    const struct db_value values[] = {db_integer(account_id), db_integer(first_id)};
+    return segment_read(store, SEGMENT "AND first_id = ?", values, 2, segment);
 }
 
 enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
                             struct segment *segment)
 {
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id)};
-    return first_id < 0
-               ? segment_find(store, NEWEST " FOR UPDATE", values, 1, segment)
-               : segment_find(store, SEGMENT "AND first_id = ? FOR UPDATE SKIP LOCKED", values, 2, segment);
+    return segment_read(store, SEGMENT "AND first_id = ? FOR UPDATE SKIP LOCKED", values, 2, segment);
 }
 
 enum iw_error segments_insert(const struct store *store, int64_t account_id, int64_t first_id)

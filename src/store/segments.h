@@ -117,9 +117,13 @@ enum iw_error segments_has_new(const struct store *store, int64_t account_id, in
 /* A segment that is due.  NOT_FOUND: none. */
 enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
 
+/* A segment, without a lock.  NOT_FOUND. */
+enum iw_error segments_find(const struct store *store, int64_t account_id, int64_t first_id,
+                            struct segment *segment) IW_MUST_USE;
+
 /*
- * In a transaction: locks a segment; the newest one for first_id -1.  NOT_FOUND: there is none, or another
- * worker has locked it.
+ * In a transaction: locks a segment, after its orders.  NOT_FOUND: it is gone, or another worker has locked
+ * it.
  */
 enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
                             struct segment *segment) IW_MUST_USE;

@@ -5,8 +5,9 @@
     bench lists --repeat 40           requests a row
 
 It fills the database of a private stack, waits until the worker has indexed the orders, and sends each request through
-HTTP. Before that it prints the time of the index and its CPU time. The last rows are /metrics, a lease, and
-creations. A row above 50 ms of CPU (/metrics: 20 ms, a lease: 5 ms) is marked, and the exit code is 1.
+HTTP. Before that it prints the time of the index and its CPU time. The last rows are /metrics, and one order from
+its creation to its end, without other jobs and behind as many queued ones; its leases may take 5 ms more. A row above
+50 ms of CPU (/metrics: 20 ms) is marked, and the exit code is 1.
 """
 import argparse
 import os
@@ -19,7 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, "tests", "api"), HERE]
 
-from client import ORDERS, Stack, environment_read  # noqa: E402
+import pictures  # noqa: E402
+from client import ORDERS, Client, Stack, environment_read  # noqa: E402
 
 SIZES = (1000, 50000, 1000000)
 EPOCH_MS = 1704067200000
@@ -106,15 +108,14 @@ def measure(stack, call, repeat):
 
 
 class Report:
-    def __init__(self, repeat):
-        self.repeat, self.is_bad = repeat, False
+    def __init__(self, stack, repeat):
+        self.stack, self.repeat, self.is_bad = stack, repeat, False
 
-    def row(self, stack, name, bar, call):
-        cpu, rows, wall = measure(stack, call, self.repeat)
-        answer = call()
-        total = answer.page["totalItems"] if answer.path_is_list else ""
+    def row(self, name, bar, call, total=""):
+        cpu, rows, wall = measure(self.stack, call, self.repeat)
         self.is_bad |= cpu > bar
         print(f"  {name:<26}{cpu:>9.2f}{rows:>10.0f}{wall:>9.1f}{total:>10}{'  ABOVE ' + str(bar) if cpu > bar else ''}", flush=True)
+        return cpu
 
 
 def lists(stack, count, report):
@@ -132,14 +133,35 @@ def lists(stack, count, report):
               "unique": count - 7, "id": client.list(limit=1).items[0]["orderId"]}
     for name, query, bar in LISTS:
         path = ORDERS + query.format(**places)
+        report.row(name, bar, lambda path=path: answered(client, path), answered(client, path).page["totalItems"])
+    return client
 
-        def call(path=path):
-            answer = client.get(path)
-            if answer.status != 200:
-                sys.exit(f"bench lists: {path}: {answer}")
-            answer.path_is_list = True
-            return answer
-        report.row(stack, name, bar, call)
+
+def answered(client, path):
+    answer = client.get(path)
+    if answer.status != 200:
+        sys.exit(f"bench lists: {path}: {answer}")
+    return answer
+
+
+def queue(stack, report, owner, count):
+    """Orders of one client, and /metrics, before and after as many jobs of a suspended account are queued."""
+    client, data = stack.account_new(), pictures.jpeg(300, 300)
+
+    def order():
+        if client.order_whole([("a.jpg", data)])["status"] != "complete":
+            sys.exit("bench lists: an order failed")
+    alone = report.row("one order", 1000, order)
+    stack.sql(f"UPDATE accounts SET status = 'suspended' WHERE id = {owner}")
+    for begin in range(0, count, STEP):
+        stack.sql(f"""SET foreign_key_checks = 0, unique_checks = 0; INSERT INTO jobs (account_id, order_id, kind, available_at, created_at,
+            updated_at) SELECT account_id, id, 'protect', NOW(3), NOW(3), NOW(3) FROM orders WHERE account_id = {owner}
+            ORDER BY id LIMIT {min(STEP, count - begin)} OFFSET {begin}""")
+    stack.sql("ANALYZE TABLE jobs")
+    report.row(f"one order, {count:,} queued", alone + 5, order)
+    report.row(f"/metrics, {count:,} queued", 20, lambda: answered(Client(stack), "/metrics"))
+    stack.sql(f"UPDATE jobs SET status = 'done' WHERE account_id = {owner}; UPDATE accounts SET status = 'active' WHERE id = {owner}")
+    report.row(f"/metrics, {count:,} done", 20, lambda: answered(Client(stack), "/metrics"))
 
 
 def main():
@@ -147,14 +169,14 @@ def main():
     parser.add_argument("--orders", type=int, action="append")
     parser.add_argument("--repeat", type=int, default=20)
     options = parser.parse_args()
-    report = Report(options.repeat)
     with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
         environment = {**os.environ, "IMGWARD_VAR": var}
         subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
         try:
             stack = Stack(environment_read(os.path.join(var, "dev.env")))
+            report = Report(stack, options.repeat)
             for count in options.orders or SIZES:
-                lists(stack, count, report)
+                queue(stack, report, lists(stack, count, report).account, count)
         finally:
             subprocess.run([os.path.join(ROOT, "dev"), "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
     return report.is_bad
