@@ -221,8 +221,8 @@ static void item_render(struct render *render, const struct domain *domain, stru
 static enum iw_error list_page(struct request *request, const struct list_query *query)
 {
     struct order_list list;
-    enum iw_error error = order_list(request->domain, &query->filter, query->page.limit,
-                                     page_offset(&query->page), &list);
+    enum iw_error error =
+        order_list(request->domain, &query->filter, query->page.limit, page_offset(&query->page), &list);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "orders");

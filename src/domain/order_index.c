@@ -30,8 +30,7 @@ struct building {
     int64_t account_id;
     int64_t first_id; /* of the segment to compare */
     int64_t horizon_id;
-    struct segments_order *orders;
-    unsigned order_count;
+    struct segments_orders orders;
     unsigned next; /* of orders: while file names are read */
     struct terms terms;
 };
@@ -39,9 +38,9 @@ struct building {
 static bool name_take(void *user, int64_t order_id, const char *name)
 {
     struct building *building = user;
-    while (building->next < building->order_count && building->orders[building->next].id < order_id)
+    while (building->next < building->orders.count && building->orders.items[building->next].id < order_id)
         building->next++;
-    if (building->next < building->order_count && building->orders[building->next].id == order_id)
+    if (building->next < building->orders.count && building->orders.items[building->next].id == order_id)
         terms_read(&building->terms, name, (uint16_t)building->next);
     return true;
 }
@@ -50,24 +49,24 @@ static enum iw_error terms_gather(const struct store *store, struct building *bu
 {
     terms_init(&building->terms, store->context->arena);
     building->next = 0;
-    for (unsigned i = 0; i < building->order_count; i++)
-        terms_read(&building->terms, building->orders[i].name, (uint16_t)i);
-    return segments_file_names(store, building->account_id, building->orders[0].id,
-                               building->orders[building->order_count - 1].id, name_take, building);
+    for (unsigned i = 0; i < building->orders.count; i++)
+        terms_read(&building->terms, building->orders.items[i].name, (uint16_t)i);
+    return segments_file_names(store, building->account_id, building->orders.items[0].id,
+                               building->orders.items[building->orders.count - 1].id, name_take, building);
 }
 
 /* Sets facts and ids. */
 static void content_make(struct arena *arena, const struct building *building,
                          struct segments_content *content)
 {
-    uint8_t *facts = arena_alloc(arena, building->order_count + 1);
-    uint8_t *ids = arena_alloc(arena, 8 * building->order_count + 1), *at = ids;
-    for (unsigned i = 0; i < building->order_count; i++) {
-        facts[i] = building->orders[i].fact;
+    uint8_t *facts = arena_alloc(arena, building->orders.count + 1);
+    uint8_t *ids = arena_alloc(arena, 8 * building->orders.count + 1), *at = ids;
+    for (unsigned i = 0; i < building->orders.count; i++) {
+        facts[i] = building->orders.items[i].fact;
         for (int shift = 56; shift >= 0; shift -= 8)
-            *at++ = (uint8_t)((uint64_t)building->orders[i].id >> shift);
+            *at++ = (uint8_t)((uint64_t)building->orders.items[i].id >> shift);
     }
-    content->segment.order_count = building->order_count;
+    content->segment.order_count = building->orders.count;
     content->facts = facts;
     content->ids = ids;
 }
@@ -77,12 +76,12 @@ static enum iw_error segment_write(const struct store *store, struct building *b
                                    struct segments_content *content)
 {
     struct segments_words *rows;
-    if (building->order_count == 0)
+    if (building->orders.count == 0)
         return segments_delete(store, building->account_id, content->segment.first_id);
     enum iw_error error = terms_gather(store, building);
     if (error != IW_OK)
         return error;
-    posting_pack(&building->terms, building->order_count, &rows, &content->row_count);
+    posting_pack(&building->terms, building->orders.count, &rows, &content->row_count);
     content->rows = rows;
     return segments_write(store, building->account_id, content);
 }
@@ -117,11 +116,11 @@ static enum iw_error segment_extended(const struct store *store, int64_t account
 static bool orders_cut(struct building *building)
 {
     int64_t names = 0;
-    for (unsigned i = 0; i < building->order_count; i++) {
-        names += building->orders[i].file_count;
+    for (unsigned i = 0; i < building->orders.count; i++) {
+        names += building->orders.items[i].file_count;
         if (names <= names_max || i == 0)
             continue;
-        building->order_count = i;
+        building->orders.count = i;
         return true;
     }
     return false;
@@ -134,17 +133,17 @@ static enum iw_error extend_work(const struct store *store, void *user)
     enum iw_error error = segment_extended(store, building->account_id, &content.segment);
     if (error == IW_OK)
         error = segments_orders(store, building->account_id, content.segment.first_id, building->horizon_id,
-                                orders_max, &building->orders, &building->order_count);
+                                orders_max, &building->orders);
     if (error == IW_OK)
         error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)
         return error;
-    bool is_full = building->order_count == orders_max;
+    bool is_full = building->orders.count == orders_max;
     content.segment.is_open = !orders_cut(building) && !is_full;
     content_make(store->context->arena, building, &content);
     /* Not the horizon: an order that is committed now stays outside of the range. */
-    if (building->order_count > 0)
-        content.segment.last_id = building->orders[building->order_count - 1].id;
+    if (building->orders.count > 0)
+        content.segment.last_id = building->orders.items[building->orders.count - 1].id;
     return segment_write(store, building, &content);
 }
 
@@ -155,9 +154,8 @@ static enum iw_error compare_work(const struct store *store, void *user)
     bool is_equal = false;
     enum iw_error error = segments_find(store, building->account_id, building->first_id, &content.segment);
     if (error == IW_OK)
-        error =
-            segments_orders(store, building->account_id, content.segment.first_id, content.segment.last_id,
-                            compared_max, &building->orders, &building->order_count);
+        error = segments_orders(store, building->account_id, content.segment.first_id,
+                                content.segment.last_id, compared_max, &building->orders);
     if (error == IW_OK)
         error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)

@@ -13,9 +13,9 @@
 #include "domain/domain.h"
 
 /*
- * One step: compares a segment that is due with its orders, else looks for accounts with new orders after
- * *after_id, and builds a segment for one of them.  Advances *after_id; 0 after the last account. is_changed:
- * a segment was built or compared.
+ * One step.  Compares a segment that is due with its orders.  When none is due, looks for accounts with new
+ * orders after *after_id, and builds a segment for one of them.  Advances *after_id; 0 after the last
+ * account. is_changed: a segment was built or compared.
  */
 enum iw_error order_index_step(struct domain *domain, int64_t *after_id, bool *is_changed) IW_MUST_USE;
 

@@ -5,10 +5,10 @@
  * A row has all terms with the same first two bytes.  A row of one byte has one term, which stands for all
  * terms with that first byte.  So a search for the begin of a word reads one row a segment.
  *
- * Each term is: the number of bytes shared with the term before, the number of further bytes, these bytes,
- * the length of the positions times two, plus one for a bitmap, and the positions: gaps or a bitmap,
- * whichever is shorter.  Numbers have seven bits a byte, the lowest first.  (Manning et al., Introduction to
- * Information Retrieval, chapter 5: front coding and gap encoding.)
+ * A term begins with three parts: the number of bytes shared with the term before, the number of further
+ * bytes, and these bytes.  Its positions follow as gaps or as a bitmap, whichever is shorter.  Before them
+ * stands their length times two, plus one for a bitmap.  Numbers have seven bits a byte, the lowest first.
+ * (Manning et al., Introduction to Information Retrieval, chapter 5: front coding and gap encoding.)
  */
 #ifndef DOMAIN_POSTING_H
 #define DOMAIN_POSTING_H

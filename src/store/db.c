@@ -201,6 +201,9 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
         context->reason = reason;
         context->retry_after_s = retry_after_s;
     }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return context_fail(context, IW_SERVICE_UNAVAILABLE,
+                            "The request took the database too long and was ended; repeat it later.");
     return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 

@@ -40,15 +40,20 @@ struct statements {
         .stranded_times = times                                                                              \
     }
 
-/*
- * The latest job of each account: two steps in the index an account, regardless of the number of jobs.  The
- * limits are those of JOBS_STRANDED.
- */
+/* The latest job of an account: one step in the index, regardless of the number of jobs. */
+#define JOBS_LATEST(class)                                                                                   \
+    "(SELECT available_at FROM jobs FORCE INDEX (jobs_next) WHERE status = 'queued' AND class = '" class     \
+        "' AND account_id = a.id ORDER BY available_at DESC LIMIT 1)"
+/* The limits are those of JOBS_STRANDED. */
 #define JOBS_STRANDED_FIND                                                                                   \
-    "SELECT 1 FROM (SELECT MAX(available_at) AS latest FROM jobs FORCE INDEX (jobs_next) WHERE status = "    \
-    "'queued' GROUP BY class, account_id) accounts WHERE latest > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE "    \
-    "UNION ALL SELECT 1 FROM jobs WHERE status = 'leased' AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 61 " \
-    "MINUTE LIMIT 1"
+    "SELECT 1 FROM accounts a WHERE " JOBS_LATEST("image") " > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE "       \
+                                                           "OR " JOBS_LATEST(                                \
+                                                               "transfer") " > UTC_TIMESTAMP(3) + INTERVAL " \
+                                                                           "16 MINUTE UNION ALL SELECT 1 "   \
+                                                                           "FROM jobs WHERE "                \
+                                                                           "status = 'leased' AND "          \
+                                                                           "lease_until > UTC_TIMESTAMP(3) " \
+                                                                           "+ INTERVAL 61 MINUTE LIMIT 1"
 
 /* Beyond job_wait_max_ms, and beyond the longest lease that the configuration permits. */
 #define JOBS_STRANDED                                                                                        \

@@ -299,7 +299,7 @@ enum iw_error segments_insert(const struct store *store, int64_t account_id, int
 }
 
 enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id,
-                              int64_t last_id, unsigned most, struct segments_order **orders, unsigned *count)
+                              int64_t last_id, unsigned most, struct segments_orders *orders)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id), db_integer(last_id),
@@ -311,7 +311,7 @@ enum iw_error segments_orders(const struct store *store, int64_t account_id, int
         values, 4, &rows);
     if (error != IW_OK)
         return error;
-    *orders = arena_array(store->context->arena, rows.count + 1, sizeof **orders);
+    orders->items = arena_array(store->context->arena, rows.count + 1, sizeof *orders->items);
     for (size_t i = 0; i < rows.count; i++) {
         enum order_type type;
         enum order_channel channel;
@@ -320,12 +320,12 @@ enum iw_error segments_orders(const struct store *store, int64_t account_id, int
             !order_channel_read(db_text_of(db_at(&rows, i, 2)), &channel) ||
             !order_status_read(db_text_of(db_at(&rows, i, 3)), &status))
             abort(); /* The schema has other words than the program: they are of different versions. */
-        (*orders)[i] = (struct segments_order){.id = db_integer_of(db_at(&rows, i, 0)),
-                                               .fact = segment_fact(type, channel, status),
-                                               .name = db_text_of(db_at(&rows, i, 4)),
-                                               .file_count = db_integer_of(db_at(&rows, i, 5))};
+        orders->items[i] = (struct segments_order){.id = db_integer_of(db_at(&rows, i, 0)),
+                                                   .fact = segment_fact(type, channel, status),
+                                                   .name = db_text_of(db_at(&rows, i, 4)),
+                                                   .file_count = db_integer_of(db_at(&rows, i, 5))};
     }
-    *count = (unsigned)rows.count;
+    orders->count = (unsigned)rows.count;
     return IW_OK;
 }
 

@@ -143,10 +143,15 @@ struct segments_order {
     int64_t file_count; /* originals included */
 };
 
-/* Reads and locks at most most orders of a range; the array is the arena's. */
+/* Orders in the arena, by id. */
+struct segments_orders {
+    struct segments_order *items;
+    unsigned count;
+};
+
+/* Reads and locks at most most orders of a range. */
 enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id,
-                              int64_t last_id, unsigned most, struct segments_order **orders,
-                              unsigned *count) IW_MUST_USE;
+                              int64_t last_id, unsigned most, struct segments_orders *orders) IW_MUST_USE;
 
 /* Calls back with the name of each file in a range of orders, by order. */
 enum iw_error segments_file_names(const struct store *store, int64_t account_id, int64_t first_id,
