@@ -55,29 +55,37 @@ enum iw_error census_step(struct domain *domain, struct census *census, bool *is
     return error;
 }
 
+/* True when rows has one of this source and state; is_partial: one that was not read to its end. */
+static bool has_state(const struct census_rows *rows, const struct census_row *wanted, bool is_partial)
+{
+    for (unsigned i = 0; i < rows->count; i++)
+        if (census_is_same(&rows->items[i], wanted) && rows->items[i].is_partial >= is_partial)
+            return true;
+    return false;
+}
+
+static bool is_bytes(const struct census_row *row)
+{
+    return row->source == CENSUS_FILES || row->source == CENSUS_RESULTS ||
+           strcmp(row->state, "archives") == 0;
+}
+
 enum iw_error census_numbers(struct domain *domain, struct census_rows *rows)
 {
     struct census_rows live, published;
-    bool is_partial[CENSUS_SOURCE_COUNT], is_published[CENSUS_SOURCE_COUNT] = {false};
-    enum iw_error error = census_live(&domain->store, &live, is_partial);
+    enum iw_error error = census_live(&domain->store, &live);
     if (error == IW_OK)
         error = census_read(&domain->store, &published);
     if (error != IW_OK)
         return error;
     rows->items = arena_array(domain->context->arena, live.count + published.count + 1, sizeof *rows->items);
     rows->count = 0;
-    /* Files and results are always published ones. */
-    for (unsigned i = 0; i < published.count; i++) {
-        enum census_source source = published.items[i].source;
-        bool is_live = source != CENSUS_FILES && source != CENSUS_RESULTS && !is_partial[source];
-        bool is_bytes = strcmp(published.items[i].state, "archives") == 0;
-        is_published[source] = true;
-        if (!is_live || is_bytes)
+    for (unsigned i = 0; i < published.count; i++)
+        if (is_bytes(&published.items[i]) || has_state(&live, &published.items[i], true))
             rows->items[rows->count++] = published.items[i];
-    }
     /* Without a census the numbers that were read are a lower bound. */
     for (unsigned i = 0; i < live.count; i++)
-        if (!is_partial[live.items[i].source] || !is_published[live.items[i].source])
+        if (!live.items[i].is_partial || !has_state(&published, &live.items[i], false))
             rows->items[rows->count++] = live.items[i];
     return IW_OK;
 }

@@ -26,8 +26,7 @@ struct census {
 enum iw_error census_step(struct domain *domain, struct census *census, bool *is_round) IW_MUST_USE;
 
 /*
- * The numbers now; those of a source with a large number are the published ones, which are some seconds to
- * minutes old.
+ * The numbers now; a number above census_live_max is a published one, which is some seconds to minutes old.
  */
 enum iw_error census_numbers(struct domain *domain, struct census_rows *rows) IW_MUST_USE;
 

@@ -21,7 +21,7 @@ static enum iw_error page_of_index(const struct search *search, int64_t limit, i
                                    struct order_list *list)
 {
     struct order_filter part = *search->filter;
-    for (size_t i = 0; offset >= 0 && i < search->piece_count; i++) {
+    for (size_t i = 0; i < search->piece_count; i++) {
         const struct search_piece *piece = &search->pieces[i];
         if (offset >= (int64_t)piece->match_count) {
             offset -= (int64_t)piece->match_count;

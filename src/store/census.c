@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-enum { columns_of_slice = 6, columns_of_live = 6 };
-
-/* About 5 ms. */
+/* The rows of a slice are about 5 ms of work; SLICE has their number, too. */
+enum { columns_of_slice = 6, columns_of_live = 6, slice_rows = 5000 };
 #define SLICE "LIMIT 5000) slice"
 
 /* The rows that /metrics counts: jobs that ended long ago are left out. */
@@ -41,6 +40,11 @@ static const struct {
                         "ORDER BY id LIMIT 5000) r JOIN orders o ON o.id = r.order_id"},
 };
 
+bool census_is_same(const struct census_row *one, const struct census_row *other)
+{
+    return one->source == other->source && strcmp(one->state, other->state) == 0;
+}
+
 enum iw_error census_slice(const struct store *store, enum census_source source, int64_t *after_id,
                            struct census_rows *census)
 {
@@ -68,7 +72,7 @@ enum iw_error census_slice(const struct store *store, enum census_source source,
     if (source == CENSUS_ORDERS)
         census->items[census->count++] =
             (struct census_row){.source = source, .kind = "", .state = "archives", .number = archives};
-    *after_id = read < 5000 ? 0 : last_id;
+    *after_id = read < slice_rows ? 0 : last_id;
     return IW_OK;
 }
 
@@ -137,24 +141,20 @@ static const char live_sql[] = JOBS("queued", "MIN(available_at)") " UNION ALL "
                                         "<> 0), 0), NULL, COUNT(*) FROM (SELECT "
                                         "warned FROM account_usage " LIVE ") part";
 
-enum iw_error census_live(const struct store *store, struct census_rows *census,
-                          bool is_partial[CENSUS_SOURCE_COUNT])
+enum iw_error census_live(const struct store *store, struct census_rows *census)
 {
     struct db_rows rows;
     enum iw_error error = db_run(store, live_sql, NULL, 0, &rows);
     if (error != IW_OK)
         return error;
     rows_read(store->context->arena, &rows, census);
-    memset(is_partial, 0, CENSUS_SOURCE_COUNT * sizeof *is_partial);
-    /* Jobs of a status have a row a kind. */
-    for (size_t row = 0; row < rows.count; row++) {
+    /* Jobs of a state have a row a kind. */
+    for (unsigned row = 0; row < census->count; row++) {
         int64_t read = 0;
-        for (size_t other = 0; other < rows.count; other++)
-            if (strcmp(db_text_of(db_at(&rows, row, 0)), db_text_of(db_at(&rows, other, 0))) == 0 &&
-                strcmp(db_text_of(db_at(&rows, row, 2)), db_text_of(db_at(&rows, other, 2))) == 0)
+        for (unsigned other = 0; other < census->count; other++)
+            if (census_is_same(&census->items[row], &census->items[other]))
                 read += db_integer_of(db_at(&rows, other, columns_of_live - 1));
-        if (read > census_live_max)
-            is_partial[census->items[row].source] = true;
+        census->items[row].is_partial = read > census_live_max;
     }
     return IW_OK;
 }

@@ -30,6 +30,7 @@ struct census_row {
     const char *state;
     int64_t number;
     int64_t oldest_ms; /* 0: none waits */
+    bool is_partial;   /* of census_live: the state has more rows than were read */
 };
 
 /* Rows in the arena. */
@@ -37,6 +38,9 @@ struct census_rows {
     struct census_row *items;
     unsigned count;
 };
+
+/* True for rows of one source and state. */
+bool census_is_same(const struct census_row *one, const struct census_row *other);
 
 /* Counts the next rows of a source after *after_id.  Advances *after_id; 0 at the end. */
 enum iw_error census_slice(const struct store *store, enum census_source source, int64_t *after_id,
@@ -52,11 +56,7 @@ enum iw_error census_read(const struct store *store, struct census_rows *rows) I
 /* Rows that census_live reads of a status. */
 enum { census_live_max = 1000 };
 
-/*
- * The numbers of jobs, orders that have not ended, deliveries and accounts now.  is_partial[source]: one
- * state had more than census_live_max rows, and its numbers are too small.
- */
-enum iw_error census_live(const struct store *store, struct census_rows *rows,
-                          bool is_partial[CENSUS_SOURCE_COUNT]) IW_MUST_USE;
+/* The numbers of jobs, orders that have not ended, deliveries and accounts now. */
+enum iw_error census_live(const struct store *store, struct census_rows *rows) IW_MUST_USE;
 
 #endif
