@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "domain/posting.h"
 #include "service/term.h"
+#include "store/orders.h"
 #include "store/segments.h"
 
 enum {
@@ -30,6 +31,7 @@ struct building {
     int64_t account_id;
     int64_t first_id; /* of the segment to compare */
     int64_t horizon_id;
+    bool is_extended; /* the segment grows; else it is compared */
     struct segments_orders orders;
     unsigned next; /* of orders: while file names are read */
     struct terms terms;
@@ -87,6 +89,32 @@ static enum iw_error segment_write(const struct store *store, struct building *b
 }
 
 /*
+ * Reads and locks the orders of a range without waiting: heartbeats must be on time.  NOT_FOUND: one is
+ * locked. After the last order that was read others may be locked; they stay outside of a segment that grows.
+ */
+static enum iw_error orders_lock_all(const struct store *store, struct building *building, int64_t first_id,
+                                     int64_t last_id, unsigned most)
+{
+    int64_t count;
+    struct order_filter range = {.account_id = building->account_id,
+                                 .type = -1,
+                                 .status = -1,
+                                 .channel = -1,
+                                 .id_above = first_id - 1,
+                                 .id_up_to = last_id};
+    enum iw_error error =
+        segments_orders(store, building->account_id, first_id, last_id, most, &building->orders);
+    if (error == IW_OK && building->is_extended && building->orders.count == 0)
+        error = IW_NOT_FOUND;
+    if (error != IW_OK)
+        return error;
+    if (building->is_extended)
+        range.id_up_to = building->orders.items[building->orders.count - 1].id;
+    error = orders_count(store, &range, &count);
+    return error == IW_OK && count != building->orders.count ? IW_NOT_FOUND : error;
+}
+
+/*
  * Locks the segment that was read before its orders: a transaction that changes an order locks in the same
  * order. NOT_FOUND: another worker is building it, or has built it since.
  */
@@ -132,8 +160,7 @@ static enum iw_error extend_work(const struct store *store, void *user)
     struct segments_content content = {.due_s = first_compared_s};
     enum iw_error error = segment_extended(store, building->account_id, &content.segment);
     if (error == IW_OK)
-        error = segments_orders(store, building->account_id, content.segment.first_id, building->horizon_id,
-                                orders_max, &building->orders);
+        error = orders_lock_all(store, building, content.segment.first_id, building->horizon_id, orders_max);
     if (error == IW_OK)
         error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)
@@ -142,8 +169,7 @@ static enum iw_error extend_work(const struct store *store, void *user)
     content.segment.is_open = !orders_cut(building) && !is_full;
     content_make(store->context->arena, building, &content);
     /* Not the horizon: an order that is committed now stays outside of the range. */
-    if (building->orders.count > 0)
-        content.segment.last_id = building->orders.items[building->orders.count - 1].id;
+    content.segment.last_id = building->orders.items[building->orders.count - 1].id;
     return segment_write(store, building, &content);
 }
 
@@ -154,8 +180,8 @@ static enum iw_error compare_work(const struct store *store, void *user)
     bool is_equal = false;
     enum iw_error error = segments_find(store, building->account_id, building->first_id, &content.segment);
     if (error == IW_OK)
-        error = segments_orders(store, building->account_id, content.segment.first_id,
-                                content.segment.last_id, compared_max, &building->orders);
+        error =
+            orders_lock_all(store, building, content.segment.first_id, content.segment.last_id, compared_max);
     if (error == IW_OK)
         error = segment_claim(store, building, &content.segment);
     if (error != IW_OK)
@@ -206,6 +232,7 @@ enum iw_error order_index_step(struct domain *domain, int64_t *after_id, bool *i
         error = is_worth(domain, &building, is_changed);
         if (error != IW_OK || !*is_changed)
             continue;
+        building.is_extended = true;
         error = build(&building, extend_work);
         /* The account may have more orders; after an error the others come first. */
         *after_id = error == IW_OK ? building.account_id - 1 : building.account_id;

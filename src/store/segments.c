@@ -307,7 +307,8 @@ enum iw_error segments_orders(const struct store *store, int64_t account_id, int
     enum iw_error error = db_run(
         store,
         "SELECT id, type, channel, status, name, file_count + include_original FROM orders FORCE INDEX "
-        "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE",
+        "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE "
+        "SKIP LOCKED",
         values, 4, &rows);
     if (error != IW_OK)
         return error;

@@ -149,7 +149,7 @@ struct segments_orders {
     unsigned count;
 };
 
-/* Reads and locks at most most orders of a range. */
+/* Reads and locks at most most orders of a range.  Leaves out those that another transaction has locked. */
 enum iw_error segments_orders(const struct store *store, int64_t account_id, int64_t first_id,
                               int64_t last_id, unsigned most, struct segments_orders *orders) IW_MUST_USE;
 

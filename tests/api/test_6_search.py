@@ -1,6 +1,7 @@
 """Contract section 6, keyword: the same results as comparing every name, before and after the worker has indexed them."""
 import contextlib
 import random
+import subprocess
 import time
 import unicodedata
 
@@ -302,3 +303,29 @@ def test_an_account_is_deleted_with_its_words(stack):
         time.sleep(0.1)
     for table in ("order_segments", "order_words"):
         assert stack.sql(f"SELECT COUNT(*) FROM {table} WHERE account_id = {account}") == [["0"]]
+
+
+def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
+    """The segment is compared when the lock is gone."""
+    shelf = Shelf(stack, 200, 8)
+    shelf.wait_indexed(100)
+    order = shelf.orders[190]
+    lock = subprocess.Popen(["mariadb", "--no-defaults", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"], stdin=subprocess.PIPE)
+    try:
+        lock.stdin.write(f"START TRANSACTION; UPDATE orders SET status = 'expired' WHERE id = {order['id']}; SELECT 'locked';\n".encode())
+        lock.stdin.flush()
+        while stack.sql("SELECT COUNT(*) > 0 FROM information_schema.innodb_trx WHERE trx_rows_locked > 0") != [["1"]]:
+            time.sleep(0.05)
+        stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {shelf.client.account}")
+        assert shelf.client.order_whole([("a.jpg", jpeg)])["status"] == "complete"
+        assert stack.sql(f"SELECT COUNT(*) > 0 FROM order_segments WHERE account_id = {shelf.client.account} AND due_at < NOW()") == [["1"]]
+        assert shelf.client.list(keyword="i").page["totalItems"] >= len(shelf.expected("i"))
+    finally:
+        lock.stdin.write(b"COMMIT;\n")
+        lock.stdin.close()
+        lock.wait(60)
+    end = time.monotonic() + 120
+    order["status"] = "expired"
+    while shelf.client.list(status="expired", channel=order["channel"]).page["totalItems"] != len(shelf.expected(status="expired", channel=order["channel"])):
+        assert time.monotonic() < end, "the segment is not compared"
+        time.sleep(0.2)
