@@ -1,6 +1,7 @@
--- The words of orders' names and file names, for the keyword of lists, and what lists filter by.
--- imgward-worker fills both tables in the background and reconciles them: a program of the release before does
--- not write them.  Lists read younger orders from the tables orders and files.
+-- The index of lists: words of names, for the keyword, and what lists filter by.
+-- imgward-worker fills both tables in the background and reconciles them.
+-- A program of the release before does not write them.
+-- Lists read younger orders from the tables orders and files.
 
 -- A segment is a range of ids of one account.  The orders of a segment have positions from 0, by id.
 CREATE TABLE order_segments (
