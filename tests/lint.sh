@@ -78,7 +78,7 @@ rule_driver_headers() {
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
     included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
-    included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
+    included_outside 'utf8proc\.h' 'src/service/(name|term)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
     included_outside 'ini\.h' 'src/base/config\.c'

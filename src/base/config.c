@@ -45,6 +45,8 @@ static const struct config_key keys[] = {
          "File with the password on one line, mode 0600; empty for unix_socket authentication."),
     INTEGER(database, timeout_s, "5", 1, 60, false,
             "Seconds to wait for a connection, an answer or a write."),
+    INTEGER(database, statement_max_s, "1", 1, 60, false,
+            "Seconds after which the server ends a statement of imgward-api; the answer is 503."),
     TEXT(redis, socket, "", false, "Unix socket of Redis; empty to use host and port."),
     TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
     INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),

@@ -88,6 +88,12 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
                         bool (*row)(void *user, const struct db_value *values, unsigned columns),
                         void *user) IW_MUST_USE;
 
+/* The same with the limit of other statements. */
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns),
+                      void *user) IW_MUST_USE;
+
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
 

@@ -224,8 +224,3 @@ enum iw_error quotas_warned_write(const struct store *store, int64_t account_id,
     const struct db_value values[] = {db_integer(warned), db_integer(account_id)};
     return db_run(store, "UPDATE account_usage SET warned = ? WHERE account_id = ?", values, 2, NULL);
 }
-
-enum iw_error quotas_warned_count(const struct store *store, int64_t *count)
-{
-    return query_number(store, "SELECT COUNT(*) FROM account_usage WHERE warned <> 0", NULL, 0, count);
-}

@@ -96,7 +96,4 @@ enum iw_error quotas_reconcile(const struct store *store, int64_t account_id) IW
 
 enum iw_error quotas_warned_write(const struct store *store, int64_t account_id, int64_t warned) IW_MUST_USE;
 
-/* The accounts with a warning. */
-enum iw_error quotas_warned_count(const struct store *store, int64_t *count) IW_MUST_USE;
-
 #endif

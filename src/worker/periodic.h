@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "domain/census.h"
+
 struct worker;
 
 enum periodic_kind {
@@ -18,6 +20,8 @@ enum periodic_kind {
     PERIODIC_ORPHANS,
     PERIODIC_QUOTAS,
     PERIODIC_KEYRING,
+    PERIODIC_INDEX,
+    PERIODIC_CENSUS,
     PERIODIC_COUNT
 };
 
@@ -26,7 +30,9 @@ struct periodic {
     enum periodic_kind last;       /* the one that ran last */
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
-    unsigned orphans_part;         /* of the store: where the next step begins */
+    int64_t index_after_id;        /* the account after which the next look for new orders begins */
+    struct census census;
+    unsigned orphans_part; /* of the store: where the next step begins */
 };
 
 void periodic_open(struct worker *worker);
