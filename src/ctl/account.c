@@ -272,10 +272,13 @@ static enum ctl_exit show_run(struct ctl *ctl)
     const struct store *store = ctl_store_open(ctl, &config);
     if (store == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
+    struct redis *redis = ctl_redis_open(ctl, &config);
+    const struct domain domain = {
+        .context = ctl->context, .config = &config, .store = *store, .redis = redis};
     enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
     if (error == IW_OK)
         error = quota_used(&domain, account.id, &used);
+    redis_free(redis);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

@@ -15,6 +15,12 @@
 struct quota_numbers quota_limits(const struct config *config, const char *plan,
                                   const struct quota_numbers *own);
 
+/*
+ * How many creations like this one to claim ahead when the account has made so many requests this minute.  A
+ * sixteenth of a limit at most.
+ */
+int64_t quota_ahead(const struct quota_claim *claim, unsigned requests);
+
 /* VALIDATION_FAILED, with a detail for each limit, when a creation exceeds it in an account without use. */
 enum iw_error quota_alone_check(struct context *context, const struct quota_claim *claim) IW_MUST_USE;
 
@@ -33,7 +39,7 @@ struct quota_refusal {
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
                            struct quota_refusal *refusal) IW_MUST_USE;
 
-/* The account's use; promised bytes in bytes.  Creates a missing row. */
+/* The account's use without its reserve; promised bytes in bytes.  Creates a missing row. */
 enum iw_error quota_used(const struct domain *domain, int64_t account_id,
                          struct quota_numbers *used) IW_MUST_USE;
 

@@ -73,6 +73,119 @@ def test_concurrent_creations_do_not_exceed_a_limit(stack):
     assert stack.sql(f"SELECT COUNT(*) FROM orders WHERE account_id = {account.account}") == [["5"]]
 
 
+# ---------------------------------------------------------------- the reserve: claims ahead of the next creations
+def busy(stack):
+    """An account with a reserve, and the keys of its orders. The worker reconciles it when a test asks for it."""
+    account = stack.account_new()
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
+    keys = []
+    while not reserve(account) and len(keys) < 400:
+        keys.append(f"key {len(keys)}")
+        assert account.create(["a.jpg", "b.jpg"], key=keys[-1]).status == 201
+    return account, keys
+
+
+def reserve_key(account):
+    return f"{account.stack.environment.get('IMGWARD_REDIS_PREFIX', 'imgward:')}reserve:{account.account}"
+
+
+def reserve(account):
+    """[term, orders, files, uploads] of the reserve; [] when it has no orders."""
+    numbers = [int(word) for word in account.stack.redis("GET", reserve_key(account)).split()]
+    return numbers if numbers and numbers[1] > 0 else []
+
+
+def claimed(account):
+    return [int(number) for number in account.stack.sql(
+        f"SELECT orders_pending, files_pending, uploads_pending, files_day FROM account_usage WHERE account_id = "
+        f"{account.account}")[0]]
+
+
+def balanced(account, orders):
+    """The row counts these orders of two files and the reserve, nothing else."""
+    _, *kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account) == [orders + kept[0], 2 * orders + kept[1], 2 * orders + kept[2], 2 * orders + kept[1]]
+
+
+def test_a_busy_account_claims_ahead_and_its_use_is_exact(stack):
+    account, keys = busy(stack)
+    balanced(account, len(keys))
+    assert claimed(account)[0] > len(keys)
+    assert {name: usage(account)[name] for name in ("ordersPending", "filesPending", "promisedBytes", "filesPerDay")} == \
+        {"ordersPending": len(keys), "filesPending": 2 * len(keys), "promisedBytes": 2 * len(keys) * 52428800,
+         "filesPerDay": 2 * len(keys)}
+    assert f'"name":"ordersPending","used":{len(keys)},' in \
+        stack.ctl("account", "show", "--json", account.account).replace(" ", "")
+    # A creation that the reserve does not cover deducts the reserve from its claim.
+    assert account.create([f"{number}.jpg" for number in range(100)]).status == 201
+    kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account)[1] - kept[2] == 2 * len(keys) + 100
+
+
+def test_a_creation_that_fails_returns_what_it_took_from_the_reserve(stack):
+    account, keys = busy(stack)
+    for _ in range(5):
+        assert account.create(["a.jpg", "b.jpg"], key=keys[0]).status == 200
+        assert account.create(["c.jpg", "d.jpg"], key=keys[1]).status == 409
+    balanced(account, len(keys))
+
+
+def test_a_reserve_that_redis_lost_is_free_again_after_the_reconciliation(stack):
+    account, keys = busy(stack)
+    stack.redis("DEL", reserve_key(account))
+    assert claimed(account)[0] > len(keys), claimed(account)
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+    end = time.monotonic() + 60
+    while claimed(account)[:3] != [len(keys), 2 * len(keys), 2 * len(keys)]:
+        assert time.monotonic() < end, claimed(account)
+        time.sleep(0.2)
+
+
+def test_a_reserve_of_an_earlier_term_is_removed_by_the_worker(stack):
+    account, keys = busy(stack)
+    term, *amounts = reserve(account)
+    stack.redis("SET", reserve_key(account), " ".join(map(str, [term - 1, *amounts])))
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+    end = time.monotonic() + 60
+    while claimed(account) != [len(keys)] + 3 * [2 * len(keys)]:
+        assert time.monotonic() < end, claimed(account)
+        time.sleep(0.2)
+    assert reserve(account) == []
+
+
+def test_a_reserve_of_yesterday_gives_no_files_of_today(stack):
+    account, keys = busy(stack)
+    files_day = claimed(account)[3]
+    term, *amounts = reserve(account)
+    stack.redis("SET", reserve_key(account), " ".join(map(str, [term - 8640, *amounts])))
+    assert account.create(["a.jpg", "b.jpg"]).status == 201
+    kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account)[3] == files_day + 2 + kept[2]
+    assert claimed(account)[1] == 2 * (len(keys) + 1) + kept[2]
+
+
+def test_concurrent_creations_of_a_busy_account_do_not_exceed_a_limit(stack):
+    account, keys = busy(stack)
+    limit = len(keys) + 80
+    quota(account, "ordersPending", limit)
+    fresh(account)
+    statuses = []
+
+    def create():
+        while statuses.count(429) == 0:
+            statuses.append(account.create(["a.jpg", "b.jpg"]).status)
+    threads = [threading.Thread(target=create) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {201, 429}
+    # A process may have returned its reserve after another one's refusal.
+    while account.create(["a.jpg", "b.jpg"]).status == 201:
+        pass
+    assert account.list().page["totalItems"] == limit
+
+
 def test_the_use_follows_an_order_to_its_end(stack):
     account = stack.account_new()
     nothing = {"ordersPending": 0, "filesPending": 0, "promisedBytes": 0, "storedBytes": 0, "filesPerDay": 0,
