@@ -76,8 +76,10 @@ static const struct config_key keys[] = {
          "1970; "
          "the first key whose FROM is past signs."),
     INTEGER(store, upload_max_bytes, "52428800", 1024, 4294967296, true, "Largest uploaded file in bytes."),
-    INTEGER(store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
-            "Free bytes of the store's file system below which orders and uploads are refused; 0 is off."),
+    INTEGER(
+        store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
+        "Free bytes of the store's file system, and of a local database's, below which orders and uploads "
+        "are refused; 0 is off."),
     INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds an upload URL is valid."),
     INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds a download URL is valid."),
     TEXT(store, cors_origins, "", true,

@@ -235,16 +235,22 @@ static enum iw_error expired_replay(struct domain *domain, int64_t account_id,
     return context_validated(domain->context);
 }
 
-/* A replay is answered although the file store is full.  NOT_FOUND when it has room. */
+static enum iw_error rooms_check(const struct domain *domain)
+{
+    enum iw_error error = domain_database_check(domain);
+    return error == IW_OK ? domain_room_check(domain) : error;
+}
+
+/* A replay is answered although a disk is full.  NOT_FOUND when all have room. */
 static enum iw_error full_replay(struct domain *domain, int64_t account_id,
                                  const struct order_request *requested, struct order_view *view)
 {
-    if (domain_room_check(domain) == IW_OK)
+    if (rooms_check(domain) == IW_OK)
         return IW_NOT_FOUND;
     context_clear(domain->context);
     enum iw_error error = replay(domain, account_id, requested, view);
     /* Checked again for the error.  When files were deleted meanwhile the order is created. */
-    if (error == IW_NOT_FOUND && domain_room_check(domain) != IW_OK)
+    if (error == IW_NOT_FOUND && rooms_check(domain) != IW_OK)
         return domain->context->error;
     return error;
 }

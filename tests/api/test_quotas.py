@@ -1,4 +1,5 @@
 """What an account may have, store and create; issue 50."""
+import subprocess
 import threading
 import time
 
@@ -278,6 +279,12 @@ def test_a_limit_that_is_used_to_eighty_per_cent_is_logged_once(stack):
     assert len(lines) == 1 and "filesPending" in lines[0], lines
 
 
+def doctor(stack):
+    done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "doctor"],
+                          capture_output=True, text=True, timeout=240)
+    return done.stdout.splitlines()
+
+
 def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
     account = stack.account_new()
     before = account.create(["a.jpg"], key="before")
@@ -285,14 +292,17 @@ def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
     with stack.configured("store", "free_min_bytes", str(2 ** 50)):
         full = account.create(["b.jpg"])
         assert full.status == 503 and full.code == "SERVICE_UNAVAILABLE" and full.headers["Retry-After"] == "60"
+        assert "no space left to record orders" in full.json["message"], full
+        assert "free at" in next(line for line in doctor(stack) if line.startswith("database "))
         assert account.create(["a.jpg"], key="before").status == 200
         upload = account.upload(url, jpeg)
-        assert upload.status == 503 and "no space" in upload.json["message"], upload
+        assert upload.status == 503 and "no space left to store files" in upload.json["message"], upload
         assert stack.stored(before.data["orderId"]) == []
         assert account.list().page["totalItems"] == 1
     assert account.upload(url, jpeg).status == 201
     with open(stack.environment["IMGWARD_LOG"] + "/api.log", encoding="utf-8") as file:
-        assert any('"store_full"' in line for line in file)
+        lines = file.readlines()
+    assert any('"store_full"' in line for line in lines) and any('"database_full"' in line for line in lines)
 
 
 def embed(account, texts, **more):
