@@ -139,6 +139,22 @@ enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct
     return IW_OK;
 }
 
+bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest)
+{
+    double largest = -1;
+    struct quota_numbers used = account->used, limits = quota_limits(config, account->plan, &account->quotas);
+    used.of[QUOTA_PROMISED_BYTES] *= config->store_upload_max_bytes;
+    for (int i = 0; i < QUOTA_WEBHOOKS; i++) {
+        double part = (double)used.of[i] / (double)limits.of[i];
+        if (limits.of[i] == quota_unlimited || part <= largest)
+            continue;
+        largest = part;
+        *nearest = (struct quota_state){
+            .quota = (enum quota)i, .limit = limits.of[i], .used = used.of[i] > 0 ? used.of[i] : 0};
+    }
+    return largest >= 0;
+}
+
 /* Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a minute.
  */
 static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum quota quota,
@@ -156,7 +172,7 @@ static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum 
     return error;
 }
 
-static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, struct quota_refusal *refusal)
+static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, struct quota_state *refusal)
 {
     struct context *context = domain->context;
     enum iw_error error = frees_find(domain, account_id, refusal->quota, &refusal->frees_s);
@@ -173,7 +189,7 @@ static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, str
 }
 
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
-                           struct quota_refusal *refusal)
+                           struct quota_state *refusal)
 {
     struct quota_numbers used, amounts = amounts_of(claim);
     enum iw_error error = row_read(domain, claim->account_id, &used);
@@ -183,14 +199,14 @@ enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *clai
         if (!quota_exceeds(claim->limits->of[i], used.of[i], amounts.of[i]))
             continue;
         *refusal =
-            (struct quota_refusal){.quota = (enum quota)i, .limit = claim->limits->of[i], .used = used.of[i]};
+            (struct quota_state){.quota = (enum quota)i, .limit = claim->limits->of[i], .used = used.of[i]};
         return refusal_fail(domain, claim->account_id, refusal);
     }
     return IW_OK;
 }
 
 enum iw_error quota_webhook_claim(const struct store *store, struct domain *domain,
-                                  const struct account *account, struct quota_refusal *refusal)
+                                  const struct account *account, struct quota_state *refusal)
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
@@ -205,8 +221,7 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
         error = row_read(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))
         return error;
-    *refusal =
-        (struct quota_refusal){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
+    *refusal = (struct quota_state){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
     return refusal_fail(domain, account->id, refusal);
 }
 

@@ -167,6 +167,14 @@ struct quota_numbers quotas_limits_of(const struct db_value *columns)
     return limits;
 }
 
+struct quota_numbers quotas_use_of(const struct db_value *columns)
+{
+    struct quota_numbers used = {{0}};
+    for (unsigned i = 0; i < QUOTA_WEBHOOKS; i++)
+        used.of[i] = db_integer_of(&columns[i]);
+    return used;
+}
+
 enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota, int64_t limit)
 {
     static const char *const statements[QUOTA_COUNT] = {

@@ -77,6 +77,14 @@ enum iw_error quotas_lock(const struct store *store, int64_t account_id) IW_MUST
 /* Reads these columns; NULL is quota_of_plan. */
 struct quota_numbers quotas_limits_of(const struct db_value *columns);
 
+/* The account's counters without webhooks, as columns of account_usage u in the order of enum quota. */
+#define QUOTA_USE_COLUMNS                                                                                    \
+    "u.orders_pending, u.files_pending, u.uploads_pending, u.stored_bytes, IF(u.day = UTC_DATE(), "          \
+    "u.files_day, 0), IF(u.day = UTC_DATE(), u.texts_day, 0)"
+
+/* Reads these columns. */
+struct quota_numbers quotas_use_of(const struct db_value *columns);
+
 /* Sets one limit of an account; quota_of_plan removes it. */
 enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota,
                                int64_t limit) IW_MUST_USE;

@@ -54,6 +54,20 @@ def test_a_limit_refuses_the_next_order_and_a_replay_returns_its_order(stack, li
     assert account.list().page["totalItems"] == 2
 
 
+def test_a_created_order_names_the_limit_that_is_nearest(stack):
+    account = stack.account_new("free")
+    first = account.create(["a.jpg", "b.jpg"], key="one")
+    assert (first.headers["UsageLimit-Name"], first.headers["UsageLimit-Limit"]) == ("ordersPending", "500")
+    quota(account, "filesPending", 20)
+    fresh(account)
+    answer = account.create(["a.jpg", "b.jpg"])
+    assert [answer.headers["UsageLimit-" + name] for name in ("Name", "Limit", "Used")] == ["filesPending", "20", "2"]
+    assert "UsageLimit-Name" not in account.create(["a.jpg", "b.jpg"], key="one").headers
+    for name in ("ordersPending", "filesPending", "promisedBytes", "storedBytes", "filesPerDay", "textsPerDay"):
+        quota(account, name, 0)
+    assert "UsageLimit-Name" not in fresh(account).create().headers
+
+
 def test_a_request_that_is_too_much_without_any_use_is_invalid(stack):
     account = stack.account_new()
     quota(account, "filesPending", 1)
