@@ -141,18 +141,19 @@ enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct
 
 bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest)
 {
-    double largest = -1;
+    double largest = 0;
     struct quota_numbers used = account->used, limits = quota_limits(config, account->plan, &account->quotas);
     used.of[QUOTA_PROMISED_BYTES] *= config->store_upload_max_bytes;
     for (int i = 0; i < QUOTA_WEBHOOKS; i++) {
+        if (limits.of[i] == quota_unlimited || used.of[i] < limits.of[i] / 2)
+            continue;
         double part = (double)used.of[i] / (double)limits.of[i];
-        if (limits.of[i] == quota_unlimited || part <= largest)
+        if (part <= largest)
             continue;
         largest = part;
-        *nearest = (struct quota_state){
-            .quota = (enum quota)i, .limit = limits.of[i], .used = used.of[i] > 0 ? used.of[i] : 0};
+        *nearest = (struct quota_state){.quota = (enum quota)i, .limit = limits.of[i], .used = used.of[i]};
     }
-    return largest >= 0;
+    return largest > 0;
 }
 
 /* Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a minute.

@@ -32,7 +32,8 @@ struct quota_state {
     unsigned frees_s; /* of a limit that refused a request: until some of it may be free; at least 1 */
 };
 
-/* The limit of which the account uses the largest part, by account->used.  False without limits. */
+/* The limit of which the account uses the largest part, by account->used.  False when it uses less than half.
+ */
 bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest);
 
 /*

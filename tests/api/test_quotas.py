@@ -54,16 +54,15 @@ def test_a_limit_refuses_the_next_order_and_a_replay_returns_its_order(stack, li
     assert account.list().page["totalItems"] == 2
 
 
-def test_a_created_order_names_the_limit_that_is_nearest(stack):
+def test_a_created_order_names_the_nearest_limit_from_half_of_it_on(stack):
     account = stack.account_new("free")
-    first = account.create(["a.jpg", "b.jpg"], key="one")
-    assert (first.headers["UsageLimit-Name"], first.headers["UsageLimit-Limit"]) == ("ordersPending", "500")
-    quota(account, "filesPending", 20)
-    fresh(account)
-    answer = account.create(["a.jpg", "b.jpg"])
-    assert [answer.headers["UsageLimit-" + name] for name in ("Name", "Limit", "Used")] == ["filesPending", "20", "2"]
     assert "UsageLimit-Name" not in account.create(["a.jpg", "b.jpg"], key="one").headers
-    for name in ("ordersPending", "filesPending", "promisedBytes", "storedBytes", "filesPerDay", "textsPerDay"):
+    quota(account, "ordersPending", 2)
+    quota(account, "filesPending", 3)
+    answer = fresh(account).create(["a.jpg"])
+    assert [answer.headers["UsageLimit-" + name] for name in ("Name", "Limit", "Used")] == ["filesPending", "3", "2"]
+    assert "UsageLimit-Name" not in account.create(["a.jpg", "b.jpg"], key="one").headers
+    for name in ("ordersPending", "filesPending"):
         quota(account, name, 0)
     assert "UsageLimit-Name" not in fresh(account).create().headers
 
