@@ -224,9 +224,13 @@ rule_parameters() {
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
-    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vx api_processes | while read -r key; do
-        grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
+    # PLAN(free) of src/domain/quota.c reads each quotas_##plan##_... of its definition.
+    code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/quota.c | grep -oE '[a-z]+'); do
+        sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/quota.c
+    done)
+    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I]' |
+        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vx api.processes | while read -r key; do
+        grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }
 

@@ -147,7 +147,14 @@ static enum doctor_verdict check_database(struct doctor *doctor)
                    doctor->server.version, version_major_least, version_minor_least);
     if (doctor->server.is_read_only)
         return say(doctor, DOCTOR_WRONG, "version %s, but it is read-only", doctor->server.version);
-    return say(doctor, DOCTOR_OK, "version %s", doctor->server.version);
+    int64_t free_bytes, size_bytes;
+    const char *folder = db_folder(&doctor->store);
+    if (folder == NULL || !storage_room(folder, &free_bytes, &size_bytes))
+        return say(doctor, DOCTOR_OK, "version %s; the room on its disk is not known",
+                   doctor->server.version);
+    return say(doctor, free_bytes < doctor->config.store_free_min_bytes ? DOCTOR_WRONG : DOCTOR_OK,
+               "version %s, %" PRId64 " MiB are free at %s", doctor->server.version, free_bytes >> 20,
+               folder);
 }
 
 static enum doctor_verdict check_modes(struct doctor *doctor)

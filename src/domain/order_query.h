@@ -14,9 +14,9 @@
 /* An order with its files, as a client sees it. */
 struct order_view {
     struct order order;
-    struct order_file *files;     /* order.file_count files, then the original; order.file_rows in all */
-    bool is_replay;               /* order_create found it */
-    struct quota_refusal refusal; /* valid after USAGE_LIMIT_EXCEEDED */
+    struct order_file *files;   /* order.file_count files, then the original; order.file_rows in all */
+    bool is_replay;             /* order_create found it */
+    struct quota_state refusal; /* valid after USAGE_LIMIT_EXCEEDED */
 };
 
 /* ORDER_NOT_FOUND, also for an order of another account. */

@@ -43,6 +43,7 @@ struct statement {
 struct db {
     const struct config *config;
     char *password;
+    char *folder;      /* db_folder; NULL: not asked yet */
     MYSQL *connection; /* NULL when there is none */
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
@@ -152,6 +153,7 @@ void db_free(struct db *db)
         return;
     db_close(db);
     free(db->password);
+    free(db->folder);
     free(db);
 }
 
@@ -736,6 +738,20 @@ enum iw_error db_transaction(const struct store *store,
             return error;
         context_clear(store->context);
     }
+}
+
+const char *db_folder(const struct store *store)
+{
+    struct db_rows rows;
+    struct context quiet;
+    struct db *db = store->db;
+    if (db->config->database_socket[0] == '\0')
+        return NULL;
+    context_init(&quiet, store->context->arena, store->context->request_id);
+    const struct store asking = {&quiet, db};
+    if (db->folder == NULL && db_run(&asking, "SELECT @@datadir", NULL, 0, &rows) == IW_OK)
+        db->folder = strdup(db_text_of(db_at(&rows, 0, 0)));
+    return db->folder;
 }
 
 enum iw_error db_server_read(const struct store *store, struct db_server *server)

@@ -111,6 +111,12 @@ enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user),
                              void *user) IW_MUST_USE;
 
+/*
+ * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
+ * or does not answer.  Asked once.  Leaves no error.
+ */
+const char *db_folder(const struct store *store);
+
 /* The server's settings that an operator checks; texts are the arena's. */
 struct db_server {
     const char *version;
