@@ -10,6 +10,7 @@
 
 #include <ini.h>
 
+#include "base/endpoint.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -17,6 +18,11 @@
 #define TEXT(section, name, value, reload, sentence)                                                         \
     {                                                                                                        \
 #section, #name, CONFIG_TEXT, offsetof(struct config, section##_##name), value, 0, 0, reload,        \
+            sentence                                                                                         \
+    }
+#define ENDPOINTS(section, name, value, reload, sentence)                                                    \
+    {                                                                                                        \
+#section, #name, CONFIG_ENDPOINTS, offsetof(struct config, section##_##name), value, 0, 0, reload,   \
             sentence                                                                                         \
     }
 #define INTEGER(section, name, value, least, most, reload, sentence)                                         \
@@ -39,6 +45,11 @@ static const struct config_key keys[] = {
          "Unix socket of MariaDB; empty to use host and port."),
     TEXT(database, host, "127.0.0.1", false, "Host of MariaDB when no socket is set."),
     INTEGER(database, port, "3306", 1, 65535, false, "Port of MariaDB when no socket is set."),
+    ENDPOINTS(database, hosts, "", false,
+              "Servers of a cluster, instead of socket, host and port: \"a, b:3307, /run/c.sock\"; the first "
+              "one that is ready is used; empty for one server."),
+    INTEGER(database, back_s, "30", 0, 86400, false,
+            "Seconds for which an earlier one of hosts must be ready before it is used again."),
     TEXT(database, name, "imgward", false, "Name of the database."),
     TEXT(database, user, "imgward", false, "User of the database."),
     TEXT(database, password_file, "", false,
@@ -50,7 +61,13 @@ static const struct config_key keys[] = {
     TEXT(redis, socket, "", false, "Unix socket of Redis; empty to use host and port."),
     TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
     INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),
-    TEXT(redis, password_file, "", false, "File with the password on one line, mode 0600; empty for none."),
+    ENDPOINTS(
+        redis, sentinels, "", false,
+        "Sentinels that name the master, instead of socket, host and port: \"a, b:26379, c\"; empty for "
+        "none."),
+    TEXT(redis, master, "mymaster", false, "Name of the master at the Sentinels."),
+    TEXT(redis, password_file, "", false,
+         "File with the password on one line, mode 0600; empty for none. Sentinels get it too."),
     INTEGER(redis, timeout_ms, "250", 10, 10000, false,
             "Milliseconds to wait for Redis before continuing without it."),
     INTEGER(redis, retry_ms, "1000", 10, 60000, false,
@@ -225,6 +242,9 @@ static bool key_set(struct config *config, const struct config_key *key, const c
         return text_integer(text, key->minimum, key->maximum, key_place(config, key));
     if (key->type == CONFIG_BOOLEAN)
         return boolean_read(text, key_place(config, key));
+    struct endpoint endpoints[endpoints_max];
+    if (key->type == CONFIG_ENDPOINTS && endpoints_read(text, 1, endpoints) < 0)
+        return false;
     *(const char **)key_place(config, key) = text;
     return true;
 }
@@ -261,8 +281,9 @@ static void line_bad(struct config_load *load, int line, const char *why)
 static void value_bad(struct config_load *load, int line, const struct config_key *key, const char *value)
 {
     struct arena *arena = load->context->arena;
-    const char *wanted = key->type == CONFIG_BOOLEAN
-                             ? "yes or no"
+    const char *wanted = key->type == CONFIG_BOOLEAN ? "yes or no"
+                         : key->type == CONFIG_ENDPOINTS
+                             ? "a list such as \"a, b:3307, [::1]:3306, /run/c.sock\" of 16 at most"
                              : arena_printf(arena, "an integer from %lld to %lld", (long long)key->minimum,
                                             (long long)key->maximum);
     line_bad(load, line,

@@ -20,6 +20,8 @@ struct config {
     const char *database_socket; /* "" to use host and port */
     const char *database_host;
     int64_t database_port;
+    const char *database_hosts; /* "" to use socket, or host and port */
+    int64_t database_back_s;
     const char *database_name;
     const char *database_user;
     const char *database_password_file; /* "" for none (unix_socket authentication) */
@@ -29,6 +31,8 @@ struct config {
     const char *redis_socket; /* "" to use host and port */
     const char *redis_host;
     int64_t redis_port;
+    const char *redis_sentinels; /* "" to use socket, or host and port */
+    const char *redis_master;    /* its name at the Sentinels */
     const char *redis_password_file;
     int64_t redis_timeout_ms;
     int64_t redis_retry_ms; /* pause after a failure before Redis is tried again */
@@ -125,7 +129,8 @@ struct config {
     int64_t test_clock_offset_s;
 };
 
-enum config_type { CONFIG_TEXT, CONFIG_INTEGER, CONFIG_BOOLEAN };
+/* CONFIG_ENDPOINTS is a text that endpoints_read (endpoint.h) accepts. */
+enum config_type { CONFIG_TEXT, CONFIG_ENDPOINTS, CONFIG_INTEGER, CONFIG_BOOLEAN };
 
 struct config_key {
     const char *section;

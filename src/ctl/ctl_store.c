@@ -33,6 +33,7 @@ struct db *ctl_db_administrator(const struct config *config, const char *databas
     *copy = *config;
     copy->database_user = "root";
     copy->database_name = database;
+    copy->database_hosts = ""; /* only the local server knows root */
     return db_new(copy, "");
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/endpoint.h"
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
 #include "ctl/site.h"
@@ -279,6 +280,38 @@ static enum doctor_verdict check_keys(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "are those of this database");
 }
 
+/* Each server of database.hosts.  Two writable ones that do not replicate from each other would diverge. */
+static enum doctor_verdict check_hosts(struct doctor *doctor)
+{
+    unsigned count = doctor->store.db == NULL ? 0 : db_host_count(doctor->store.db), ready = 0, plain = 0;
+    const char *in_use = "none";
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
+    if (count < 2)
+        return say(doctor, DOCTOR_OK, "one server; database.hosts names several");
+    for (unsigned i = 0; i < count; i++) {
+        struct db_host host;
+        db_host_check(&doctor->store, i, &host);
+        if (!host.is_reachable)
+            return say(doctor, DOCTOR_WRONG, "%s is not reachable (%s)", host.name, host.cause);
+        if (doctor->server.cluster_size > 0 && host.cause[0] != '\0')
+            return say(doctor, DOCTOR_WRONG, "%s is not ready (%s)", host.name, host.cause);
+        ready += host.cause[0] == '\0';
+        plain += host.cause[0] == '\0' && !host.is_cluster;
+        in_use = host.is_in_use ? host.name : in_use;
+    }
+    if (plain > 1)
+        return say(doctor, DOCTOR_WRONG,
+                   "%u servers without Galera are writable; set read_only on all but one", plain);
+    if (doctor->server.cluster_size > 0 && doctor->server.cluster_size != count)
+        return say(doctor, DOCTOR_WRONG,
+                   "wsrep_cluster_size is %" PRId64 ", and database.hosts names %u servers",
+                   doctor->server.cluster_size, count);
+    return say(doctor, DOCTOR_OK, "%u of %u are writable, %s is used%s%s", ready, count, in_use,
+               doctor->server.cluster_size > 0 ? ", its node is " : "",
+               doctor->server.cluster_size > 0 ? doctor->server.cluster_state : "");
+}
+
 /* ---- Redis ---- */
 
 static enum doctor_verdict check_redis(struct doctor *doctor)
@@ -301,6 +334,29 @@ static enum doctor_verdict check_redis(struct doctor *doctor)
                    "evicts by %s and may lose rate limits and wake-ups; set maxmemory-policy volatile-ttl",
                    reply.items[1].text);
     return say(doctor, DOCTOR_OK, "answers, evicts by %s", reply.items[1].text);
+}
+
+/* All Sentinels must answer and name the same master. */
+static enum doctor_verdict check_sentinels(struct doctor *doctor)
+{
+    struct endpoint sentinels[endpoints_max];
+    const char *master = NULL;
+    unsigned count = doctor->redis == NULL ? 0 : redis_sentinel_count(doctor->redis);
+    if (doctor->redis == NULL)
+        return say(doctor, DOCTOR_SKIPPED, "Redis's password cannot be read");
+    if (count == 0)
+        return say(doctor, DOCTOR_OK, "none; redis.sentinels names some");
+    endpoints_read(doctor->config.redis_sentinels, 0, sentinels);
+    for (unsigned i = 0; i < count; i++) {
+        const char *named = redis_sentinel_master(doctor->redis, doctor->ctl->context, i);
+        if (named == NULL)
+            return say(doctor, DOCTOR_WRONG, "%s does not know a master %s", sentinels[i].host,
+                       doctor->config.redis_master);
+        if (master != NULL && strcmp(master, named) != 0)
+            return say(doctor, DOCTOR_WRONG, "they name %s and %s as master", master, named);
+        master = named;
+    }
+    return say(doctor, DOCTOR_OK, "all %u name %s", count, master);
 }
 
 /* ---- the file store ---- */
@@ -605,12 +661,14 @@ static const struct {
     {"sealing key", check_sealing_key},
     {"watermark key", check_watermark_key},
     {"database", check_database},
+    {"servers", check_hosts},
     {"modes", check_modes},
     {"connections", check_connections},
     {"migrations", check_migrations},
     {"keys", check_keys},
     {"clock", check_clock},
     {"redis", check_redis},
+    {"sentinels", check_sentinels},
     {"file store", check_store},
     {"image process", check_image_process},
     {"memory", check_memory},

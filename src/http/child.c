@@ -75,6 +75,8 @@ static enum iw_error child_open(struct child *child, struct context *context)
     child->domain.config = config;
     child->domain.secret_box = &child->secret_box;
     child->domain.store.db = db_new(config, database_password);
+    if (child->share != NULL)
+        db_share(child->domain.store.db, child->share->hosts, child->share->metrics);
     db_statement_limit_s(child->domain.store.db, (unsigned)config->database_statement_max_s);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;

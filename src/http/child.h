@@ -28,6 +28,7 @@ enum iw_error child_keyring_check(struct context *context, const struct config *
 struct child_share {
     struct metrics *metrics;
     struct in_flight *in_flight;
+    struct hosts *hosts;     /* the choice of the database server */
     unsigned in_flight_slot; /* of this process */
     bool is_keyring_checked;
 };

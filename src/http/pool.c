@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/hosts.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "http/child.h"
@@ -42,6 +43,7 @@ struct pool {
     struct metrics *metrics; /* shared with the children, as the next */
     struct in_flight *in_flight;
     bool is_keyring_checked; /* the keys of the configuration in force belong to the database */
+    struct hosts *hosts;
     unsigned process_count;
     struct child_slot *slots; /* three per process: a reload leaves up to two generations */
     unsigned slot_count;
@@ -71,7 +73,7 @@ static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t superv
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    const struct child_share share = {pool->metrics, pool->in_flight, slot, pool->is_keyring_checked};
+    const struct child_share share = {pool->metrics, pool->in_flight, pool->hosts, slot, pool->is_keyring_checked};
     int code = child_run(&pool->config, pool->routes, pool->listener, &share);
     free(pool->slots);
     arena_free(pool->arena);
@@ -254,6 +256,7 @@ int pool_run(struct context *context, const char *config_file, const struct rout
     if (pool.slots == NULL)
         abort();
     pool.in_flight = in_flight_new(pool.slot_count);
+    pool.hosts = hosts_new();
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.process_count));
     process_notify("READY=1");
@@ -262,6 +265,7 @@ int pool_run(struct context *context, const char *config_file, const struct rout
     process_pid_file_remove(pool.config.api_pid_file);
     log_event(LOG_INFO, NULL, "stopped");
     in_flight_free(pool.in_flight);
+    hosts_free(pool.hosts);
     free(pool.slots);
     arena_free(pool.arena);
     return EXIT_SUCCESS;

@@ -1,6 +1,7 @@
 #include "service/redis.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -10,10 +11,17 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "base/endpoint.h"
 #include "base/log.h"
+
+enum { sentinel_port = 26379 };
 
 struct redis {
     const struct config *config;
+    struct endpoint sentinels[endpoints_max];
+    unsigned sentinel_count; /* 0: a fixed address */
+    unsigned sentinel_first; /* the one that answered last */
+    struct endpoint master;  /* of the connection, with Sentinels */
     char *password;
     redisContext *connection; /* NULL when not connected */
     int64_t away_until_ms;    /* monotonic */
@@ -26,6 +34,8 @@ struct redis *redis_new(const struct config *config, const char *password)
     if (redis == NULL || (redis->password = strdup(password)) == NULL)
         abort();
     redis->config = config;
+    int count = endpoints_read(config->redis_sentinels, sentinel_port, redis->sentinels);
+    redis->sentinel_count = count > 0 ? (unsigned)count : 0;
     return redis;
 }
 
@@ -56,37 +66,134 @@ static void redis_give_up(struct redis *redis, struct context *context, const ch
     redis->away_until_ms = clock_monotonic_ms() + redis->config->redis_retry_ms;
 }
 
-static struct timeval timeout_of(const struct redis *redis)
+static struct timeval timeval_of(int64_t ms)
 {
-    return (struct timeval){.tv_sec = redis->config->redis_timeout_ms / 1000,
-                            .tv_usec = redis->config->redis_timeout_ms % 1000 * 1000};
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 }
 
-static bool redis_log_in(struct redis *redis)
+static bool log_in(redisContext *connection, const char *password)
 {
-    if (redis->password[0] == '\0')
+    if (password[0] == '\0')
         return true;
-    redisReply *reply = redisCommand(redis->connection, "AUTH %s", redis->password);
+    redisReply *reply = redisCommand(connection, "AUTH %s", password);
     bool is_in = reply != NULL && reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
     return is_in;
 }
 
+static redisContext *endpoint_connect(const struct endpoint *endpoint, struct timeval timeout)
+{
+    redisContext *connection = endpoint_is_socket(endpoint)
+                                   ? redisConnectUnixWithTimeout(endpoint->host, timeout)
+                                   : redisConnectWithTimeout(endpoint->host, endpoint->port, timeout);
+    if (connection != NULL && connection->err == 0 && redisSetTimeout(connection, timeout) == REDIS_OK)
+        return connection;
+    if (connection != NULL)
+        redisFree(connection);
+    return NULL;
+}
+
+/* ---- Sentinels ---- */
+
+/* Asks one Sentinel for the address of the master.  All together may take redis.timeout_ms. */
+static bool sentinel_ask(const struct redis *redis, unsigned number, struct endpoint *master)
+{
+    const struct timeval timeout = timeval_of(1 + redis->config->redis_timeout_ms / redis->sentinel_count);
+    redisContext *connection = endpoint_connect(&redis->sentinels[number], timeout);
+    if (connection == NULL)
+        return false;
+    /* A Sentinel without a password refuses AUTH and answers the next command. */
+    log_in(connection, redis->password);
+    redisReply *reply =
+        redisCommand(connection, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", redis->config->redis_master);
+    bool is_known = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                    reply->element[0]->type == REDIS_REPLY_STRING &&
+                    reply->element[1]->type == REDIS_REPLY_STRING;
+    if (is_known) {
+        snprintf(master->host, sizeof master->host, "%s", reply->element[0]->str);
+        master->port = atoi(reply->element[1]->str);
+    }
+    freeReplyObject(reply);
+    redisFree(connection);
+    return is_known;
+}
+
+/* A Sentinel may name an old master for a moment; a replica refuses writes. */
+static bool is_master(redisContext *connection)
+{
+    redisReply *reply = redisCommand(connection, "ROLE");
+    bool is_it = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+                 reply->element[0]->type == REDIS_REPLY_STRING &&
+                 strcmp(reply->element[0]->str, "master") == 0;
+    freeReplyObject(reply);
+    return is_it;
+}
+
+/* The connection to the master that the first answering Sentinel names; NULL without one. */
+static redisContext *master_connect(struct redis *redis, const char **cause)
+{
+    *cause = "No Sentinel answers with a master.";
+    for (unsigned i = 0; i < redis->sentinel_count; i++) {
+        struct endpoint master;
+        unsigned number = (redis->sentinel_first + i) % redis->sentinel_count;
+        if (!sentinel_ask(redis, number, &master))
+            continue;
+        redis->sentinel_first = number;
+        redisContext *connection = endpoint_connect(&master, timeval_of(redis->config->redis_timeout_ms));
+        if (connection != NULL && log_in(connection, redis->password) && is_master(connection)) {
+            redis->master = master;
+            return connection;
+        }
+        *cause = connection == NULL ? "The master that the Sentinel names is not reachable."
+                                    : "The server that the Sentinel names is not a master.";
+        if (connection != NULL)
+            redisFree(connection);
+    }
+    return NULL;
+}
+
+unsigned redis_sentinel_count(const struct redis *redis)
+{
+    return redis->sentinel_count;
+}
+
+const char *redis_sentinel_master(struct redis *redis, struct context *context, unsigned number)
+{
+    struct endpoint master;
+    return sentinel_ask(redis, number, &master)
+               ? arena_printf(context->arena, "%s:%d", master.host, master.port)
+               : NULL;
+}
+
 static bool redis_open(struct redis *redis, struct context *context)
 {
     const struct config *config = redis->config;
+    const char *cause = NULL;
     if (redis->connection != NULL)
         return true;
     if (clock_monotonic_ms() < redis->away_until_ms)
         return false;
-    redis->connection =
-        config->redis_socket[0] != '\0'
-            ? redisConnectUnixWithTimeout(config->redis_socket, timeout_of(redis))
-            : redisConnectWithTimeout(config->redis_host, (int)config->redis_port, timeout_of(redis));
-    bool is_open = redis->connection != NULL && redis->connection->err == 0 &&
-                   redisSetTimeout(redis->connection, timeout_of(redis)) == REDIS_OK && redis_log_in(redis);
+    struct endpoint before = redis->master;
+    if (redis->sentinel_count > 0) {
+        redis->connection = master_connect(redis, &cause);
+        if (redis->connection != NULL && before.host[0] != '\0' &&
+            (strcmp(before.host, redis->master.host) != 0 || before.port != redis->master.port))
+            log_event(LOG_WARN, context, "redis_master_changed", LOG_TEXT("host", redis->master.host),
+                      LOG_NUMBER("port", redis->master.port));
+    } else {
+        redis->connection = config->redis_socket[0] != '\0'
+                                ? redisConnectUnixWithTimeout(config->redis_socket,
+                                                              timeval_of(redis->config->redis_timeout_ms))
+                                : redisConnectWithTimeout(config->redis_host, (int)config->redis_port,
+                                                          timeval_of(redis->config->redis_timeout_ms));
+    }
+    bool is_open = redis->connection != NULL && redis->connection->err == 0;
+    if (is_open && redis->sentinel_count == 0)
+        is_open =
+            redisSetTimeout(redis->connection, timeval_of(redis->config->redis_timeout_ms)) == REDIS_OK &&
+            log_in(redis->connection, redis->password);
     if (!is_open)
-        redis_give_up(redis, context, "connect", NULL);
+        redis_give_up(redis, context, "connect", cause);
     return is_open;
 }
 

@@ -6,6 +6,9 @@
  * that every command would get (READONLY, NOREPLICAS), it is closed, and for redis.retry_ms every call
  * returns REDIS_AWAY immediately. A command can be sent early and its reply read after other work. Only one
  * command may be pending.
+ *
+ * With redis.sentinels each new connection asks the Sentinels for the address of redis.master, and ROLE must
+ * confirm it. A failover closes the clients' connections to the old master, or it answers READONLY.
  */
 #ifndef SERVICE_REDIS_H
 #define SERVICE_REDIS_H
@@ -32,6 +35,10 @@ struct redis_reply {
 
 /* Does not connect yet. Borrows config; copies password, which may be "". */
 struct redis *redis_new(const struct config *config, const char *password);
+
+/* The address that one of the Sentinels, from 0, has for the master; NULL when it does not answer. */
+unsigned redis_sentinel_count(const struct redis *redis);
+const char *redis_sentinel_master(struct redis *redis, struct context *context, unsigned number);
 void redis_free(struct redis *redis);
 
 /*

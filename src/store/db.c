@@ -1,5 +1,6 @@
 #include "store/db.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "base/endpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -29,8 +31,17 @@ enum {
     transaction_tries = 3,
     retry_after_s = 5,
     /* A million orders of one account take about 20 s. */
-    stream_max_s = 300
+    stream_max_s = 300,
+    look_every_ms = 1000,
+    /* A request waits so long for the probe of a server that does not answer, once in ten seconds. */
+    probe_max_ms = 200,
+    /* Processes of several machines change their server at most so far apart, in addition to back_s. */
+    causal_ms = 60000,
+    cause_size = 512
 };
+
+/* Galera's errors that MariaDB's headers name for other uses. */
+enum { error_not_ready = ER_UNKNOWN_COM_ERROR, error_commit = ER_ERROR_DURING_COMMIT };
 
 /* A prepared statement and the text it was prepared from. */
 struct statement {
@@ -44,13 +55,24 @@ struct db {
     const struct config *config;
     char *password;
     char *folder;      /* db_folder; NULL: not asked yet */
-    MYSQL *connection; /* NULL when there is none */
+    struct endpoint hosts[endpoints_max];
+    unsigned host_count;
+    struct hosts *choice;
+    struct hosts *choice_own; /* NULL after db_share */
+    struct metrics *metrics;  /* may be NULL */
+    MYSQL *connection;        /* NULL when there is none */
+    unsigned host;            /* of the connection, as the next three */
+    bool is_cluster;          /* Galera */
+    bool is_causal;           /* reads wait until the node has all committed transactions */
+    int64_t look_ms;          /* of the next check */
+    bool is_pinned;
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
     uint64_t use_count;
     unsigned statement_max_s; /* 0: no limit */
     bool is_in_transaction;
-    bool is_conflict; /* the last failure was a lock conflict */
+    bool is_conflict; /* the last failure was a lock conflict, or the server refused to write */
+    bool is_deadlock; /* the last failure: of several statements one was rolled back */
 };
 
 /* The buffers of one row. */
@@ -119,7 +141,31 @@ struct db *db_new(const struct config *config, const char *password)
     if (db == NULL || (db->password = strdup(password)) == NULL)
         abort();
     db->config = config;
+    db->choice = db->choice_own = hosts_new();
+    int count = endpoints_read(config->database_hosts, (int)config->database_port, db->hosts);
+    if (count > 0) {
+        db->host_count = (unsigned)count;
+        return db;
+    }
+    bool is_socket = config->database_socket[0] != '\0';
+    snprintf(db->hosts[0].host, sizeof db->hosts[0].host, "%s",
+             is_socket ? config->database_socket : config->database_host);
+    db->hosts[0].port = (int)config->database_port;
+    db->host_count = 1;
     return db;
+}
+
+void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics)
+{
+    hosts_free(db->choice_own);
+    db->choice_own = NULL;
+    db->choice = hosts;
+    db->metrics = metrics;
+}
+
+void db_pin(struct db *db, bool is_pinned)
+{
+    db->is_pinned = is_pinned;
 }
 
 static void statement_forget(struct statement *statement)
@@ -152,6 +198,7 @@ void db_free(struct db *db)
     if (db == NULL)
         return;
     db_close(db);
+    hosts_free(db->choice_own);
     free(db->password);
     free(db->folder);
     free(db);
@@ -159,11 +206,14 @@ void db_free(struct db *db)
 
 static bool is_gone(unsigned number)
 {
-    static const unsigned gone[] = {CR_SERVER_GONE_ERROR,       CR_SERVER_LOST,          CR_CONNECTION_ERROR,
-                                    CR_CONN_HOST_ERROR,         CR_SERVER_LOST_EXTENDED, ER_SERVER_SHUTDOWN,
-                                    ER_CON_COUNT_ERROR,         ER_NORMAL_SHUTDOWN,      ER_CONNECTION_KILLED,
-                                    ER_NEW_ABORTING_CONNECTION, CR_COMMANDS_OUT_OF_SYNC, CR_OUT_OF_MEMORY,
-                                    ER_QUERY_INTERRUPTED,       CR_MALFORMED_PACKET};
+    static const unsigned gone[] = {CR_SERVER_GONE_ERROR,    CR_SERVER_LOST,
+                                    CR_CONNECTION_ERROR,     CR_CONN_HOST_ERROR,
+                                    CR_SERVER_LOST_EXTENDED, ER_SERVER_SHUTDOWN,
+                                    ER_CON_COUNT_ERROR,      ER_NORMAL_SHUTDOWN,
+                                    ER_CONNECTION_KILLED,    ER_NEW_ABORTING_CONNECTION,
+                                    CR_COMMANDS_OUT_OF_SYNC, CR_OUT_OF_MEMORY,
+                                    ER_QUERY_INTERRUPTED,    CR_MALFORMED_PACKET,
+                                    error_not_ready,         error_commit};
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
         if (gone[i] == number)
             return true;
@@ -209,16 +259,27 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
     return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
+/*
+ * The server refused to write, so the statement had no effect, and another server may run it: Galera has no
+ * quorum, or the server became a replica.
+ */
+static bool is_demoted(const struct db *db, unsigned number)
+{
+    return db->host_count > 1 && (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
+                                  number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
+}
+
 /* Maps the driver's error to ours; closes a lost connection. */
 static enum iw_error db_fail(const struct store *store, unsigned number, const char *message)
 {
-    store->db->is_conflict = is_conflict(number);
+    store->db->is_deadlock = number == ER_LOCK_DEADLOCK;
+    store->db->is_conflict = is_conflict(number) || is_demoted(store->db, number);
     if (number == ER_DUP_ENTRY)
         return IW_TWIN_EXISTS;
     /* Only the claim of a quota signals (quotas_claim_sql). */
     if (number == ER_SIGNAL_EXCEPTION)
         return IW_USAGE_LIMIT_EXCEEDED;
-    if (is_gone(number)) {
+    if (is_gone(number) || is_demoted(store->db, number)) {
         enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
         db_close(store->db);
         return error;
@@ -297,27 +358,263 @@ static void connection_options(MYSQL *connection, const struct db *db)
         mysql_options(connection, MYSQL_INIT_COMMAND, limit);
 }
 
-static enum iw_error db_open(const struct store *store)
+/* ---- servers ---- */
+
+/* Why a server is not used: the driver's number, or 0, and a sentence. */
+struct refusal {
+    unsigned number;
+    char cause[cause_size];
+};
+
+static bool host_refuse(struct refusal *refusal, unsigned number, const char *cause)
 {
-    const struct config *config = store->db->config;
-    if (store->db->connection != NULL)
-        return IW_OK;
+    refusal->number = number;
+    snprintf(refusal->cause, sizeof refusal->cause, "%s", cause);
+    return false;
+}
+
+static bool host_refuses(struct refusal *refusal, MYSQL *connection)
+{
+    return host_refuse(refusal, mysql_errno(connection), mysql_error(connection));
+}
+
+static MYSQL *connection_new(const struct db *db)
+{
     MYSQL *connection = mysql_init(NULL);
     if (connection == NULL)
         abort();
-    connection_options(connection, store->db);
-    const char *socket = config->database_socket[0] != '\0' ? config->database_socket : NULL;
-    if (mysql_real_connect(connection, socket != NULL ? "localhost" : config->database_host,
-                           config->database_user, store->db->password, config->database_name,
-                           (unsigned)config->database_port, socket, CLIENT_MULTI_RESULTS) != NULL) {
-        store->db->connection = connection;
-        return IW_OK;
+    connection_options(connection, db);
+    return connection;
+}
+
+static bool host_connect(const struct db *db, unsigned host, MYSQL *connection, struct refusal *refusal)
+{
+    const struct endpoint *endpoint = &db->hosts[host];
+    const struct config *config = db->config;
+    bool is_socket = endpoint_is_socket(endpoint);
+    return mysql_real_connect(connection, is_socket ? "localhost" : endpoint->host, config->database_user,
+                              db->password, config->database_name, (unsigned)endpoint->port,
+                              is_socket ? endpoint->host : NULL, CLIENT_MULTI_RESULTS) != NULL ||
+           host_refuses(refusal, connection);
+}
+
+/*
+ * True when a server may be used.  With Galera, statements without a table are answered by a node that is not
+ * ready, but not a transaction.  A causal connection waits here for what other nodes committed.
+ */
+static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct refusal *refusal)
+{
+    if (mysql_query(connection, "SELECT @@global.read_only, @@global.wsrep_on") != 0 &&
+        (mysql_errno(connection) != ER_UNKNOWN_SYSTEM_VARIABLE ||
+         mysql_query(connection, "SELECT @@global.read_only, 0") != 0))
+        return host_refuses(refusal, connection);
+    MYSQL_RES *rows = mysql_store_result(connection);
+    MYSQL_ROW row = rows != NULL ? mysql_fetch_row(rows) : NULL;
+    bool is_read = row != NULL && row[0] != NULL && row[1] != NULL;
+    bool is_read_only = is_read && row[0][0] != '0';
+    *is_cluster = is_read && row[1][0] == '1';
+    mysql_free_result(rows);
+    if (!is_read)
+        return host_refuses(refusal, connection);
+    if (is_read_only)
+        return host_refuse(refusal, 0, "The server is read-only.");
+    if (*is_cluster &&
+        (mysql_query(connection, "START TRANSACTION") != 0 || mysql_query(connection, "ROLLBACK") != 0))
+        return host_refuses(refusal, connection);
+    return true;
+}
+
+/*
+ * Reads wait for what other nodes committed while processes may use different nodes: on every node but the
+ * first, and on the first for a time after a change.
+ */
+static bool causal_is_wanted(const struct db *db, unsigned host, int64_t now_ms)
+{
+    int64_t changed_ms = hosts_changed_ms(db->choice);
+    return db->host_count > 1 &&
+           (host != 0 ||
+            (changed_ms != 0 && now_ms - changed_ms < db->config->database_back_s * 1000 + causal_ms));
+}
+
+/* 3: SELECT, START TRANSACTION, UPDATE and DELETE wait.  False when the connection is lost. */
+static bool causal_set(MYSQL *connection, bool is_causal)
+{
+    return mysql_query(connection, is_causal ? "SET wsrep_sync_wait = 3" : "SET wsrep_sync_wait = 0") == 0 ||
+           mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
+}
+
+/* Opens a connection to a server that is ready. */
+static bool host_open(struct db *db, unsigned host, struct refusal *refusal)
+{
+    MYSQL *connection = connection_new(db);
+    bool is_cluster = false, is_causal = causal_is_wanted(db, host, clock_monotonic_ms());
+    bool is_open = host_connect(db, host, connection, refusal);
+    if (is_open && is_causal)
+        is_open = causal_set(connection, true) || host_refuses(refusal, connection);
+    if (is_open && db->host_count > 1)
+        is_open = host_is_ready(connection, &is_cluster, refusal);
+    if (!is_open) {
+        mysql_close(connection);
+        hosts_failed(db->choice, host, clock_monotonic_ms());
+        return false;
     }
+    db->connection = connection;
+    db->host = host;
+    db->is_cluster = is_cluster;
+    db->is_causal = is_causal;
+    db->look_ms = clock_monotonic_ms() + look_every_ms;
+    return true;
+}
+
+static void host_name(const struct db *db, unsigned host, char name[endpoint_host_size + 8])
+{
+    const struct endpoint *endpoint = &db->hosts[host];
+    if (endpoint_is_socket(endpoint))
+        snprintf(name, endpoint_host_size + 8, "%s", endpoint->host);
+    else
+        snprintf(name, endpoint_host_size + 8, "%s:%d", endpoint->host, endpoint->port);
+}
+
+/* Makes all processes of this pool use a server. */
+static void host_use(const struct store *store, unsigned host, const char *reason, const char *cause)
+{
+    char name[endpoint_host_size + 8];
+    struct db *db = store->db;
+    if (!hosts_use(db->choice, host, clock_monotonic_ms()))
+        return;
+    host_name(db, host, name);
+    metrics_add(db->metrics, METRIC_DATABASE_CHANGES, 0, 0, 1);
+    log_event(LOG_WARN, store->context, "database_changed", LOG_TEXT("host", name),
+              LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
+}
+
+/* The one in use first, then all in their order; those that failed a moment ago last. */
+static enum iw_error db_open(const struct store *store)
+{
+    struct db *db = store->db;
+    struct refusal refusal = {0};
+    if (db->connection != NULL)
+        return IW_OK;
+    unsigned current = hosts_current(db->choice);
+    int64_t now_ms = clock_monotonic_ms();
+    bool is_tried[endpoints_max] = {false};
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i <= db->host_count; i++) {
+            unsigned host = i == 0 ? current : i - 1;
+            if (is_tried[host] || (pass == 0 && hosts_is_suspect(db->choice, host, now_ms)))
+                continue;
+            is_tried[host] = true;
+            if (host_open(db, host, &refusal)) {
+                host_use(store, host, "away", refusal.cause);
+                return IW_OK;
+            }
+        }
     /* Any reason is temporary for a client; the log has the cause. */
-    enum iw_error error =
-        fail_unavailable(store->context, "database_away", mysql_errno(connection), mysql_error(connection));
+    return fail_unavailable(store->context, "database_away", refusal.number, refusal.cause);
+}
+
+/* Waits for the driver's next step until a time; false when it is over. */
+static bool probe_wait(MYSQL *connection, int *status, int64_t end_ms)
+{
+    struct pollfd place = {.fd = mysql_get_socket(connection)};
+    int64_t left_ms = end_ms - clock_monotonic_ms();
+    place.events =
+        (short)((*status & MYSQL_WAIT_READ ? POLLIN : 0) | (*status & MYSQL_WAIT_WRITE ? POLLOUT : 0));
+    if (left_ms <= 0 || poll(&place, 1, (int)left_ms) <= 0)
+        return false;
+    *status = (place.revents & (POLLIN | POLLHUP | POLLERR) ? MYSQL_WAIT_READ : 0) |
+              (place.revents & POLLOUT ? MYSQL_WAIT_WRITE : 0);
+    return true;
+}
+
+/* Connects without blocking longer than probe_max_ms; false when it timed out or failed. */
+static bool probe_connect(const struct db *db, unsigned host, MYSQL *connection, bool *is_late)
+{
+    const struct endpoint *endpoint = &db->hosts[host];
+    const struct config *config = db->config;
+    bool is_socket = endpoint_is_socket(endpoint);
+    int64_t end_ms = clock_monotonic_ms() + probe_max_ms;
+    MYSQL *result = NULL;
+    mysql_options(connection, MYSQL_OPT_NONBLOCK, NULL);
+    mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &(unsigned){1}); /* for the check that follows */
+    int status = mysql_real_connect_start(&result, connection, is_socket ? "localhost" : endpoint->host,
+                                          config->database_user, db->password, config->database_name,
+                                          (unsigned)endpoint->port, is_socket ? endpoint->host : NULL, 0);
+    while (status != 0 && !*is_late) {
+        *is_late = !probe_wait(connection, &status, end_ms);
+        if (!*is_late)
+            status = mysql_real_connect_cont(&result, connection, status);
+    }
+    return !*is_late && result != NULL;
+}
+
+/* Probes an earlier server, and returns to it when it was ready for long enough. */
+static void host_probe(const struct store *store)
+{
+    struct db *db = store->db;
+    struct refusal refusal;
+    bool is_cluster = false, is_late = false;
+    int64_t now_ms = clock_monotonic_ms();
+    int host = db->is_cluster ? hosts_probe(db->choice, now_ms) : -1;
+    if (host < 0)
+        return;
+    MYSQL *connection = connection_new(db);
+    bool is_ready = probe_connect(db, (unsigned)host, connection, &is_late) &&
+                    host_is_ready(connection, &is_cluster, &refusal) && is_cluster;
     mysql_close(connection);
-    return error;
+    if (is_late)
+        hosts_probe_timed_out(db->choice, now_ms);
+    if (!hosts_probed(db->choice, (unsigned)host, is_ready, now_ms, db->config->database_back_s * 1000))
+        return;
+    host_use(store, (unsigned)host, "back", "");
+    db_close(db);
+}
+
+/* Before a statement outside of a transaction: follows the other processes, and checks the server at times.
+ */
+static void host_look(const struct store *store)
+{
+    struct db *db = store->db;
+    struct refusal refusal;
+    int64_t now_ms = clock_monotonic_ms();
+    if (db->connection == NULL || db->is_in_transaction || db->is_pinned)
+        return;
+    if (db->host != hosts_current(db->choice)) {
+        db_close(db);
+        return;
+    }
+    if (now_ms < db->look_ms)
+        return;
+    db->look_ms = now_ms + look_every_ms;
+    bool is_causal = causal_is_wanted(db, db->host, now_ms);
+    if (!host_is_ready(db->connection, &db->is_cluster, &refusal) ||
+        (is_causal != db->is_causal && !causal_set(db->connection, is_causal))) {
+        hosts_failed(db->choice, db->host, now_ms);
+        db_close(db);
+        return;
+    }
+    db->is_causal = is_causal;
+    host_probe(store);
+}
+
+unsigned db_host_count(const struct db *db)
+{
+    return db->host_count;
+}
+
+void db_host_check(const struct store *store, unsigned number, struct db_host *host)
+{
+    char name[endpoint_host_size + 8];
+    struct refusal refusal = {0};
+    MYSQL *connection = connection_new(store->db);
+    host_name(store->db, number, name);
+    *host = (struct db_host){.name = arena_text(store->context->arena, name),
+                             .is_in_use = store->db->connection != NULL && store->db->host == number};
+    host->is_reachable = host_connect(store->db, number, connection, &refusal);
+    if (host->is_reachable)
+        host_is_ready(connection, &host->is_cluster, &refusal);
+    host->cause = arena_text(store->context->arena, refusal.cause);
+    mysql_close(connection);
 }
 
 /* The cached statement, or NULL. */
@@ -452,13 +749,15 @@ static bool may_retry(const struct db *db, const char *sql, unsigned number)
     bool is_select = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "SET STATEMENT", 13) == 0;
     return !db->is_in_transaction &&
            (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
-            number == ER_CONNECTION_KILLED);
+            number == ER_CONNECTION_KILLED || number == error_not_ready || is_demoted(db, number));
 }
 
 static enum iw_error db_execute(const struct store *store, const char *sql, const struct db_value *parameters,
                                 unsigned count, MYSQL_STMT **handle)
 {
     for (int try = 0;; try++) {
+        if (store->db->host_count > 1)
+            host_look(store);
         bool was_open = store->db->connection != NULL;
         enum iw_error error = db_open(store);
         if (error != IW_OK)
@@ -624,10 +923,19 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
 {
     struct db_rows unused;
     MYSQL_STMT *handle = NULL;
+    bool is_in_transaction = store->db->is_in_transaction;
     rows = rows != NULL ? rows : &unused;
-    memset(rows, 0, sizeof *rows);
-    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
-    return error == IW_OK ? results_read(store, handle, rows) : error;
+    for (int try = 1;; try++) {
+        memset(rows, 0, sizeof *rows);
+        store->db->is_deadlock = false;
+        enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+        if (error == IW_OK)
+            error = results_read(store, handle, rows);
+        /* A statement that is its own transaction had no effect.  db_transaction repeats the others. */
+        if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == transaction_tries)
+            return error;
+        context_clear(store->context);
+    }
 }
 
 enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
@@ -709,6 +1017,9 @@ static enum iw_error transaction_end(const struct store *store, const char *how)
             ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
             : answer_lost(store, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
     store->db->is_in_transaction = false;
+    /* Galera lost its quorum during the commit: other nodes may have it. */
+    if (error != IW_OK && store->db->connection == NULL)
+        store->db->is_conflict = false;
     return error;
 }
 
@@ -745,7 +1056,7 @@ const char *db_folder(const struct store *store)
     struct db_rows rows;
     struct context quiet;
     struct db *db = store->db;
-    if (db->config->database_socket[0] == '\0')
+    if (db->host_count > 1 || !endpoint_is_socket(&db->hosts[0]))
         return NULL;
     context_init(&quiet, store->context->arena, store->context->request_id);
     const struct store asking = {&quiet, db};
@@ -761,7 +1072,10 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
         store,
         "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
         "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
-        "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections",
+        "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections, "
+        "(SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
+        "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
+        "variable_name = 'wsrep_local_state_comment')",
         NULL, 0, &rows);
     if (error != IW_OK)
         return error;
@@ -774,6 +1088,8 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
         .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
         .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
         .connections_max = db_integer_of(db_at(&rows, 0, 7)),
+        .cluster_size = db_integer_of(db_at(&rows, 0, 8)),
+        .cluster_state = db_text_of(db_at(&rows, 0, 9)),
     };
     return IW_OK;
 }

@@ -9,6 +9,12 @@
  * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error
  * is SERVER_INTERNAL_ERROR with the driver's message as cause.  A statement on an idle connection that the
  * server closed is sent again on a new one, except inside a transaction.
+ *
+ * database.hosts names several servers: nodes of a Galera cluster, or a primary and its replicas.  The first
+ * one that is ready is used (hosts.h): it answers, is not read-only, and Galera permits statements.  The
+ * server is checked once a second, between two transactions.  When it is not ready, the next one is used.
+ * Galera's earlier node is used again when it was ready for database.back_s.  A replicated server is not
+ * left while it is writable: the earlier one may have old rows.
  */
 #ifndef STORE_DB_H
 #define STORE_DB_H
@@ -19,6 +25,8 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
+#include "base/metrics.h"
+#include "base/hosts.h"
 
 struct db;
 
@@ -71,6 +79,12 @@ struct db *db_new(const struct config *config, const char *password);
  */
 void db_statement_limit_s(struct db *db, unsigned seconds);
 void db_free(struct db *db);
+
+/* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
+void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics);
+
+/* While true, the connection stays on its server: for locks of the session. */
+void db_pin(struct db *db, bool is_pinned);
 
 /*
  * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
@@ -126,9 +140,26 @@ struct db_server {
     int64_t now_ms;             /* the server's clock */
     int64_t packet_bytes;       /* max_allowed_packet */
     int64_t connections_max;    /* max_connections */
+    int64_t cluster_size;       /* nodes that this one sees (wsrep_cluster_size); 0: no Galera */
+    const char *cluster_state;  /* wsrep_local_state_comment; "" without Galera */
     bool is_read_only;
 };
 
 enum iw_error db_server_read(const struct store *store, struct db_server *server) IW_MUST_USE;
+
+/* One server of database.hosts, as db_host_check found it. */
+struct db_host {
+    const char *name;  /* host:port or a socket; the arena's */
+    const char *cause; /* why it is not reachable or not ready; "" when it is ready */
+    bool is_reachable;
+    bool is_in_use;
+    bool is_cluster; /* Galera */
+};
+
+/* The number of servers in database.hosts; 1 without it. */
+unsigned db_host_count(const struct db *db);
+
+/* Connects to one server, checks it and closes the connection.  The choice does not change. */
+void db_host_check(const struct store *store, unsigned number, struct db_host *host);
 
 #endif

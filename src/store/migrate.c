@@ -53,9 +53,15 @@ enum iw_error migrate_lock(const struct store *store)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(store, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10)", NULL, 0, &rows);
+        db_run(store, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10), @@global.read_only", NULL, 0,
+               &rows);
     if (error != IW_OK)
         return error;
+    /* An administrator may write to a replica. */
+    if (db_integer_of(db_at(&rows, 0, 1)) != 0)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
+                            "The database server is read-only: migrate on the one that is not.");
+    db_pin(store->db, true);
     if (db_integer_of(db_at(&rows, 0, 0)) == 1)
         return IW_OK;
     return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
@@ -67,6 +73,7 @@ void migrate_unlock(const struct store *store)
     enum iw_error error =
         db_run(store, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
     (void)error;
+    db_pin(store->db, false);
 }
 
 /* The rows of schema_migrations; none before the first migration. */

@@ -16,7 +16,7 @@ static void value_check(const struct config *config, const struct config_key *ke
     if (key->type == CONFIG_INTEGER && (*(const int64_t *)(const void *)place < key->minimum ||
                                         *(const int64_t *)(const void *)place > key->maximum))
         abort();
-    if (key->type == CONFIG_TEXT && strlen(*(const char *const *)(const void *)place) > line_max_bytes)
+    if ((key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS) && strlen(*(const char *const *)(const void *)place) > line_max_bytes)
         abort();
 }
 

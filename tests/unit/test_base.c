@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/endpoint.h"
 #include "base/crypto.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -568,7 +569,7 @@ static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
         const char *a = (const char *)&config + keys[i].offset, *b = (const char *)&expected + keys[i].offset;
-        if (keys[i].type == CONFIG_TEXT)
+        if (keys[i].type == CONFIG_TEXT || keys[i].type == CONFIG_ENDPOINTS)
             CU_ASSERT_STRING_EQUAL(*(const char *const *)(const void *)a,
                                    *(const char *const *)(const void *)b);
         if (keys[i].type == CONFIG_INTEGER)
@@ -576,6 +577,32 @@ static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
     }
     free(sample);
     unlink("test_base_config.tmp");
+}
+
+static void test_lists_of_servers(void)
+{
+    struct endpoint list[endpoints_max];
+    static const struct {
+        const char *text;
+        const char *host;
+        int port;
+    } rows[] = {
+        {"a", "a", 7},       {"a:9", "a", 9},       {"10.0.0.1:65535", "10.0.0.1", 65535}, {"::1", "::1", 7},
+        {"[::1]", "::1", 7}, {"[::1]:8", "::1", 8}, {"/run/a.sock", "/run/a.sock", 7}};
+    static const char *const invalid[] = {
+        "a:", "a:0", "a:65536", "a:x", ":1", "[::1", "[::1]x", "[]:1", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a"};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CU_ASSERT_EQUAL_FATAL(endpoints_read(rows[i].text, 7, list), 1);
+        CU_ASSERT_STRING_EQUAL(list[0].host, rows[i].host);
+        CU_ASSERT_EQUAL(list[0].port, rows[i].port);
+        CU_ASSERT_EQUAL(endpoint_is_socket(&list[0]), rows[i].host[0] == '/');
+    }
+    for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++)
+        CU_ASSERT_EQUAL(endpoints_read(invalid[i], 7, list), -1);
+    CU_ASSERT_EQUAL(endpoints_read("", 7, list), 0);
+    CU_ASSERT_EQUAL(endpoints_read(" a, b:3307 ,/run/c.sock,", 3306, list), 3);
+    CU_ASSERT_STRING_EQUAL(list[2].host, "/run/c.sock");
+    CU_ASSERT_EQUAL(list[1].port, 3307);
 }
 
 static void test_a_secret_that_everybody_can_read_is_refused(void)
@@ -625,6 +652,7 @@ int main(void)
         {"an obsolete key is ignored with a warning", test_an_obsolete_key_is_ignored_with_a_warning},
         {"the sample configuration equals the defaults",
          test_the_sample_configuration_is_valid_and_equals_the_defaults},
+        {"lists of servers", test_lists_of_servers},
         {"a secret everybody can read is refused", test_a_secret_that_everybody_can_read_is_refused},
         CU_TEST_INFO_NULL,
     };

@@ -85,6 +85,8 @@ static const struct row rows[] = {
      false},
     /* Connection errors. */
     {1040, "ER_CON_COUNT_ERROR", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1047, "ER_UNKNOWN_COM_ERROR (Galera: not ready)", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
+    {1180, "ER_ERROR_DURING_COMMIT", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {1053, "ER_SERVER_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {1077, "ER_NORMAL_SHUTDOWN", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
     {1184, "ER_NEW_ABORTING_CONNECTION", IW_SERVICE_UNAVAILABLE, "database_away", true, false},
@@ -144,10 +146,80 @@ static void every_error_of_the_driver_has_its_answer(void)
         row_check(&rows[i]);
 }
 
+/* ---- the choice among several servers ---- */
+
+enum { start_ms = 100000, back_ms = 30000 };
+
+static void a_change_of_server_happens_once(void)
+{
+    struct hosts *hosts = hosts_new();
+    CU_ASSERT_EQUAL(hosts_current(hosts), 0);
+    CU_ASSERT_FALSE(hosts_use(hosts, 0, start_ms));
+    CU_ASSERT_EQUAL(hosts_changed_ms(hosts), 0);
+    CU_ASSERT_TRUE(hosts_use(hosts, 1, start_ms));
+    CU_ASSERT_FALSE(hosts_use(hosts, 1, start_ms + 1));
+    CU_ASSERT_EQUAL(hosts_current(hosts), 1);
+    CU_ASSERT_EQUAL(hosts_changed_ms(hosts), start_ms);
+    hosts_free(hosts);
+}
+
+static void a_server_that_failed_is_suspect_for_a_second(void)
+{
+    struct hosts *hosts = hosts_new();
+    hosts_failed(hosts, 0, start_ms);
+    CU_ASSERT_TRUE(hosts_is_suspect(hosts, 0, start_ms + 999));
+    CU_ASSERT_FALSE(hosts_is_suspect(hosts, 0, start_ms + 1000));
+    CU_ASSERT_FALSE(hosts_is_suspect(hosts, 1, start_ms));
+    hosts_failed(hosts, 0, start_ms);
+    hosts_use(hosts, 0, start_ms);
+    CU_ASSERT_FALSE(hosts_is_suspect(hosts, 0, start_ms));
+    hosts_free(hosts);
+}
+
+static void earlier_servers_are_probed_in_turn_once_a_second(void)
+{
+    struct hosts *hosts = hosts_new();
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms), -1); /* the first one is in use */
+    hosts_use(hosts, 2, start_ms);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms), 0);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 999), -1);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 1000), 1);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 2000), 0);
+    /* One that was ready is watched from then on. */
+    CU_ASSERT_FALSE(hosts_probed(hosts, 1, true, start_ms + 2000, back_ms));
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 3000), 1);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 4000), 1);
+    hosts_probe_timed_out(hosts, start_ms + 4000);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 13999), -1);
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 14000), 1);
+    hosts_free(hosts);
+}
+
+static void a_server_is_used_again_after_it_was_ready_for_the_whole_time(void)
+{
+    struct hosts *hosts = hosts_new();
+    hosts_use(hosts, 1, start_ms);
+    CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms, back_ms));
+    CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + back_ms - 1, back_ms));
+    CU_ASSERT_TRUE(hosts_probed(hosts, 0, true, start_ms + back_ms, back_ms));
+    /* A failure starts the time again. */
+    CU_ASSERT_FALSE(hosts_probed(hosts, 0, false, start_ms + back_ms, back_ms));
+    CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + back_ms + 1, back_ms));
+    CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + 2 * back_ms, back_ms));
+    CU_ASSERT_TRUE(hosts_probed(hosts, 0, true, start_ms + 2 * back_ms + 1, back_ms));
+    hosts_free(hosts);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"every error of the driver has its answer", every_error_of_the_driver_has_its_answer},
+        {"a change of server happens once", a_change_of_server_happens_once},
+        {"a server that failed is suspect for a second", a_server_that_failed_is_suspect_for_a_second},
+        {"earlier servers are probed in turn once a second",
+         earlier_servers_are_probed_in_turn_once_a_second},
+        {"a server is used again after it was ready for the whole time",
+         a_server_is_used_again_after_it_was_ready_for_the_whole_time},
         CU_TEST_INFO_NULL,
     };
     return runner_run("db", tests);
