@@ -18,6 +18,7 @@ parts=(
     "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
+    "cluster#stop, kill and isolate the nodes of a site with two of everything (needs ./dev deps cluster)"
     "sanitizers#run the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     "fuzz#run every fuzz target for a few seconds (needs clang: ./dev deps lint)"
     "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
@@ -180,6 +181,22 @@ part_rounds() {
 
 part_ops() { pytest_run "$root/tests/ops"; }
 
+# The cluster of databases is started by a tool next to this checkout.
+part_cluster() {
+    local tool=$root/../shared/tools/galera-mini missing=
+    if [ ! -x "$tool" ]; then
+        missing="$tool is absent"
+    elif [ "$(id -u)" -eq 0 ]; then
+        "$root/dev" deps cluster >"$out/cluster-deps.log" 2>&1 || missing="the packages of ./dev deps cluster cannot be installed"
+    fi
+    if [ -n "$missing" ]; then
+        say "skipped: $missing"
+        count 0 0 "$(grep -c '^def test_' "$root"/tests/cluster/test_*.py | awk -F: '{ n += $NF } END { print n }')"
+        return
+    fi
+    pytest_run "$root/tests/cluster"
+}
+
 tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }
 
 # The part "unit" repeats inputs that fuzzers found. This part searches for new ones, three seconds per target.
@@ -230,7 +247,7 @@ parts_list() {
 part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 
 # These mostly wait, so they run in parallel, each with a separate stack. Their output is printed one after the other.
-parallel=(fault rounds ops)
+parallel=(fault rounds ops cluster)
 
 parts_parallel() {
     local running=() waited=()
@@ -307,7 +324,7 @@ main() {
         part=${line%%#*}
         case $part in
         "${parallel[0]}") parts_parallel ;;
-        rounds | ops) ;;
+        rounds | ops | cluster) ;;
         *) if part_is_wanted "$part"; then part_run; fi ;;
         esac
         # Without a build, further parts would only fail.

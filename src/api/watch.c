@@ -148,6 +148,9 @@ static void numbers_print(struct text *text, const struct health_numbers *number
                   numbers->paused);
     gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
               numbers->near_limit);
+    if (numbers->cluster_size >= 0)
+        gauge_one(text, "imgward_database_cluster_size", "Nodes of the database cluster; 0 without Galera.",
+                  numbers->cluster_size);
     if (numbers->workers != NULL)
         workers_print(text, numbers->workers, numbers->worker_count);
 }

@@ -23,6 +23,7 @@ enum metric {
     METRIC_USAGE_REFUSED, /* limit: an enum quota */
     METRIC_REDIS_AWAY,
     METRIC_DATABASE_CHANGES,
+    METRIC_DATABASE_SERVER,
     METRIC_CHILD_DEATHS,
     METRIC_STORE_BYTES, /* of: an enum metric_store */
     /* worker */

@@ -79,7 +79,7 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     struct arena *arena = domain->context->arena;
     struct census_rows rows;
     bool is_paused;
-    *numbers = (struct health_numbers){.paused = -1};
+    *numbers = (struct health_numbers){.paused = -1, .cluster_size = -1};
     if (!is_ok(domain, census_numbers(domain, &rows)))
         return false;
     jobs_make(arena, &rows, numbers);
@@ -93,6 +93,9 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
     }
     if (is_ok(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
+    struct db_server server;
+    if (is_ok(domain, db_server_read(store, &server)))
+        numbers->cluster_size = server.cluster_size;
     if (!is_ok(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
     return true;

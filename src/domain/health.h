@@ -37,8 +37,9 @@ struct health_numbers {
     struct worker_row *workers;
     unsigned worker_count;
     int64_t delivery_oldest_s;
-    int paused;         /* 1 yes, 0 no, -1 unknown */
-    int64_t near_limit; /* accounts with a limit used to 80 per cent */
+    int paused;           /* 1 yes, 0 no, -1 unknown */
+    int64_t near_limit;   /* accounts with a limit used to 80 per cent */
+    int64_t cluster_size; /* nodes of the database cluster; 0: no cluster, -1: unknown */
 };
 
 /* False, without any number, when the database is away. */

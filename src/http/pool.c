@@ -73,7 +73,8 @@ static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t superv
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    const struct child_share share = {pool->metrics, pool->in_flight, pool->hosts, slot, pool->is_keyring_checked};
+    const struct child_share share = {pool->metrics, pool->in_flight, pool->hosts, slot,
+                                      pool->is_keyring_checked};
     int code = child_run(&pool->config, pool->routes, pool->listener, &share);
     free(pool->slots);
     arena_free(pool->arena);

@@ -463,6 +463,7 @@ static bool host_open(struct db *db, unsigned host, struct refusal *refusal)
     db->is_cluster = is_cluster;
     db->is_causal = is_causal;
     db->look_ms = clock_monotonic_ms() + look_every_ms;
+    metrics_set(db->metrics, METRIC_DATABASE_SERVER, 0, host + 1);
     return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/crypto.h"
 #include "base/text.h"
+#include "store/query.h"
 #include "store/script.h"
 
 enum { conflict_tries = 60, conflict_wait_ms = 500 };
@@ -61,7 +62,8 @@ enum iw_error migrate_lock(const struct store *store)
     if (db_integer_of(db_at(&rows, 0, 1)) != 0)
         return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
                             "The database server is read-only: migrate on the one that is not.");
-    db_pin(store->db, true);
+    /* The lock belongs to the connection. */
+    db_pin(store->db, db_integer_of(db_at(&rows, 0, 0)) == 1);
     if (db_integer_of(db_at(&rows, 0, 0)) == 1)
         return IW_OK;
     return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
@@ -152,16 +154,22 @@ static enum iw_error migration_begin(const struct store *store, const struct mig
                   values, 3, NULL);
 }
 
+/* The lock is local to a node of a cluster: a migration on another node changes the count too. */
 static enum iw_error migration_note(const struct store *store, const struct migration *migration)
 {
+    int64_t count = 0;
     const struct db_value values[] = {
         db_integer(migration->statements_done),
         db_integer(migration->statements_done == migration->statement_count ? 1 : 0),
-        db_integer(migration->version)};
-    return db_run(store,
-                  "UPDATE schema_migrations SET statements_done = ?, applied_at = IF(?, UTC_TIMESTAMP(3), "
-                  "NULL) WHERE version = ?",
-                  values, 3, NULL);
+        db_integer(migration->version), db_integer((int64_t)migration->statements_done - 1)};
+    enum iw_error error =
+        query_change(store,
+                     "UPDATE schema_migrations SET statements_done = ?, applied_at = IF(?, UTC_TIMESTAMP(3), "
+                     "NULL) WHERE version = ? AND statements_done = ?",
+                     values, 4, &count);
+    if (error == IW_OK && count == 0)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+    return error;
 }
 
 /*

@@ -3,6 +3,7 @@
 A machine is a folder with its own configuration, sockets and logs. Both share database, Redis and file store. Each
 nginx knows both pools, as doc/operating.md describes it.
 """
+import getpass
 import itertools
 import os
 import re
@@ -14,6 +15,8 @@ import sys
 import tempfile
 import time
 import urllib.parse
+
+import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -197,6 +200,9 @@ class Site:
         # A socket and two ports, so that both are tested.
         self.hosts = f"{self.sockets[0]}, 127.0.0.1:{self.base + 1}, 127.0.0.1:{self.base + 2}"
 
+    def database_stop(self):
+        run(GALERA, "down", self.galera)
+
     def node(self, verb, number):
         run(GALERA, verb, self.galera, str(number))
 
@@ -370,16 +376,67 @@ key_cache_s = 1""", text, flags=re.S)
     def crashes(self):
         return rounds.Site.crashes(self)
 
-    def log_count(self, name, text):
-        with open(os.path.join(self.log, name + ".log"), encoding="utf-8", errors="replace") as file:
-            return file.read().count(text)
+    def changes(self, reason):
+        """The changes of database server that pools and workers logged with this reason."""
+        count = 0
+        for name in ("api1", "api2", "worker1", "worker2"):
+            with open(os.path.join(self.log, name + ".log"), encoding="utf-8", errors="replace") as file:
+                count += sum('"event":"database_changed"' in line and f'"reason":"{reason}"' in line for line in file)
+        return count
 
     def close(self):
         self.receiver.close()
         self.places.close()
         for part in reversed(list(self.parts.values())):
             part.stop(15)
-        if hasattr(self, "galera"):
-            run(GALERA, "down", self.galera)
+        self.database_stop()
         if not os.environ.get("IMGWARD_CLUSTER_KEEP"):
             shutil.rmtree(self.var, ignore_errors=True)
+
+
+class ReplicaSite(Site):
+    """The same with two plain servers: a primary and its asynchronous replica."""
+
+    def database_start(self):
+        self.sockets = []
+        for number in (1, 2):
+            folder = os.path.join(self.var, f"d{number}")
+            os.mkdir(folder)
+            self.sockets.append(os.path.join(folder, "sock"))
+            path = os.path.join(folder, "my.cnf")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"[mariadbd]\nuser={getpass.getuser()}\ndatadir={folder}/data\nsocket={folder}/sock\n"
+                           f"pid-file={folder}/pid\nport={self.base + number - 1}\nbind-address=127.0.0.1\n"
+                           f"skip-name-resolve\nserver-id={number}\nlog-bin=log\nbinlog_format=ROW\n"
+                           "innodb_log_file_size=16M\nmax_connections=300\n")
+            run("mariadb-install-db", "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={folder}/data",
+                "--auth-root-authentication-method=normal", "--skip-test-db")
+            self.part(f"database{number}", "mariadbd", f"--defaults-file={path}")
+            until(lambda: self.node_sql(number, "SELECT 1"), "the server starts")
+        self.node_sql(1, "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'r'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+        self.node_sql(2, f"SET GLOBAL read_only = 1; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {self.base}, "
+                         "MASTER_USER = 'replica', MASTER_PASSWORD = 'r', MASTER_USE_GTID = slave_pos; START SLAVE")
+        self.hosts = f"127.0.0.1:{self.base}, 127.0.0.1:{self.base + 1}"
+
+    def database_stop(self):
+        """The servers are parts."""
+
+    def promote(self):
+        """The primary stops to write; the replica applies everything and becomes the primary."""
+        self.node_sql(1, "SET GLOBAL read_only = 1")
+        position = self.node_sql(1, "SELECT @@gtid_binlog_pos").strip()
+        assert self.node_sql(2, f"SELECT MASTER_GTID_WAIT('{position}', 60)").strip() == "0"
+        self.node_sql(2, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0")
+
+
+def opened(kind):
+    """For a fixture: a site, or a skip when this machine lacks a program."""
+    lack = missing()
+    if lack:
+        pytest.skip(lack)
+    site = kind.__new__(kind)
+    try:
+        site.__init__()
+        yield site
+    finally:
+        site.close()
