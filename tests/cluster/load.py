@@ -83,6 +83,11 @@ class Load:
         points = [before, *(at for at in times if begun < at < ended), after]
         return max(b - a for a, b in zip(points, points[1:]))
 
+    def gaps(self, begun):
+        """The gap of each client since begun, and the whole time."""
+        ended = time.monotonic()
+        return {"whole": ended - begun, **{kind: self.gap(kind, begun, ended) for kind in self.done}}
+
     def progress(self, seconds=180):
         """Waits until each client had a success after now."""
         begun = time.monotonic()

@@ -3,6 +3,7 @@
 A machine is a folder with its own configuration, sockets and logs. Both share database, Redis and file store. Each
 nginx knows both pools, as doc/operating.md describes it.
 """
+import concurrent.futures
 import getpass
 import itertools
 import os
@@ -86,7 +87,7 @@ def ports_free(count):
 
 
 class Part:
-    """A program in a session of its own."""
+    """A program in a separate session."""
 
     def __init__(self, words, log):
         self.words, self.log, self.process = words, log, None
@@ -186,8 +187,8 @@ class Site:
             os.mkdir(folder, 0o700)
         self.logs, self.troubles = {}, 0
         self.receiver, self.places = Receiver(), Places()
-        self.database_start()
-        self.redis_start()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda start: start(), (self.database_start, self.redis_start)))
         self.secrets_make()
         self.machines_make()
         self.accounts_make()
@@ -267,6 +268,10 @@ class Site:
             f"GRANT ALL ON imgward.* TO imgward_owner@'{place}';" for place in ("localhost", "127.0.0.1"))
         self.node_sql(1, f"CREATE DATABASE imgward CHARACTER SET utf8mb4; {users}")
 
+    def store_keys(self):
+        """The keys of [store] for both machines: a shared folder. A site with an object store overrides it."""
+        return f"path = {self.store}"
+
     def config(self, number):
         with open(os.path.join(ROOT, "tests", "stack", "imgward.conf"), encoding="utf-8") as file:
             text = file.read()
@@ -287,7 +292,7 @@ retry_ms = 500
 [api]
 processes = 6
 key_cache_s = 1""", text, flags=re.S)
-        text = text.replace("path = @VAR@/store", f"path = {self.store}").replace("@VAR@/etc/", self.shared + "/")
+        text = text.replace("path = @VAR@/store", self.store_keys()).replace("@VAR@/etc/", self.shared + "/")
         text = text.replace("[worker]", "[worker]\nprocesses = 1\nlease_s = 5\nheartbeat_s = 1\nsweep_ms = 500\n"
                             "retry_first_ms = 200")
         for name, value in (("RUN", os.path.join(var, "run")), ("VAR", var), ("ROOT", ROOT), ("BUILD", BUILD),
