@@ -194,7 +194,16 @@ part_cluster() {
         count 0 0 "$(grep -c '^def test_' "$root"/tests/cluster/test_*.py | awk -F: '{ n += $NF } END { print n }')"
         return
     fi
-    pytest_run "$root/tests/cluster"
+    # Both mostly wait.
+    local name names=() waited=()
+    for name in cluster replica; do
+        names+=("cluster-$name")
+        pytest_session "cluster-$name" "$root/tests/cluster/test_$name.py" >"$out/cluster-$name.out" 2>&1 &
+        waited+=($!)
+    done
+    wait "${waited[@]}"
+    for name in "${names[@]}"; do cat "$out/$name.out"; done
+    pytest_count "${names[@]}"
 }
 
 tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }

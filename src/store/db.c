@@ -281,6 +281,9 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
         return IW_USAGE_LIMIT_EXCEEDED;
     if (is_gone(number) || is_demoted(store->db, number)) {
         enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
+        /* It may be frozen: then another connection to it would hang too. */
+        if (number == CR_SERVER_LOST)
+            hosts_failed(store->db->choice, store->db->host, clock_monotonic_ms());
         db_close(store->db);
         return error;
     }
@@ -345,7 +348,9 @@ static void connection_options(MYSQL *connection, const struct db *db)
         "NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5, "
         "tx_isolation = 'READ-COMMITTED', session_track_system_variables = 'last_insert_id'";
     unsigned timeout_s = (unsigned)config->database_timeout_s;
-    unsigned answer_s = timeout_s * 4;
+    /* Other servers are there: one that does not end a statement in its time is taken for frozen. */
+    bool is_limited = db->host_count > 1 && db->statement_max_s > 0;
+    unsigned answer_s = is_limited ? db->statement_max_s + timeout_s : timeout_s * 4;
     my_bool no = 0;
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &timeout_s);
     mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &answer_s);
@@ -496,6 +501,9 @@ static enum iw_error db_open(const struct store *store)
     struct refusal refusal = {0};
     if (db->connection != NULL)
         return IW_OK;
+    if (db->is_pinned)
+        return fail_unavailable(store->context, "database_away", CR_SERVER_LOST,
+                                "The connection that held the lock was lost.");
     unsigned current = hosts_current(db->choice);
     int64_t now_ms = clock_monotonic_ms();
     bool is_tried[endpoints_max] = {false};

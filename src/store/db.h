@@ -83,7 +83,8 @@ void db_free(struct db *db);
 /* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
 void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics);
 
-/* While true, the connection stays on its server: for locks of the session. */
+/* While true, the connection stays on its server, and a lost one is not reopened: for locks of the session.
+ */
 void db_pin(struct db *db, bool is_pinned);
 
 /*

@@ -29,7 +29,7 @@ class Load:
             workload.is_over.set()
             looker.join()
             # The next orders follow when these are done, so that the queue stays short on a slow machine.
-            while not self.is_over.wait(0.2) and self.waiting() > 3:
+            while not self.is_over.wait(1) and self.waiting() > 2:
                 pass
 
     def waiting(self):
@@ -49,7 +49,7 @@ class Load:
             self.note("read", self.pulse.ask("read", lambda: self.site.client.list(limit=2)), (200,))
 
     def create(self):
-        while not self.is_over.wait(0.1):
+        while not self.is_over.wait(0.15):
             order = Order("only created")
             order.is_given_up = True
             body = {"idempotencyKey": order.key, "files": [{"fileName": "a.jpg"}]}
@@ -66,7 +66,7 @@ class Load:
 
     def order(self):
         """One embedding order after the other, from its creation to its end."""
-        while not self.is_over.is_set():
+        while not self.is_over.wait(0.3):
             self.pulse.embed(random.Random(len(self.done["order"])))
             order = next(order for order in reversed(self.pulse.orders) if order.kind == "embed")
             while not self.is_over.wait(0.05):

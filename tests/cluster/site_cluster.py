@@ -162,10 +162,11 @@ class SiteStack(Stack):
         for number in range(1, len(self.site.sockets) + 1):
             try:
                 done = subprocess.run(
-                    ["mariadb", "--no-defaults", "-uroot", "-N", "-B", "-S", self.site.sockets[number - 1], "imgward",
-                     "-e", f"SET wsrep_sync_wait = 15; {statement}"], capture_output=True, timeout=180, check=True)
+                    ["mariadb", "--no-defaults", "--connect-timeout=3", "-uroot", "-N", "-B", "-S",
+                     self.site.sockets[number - 1], "imgward",
+                     "-e", f"SET wsrep_sync_wait = 15; {statement}"], capture_output=True, timeout=30, check=True)
                 return [line.split("\t") for line in done.stdout.decode(errors="replace").split("\n")[:-1]]
-            except subprocess.CalledProcessError:
+            except subprocess.SubprocessError:
                 if number == len(self.site.sockets):
                     raise
 
@@ -206,6 +207,10 @@ class Site:
 
     def node(self, verb, number):
         run(GALERA, verb, self.galera, str(number))
+
+    def node_signal(self, number, name):
+        with open(os.path.join(self.galera, f"n{number}", "pid"), encoding="ascii") as file:
+            os.kill(int(file.read()), name)
 
     def node_sql(self, number, statement):
         return run("mariadb", "--no-defaults", "-uroot", "-NB", "-S", self.sockets[number - 1], "-e", statement)

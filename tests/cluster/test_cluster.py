@@ -3,6 +3,7 @@
 Nothing that was answered may be lost. A table shows the longest gap of service of each breakage.
 """
 import re
+import signal
 import time
 
 import pytest
@@ -52,6 +53,16 @@ def first_node_isolated(site):
     back_to_first(site, before)
 
 
+def first_node_frozen(site):
+    """It accepts connections and answers nothing."""
+    before, left = site.changes("back"), site.changes("away")
+    site.node_signal(1, signal.SIGSTOP)
+    site_module.until(lambda: site.changes("away") >= left + 4, "all programs leave the node", 180)
+    yield
+    site.node_signal(1, signal.SIGCONT)
+    back_to_first(site, before)
+
+
 def second_node_killed(site):
     site.node("kill", 2)
     yield
@@ -87,6 +98,7 @@ def part_stopped(name):
 BREAKAGES = [
     ("first database node killed", first_node_killed),
     ("worker killed", part_killed("worker1")),
+    ("first database node frozen", first_node_frozen),
     ("Redis master killed", redis_master_killed),
     ("pool killed", part_killed("api1")),
     ("first database node isolated", first_node_isolated),
