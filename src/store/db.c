@@ -54,7 +54,7 @@ struct statement {
 struct db {
     const struct config *config;
     char *password;
-    char *folder;      /* db_folder; NULL: not asked yet */
+    char *folder; /* db_folder; NULL: not asked yet */
     struct endpoint hosts[endpoints_max];
     unsigned host_count;
     struct hosts *choice;
