@@ -339,7 +339,7 @@ static enum doctor_verdict check_store(struct doctor *doctor)
     struct context *context = doctor->ctl->context;
     struct storage *storage;
     int64_t free_bytes, all_bytes;
-    if (storage_open(context, doctor->config.store_path, &storage) != IW_OK)
+    if (storage_open(context, &doctor->config, &storage) != IW_OK)
         return say_error(doctor, "");
     enum iw_error error = store_try(context, storage);
     storage_close(storage);

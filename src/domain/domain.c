@@ -8,7 +8,7 @@ enum iw_error domain_storage_open(struct domain *domain)
 {
     struct context *context = domain->context;
     if (domain->storage != NULL ||
-        storage_open(context, domain->config->store_path, &domain->storage) == IW_OK)
+        storage_open(context, domain->config, &domain->storage) == IW_OK)
         return IW_OK;
     const char *cause = context->sentence;
     context_clear(context);

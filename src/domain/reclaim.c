@@ -93,7 +93,7 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
 
 /* ---- files that no row names ---- */
 
-/* Files of one part of the store that are older than the grace period. */
+/* Files of one step of a walk that are older than the grace period. */
 struct old_files {
     struct arena *arena;
     struct storage_key *keys;
@@ -157,15 +157,12 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
     return error;
 }
 
-static enum iw_error part_reclaim(const struct domain *domain, struct storage *storage, unsigned part,
-                                  unsigned *seen, unsigned *count)
+static enum iw_error step_reclaim(const struct domain *domain, struct storage *storage,
+                                  struct storage_cursor *cursor, unsigned *seen, unsigned *count)
 {
-    static const enum filekey_kind kinds[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
-                                              FILEKEY_THUMBNAIL};
     struct old_files files = {.arena = domain->context->arena, .before_ms = clock_now_ms() - grace_ms};
-    enum iw_error error = IW_OK;
-    for (int i = 0; error == IW_OK && i < (int)(sizeof kinds / sizeof kinds[0]); i++)
-        error = storage_list_part(storage, domain->context, kinds[i], part, file_add, &files);
+    struct storage_cursor next = *cursor;
+    enum iw_error error = storage_walk(storage, domain->context, &next, file_add, &files);
     if (files.count > 0)
         qsort(files.keys, files.count, sizeof *files.keys, by_order);
     for (unsigned from = 0, to; error == IW_OK && from < files.count; from = to) {
@@ -174,20 +171,20 @@ static enum iw_error part_reclaim(const struct domain *domain, struct storage *s
         error = order_files_delete(domain, storage, files.keys + from, to - from, count);
     }
     *seen += files.seen;
+    if (error == IW_OK)
+        *cursor = next;
     return error;
 }
 
-enum iw_error reclaim_files(const struct domain *domain, struct storage *storage, unsigned *part,
-                            unsigned keys_max, unsigned *count)
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage,
+                            struct storage_cursor *cursor, unsigned keys_max, unsigned *count)
 {
     unsigned seen = 0;
     enum iw_error error = IW_OK;
     *count = 0;
     while (error == IW_OK && seen < keys_max) {
-        error = part_reclaim(domain, storage, *part, &seen, count);
-        if (error == IW_OK)
-            *part = (*part + 1) % storage_part_count;
-        if (*part == 0)
+        error = step_reclaim(domain, storage, cursor, &seen, count);
+        if (storage_cursor_is_start(cursor))
             break;
     }
     return error;

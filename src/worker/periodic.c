@@ -3,7 +3,6 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
-#include "base/crypto.h"
 #include "base/log.h"
 #include "domain/census.h"
 #include "domain/order_index.h"
@@ -124,12 +123,15 @@ static int64_t periodic_reclaim(struct worker *worker)
 /* One step of an endless walk over the store. */
 static int64_t periodic_orphans(struct worker *worker)
 {
-    unsigned count = 0, *part = &worker->periodic.orphans_part, from = *part;
-    enum iw_error error = reclaim_files(&worker->domain, worker->storage, part, orphans_keys, &count);
+    unsigned count = 0;
+    struct storage_cursor *cursor = &worker->periodic.orphans;
+    bool is_from_start = storage_cursor_is_start(cursor);
+    enum iw_error error = reclaim_files(&worker->domain, worker->storage, cursor, orphans_keys, &count);
     bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
     if (count > 0)
         log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
-    return is_done && from == 0 && *part == 0 ? orphans_whole_pause_ms : orphans_pause_ms;
+    return is_done && is_from_start && storage_cursor_is_start(cursor) ? orphans_whole_pause_ms
+                                                                       : orphans_pause_ms;
 }
 
 /* Reads an account's rows: the pause is at least twenty times as long as the work. */
@@ -189,11 +191,10 @@ static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_CENSUS] = periodic_census,
 };
 
-/* The first part is random: workers that restart often see all parts, too. */
 void periodic_open(struct worker *worker)
 {
     worker->periodic.last = PERIODIC_COUNT - 1;
-    worker->periodic.orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
+    worker->periodic.orphans = storage_cursor_random(worker->storage);
 }
 
 /* While the database is away only the sweep runs, and finds out when it is back. */

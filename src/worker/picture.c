@@ -191,7 +191,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     unsigned char *piece = arena_alloc(task->arena, copy_bytes);
     struct crypto_hash *hash;
     ssize_t size;
-    enum iw_error error = storage_put_begin(worker->storage, context, &writer);
+    enum iw_error error = storage_put_begin(worker->storage, context, key, &writer);
     if (error != IW_OK)
         return error;
     hash = crypto_hash_begin();
@@ -208,7 +208,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
         storage_put_abandon(writer);
         return error;
     }
-    return storage_put_commit(writer, context, key);
+    return storage_put_commit(writer, context);
 }
 
 /*
