@@ -23,8 +23,8 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
  * database was away, before the commit.  Skips orders in progress, and orders that
  * are not in the database: it may be the wrong database.
  *
- * The walk through the store goes in steps.  A step starts at the cursor.  It ends after
- * keys_max keys, or at the end of the store, where the cursor is at its start again.
+ * The walk through the store goes in steps.  A step starts at the cursor and ends
+ * after keys_max keys.  It also ends at the end of the store; the cursor is then at its start.
  * *count gets the number of deleted files.
  */
 enum iw_error reclaim_files(const struct domain *domain, struct storage *storage,

@@ -1,76 +1,12 @@
 #include "service/storage.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "base/crypto.h"
-#include "base/text.h"
 #include "service/storage_driver.h"
 #include "service/store_local.h"
-
-/* ---- Keys and names ---- */
-
-int storage_numbers_print(char text[storage_name_size], const struct storage_key *key, char separator)
-{
-    const size_t room = storage_name_size;
-    int length = snprintf(text, room, "%" PRId64 "%c%" PRId64 ".%" PRId64, key->order_id, separator,
-                          key->number, key->version);
-    if (key->part > 0)
-        length += snprintf(text + length, room - (size_t)length, ".%" PRId64, key->part);
-    return length;
-}
-
-const char *storage_key_text(struct arena *arena, const struct storage_key *key)
-{
-    char numbers[storage_name_size];
-    storage_numbers_print(numbers, key, '/');
-    return arena_printf(arena, "%s/%s", filekey_folder(key->kind), numbers);
-}
-
-bool storage_numbers_read(const char *text, char separator, struct storage_key *key)
-{
-    char copy[storage_name_size];
-    int64_t *const fields[] = {&key->order_id, &key->number, &key->version, &key->part};
-    size_t length = strlen(text), count = 0;
-    if (length >= sizeof copy)
-        return false;
-    memcpy(copy, text, length + 1);
-    key->part = 0;
-    for (char *at = copy, *end; at != NULL; at = end, count++) {
-        end = strchr(at, count == 0 ? separator : '.');
-        if (end != NULL)
-            *end++ = '\0';
-        bool is_order_or_part = count == 0 || count == 3;
-        if (count == 4 || !text_integer(at, is_order_or_part ? 1 : 0, INT64_MAX, fields[count]))
-            return false;
-    }
-    return count >= 3;
-}
-
-bool storage_key_read(const char *text, struct storage_key *key)
-{
-    const char *slash = strchr(text, '/');
-    for (int kind = 0; slash != NULL && kind < FILEKEY_KIND_COUNT; kind++) {
-        const char *folder = filekey_folder((enum filekey_kind)kind);
-        size_t length = strlen(folder);
-        if (length != (size_t)(slash - text) || memcmp(text, folder, length) != 0)
-            continue;
-        key->kind = (enum filekey_kind)kind;
-        return storage_numbers_read(slash + 1, '/', key);
-    }
-    return false;
-}
-
-int64_t storage_version_new(void)
-{
-    int64_t version;
-    do {
-        version = (int64_t)(crypto_random_u64() >> 1);
-    } while (version == 0);
-    return version;
-}
+#include "service/store_s3.h"
 
 /* ---- The walk ---- */
 
@@ -91,6 +27,11 @@ struct storage_cursor storage_cursor_random(const struct storage *storage)
 
 enum iw_error storage_open(struct context *context, const struct config *config, struct storage **storage)
 {
+    if (strcmp(config->store_driver, "s3") == 0)
+        return store_s3_open(context, config, storage);
+    if (strcmp(config->store_driver, "local") != 0)
+        return context_fail(context, IW_CONFIG_INVALID, "store.driver is %s; it must be local or s3.",
+                            config->store_driver);
     return store_local_open(context, config->store_path, storage);
 }
 
@@ -139,7 +80,14 @@ enum iw_error storage_put_bytes(struct storage *storage, struct context *context
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts)
 {
-    return storage->driver->get(storage, context, key, descriptor, facts);
+    return storage->driver->get(storage, context, key, NULL, descriptor, facts);
+}
+
+enum iw_error storage_get_match(struct storage *storage, struct context *context,
+                                const struct storage_key *key, const char *etag, int *descriptor,
+                                struct storage_facts *facts)
+{
+    return storage->driver->get(storage, context, key, etag, descriptor, facts);
 }
 
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
@@ -174,6 +122,28 @@ enum iw_error storage_walk(struct storage *storage, struct context *context, str
 enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s, unsigned *count)
 {
     return storage->driver->sweep(storage, context, age_s, count);
+}
+
+bool storage_is_direct(const struct storage *storage)
+{
+    return storage->driver->url != NULL;
+}
+
+const char *storage_url(struct storage *storage, struct arena *arena, const struct storage_link *link)
+{
+    return storage->driver->url(storage, arena, link);
+}
+
+enum iw_error storage_peek(struct storage *storage, struct context *context, struct storage_object *objects,
+                           size_t count)
+{
+    return count == 0 ? IW_OK : storage->driver->peek(storage, context, objects, count);
+}
+
+enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
+                           const struct storage_key *to, size_t count)
+{
+    return count == 0 ? IW_OK : storage->driver->copy(storage, context, objects, to, count);
 }
 
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes)

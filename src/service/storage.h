@@ -21,18 +21,10 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "model/filekey.h"
+#include "service/sniff.h"
+#include "service/storage_key.h"
 
-/* All numbers are at least 0, order_id at least 1. */
-struct storage_key {
-    enum filekey_kind kind;
-    int64_t order_id;
-    int64_t number;
-    int64_t version;
-    int64_t part; /* 0: none; not in the text then */
-};
-
-enum { storage_key_size = 128 };
+enum { storage_etag_size = 80 };
 
 struct storage_facts {
     int64_t size_bytes;
@@ -41,18 +33,6 @@ struct storage_facts {
 
 struct storage;
 struct storage_writer;
-
-/*
- * The text of a key as in the database (results.store_key and others): "out/7001/12.1.2".
- * Allocated in the arena.
- */
-const char *storage_key_text(struct arena *arena, const struct storage_key *key);
-
-/* Reads exactly the texts that storage_key_text writes; false for any other. */
-bool storage_key_read(const char *text, struct storage_key *key);
-
-/* A random positive version for a key; two writers never get the same one. */
-int64_t storage_version_new(void);
 
 /*
  * Opens the store with the driver of the configuration. IO_FAILED or CONFIG_INVALID when the
@@ -90,6 +70,11 @@ enum iw_error storage_put_bytes(struct storage *storage, struct context *context
  */
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts) IW_MUST_USE;
+
+/* The same for one version of an object: NOT_FOUND (store_changed) when its ETag differs. NULL: any. */
+enum iw_error storage_get_match(struct storage *storage, struct context *context,
+                                const struct storage_key *key, const char *etag, int *descriptor,
+                                struct storage_facts *facts) IW_MUST_USE;
 
 /* Size and modification time. NOT_FOUND as for storage_get. */
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
@@ -132,6 +117,44 @@ struct storage_cursor storage_cursor_random(const struct storage *storage);
  */
 enum iw_error storage_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                            storage_visit *visit, void *user) IW_MUST_USE;
+
+/* ---- Object stores ---- */
+
+/* True when clients upload to the store and download from it by its own URLs (storage_url). */
+bool storage_is_direct(const struct storage *storage);
+
+/* A request that a URL permits. */
+struct storage_link {
+    bool is_upload; /* PUT; otherwise GET */
+    struct storage_key key;
+    int64_t expires_s;       /* since 1970 */
+    const char *disposition; /* Content-Disposition of a download; NULL: none */
+    const char *type;        /* Content-Type of a download; NULL: that of the object */
+};
+
+/* Presigned URL of a direct store, in the arena. Never log it. */
+const char *storage_url(struct storage *storage, struct arena *arena, const struct storage_link *link);
+
+/* An object that a client uploaded, as storage_peek finds it. */
+struct storage_object {
+    struct storage_key key;
+    bool is_there;
+    int64_t size_bytes;
+    char etag[storage_etag_size];
+    unsigned char first[sniff_bytes];
+    size_t first_count;
+};
+
+/* Fills size, ETag and first bytes of objects of a direct store, in parallel. */
+enum iw_error storage_peek(struct storage *storage, struct context *context, struct storage_object *objects,
+                           size_t count) IW_MUST_USE;
+
+/*
+ * Copies objects of a direct store inside it, in parallel, when they still have their ETag;
+ * is_there gets false otherwise. etag gets that of the copy. to has the keys of the copies.
+ */
+enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
+                           const struct storage_key *to, size_t count) IW_MUST_USE;
 
 /* Free and total bytes of the store's file system; false when they are unknown. */
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);

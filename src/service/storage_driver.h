@@ -7,8 +7,6 @@
 
 #include "service/storage.h"
 
-enum { storage_name_size = 160 };
-
 struct storage_driver {
     void (*close)(struct storage *storage);
     enum iw_error (*put_begin)(struct storage *storage, struct context *context,
@@ -18,7 +16,7 @@ struct storage_driver {
     enum iw_error (*put_commit)(struct storage_writer *writer, struct context *context);
     void (*put_abandon)(struct storage_writer *writer);
     enum iw_error (*get)(struct storage *storage, struct context *context, const struct storage_key *key,
-                         int *descriptor, struct storage_facts *facts);
+                         const char *etag, int *descriptor, struct storage_facts *facts);
     enum iw_error (*stat)(struct storage *storage, struct context *context, const struct storage_key *key,
                           struct storage_facts *facts);
     enum iw_error (*delete_list)(struct storage *storage, struct context *context,
@@ -28,6 +26,12 @@ struct storage_driver {
     enum iw_error (*walk)(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                           storage_visit *visit, void *user);
     enum iw_error (*sweep)(struct storage *storage, struct context *context, int64_t age_s, unsigned *count);
+    /* NULL in a driver whose files the service itself receives and sends. */
+    const char *(*url)(struct storage *storage, struct arena *arena, const struct storage_link *link);
+    enum iw_error (*peek)(struct storage *storage, struct context *context, struct storage_object *objects,
+                          size_t count);
+    enum iw_error (*copy)(struct storage *storage, struct context *context, struct storage_object *objects,
+                          const struct storage_key *to, size_t count);
 };
 
 /* The first member of each driver's store. */
@@ -39,14 +43,5 @@ struct storage {
 struct storage_writer {
     struct storage *storage;
 };
-
-/*
- * The numbers of a key: "7001/12.1.2" with '/' as the separator of the first two, "7001.12.1.2"
- * with '.'. Returns the length.
- */
-int storage_numbers_print(char text[storage_name_size], const struct storage_key *key, char separator);
-
-/* Reads what storage_numbers_print writes; sets all fields but kind. */
-bool storage_numbers_read(const char *text, char separator, struct storage_key *key);
 
 #endif

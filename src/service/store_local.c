@@ -67,7 +67,7 @@ static void shard_print(char name[shard_size], int64_t order_id)
 
 const char *storage_handover(struct arena *arena, const struct storage_key *key)
 {
-    char shard[shard_size], name[storage_name_size];
+    char shard[shard_size], name[storage_key_size];
     shard_print(shard, key->order_id);
     storage_numbers_print(name, key, '.');
     return arena_printf(arena, "%s/%s/%s", filekey_folder(key->kind), shard, name);
@@ -253,7 +253,7 @@ static int shard_make(struct store_local *storage, const struct storage_key *key
 static const char *writer_finish(struct store_local_writer *writer)
 {
     const struct storage_key *key = &writer->key;
-    char name[storage_name_size];
+    char name[storage_key_size];
     storage_numbers_print(name, key, '.');
     if (fchmod(writer->descriptor, file_mode) != 0 || fdatasync(writer->descriptor) != 0 ||
         is_broken(FAULT_STORE_SYNCED, filekey_folder(key->kind)))
@@ -306,7 +306,7 @@ static void facts_fill(struct storage_facts *facts, const struct stat *found)
  */
 static int file_open(struct store_local *storage, const struct storage_key *key)
 {
-    char name[storage_name_size];
+    char name[storage_key_size];
     storage_numbers_print(name, key, '.');
     int folder = shard_open(storage, key);
     int file = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -314,9 +314,12 @@ static int file_open(struct store_local *storage, const struct storage_key *key)
     return file;
 }
 
+/* A key of a local store has one version, so that the ETag decides nothing. */
 static enum iw_error local_get(struct storage *storage, struct context *context,
-                               const struct storage_key *key, int *descriptor, struct storage_facts *facts)
+                               const struct storage_key *key, const char *etag, int *descriptor,
+                               struct storage_facts *facts)
 {
+    (void)etag;
     struct stat found;
     int opened = file_open(local_of(storage), key);
     if (opened < 0)
@@ -337,7 +340,7 @@ static enum iw_error local_stat(struct storage *storage, struct context *context
                                 const struct storage_key *key, struct storage_facts *facts)
 {
     int descriptor;
-    enum iw_error error = local_get(storage, context, key, &descriptor, facts);
+    enum iw_error error = local_get(storage, context, key, NULL, &descriptor, facts);
     if (error == IW_OK)
         close(descriptor);
     return error;
@@ -346,7 +349,7 @@ static enum iw_error local_stat(struct storage *storage, struct context *context
 static enum iw_error key_delete(struct store_local *local, struct context *context,
                                 const struct storage_key *key)
 {
-    char name[storage_name_size];
+    char name[storage_key_size];
     storage_numbers_print(name, key, '.');
     if (is_broken(FAULT_STORE_DELETE, filekey_folder(key->kind)))
         return store_failed(context, "delete", errno);
