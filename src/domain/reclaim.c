@@ -68,6 +68,9 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     struct old_orders *orders = arena_alloc(context->arena, sizeof *orders);
     orders->before_ms = clock_now_ms() - pending_ms - grace_ms;
     enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_add, orders);
+    /* A client can send only the original after the end of the order. */
+    if (error == IW_OK && storage_is_direct(storage) && orders->count < orders_max)
+        error = storage_list(storage, context, FILEKEY_ORIGINAL, 0, order_add, orders);
     for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
         enum order_status status = ORDER_FAILED;
         error = orders_status(&domain->store, orders->ids[i], &status);
@@ -149,7 +152,9 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
         error = orders_store_keys(&domain->store, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         bool is_input = keys[i].kind == FILEKEY_UPLOAD || keys[i].kind == FILEKEY_ORIGINAL;
-        if (is_input != is_pending || retention_is_kept(context->arena, &kept, &keys[i]))
+        /* Version 0 is the object of an upload URL: it has no row before the order starts. */
+        if (is_input != is_pending || keys[i].version == 0 ||
+            retention_is_kept(context->arena, &kept, &keys[i]))
             continue;
         error = storage_delete(storage, context, &keys[i]);
         *count += error == IW_OK;

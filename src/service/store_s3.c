@@ -498,6 +498,17 @@ static const char *s3_link(struct storage *storage, struct arena *arena, const s
     return s3_url(s3_of(storage), arena, &call, link->expires_s);
 }
 
+/* An ETag in XML: "&quot;0123&quot;"; its other bytes are plain. */
+static void etag_read(const char *xml, char etag[storage_etag_size])
+{
+    static const char quote[] = "&quot;";
+    if (strncmp(xml, quote, sizeof quote - 1) == 0)
+        xml += sizeof quote - 1;
+    else if (*xml == '"')
+        xml++;
+    snprintf(etag, storage_etag_size, "\"%.*s\"", (int)strcspn(xml, "&\""), xml);
+}
+
 /* One request an object: the answer to a range has the size of the whole, too. */
 static enum iw_error s3_peek(struct storage *storage, struct context *context, struct storage_object *objects,
                              size_t count)
@@ -536,8 +547,12 @@ static enum iw_error s3_copy(struct storage *storage, struct context *context, s
         header_add(&calls[i], "x-amz-copy-source-if-match", objects[i].etag);
     }
     enum iw_error error = s3_call(s3_of(storage), context, calls, count);
-    for (size_t i = 0; error == IW_OK && i < count; i++)
-        objects[i].is_there = calls[i].status == 200;
+    for (size_t i = 0; error == IW_OK && i < count; i++) {
+        const char *etag = element_of(arena, "ETag", calls[i].text);
+        objects[i].is_there = calls[i].status == 200 && etag != NULL;
+        if (objects[i].is_there)
+            etag_read(etag, objects[i].etag);
+    }
     return error;
 }
 

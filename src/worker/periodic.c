@@ -8,6 +8,7 @@
 #include "domain/order_index.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
+#include "domain/upload_check.h"
 #include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
@@ -22,6 +23,7 @@ enum {
     orphans_pause_ms = 10000,
     orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
     orphans_keys = 200,                      /* a step of some milliseconds */
+    uploads_pause_ms = 500,
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
     census_step_ms = 20,
@@ -182,13 +184,24 @@ static int64_t periodic_keyring(struct worker *worker)
     return database_retry_ms;
 }
 
+/* Starts orders whose uploads are in the object store; nothing to do with a local store. */
+static int64_t periodic_uploads(struct worker *worker)
+{
+    bool is_more = false;
+    if (!domain_is_direct(&worker->domain))
+        return INT64_MAX / 2;
+    enum iw_error error = upload_checks_run(&worker->domain, &is_more);
+    flags_database_report(&worker->flags, &worker->context, error, "upload_check_failed");
+    return is_more && error == IW_OK ? 0 : uploads_pause_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
     [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
     [PERIODIC_KEYRING] = periodic_keyring,     [PERIODIC_INDEX] = periodic_index,
-    [PERIODIC_CENSUS] = periodic_census,
+    [PERIODIC_CENSUS] = periodic_census,       [PERIODIC_UPLOADS] = periodic_uploads,
 };
 
 void periodic_open(struct worker *worker)

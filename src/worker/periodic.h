@@ -23,6 +23,7 @@ enum periodic_kind {
     PERIODIC_KEYRING,
     PERIODIC_INDEX,
     PERIODIC_CENSUS,
+    PERIODIC_UPLOADS,
     PERIODIC_COUNT
 };
 

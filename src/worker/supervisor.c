@@ -316,6 +316,7 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
                                      .config = &worker->config,
                                      .store = {&worker->context, db_new(&worker->start, database_password)},
                                      .redis = redis_new(&worker->start, redis_password)};
+    worker->domain.storage = worker->storage;
     db_statement_limit_s(worker->domain.store.db, 4 * (unsigned)worker->start.database_timeout_s);
     worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);
