@@ -12,6 +12,7 @@ const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,       ctl_commands_init,    ctl_commands_migrate,
     ctl_commands_account,       ctl_commands_key,     ctl_commands_order,
     ctl_commands_queue,         ctl_commands_webhook, ctl_commands_store,
+    ctl_commands_store_copy,
     ctl_commands_doctor,        ctl_commands_secret,  ctl_commands_image_watermark,
     ctl_commands_image_protect, ctl_commands_manual,  NULL,
 };

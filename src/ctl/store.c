@@ -84,16 +84,18 @@ static void file_verify(struct verification *work, const struct files_stored *fi
     struct storage_facts facts;
     uint8_t digest[sha256_bytes];
     int descriptor = -1;
+    bool is_read = !work->is_quick && file->digest != NULL;
     work->files++;
     if (!storage_key_read(file->store_key, &key))
         fault_report(work, file, "is not a store key");
-    else if (storage_get(work->storage, &work->context, &key, &descriptor, &facts) != IW_OK)
+    else if ((is_read ? storage_get(work->storage, &work->context, &key, &descriptor, &facts)
+                      : storage_stat(work->storage, &work->context, &key, &facts)) != IW_OK)
         fault_report(work, file, "missing");
     else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
         fault_report(work, file, "does not have the size in the database");
-    else if (!work->is_quick && file->digest != NULL && !bytes_digest(work, descriptor, digest))
+    else if (is_read && !bytes_digest(work, descriptor, digest))
         fault_report(work, file, "cannot be read");
-    else if (!work->is_quick && file->digest != NULL && memcmp(digest, file->digest, sizeof digest) != 0)
+    else if (is_read && memcmp(digest, file->digest, sizeof digest) != 0)
         fault_report(work, file, "does not have the digest in the database");
     if (descriptor >= 0)
         close(descriptor);

@@ -59,7 +59,6 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
 {
     struct arena *arena = domain->context->arena;
     unsigned rows = view->order.file_rows;
-    bool is_missing = false;
     *intake = (struct intake){.files = arena_array(arena, rows + 1, sizeof *intake->files),
                               .objects = arena_array(arena, rows + 1, sizeof *intake->objects),
                               .copies = arena_array(arena, rows + 1, sizeof *intake->copies)};
@@ -68,7 +67,8 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
         found[i] = (struct storage_object){.key = upload_key(view->order.id, &view->files[i])};
     enum iw_error error = storage_peek(domain->storage, domain->context, found, rows);
     for (unsigned i = 0; error == IW_OK && i < rows; i++) {
-        is_missing = is_missing || (!found[i].is_there && order_file_is_missing(&view->files[i]));
+        intake->is_missing =
+            intake->is_missing || (!found[i].is_there && order_file_is_missing(&view->files[i]));
         if (!found[i].is_there || view->files[i].source_url != NULL)
             continue;
         struct intake_file *file = &intake->files[intake->count];
@@ -76,9 +76,7 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
         object_judge(domain, &found[i], file);
         intake->objects[intake->count++] = found[i];
     }
-    if (is_missing)
-        intake->count = 0;
-    return error == IW_OK ? objects_copy(domain, intake) : error;
+    return error == IW_OK && !intake->is_missing ? objects_copy(domain, intake) : error;
 }
 
 static enum iw_error file_write(const struct store *store, int64_t account_id, const struct intake *intake,
@@ -103,7 +101,8 @@ enum iw_error intake_write(const struct store *store, int64_t account_id, const 
     for (size_t i = 0; error == IW_OK && i < intake->count; i++) {
         if (!intake->objects[i].is_there)
             continue;
-        error = file_write(store, account_id, intake, i);
+        if (!intake->is_missing)
+            error = file_write(store, account_id, intake, i);
         view->files[intake->files[i].index].status = FILE_UPLOADED;
     }
     return error;

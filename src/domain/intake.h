@@ -31,7 +31,8 @@ struct intake {
     struct intake_file *files;
     struct storage_object *objects;
     struct storage_key *copies;
-    size_t count; /* files with an object */
+    size_t count;    /* files with an object */
+    bool is_missing; /* a file has neither an object nor a row with bytes: nothing was copied */
 };
 
 /*
@@ -41,7 +42,10 @@ struct intake {
 enum iw_error intake_collect(struct domain *domain, const struct order_view *view,
                              struct intake *intake) IW_MUST_USE;
 
-/* Writes the rows of the collected files and updates the view; in the transaction that starts the order. */
+/*
+ * Writes the rows of the collected files, in the transaction that starts the order; only updates the view
+ * when a file is missing.
+ */
 enum iw_error intake_write(const struct store *store, int64_t account_id, const struct intake *intake,
                            struct order_view *view) IW_MUST_USE;
 

@@ -86,6 +86,9 @@ static enum iw_error confirm_work(const struct store *store, void *user)
     error = intake_write(store, confirmation->account_id, &confirmation->intake, &view);
     if (error == IW_OK)
         error = uploads_check(confirmation->domain, &view);
+    if (error == IW_OK && confirmation->intake.is_missing)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
+                            "An upload arrived at this moment; confirm the order again.");
     if (error == IW_OK)
         error = order_start(store, &view.order, &confirmation->status);
     confirmation->is_started = error == IW_OK;
