@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -307,6 +308,14 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
     return size;
 }
 
+/* Image processes must not inherit a connection. */
+static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)user;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 /* ---- One attempt ---- */
 
 static void header_put(struct attempt *attempt, struct arena *arena, const char *name, const char *value)
@@ -364,6 +373,7 @@ static void options_set(struct attempt *attempt, struct arena *arena)
     if (s3->ca_file[0] != '\0')
         curl_easy_setopt(handle, CURLOPT_CAINFO, s3->ca_file);
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, attempt->headers);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body_receive);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, attempt);
     curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, head_receive);

@@ -150,8 +150,9 @@ enum iw_error storage_peek(struct storage *storage, struct context *context, str
                            size_t count) IW_MUST_USE;
 
 /*
- * Copies objects of a direct store inside it, in parallel, when they still have their ETag;
- * is_there gets false otherwise. etag gets that of the copy. to has the keys of the copies.
+ * Copies objects of a direct store inside it, in parallel; to has the keys of the copies. Only an
+ * object that still has its ETag is copied; is_there gets false otherwise. etag gets that of the
+ * copy.
  */
 enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
                            const struct storage_key *to, size_t count) IW_MUST_USE;

@@ -1,6 +1,7 @@
 #include "service/store_s3.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,7 +294,7 @@ static enum iw_error changed(struct context *context)
 static enum iw_error s3_get(struct storage *storage, struct context *context, const struct storage_key *key,
                             const char *etag, int *descriptor, struct storage_facts *facts)
 {
-    int file = memfd_create("object", MFD_CLOEXEC);
+    int file = memfd_create("object", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) {
         context_cause(context, "memfd_create: %s", strerror(errno));
         return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
@@ -309,7 +310,9 @@ static enum iw_error s3_get(struct storage *storage, struct context *context, co
         error = changed(context);
     else if (error == IW_OK && (fstat(file, &found) != 0 || found.st_size != call.size_bytes))
         error = s3_fail(context, &call, "the body has another size than its header says");
-    if (error == IW_OK && lseek(file, 0, SEEK_SET) != 0)
+    /* The descriptor of a local store is read-only; so is this one for its image process. */
+    if (error == IW_OK && (lseek(file, 0, SEEK_SET) != 0 ||
+                           fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0))
         error = s3_fail(context, &call, strerror(errno));
     if (error != IW_OK) {
         close(file);
