@@ -22,7 +22,8 @@ enum {
     part_bytes = 8 * 1024 * 1024, /* S3: at least 5 MiB */
     /* S3 permits 10,000 parts: the size doubles after each 2,000. */
     parts_a_size = 2000,
-    keys_a_page = 1000 /* S3's limit for lists and for deletions */
+    keys_a_page = 1000, /* S3's limit for lists and for deletions */
+    keys_a_step = 200   /* of a walk, which asks the database about each order */
 };
 
 struct store_s3 {
@@ -383,6 +384,7 @@ static enum iw_error s3_delete_list(struct storage *storage, struct context *con
 struct listing {
     const char *prefix; /* of the texts of the keys */
     const char *after;  /* the text of a key; "" at the start */
+    int most;           /* keys of a page */
     storage_visit *visit;
     void *user;
     bool is_stopped;
@@ -408,6 +410,7 @@ static enum iw_error page_list(struct storage *storage, struct context *context,
     size_t prefix_length = strlen(s3_prefix(s3));
     struct s3_call call = {.method = S3_GET, .sink = -1};
     query_add(&call, "list-type", "2");
+    query_add(&call, "max-keys", arena_printf(arena, "%d", listing->most));
     query_add(&call, "prefix", arena_printf(arena, "%s%s", s3_prefix(s3), listing->prefix));
     if (listing->after[0] != '\0')
         query_add(&call, "start-after", arena_printf(arena, "%s%s", s3_prefix(s3), listing->after));
@@ -436,6 +439,7 @@ static enum iw_error s3_list(struct storage *storage, struct context *context, e
         .prefix = order_id != 0 ? arena_printf(context->arena, "%s/%lld/", folder, (long long)order_id)
                                 : arena_printf(context->arena, "%s/", folder),
         .after = "",
+        .most = keys_a_page,
         .visit = visit,
         .user = user};
     enum iw_error error = IW_OK;
@@ -450,7 +454,8 @@ static enum iw_error s3_list(struct storage *storage, struct context *context, e
 static enum iw_error s3_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                              storage_visit *visit, void *user)
 {
-    struct listing listing = {.prefix = "", .after = cursor->after, .visit = visit, .user = user};
+    struct listing listing = {
+        .prefix = "", .after = cursor->after, .most = keys_a_step, .visit = visit, .user = user};
     enum iw_error error = page_list(storage, context, &listing);
     if (error != IW_OK)
         return error;

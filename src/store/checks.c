@@ -1,5 +1,11 @@
 #include "store/checks.h"
 
+/* The orders of a suspended account wait. The account is read in a subquery, so that FOR UPDATE does not lock
+ * it. */
+#define DUE                                                                                                  \
+    "FROM upload_checks c WHERE c.check_at <= ? AND (SELECT a.status FROM accounts a WHERE a.id = "          \
+    "c.account_id) <> 'suspended' "
+
 enum iw_error checks_add(const struct store *store, int64_t order_id, int64_t account_id, int64_t at_ms)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(account_id), db_time(at_ms)};
@@ -21,10 +27,9 @@ static enum iw_error take_work(const struct store *store, void *user)
     struct db_rows rows;
     const struct db_value due[] = {db_time(taking->now_ms), db_integer(checks_max)};
     taking->count = 0;
-    enum iw_error error = db_run(store,
-                                 "SELECT order_id, account_id FROM upload_checks WHERE check_at <= ? ORDER "
-                                 "BY check_at LIMIT ? FOR UPDATE SKIP LOCKED",
-                                 due, 2, &rows);
+    enum iw_error error = db_run(
+        store, "SELECT c.order_id, c.account_id " DUE "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
+        due, 2, &rows);
     for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
         struct check *check = &taking->checks[taking->count++];
         *check = (struct check){db_integer_of(db_at(&rows, i, 0)), db_integer_of(db_at(&rows, i, 1))};
@@ -41,8 +46,7 @@ enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t unt
     const struct db_value due[] = {db_time(now_ms)};
     *count = 0;
     /* A query without locks first: most looks find nothing. */
-    enum iw_error error =
-        db_run(store, "SELECT 1 FROM upload_checks WHERE check_at <= ? LIMIT 1", due, 1, &rows);
+    enum iw_error error = db_run(store, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
     error = db_transaction(store, take_work, &taking);

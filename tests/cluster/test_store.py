@@ -4,6 +4,7 @@ Uploads and downloads use the URLs that the service signs; http.client sends the
 built with fault points.
 """
 import base64
+import concurrent.futures
 import configparser
 import contextlib
 import datetime
@@ -395,6 +396,27 @@ def test_uploads_of_a_pending_order_stay(stack, client, bucket, tmp_path):
     assert bucket.keys(created["orderId"]) == []
 
 
+def test_a_walk_has_several_pages(stack, ceph, client, bucket, tmp_path):
+    """More keys than one step lists; behind them an output that no row names, of an order that has ended."""
+    ended = whole(client, [("a.jpg", pictures.jpeg(80, 80))])["orderId"]
+    orders = [created_of(client, [f"{i}.jpg" for i in range(70)]) for _ in range(3)]
+    urls = [file["uploadUrl"] for order in orders for file in order["files"]]
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda url: put(url, b"x"), urls))
+    orphan = f"thumb/{ended}/0.77"
+    assert signed(ceph, "PUT", f"/{ceph['S3_BUCKET']}/{PREFIX}{orphan}", b"x").status == 200
+    assert orphan in bucket.keys(ended)
+    config = tmp_path / "ahead.conf"
+    config.write_text(changed(stack, test={"clock_offset_s": "7200"}))
+    code, said = ctl(stack, "store", "reclaim", config=str(config))
+    assert code == 0 and "1 files that no row names" in said, said
+    assert orphan not in bucket.keys(ended) and [key.split("/")[0] for key in bucket.keys(ended)] == ["out", "thumb"]
+    for order in orders:
+        assert len(bucket.keys(order["orderId"])) == 70
+        assert client.request("DELETE", f"{ORDERS}/{order['orderId']}").status == 200
+        assert bucket.keys(order["orderId"]) == []
+
+
 def test_an_embedding_starts_by_itself_and_an_extraction_reads_it(stack, client, bucket):
     photo = pictures.jpeg(640, 480)
     created = marks.embed(client, [("a.jpg", photo, ["one", "two"]), ("ä.png", pictures.png(512, 512), ["three"])]).data
@@ -466,6 +488,26 @@ def test_a_notification_needs_the_key(stack, client):
         assert client.post("/store-events", other, headers={"Authorization": "Bearer " + key}).status == 204
     assert client.post("/store-events", body, headers={"Authorization": "Bearer " + key}).status == 204
     assert client.wait(order, 60)["status"] == "complete"
+
+
+def test_the_orders_of_a_suspended_account_wait(stack, client):
+    suspended = stack.account_new()
+    order, url = event_order(stack, suspended)
+    put(url, pictures.jpeg(512, 512))
+    stack.ctl("account", "suspend", suspended.account)
+    stack.sql(f"UPDATE upload_checks SET check_at = UTC_TIMESTAMP(3) WHERE order_id = {order}")
+    assert marks_started(stack, client) == "complete", "a later order of another account was looked at"
+    assert stack.sql(f"SELECT status FROM orders WHERE id = {order}") == [["pending"]]
+    stack.ctl("account", "resume", suspended.account)
+    assert suspended.wait(order)["status"] == "complete"
+
+
+def marks_started(stack, client):
+    """The status of an order that the worker's look started."""
+    other, url = event_order(stack, client)
+    put(url, pictures.jpeg(512, 512))
+    stack.sql(f"UPDATE upload_checks SET check_at = UTC_TIMESTAMP(3) WHERE order_id = {other}")
+    return client.wait(other)["status"]
 
 
 def test_the_gateway_itself_notifies(stack, ceph, client):
