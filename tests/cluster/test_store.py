@@ -11,14 +11,17 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import http.server
 import io
 import json
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import uuid
@@ -87,8 +90,9 @@ def owner_of(path):
     return facts.st_uid, facts.st_gid
 
 
-def store_settings(environment, etc):
-    return {"driver": "s3", "s3_endpoint": environment["S3_ENDPOINT"], "s3_region": environment["S3_REGION"],
+def store_settings(stack, environment, etc):
+    return {"driver": "s3", "s3_endpoint": stack.front.url, "s3_public_endpoint": environment["S3_ENDPOINT"],
+            "s3_ca_file": stack.environment["IMGWARD_CA"], "s3_region": environment["S3_REGION"],
             "s3_bucket": environment["S3_BUCKET"], "s3_prefix": PREFIX,
             "s3_access_key_file": os.path.join(etc, "s3.access"), "s3_secret_key_file": os.path.join(etc, "s3.secret"),
             "s3_events_key_file": os.path.join(etc, "s3.events"), "s3_timeout_s": "2", "upload_max_bytes": str(UPLOAD_MAX)}
@@ -128,6 +132,81 @@ def faults(tmp_path_factory):
     return points.Faults(str(tmp_path_factory.mktemp("faults") / "points"), points.OBJECT_PLACES)
 
 
+ERROR = "<?xml version=\"1.0\"?><Error><Code>{}</Code><RequestId>1</RequestId></Error>"
+TROUBLES = {"slow": (503, "SlowDown"), "error": (500, "InternalError"), "denied": (403, "AccessDenied")}
+
+
+class Front:
+    """The gateway as the service reaches it: over TLS, and with troubles. Clients use the gateway itself.
+
+    A trouble is (method, part of the path, kind, times). cut ends an answer in the middle of its body.
+    """
+
+    def __init__(self, target, certificate, key):
+        self.target, self.troubles, self.lock = urllib.parse.urlsplit(target), [], threading.Lock()
+        self.count = 0
+        front = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def run(self):
+                front.serve(self)
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = run
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate, key)
+        self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def trouble_of(self, method, path):
+        with self.lock:
+            self.count += 1
+            for trouble in self.troubles:
+                if trouble[0] == method and trouble[1] in path and trouble[3] > 0:
+                    trouble[3] -= 1
+                    return trouble[2]
+        return None
+
+    def left(self):
+        """Troubles that have not happened yet."""
+        return [trouble for trouble in self.troubles if trouble[3] > 0]
+
+    def serve(self, handler):
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        trouble = self.trouble_of(handler.command, handler.path)
+        if trouble in TROUBLES:
+            status, code = TROUBLES[trouble]
+            answer, headers, data = status, [("Content-Type", "application/xml")], ERROR.format(code).encode()
+        else:
+            connection = http.client.HTTPConnection(self.target.hostname, self.target.port, timeout=60)
+            connection.request(handler.command, handler.path, body, dict(handler.headers))
+            given = connection.getresponse()
+            answer, headers, data = given.status, given.getheaders(), given.read()
+            connection.close()
+        handler.send_response_only(answer)
+        for name, value in headers:
+            if name.lower() not in ("content-length", "connection", "transfer-encoding"):
+                handler.send_header(name, value)
+        length = dict((name.lower(), value) for name, value in headers).get("content-length", "0")
+        handler.send_header("Content-Length", length if handler.command == "HEAD" else str(len(data)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(data[:len(data) // 2] if trouble == "cut" else data)
+        handler.close_connection = trouble == "cut"
+
+
 class Variables:
     """Environment variables of the stack, which parts that are started later need, too."""
 
@@ -164,8 +243,11 @@ def stack(ceph, faults, tmp_path_factory):
             made.former = made.account_new()
             made.former_order = made.former.order_whole([("old.jpg", pictures.jpeg(160, 120))])
             made.former_url = made.former.get(f"{ORDERS}/{made.former_order['orderId']}/download").data["downloadUrl"]
+            tls = os.path.dirname(made.environment["IMGWARD_CA"])
+            made.front = Front(ceph["S3_ENDPOINT"], os.path.join(tls, "server.pem"), os.path.join(tls, "server.key"))
             use_bucket(made, ceph)
             yield made
+            made.front.close()
         finally:
             down = dev("down")
             assert down.returncode == 0, down.stdout + down.stderr
@@ -179,9 +261,10 @@ def places():
 
 
 @pytest.fixture(autouse=True)
-def disarmed(faults):
+def disarmed(faults, stack):
     yield
     faults.disarm()
+    stack.front.troubles = []
 
 
 def use_bucket(stack, ceph):
@@ -192,7 +275,7 @@ def use_bucket(stack, ceph):
     secret_write(os.path.join(etc, "s3.events"), "events-" + uuid.uuid4().hex)
     for name in ("api", "worker"):
         stack.part("stop", name)
-    stack.configure(changed(stack, store=store_settings(ceph, etc)))
+    stack.configure(changed(stack, store=store_settings(stack, ceph, etc), worker={"retry_first_ms": "100"}))
     for name in ("api", "worker"):
         stack.part("start", name)
 
@@ -618,6 +701,48 @@ def test_processes_die_at_their_requests(client, faults):
     client_module.said(lambda: client.confirm(created["orderId"]), 200)
     assert client.wait(created["orderId"])["status"] == "complete"
     assert all(faults.taken(name) == before[name] + 1 for name in names)
+
+
+def test_troubled_answers_are_repeated(stack, client):
+    """Each request is refused twice, or its answer ends early, before it succeeds."""
+    stack.front.troubles = [["GET", "/in/", "slow", 2], ["PUT", "/in/", "error", 2], ["PUT", "/out/", "slow", 2],
+                            ["GET", "/out/", "cut", 2], ["PUT", "/zip/", "error", 1], ["POST", "?delete", "slow", 1]]
+    order = whole(client, [("a.jpg", pictures.jpeg(80, 80)), ("b.png", pictures.png(80, 80))])
+    assert order["status"] == "complete"
+    until(lambda: not stack.front.left())
+    created = created_of(client, ["a.jpg"])
+    put(created["files"][0]["uploadUrl"], pictures.jpeg(300, 200))
+    with without_worker(stack):
+        assert client.confirm(created["orderId"]).status == 200
+        stack.front.troubles = [["GET", "/in/", "cut", 1]]
+    assert client.wait(created["orderId"])["status"] == "complete" and not stack.front.left()
+
+
+def test_a_refusal_is_503_and_named_in_the_log(stack, client):
+    created = created_of(client, ["a.jpg"])
+    put(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80))
+    stack.front.troubles = [["GET", "/in/", "denied", 1]]
+    answer = client.confirm(created["orderId"])
+    assert answer.status == 503 and answer.headers["Retry-After"] and "AccessDenied" not in answer.body.decode()
+    until(lambda: "status 403 AccessDenied" in log_text(stack, "api.log"))
+    assert client.confirm(created["orderId"]).status == 200
+    assert client.wait(created["orderId"])["status"] == "complete"
+
+
+def test_an_input_that_is_gone_or_changed_fails(stack, ceph, client, bucket):
+    created = created_of(client, ["gone.jpg", "changed.jpg", "good.jpg"])
+    for file in created["files"]:
+        put(file["uploadUrl"], pictures.jpeg(80, 80))
+    with without_worker(stack):
+        assert client.confirm(created["orderId"]).status == 200
+        copies = {key.split("/")[2].split(".")[0]: key for key in bucket.keys(created["orderId"]) if not key.endswith(".0")}
+        bucket.run("del", f"s3://{bucket.name}/{PREFIX}{copies['1']}")
+        answer = signed(ceph, "PUT", f"/{ceph['S3_BUCKET']}/{PREFIX}{copies['2']}", pictures.jpeg(90, 90), kind="image/jpeg")
+        assert answer.status == 200, answer
+    client.wait(created["orderId"])
+    files = client.detail(created["orderId"]).data["files"]
+    assert [file["status"] for file in files] == ["failed", "failed", "complete"]
+    assert '"reason":"store_changed"' in log_text(stack, "worker.log")
 
 
 def gateway_pid(ceph):
