@@ -42,6 +42,7 @@ import points  # noqa: E402
 import rounds  # noqa: E402
 from client import ORDERS  # noqa: E402
 from places import Places  # noqa: E402
+from receiver import Receiver  # noqa: E402
 
 CEPH = os.path.join(ROOT, "..", "shared", "tools", "ceph-mini")
 PROGRAMS = ("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph", "s3cmd")
@@ -651,6 +652,20 @@ def test_sources_targets_and_deletion(client, bucket, places):
     url = client.get(f"{ORDERS}/{order['orderId']}/download").data["downloadUrl"]
     assert client.request("DELETE", f"{ORDERS}/{order['orderId']}").status == 200
     assert bucket.keys(order["orderId"]) == [] and direct("GET", url).status == 404
+
+
+def test_a_webhook_has_the_url_of_the_bucket(stack, ceph):
+    account, receiver = stack.account_new(), Receiver()
+    try:
+        receiver.answers["/hook"] = 200
+        assert account.post(f"{ORDERS}/webhooks", {"url": receiver.url("/hook"), "name": "hook"}).status == 201
+        order = whole(account, [("a.jpg", pictures.jpeg(80, 80))])
+        until(lambda: any("downloadUrl" in delivery.json["data"] for delivery in receiver.at("/hook")))
+        [data] = [delivery.json["data"] for delivery in receiver.at("/hook") if "downloadUrl" in delivery.json["data"]]
+    finally:
+        receiver.close()
+    assert data["orderId"] == order["orderId"] and data["downloadUrl"].startswith(ceph["S3_ENDPOINT"])
+    assert direct("GET", data["downloadUrl"]).status == 200
 
 
 # ---------------------------------------------------------------- failures
