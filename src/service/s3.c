@@ -55,13 +55,8 @@ struct s3 {
     int64_t failed_at_ms; /* monotonic; 0: the store answers */
 };
 
-static const struct {
-    const char *name;
-} methods[] = {[S3_GET] = {"GET"},
-               [S3_HEAD] = {"HEAD"},
-               [S3_PUT] = {"PUT"},
-               [S3_POST] = {"POST"},
-               [S3_DELETE] = {"DELETE"}};
+static const char *const methods[] = {
+    [S3_GET] = "GET", [S3_HEAD] = "HEAD", [S3_PUT] = "PUT", [S3_POST] = "POST", [S3_DELETE] = "DELETE"};
 
 /* One attempt of a call. */
 struct attempt {
@@ -213,7 +208,7 @@ static int64_t now_ms(const struct s3 *s3)
 const char *s3_url(struct s3 *s3, struct arena *arena, const struct s3_call *call, int64_t expires_s)
 {
     int64_t at_ms = now_ms(s3), lifetime_s = expires_s - clock_now_ms() / 1000;
-    const struct sigv4_request request = {.method = methods[call->method].name,
+    const struct sigv4_request request = {.method = methods[call->method],
                                           .host = s3->public_host,
                                           .path = path_of(s3, arena, call),
                                           .query = call->query,
@@ -331,7 +326,7 @@ static void headers_make(struct attempt *attempt, struct arena *arena)
     uint8_t digest[sha256_bytes];
     char date[sigv4_date_size];
     crypto_sha256(call->body_bytes > 0 ? call->body : "", call->body_bytes, digest);
-    const struct sigv4_request request = {.method = methods[call->method].name,
+    const struct sigv4_request request = {.method = methods[call->method],
                                           .host = s3->host,
                                           .path = path_of(s3, arena, call),
                                           .query = call->query,
@@ -386,14 +381,13 @@ static void options_set(struct attempt *attempt, struct arena *arena)
         curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_bytes);
         curl_easy_setopt(handle, CURLOPT_POSTFIELDS, call->body);
     }
-    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, methods[call->method].name);
+    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, methods[call->method]);
 }
 
 /* The key of the fault points: "PUT in/7001/1.0", and the name of the sub-resource. */
 static inline const char *fault_text(struct arena *arena, const struct s3_call *call)
 {
-    return arena_printf(arena, "%s %s %s", methods[call->method].name,
-                        call->key != NULL ? call->key : "bucket",
+    return arena_printf(arena, "%s %s %s", methods[call->method], call->key != NULL ? call->key : "bucket",
                         call->query_count > 0 ? call->query[0].name : "");
 }
 
@@ -535,7 +529,7 @@ enum iw_error s3_fail(struct context *context, const struct s3_call *call, const
                              : "The file store cannot be used now; try again later.");
     context->reason = is_full ? "store_full" : "store_failed";
     context->retry_after_s = is_full ? 60 : 10;
-    context_cause(context, "%s %s: status %ld %s%s%s", methods[call->method].name,
+    context_cause(context, "%s %s: status %ld %s%s%s", methods[call->method],
                   call->key != NULL ? call->key : "bucket", call->status, call->code, why != NULL ? ": " : "",
                   why != NULL ? why : "");
     return error;

@@ -243,6 +243,7 @@ def stack(ceph, faults, tmp_path_factory):
             made = client_module.Stack(client_module.environment_read(os.path.join(var, "dev.env")))
             made.former = made.account_new()
             made.former_order = made.former.order_whole([("old.jpg", pictures.jpeg(160, 120))])
+            made.former_pending = created_of(made.former, ["pending.jpg"])
             made.former_url = made.former.get(f"{ORDERS}/{made.former_order['orderId']}/download").data["downloadUrl"]
             tls = os.path.dirname(made.environment["IMGWARD_CA"])
             made.front = Front(ceph["S3_ENDPOINT"], os.path.join(tls, "server.pem"), os.path.join(tls, "server.key"))
@@ -652,6 +653,18 @@ def test_sources_targets_and_deletion(client, bucket, places):
     url = client.get(f"{ORDERS}/{order['orderId']}/download").data["downloadUrl"]
     assert client.request("DELETE", f"{ORDERS}/{order['orderId']}").status == 200
     assert bucket.keys(order["orderId"]) == [] and direct("GET", url).status == 404
+
+
+def test_an_upload_url_of_the_local_store_still_works(stack, bucket):
+    """The service receives the file and puts it into the bucket."""
+    order, url = stack.former_pending["orderId"], stack.former_pending["files"][0]["uploadUrl"]
+    assert stack.former.upload(url, b"GIF89a" + b"x" * 400).status == 415
+    assert stack.former.upload(url, pictures.jpeg(80, 80)).status == 201
+    [key] = bucket.keys(order)
+    assert stack.former.upload(url, pictures.jpeg(90, 90)).status == 200
+    assert len(bucket.keys(order)) == 1 and key not in bucket.keys(order)
+    assert stack.former.confirm(order).status == 200 and stack.former.wait(order)["status"] == "complete"
+    assert cleared(bucket, order) == ["out", "thumb"]
 
 
 def test_a_webhook_has_the_url_of_the_bucket(stack, ceph):
