@@ -76,7 +76,7 @@ rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
     included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db\.[ch]'
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
-    included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
+    included_outside 'curl/.*' 'src/service/(fetch|netguard|url|s3)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/service/(name|term)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'

@@ -45,6 +45,9 @@
     FAULT(STORE_PLACED, "store.placed", FAILS,                                                               \
           "the file has its name, its folder is not synced; the folder")                                     \
     FAULT(STORE_DELETE, "store.delete", FAILS, "before a file of the store is deleted; the folder")          \
+    FAULT(OBJECT_ASKED, "object.asked", FAILS, "before a request to an object store; method, key and query") \
+    FAULT(OBJECT_ANSWERED, "object.answered", FAILS,                                                         \
+          "an object store answered; failing: its answer is lost; the same key")                             \
     FAULT(PEER_ASKED, "peer.asked", FAILS, "before an outgoing request; its method")                         \
     FAULT(PEER_ANSWERED, "peer.answered", DIES, "an outgoing request ended; its method")                     \
     /* Points outside the drivers: no driver is called between their two steps, or the same one is. */       \

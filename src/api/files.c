@@ -19,7 +19,13 @@
 #include "http/response.h"
 #include "http/route.h"
 
-enum { check_refused_status = 403, md5_bytes = 16, preflight_age_s = 600, retry_default_s = 2 };
+enum {
+    check_refused_status = 403,
+    redirect_status = 307,
+    md5_bytes = 16,
+    preflight_age_s = 600,
+    retry_default_s = 2
+};
 
 /* The path of a presigned URL states its purpose. */
 static bool is_upload_key(const char *key)
@@ -262,27 +268,6 @@ static enum iw_error files_upload(struct request *request)
 
 /* ---- Downloads ---- */
 
-/* attachment, with the name in ASCII for old clients and in UTF-8 for others (RFC 6266, RFC 8187). */
-static const char *disposition_make(struct arena *arena, const char *name)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~";
-    struct text ascii, coded;
-    text_init(&ascii, arena);
-    text_init(&coded, arena);
-    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
-        bool is_separator = *at == '/' || *at == '\\';
-        char byte = *at < 0x20 || *at == 0x7F || is_separator ? '_' : (char)*at;
-        bool is_start = (*at & 0xC0) != 0x80; /* one underscore a code point */
-        if (*at >= 0x80 ? is_start : true)
-            text_printf(&ascii, "%c", *at >= 0x80 || byte == '"' || byte == '%' ? '_' : byte);
-        if (*at < 0x80 && strchr(plain, byte) != NULL)
-            text_add(&coded, &byte, 1);
-        else
-            text_printf(&coded, "%%%02X", (unsigned char)byte);
-    }
-    return arena_printf(arena, "attachment; filename=\"%s\"; filename*=UTF-8''%s", ascii.data, coded.data);
-}
-
 static enum iw_error files_download(struct request *request)
 {
     struct presign_grant grant;
@@ -294,9 +279,15 @@ static enum iw_error files_download(struct request *request)
         error = download_find(request->domain, &grant.key, &download);
     if (error != IW_OK)
         return error;
+    if (download.url != NULL) {
+        response_status(request, redirect_status);
+        response_header(request, "Location", download.url);
+        response_header(request, "Cache-Control", "no-store");
+        return IW_OK;
+    }
     response_header(request, "Content-Type", format_media_type(download.format));
-    if (download.kind != FILEKEY_THUMBNAIL)
-        response_header(request, "Content-Disposition", disposition_make(request->arena, download.name));
+    if (download.disposition != NULL)
+        response_header(request, "Content-Disposition", download.disposition);
     response_header_printf(request, "Cache-Control", "private, max-age=%lld",
                            (long long)(grant.expires_s - clock_now_ms() / 1000));
     response_redirect_internally(request, arena_printf(request->arena, "/imgward-store/%s",

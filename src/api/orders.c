@@ -132,7 +132,7 @@ static void results_render(struct render *render, const struct request *request,
         render_string(render, "fileName", result->name);
         render_string(render, "contentType", format_media_type(result->format));
         render_string(render, "downloadUrl",
-                      order_result_url(request->domain, request->arena, download->order.id, result->id));
+                      order_result_url(request->domain, request->arena, download->order.id, result));
         render_object_end(render);
     }
     render_array_end(render);

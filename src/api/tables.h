@@ -9,6 +9,7 @@ extern const struct route api_watermark[];
 extern const struct route api_orders[];
 extern const struct route api_statistics[];
 extern const struct route api_files[];
+extern const struct route api_store_events[];
 extern const struct route api_webhooks[];
 extern const struct route api_watch[];
 

@@ -173,7 +173,7 @@ static enum iw_error show_metrics(struct request *request)
         numbers_print(text, &numbers);
     gauge_one(text, "imgward_database_up", "1 while the database answers.", health.has_database);
     gauge_one(text, "imgward_redis_up", "1 while Redis answers.", health.has_redis);
-    if (health.has_store) {
+    if (health.has_room) {
         gauge_one(text, "imgward_store_free_bytes", "Free bytes of the store's file system.",
                   health.free_bytes);
         gauge_one(text, "imgward_store_size_bytes", "Size of the store's file system in bytes.",

@@ -48,6 +48,18 @@ struct config {
     const char *api_public_url; /* "https://host[:port]", no trailing slash */
     const char *api_pid_file;   /* "" for none */
     /* [store] */
+    const char *store_driver; /* "local" or "s3" */
+    const char *store_s3_endpoint;
+    const char *store_s3_public_endpoint; /* "" for store_s3_endpoint */
+    const char *store_s3_region;
+    const char *store_s3_bucket;
+    const char *store_s3_prefix; /* "" or ends with '/' */
+    bool store_s3_path_style;
+    const char *store_s3_access_key_file;
+    const char *store_s3_secret_key_file;
+    const char *store_s3_ca_file; /* "" for the system's certificates */
+    int64_t store_s3_timeout_s;
+    const char *store_s3_events_key_file; /* "" refuses notifications */
     const char *store_path;
     const char *store_signing_keys_file;
     int64_t store_upload_max_bytes;

@@ -93,6 +93,7 @@ extern const struct ctl_command ctl_commands_order[];
 extern const struct ctl_command ctl_commands_queue[];
 extern const struct ctl_command ctl_commands_webhook[];
 extern const struct ctl_command ctl_commands_store[];
+extern const struct ctl_command ctl_commands_store_copy[];
 extern const struct ctl_command ctl_commands_doctor[];
 extern const struct ctl_command ctl_commands_secret[];
 extern const struct ctl_command ctl_commands_image_watermark[];

@@ -395,12 +395,16 @@ static enum doctor_verdict check_store(struct doctor *doctor)
     struct context *context = doctor->ctl->context;
     struct storage *storage;
     int64_t free_bytes, all_bytes;
-    if (storage_open(context, doctor->config.store_path, &storage) != IW_OK)
+    if (storage_open(context, &doctor->config, &storage) != IW_OK)
         return say_error(doctor, "");
     enum iw_error error = store_try(context, storage);
+    bool is_direct = storage_is_direct(storage);
     storage_close(storage);
     if (error != IW_OK)
         return say_error(doctor, "");
+    if (is_direct)
+        return say(doctor, DOCTOR_OK, "the bucket %s at %s is writable", doctor->config.store_s3_bucket,
+                   doctor->config.store_s3_endpoint);
     if (!is_one_file_system(doctor))
         return say(doctor, DOCTOR_WRONG, "%s spans several file systems; use one", doctor->config.store_path);
     if (!storage_room(doctor->config.store_path, &free_bytes, &all_bytes))

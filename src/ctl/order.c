@@ -145,7 +145,7 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     if (store == NULL)
         return CTL_FAILED;
     const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
-    enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
+    enum iw_error error = storage_open(ctl->context, &config, &storage);
     if (error == IW_OK)
         error = retention_cancel(&domain, storage, id, ctl_option(ctl, "--force") != NULL);
     storage_close(storage);

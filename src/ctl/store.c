@@ -84,16 +84,18 @@ static void file_verify(struct verification *work, const struct files_stored *fi
     struct storage_facts facts;
     uint8_t digest[sha256_bytes];
     int descriptor = -1;
+    bool is_read = !work->is_quick && file->digest != NULL;
     work->files++;
     if (!storage_key_read(file->store_key, &key))
         fault_report(work, file, "is not a store key");
-    else if (storage_get(work->storage, &work->context, &key, &descriptor, &facts) != IW_OK)
+    else if ((is_read ? storage_get(work->storage, &work->context, &key, &descriptor, &facts)
+                      : storage_stat(work->storage, &work->context, &key, &facts)) != IW_OK)
         fault_report(work, file, "missing");
     else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
         fault_report(work, file, "does not have the size in the database");
-    else if (!work->is_quick && file->digest != NULL && !bytes_digest(work, descriptor, digest))
+    else if (is_read && !bytes_digest(work, descriptor, digest))
         fault_report(work, file, "cannot be read");
-    else if (!work->is_quick && file->digest != NULL && memcmp(digest, file->digest, sizeof digest) != 0)
+    else if (is_read && memcmp(digest, file->digest, sizeof digest) != 0)
         fault_report(work, file, "does not have the digest in the database");
     if (descriptor >= 0)
         close(descriptor);
@@ -131,7 +133,7 @@ static enum iw_error orders_verify(struct verification *work)
 /* Opens the store, verifies, and copies an error to the command's context. */
 static enum iw_error verify_work(struct ctl *ctl, const struct config *config, struct verification *work)
 {
-    enum iw_error error = storage_open(ctl->context, config->store_path, &work->storage);
+    enum iw_error error = storage_open(ctl->context, config, &work->storage);
     if (error != IW_OK)
         return error;
     context_init(&work->context, arena_new(0), NULL);
@@ -189,15 +191,16 @@ static enum iw_error orphans_delete(struct ctl *ctl, const struct domain *domain
 {
     struct context context;
     struct domain step = *domain;
-    unsigned part = 0, count;
+    struct storage_cursor cursor = {.part = 0};
+    unsigned count;
     enum iw_error error;
     context_init(&context, arena_new(0), NULL);
     domain_context_set(&step, &context);
     do {
         arena_reset(context.arena);
-        error = reclaim_files(&step, storage, &part, orphans_keys, &count);
+        error = reclaim_files(&step, storage, &cursor, orphans_keys, &count);
         *files += count;
-    } while (error == IW_OK && part != 0);
+    } while (error == IW_OK && !storage_cursor_is_start(&cursor));
     if (error != IW_OK)
         context_fail(ctl->context, error, "%s", context.sentence);
     arena_free(context.arena);
@@ -213,7 +216,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     if (store == NULL)
         return CTL_FAILED;
     const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
-    enum iw_error error = storage_open(ctl->context, config.store_path, &storage);
+    enum iw_error error = storage_open(ctl->context, &config, &storage);
     if (error == IW_OK)
         error = reclaim_inputs(&domain, storage, &orders);
     if (error == IW_OK)

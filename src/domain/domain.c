@@ -7,8 +7,7 @@ enum { full_retry_s = 60 };
 enum iw_error domain_storage_open(struct domain *domain)
 {
     struct context *context = domain->context;
-    if (domain->storage != NULL ||
-        storage_open(context, domain->config->store_path, &domain->storage) == IW_OK)
+    if (domain->storage != NULL || storage_open(context, domain->config, &domain->storage) == IW_OK)
         return IW_OK;
     const char *cause = context->sentence;
     context_clear(context);
@@ -17,6 +16,11 @@ enum iw_error domain_storage_open(struct domain *domain)
     context->reason = "store_failed";
     context_cause(context, "%s", cause);
     return error;
+}
+
+bool domain_is_direct(const struct domain *domain)
+{
+    return domain->storage != NULL && storage_is_direct(domain->storage);
 }
 
 /* SERVICE_UNAVAILABLE when the file system of a folder has too few free bytes. */
@@ -35,8 +39,11 @@ static enum iw_error folder_check(const struct domain *domain, const char *folde
     return error;
 }
 
+/* The room of an object store is unknown: it refuses a write itself. */
 enum iw_error domain_room_check(const struct domain *domain)
 {
+    if (domain_is_direct(domain))
+        return IW_OK;
     return folder_check(domain, domain->config->store_path, "store_full",
                         "The service has no space left to store files; try again later.");
 }

@@ -6,6 +6,8 @@
 #ifndef DOMAIN_DOMAIN_H
 #define DOMAIN_DOMAIN_H
 
+#include <stdbool.h>
+
 #include <imgward/context.h>
 
 #include "base/config.h"
@@ -21,7 +23,7 @@ struct domain {
     const struct config *config;
     struct store store; /* has the same context */
     struct redis *redis;
-    struct storage *storage;             /* NULL until first used; the process closes it */
+    struct storage *storage;             /* of a local store NULL until first used; the process closes it */
     struct presign *presign;             /* NULL in programs that sign no URLs */
     const struct secret_box *secret_box; /* NULL in programs without webhook secrets */
 };
@@ -43,6 +45,9 @@ enum iw_error domain_room_check(const struct domain *domain) IW_MUST_USE;
  * folder can be asked.
  */
 enum iw_error domain_database_check(const struct domain *domain) IW_MUST_USE;
+
+/* True when clients upload to the file store and download from it by its own URLs. */
+bool domain_is_direct(const struct domain *domain);
 
 /* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
 enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;

@@ -12,10 +12,9 @@
 /* The file behind a download URL.  Texts are the arena's. */
 struct download {
     struct storage_key key;
-    enum filekey_kind kind;
-    const char *name; /* for the client's file system */
+    const char *disposition; /* Content-Disposition; NULL: the client shows it */
     enum format format;
-    int64_t size_bytes;
+    const char *url; /* at the object store; NULL: nginx sends the file */
 };
 
 /* Finds a stored file.  PROCESSED_FILE_NOT_FOUND when it does not exist, was deleted or has expired. */

@@ -19,13 +19,26 @@ static bool is_ok(struct domain *domain, enum iw_error error)
     return error == IW_OK;
 }
 
+/* Asks for an object that does not exist. */
+static bool object_store_answers(struct domain *domain)
+{
+    struct storage_facts facts;
+    const struct storage_key key = {.kind = FILEKEY_UPLOAD, .order_id = 1};
+    enum iw_error error = storage_stat(domain->storage, domain->context, &key, &facts);
+    return is_ok(domain, error) || error == IW_NOT_FOUND;
+}
+
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
     health.has_database = is_ok(domain, provision_ping(&domain->store));
     health.has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
     context_clear(domain->context);
-    health.has_store = storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
+    if (domain_is_direct(domain))
+        health.has_store = object_store_answers(domain);
+    else
+        health.has_store = health.has_room =
+            storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
     return health;
 }
 

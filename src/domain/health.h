@@ -20,7 +20,8 @@ struct health {
     bool has_database;
     bool has_redis;
     bool has_store;
-    int64_t free_bytes; /* of the store's file system; valid with has_store, as the next */
+    bool has_room;      /* the next two are known: the store is a file system */
+    int64_t free_bytes; /* of the store's file system */
     int64_t size_bytes;
 };
 

@@ -1,6 +1,8 @@
 #include "domain/order_confirm.h"
 
 #include "base/clock.h"
+#include "domain/intake.h"
+#include "domain/order_query.h"
 #include "service/queue.h"
 #include "store/jobs.h"
 
@@ -35,7 +37,8 @@ struct confirmation {
     int64_t account_id;
     int64_t id;
     enum order_status status;
-    bool is_started; /* by this confirmation */
+    bool is_started;      /* by this confirmation */
+    struct intake intake; /* of an object store; empty otherwise */
 };
 
 enum iw_error order_start(const struct store *store, const struct order *order, enum order_status *status)
@@ -80,18 +83,38 @@ static enum iw_error confirm_work(const struct store *store, void *user)
         return not_pending(store->context, view.order.status);
     if (view.order.status != ORDER_PENDING)
         return IW_OK;
-    error = uploads_check(confirmation->domain, &view);
+    error = intake_write(store, confirmation->account_id, &confirmation->intake, &view);
+    if (error == IW_OK)
+        error = uploads_check(confirmation->domain, &view);
+    if (error == IW_OK && confirmation->intake.is_missing)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
+                            "An upload arrived at this moment; confirm the order again.");
     if (error == IW_OK)
         error = order_start(store, &view.order, &confirmation->status);
     confirmation->is_started = error == IW_OK;
     return error;
 }
 
+/* Takes the uploads out of the object store. An order that is not pending has none to take. */
+static enum iw_error objects_collect(struct domain *domain, int64_t account_id, int64_t id,
+                                     struct intake *intake)
+{
+    struct order_view view;
+    enum iw_error error = order_find(domain, account_id, id, &view);
+    return error == IW_OK && view.order.status == ORDER_PENDING ? intake_collect(domain, &view, intake)
+                                                                : error;
+}
+
 enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id, enum order_status *status)
 {
     struct confirmation confirmation = {.domain = domain, .account_id = account_id, .id = id};
     domain->context->order_id = id;
-    enum iw_error error = db_transaction(&domain->store, confirm_work, &confirmation);
+    enum iw_error error =
+        domain_is_direct(domain) ? objects_collect(domain, account_id, id, &confirmation.intake) : IW_OK;
+    if (error == IW_OK)
+        error = db_transaction(&domain->store, confirm_work, &confirmation);
+    if (error == IW_OK)
+        intake_settle(domain, &confirmation.intake, confirmation.is_started);
     *status = confirmation.status;
     if (error == IW_OK && confirmation.is_started)
         queue_notify(domain->redis, domain->config, domain->context, id);

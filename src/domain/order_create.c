@@ -9,12 +9,14 @@
 #include "service/admission.h"
 #include "service/queue.h"
 #include "service/reserve.h"
+#include "store/checks.h"
 #include "store/orders.h"
 
 enum {
     /* At a thousand orders a second one new id in a million is taken already. */
     id_attempts_max = 4,
     conflict_attempts_max = 4,
+    first_check_ms = 1000,
     wait_first_ms = 5,
     wait_max_ms = 80
 };
@@ -96,12 +98,20 @@ static struct quota_amounts amounts_of(const struct order_request *requested)
 
 /* The argument of insert_work. */
 struct insertion {
+    bool is_direct; /* uploads go to an object store */
     const struct order_request *requested;
     struct order_row *row;
     struct order_row_file *files;
     struct quota_claim *claim;
     int64_t *file_ids;
 };
+
+/* No upload of this order reaches the service, and no request starts it: a worker looks for its uploads. */
+static enum iw_error check_add(const struct store *store, const struct order_row *row)
+{
+    bool is_watched = row->type != ORDER_ANTI_AI && !row->is_started;
+    return is_watched ? checks_add(store, row->id, row->account_id, row->created_ms + first_check_ms) : IW_OK;
+}
 
 /* An order with texts needs a transaction around it, any other is one statement. */
 static enum iw_error insert_work(const struct store *store, void *user)
@@ -113,6 +123,8 @@ static enum iw_error insert_work(const struct store *store, void *user)
                                    &work->claim->texts);
     if (error == IW_OK)
         error = quota_alone_check(store->context, work->claim);
+    if (error == IW_OK && work->is_direct)
+        error = check_add(store, work->row);
     bool is_needed = !work->claim->is_covered || work->claim->texts > 0;
     work->row->claim = is_needed ? work->claim : NULL;
     return error == IW_OK ? orders_insert(store, work->row, work->file_ids) : error;
@@ -146,7 +158,7 @@ static enum iw_error insert(struct domain *domain, const struct order_request *r
     struct order_row_file *files = rows_make(arena, requested, &row);
     claim->now_ms = now_ms;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
-    struct insertion work = {requested, &row, files, claim, file_ids};
+    struct insertion work = {domain_is_direct(domain), requested, &row, files, claim, file_ids};
     enum iw_error error = requested->type == ORDER_WATERMARK_EMBED
                               ? db_transaction(&domain->store, insert_work, &work)
                               : insert_work(&domain->store, &work);

@@ -23,12 +23,12 @@ enum iw_error order_download_make(struct domain *domain, const struct order *ord
     if (error != IW_OK)
         return error;
     if (download->result_count == 1) {
-        download->url = order_result_url(domain, arena, order->id, download->results[0].id);
+        download->url = order_result_url(domain, arena, order->id, &download->results[0]);
         download->name = download->results[0].name;
         download->format = download->results[0].format;
     } else if (download->result_count > 1 && order->zip_store_key != NULL) {
-        download->url = order_archive_url(domain, arena, order->id);
         download->name = order_archive_name(arena, order->name);
+        download->url = order_archive_url(domain, arena, order, download->name);
         download->format = FORMAT_ZIP;
     }
     return IW_OK;

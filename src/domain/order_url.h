@@ -6,6 +6,7 @@
 
 #include "domain/domain.h"
 #include "model/order.h"
+#include "model/result.h"
 #include "store/orders.h"
 
 /* The upload URL of a file; *expires_ms gets its expiry. */
@@ -16,8 +17,11 @@ const char *order_upload_url(const struct domain *domain, struct arena *arena, i
 const char *order_upload_key(struct arena *arena, int64_t order_id, const struct order_file *file);
 
 const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
-                             int64_t result_id);
-const char *order_archive_url(const struct domain *domain, struct arena *arena, int64_t order_id);
+                             const struct order_result *result);
+
+/* name: that of the archive for its client. */
+const char *order_archive_url(const struct domain *domain, struct arena *arena, const struct order *order,
+                              const char *name);
 
 /* NULL when the order has no thumbnail, or has expired. */
 const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);

@@ -68,6 +68,9 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
     struct old_orders *orders = arena_alloc(context->arena, sizeof *orders);
     orders->before_ms = clock_now_ms() - pending_ms - grace_ms;
     enum iw_error error = storage_list(storage, context, FILEKEY_UPLOAD, 0, order_add, orders);
+    /* A client can send only the original after the end of the order. */
+    if (error == IW_OK && storage_is_direct(storage) && orders->count < orders_max)
+        error = storage_list(storage, context, FILEKEY_ORIGINAL, 0, order_add, orders);
     for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
         enum order_status status = ORDER_FAILED;
         error = orders_status(&domain->store, orders->ids[i], &status);
@@ -93,7 +96,7 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
 
 /* ---- files that no row names ---- */
 
-/* Files of one part of the store that are older than the grace period. */
+/* Files of one step of a walk that are older than the grace period. */
 struct old_files {
     struct arena *arena;
     struct storage_key *keys;
@@ -149,7 +152,9 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
         error = orders_store_keys(&domain->store, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         bool is_input = keys[i].kind == FILEKEY_UPLOAD || keys[i].kind == FILEKEY_ORIGINAL;
-        if (is_input != is_pending || retention_is_kept(context->arena, &kept, &keys[i]))
+        /* Version 0 is the object of an upload URL: it has no row before the order starts. */
+        if (is_input != is_pending || keys[i].version == 0 ||
+            retention_is_kept(context->arena, &kept, &keys[i]))
             continue;
         error = storage_delete(storage, context, &keys[i]);
         *count += error == IW_OK;
@@ -157,15 +162,12 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
     return error;
 }
 
-static enum iw_error part_reclaim(const struct domain *domain, struct storage *storage, unsigned part,
-                                  unsigned *seen, unsigned *count)
+static enum iw_error step_reclaim(const struct domain *domain, struct storage *storage,
+                                  struct storage_cursor *cursor, unsigned *seen, unsigned *count)
 {
-    static const enum filekey_kind kinds[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
-                                              FILEKEY_THUMBNAIL};
     struct old_files files = {.arena = domain->context->arena, .before_ms = clock_now_ms() - grace_ms};
-    enum iw_error error = IW_OK;
-    for (int i = 0; error == IW_OK && i < (int)(sizeof kinds / sizeof kinds[0]); i++)
-        error = storage_list_part(storage, domain->context, kinds[i], part, file_add, &files);
+    struct storage_cursor next = *cursor;
+    enum iw_error error = storage_walk(storage, domain->context, &next, file_add, &files);
     if (files.count > 0)
         qsort(files.keys, files.count, sizeof *files.keys, by_order);
     for (unsigned from = 0, to; error == IW_OK && from < files.count; from = to) {
@@ -174,20 +176,20 @@ static enum iw_error part_reclaim(const struct domain *domain, struct storage *s
         error = order_files_delete(domain, storage, files.keys + from, to - from, count);
     }
     *seen += files.seen;
+    if (error == IW_OK)
+        *cursor = next;
     return error;
 }
 
-enum iw_error reclaim_files(const struct domain *domain, struct storage *storage, unsigned *part,
-                            unsigned keys_max, unsigned *count)
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage,
+                            struct storage_cursor *cursor, unsigned keys_max, unsigned *count)
 {
     unsigned seen = 0;
     enum iw_error error = IW_OK;
     *count = 0;
     while (error == IW_OK && seen < keys_max) {
-        error = part_reclaim(domain, storage, *part, &seen, count);
-        if (error == IW_OK)
-            *part = (*part + 1) % storage_part_count;
-        if (*part == 0)
+        error = step_reclaim(domain, storage, cursor, &seen, count);
+        if (storage_cursor_is_start(cursor))
             break;
     }
     return error;

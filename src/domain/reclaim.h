@@ -23,11 +23,11 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
  * database was away, before the commit.  Skips orders in progress, and orders that
  * are not in the database: it may be the wrong database.
  *
- * The walk through the store goes in steps.  A step starts at *part, at first 0.
- * It ends after keys_max keys, or at the end of the store, where *part becomes 0.
+ * The walk through the store goes in steps.  A step starts at the cursor and ends
+ * after keys_max keys.  It also ends at the end of the store; the cursor is then at its start.
  * *count gets the number of deleted files.
  */
-enum iw_error reclaim_files(const struct domain *domain, struct storage *storage, unsigned *part,
-                            unsigned keys_max, unsigned *count) IW_MUST_USE;
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage,
+                            struct storage_cursor *cursor, unsigned keys_max, unsigned *count) IW_MUST_USE;
 
 #endif

@@ -17,12 +17,14 @@ static const int64_t day_ms = 86400000;
 
 /* ---- the files of one order ---- */
 
-/* The argument of key_clear: deletes every listed key except the kept ones. */
+/* The argument of key_clear: collects every listed key except the kept ones. */
 struct clearing {
     const struct domain *domain;
     struct storage *storage;
     struct query_texts kept;
-    enum iw_error error;
+    struct storage_key *keys;
+    size_t count;
+    size_t room;
 };
 
 bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key)
@@ -37,23 +39,31 @@ bool retention_is_kept(struct arena *arena, const struct query_texts *kept, cons
 static bool key_clear(void *user, const struct storage_key *key, const struct storage_facts *facts)
 {
     struct clearing *clearing = user;
-    struct context *context = clearing->domain->context;
+    struct arena *arena = clearing->domain->context->arena;
     (void)facts;
-    if (!retention_is_kept(context->arena, &clearing->kept, key))
-        clearing->error = storage_delete(clearing->storage, context, key);
-    return clearing->error == IW_OK;
+    if (retention_is_kept(arena, &clearing->kept, key))
+        return true;
+    if (clearing->count == clearing->room) {
+        struct storage_key *before = clearing->keys;
+        clearing->room = clearing->room == 0 ? 32 : 2 * clearing->room;
+        clearing->keys = arena_array(arena, clearing->room, sizeof *clearing->keys);
+        if (clearing->count > 0)
+            memcpy(clearing->keys, before, clearing->count * sizeof *before);
+    }
+    clearing->keys[clearing->count++] = *key;
+    return true;
 }
 
 static enum iw_error kinds_clear(struct clearing *clearing, int64_t order_id, const enum filekey_kind *kinds,
                                  unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        enum iw_error error = storage_list(clearing->storage, clearing->domain->context, kinds[i], order_id,
-                                           key_clear, clearing);
-        if (error != IW_OK || clearing->error != IW_OK)
-            return error != IW_OK ? error : clearing->error;
-    }
-    return IW_OK;
+    struct context *context = clearing->domain->context;
+    enum iw_error error = IW_OK;
+    clearing->count = 0;
+    for (unsigned i = 0; error == IW_OK && i < count; i++)
+        error = storage_list(clearing->storage, context, kinds[i], order_id, key_clear, clearing);
+    return error == IW_OK ? storage_delete_list(clearing->storage, context, clearing->keys, clearing->count)
+                          : error;
 }
 
 enum iw_error retention_inputs_delete(const struct domain *domain, struct storage *storage, int64_t order_id)

@@ -122,7 +122,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
     struct upload_sink *sink;
     struct context *context = domain->context;
     enum iw_error error =
-        upload_sink_begin(domain->storage, context, grant->max_bytes, source->md5 != NULL, &sink);
+        upload_sink_begin(domain->storage, context, key, grant->max_bytes, source->md5 != NULL, &sink);
     if (error != IW_OK)
         return error;
     error = body_read(context, sink, source);
@@ -131,7 +131,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
     if (error == IW_OK)
         error = digests_check(context, source, facts);
     if (error == IW_OK)
-        return upload_sink_commit(sink, context, key);
+        return upload_sink_commit(sink, context);
     upload_sink_abandon(sink);
     return error == IW_IMAGE_CORRUPT ? truncated_refuse(domain, grant) : error;
 }

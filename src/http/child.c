@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <imgward/fault.h>
 
@@ -79,7 +80,9 @@ static enum iw_error child_open(struct child *child, struct context *context)
         db_share(child->domain.store.db, child->share->hosts, child->share->metrics);
     db_statement_limit_s(child->domain.store.db, (unsigned)config->database_statement_max_s);
     child->domain.redis = redis_new(config, redis_password);
-    return IW_OK;
+    /* The URLs of an object store need its keys. A local store is opened by the first file. */
+    return strcmp(config->store_driver, "local") == 0 ? IW_OK
+                                                      : storage_open(context, config, &child->domain.storage);
 }
 
 static void child_close(struct child *child)

@@ -52,9 +52,10 @@ struct upload_place {
 /* The columns of a file that its upload or fetch sets. */
 struct upload_facts {
     const char *store_key;
+    const char *etag; /* of the object in an object store; NULL: none */
     enum format format;
     int64_t size_bytes;
-    const uint8_t *sha256; /* 32 bytes */
+    const uint8_t *sha256; /* 32 bytes; NULL: unknown, the client sent them to the object store */
 };
 
 #endif

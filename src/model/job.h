@@ -121,8 +121,12 @@ struct job {
     bool has_thumbnail; /* the order has one already */
 
     const char *file_name;
-    const char *store_key;    /* of the input; NULL when it was deleted */
-    const char *original_key; /* of the unmarked original; NULL when there is none */
+    const char *store_key;      /* of the input; NULL when it was deleted */
+    const char *original_key;   /* of the unmarked original; NULL when there is none */
+    const char *etag;           /* of the input in an object store; NULL: not confirmed by one */
+    const char *original_etag;  /* the same for the original */
+    const char *error_code;     /* of the file, or of the original: the uploaded object was refused */
+    const char *error_sentence; /* valid with error_code */
     int64_t position;
     int64_t copy; /* position of the watermark text; 0: none */
 

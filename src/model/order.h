@@ -82,7 +82,8 @@ struct order {
     const char *body_digest; /* 32 bytes */
     bool is_zero_copy;
     bool has_thumbnail;
-    const char *zip_store_key; /* NULL: there is no archive */
+    const char *zip_store_key;       /* NULL: there is no archive */
+    const char *thumbnail_store_key; /* NULL: there is no thumbnail */
     unsigned file_count;
     unsigned file_rows; /* files that were read with it, originals included; 0 when none were read */
     unsigned completed_file_count;

@@ -13,6 +13,7 @@ struct order_result {
     int64_t id;
     int64_t file_id;
     const char *name;
+    const char *store_key;
     enum format format;
 };
 

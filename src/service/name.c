@@ -241,3 +241,23 @@ const char **name_list(struct arena *arena, const struct name_request *requests,
     }
     return names;
 }
+
+const char *name_disposition(struct arena *arena, const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~";
+    struct text ascii, coded;
+    text_init(&ascii, arena);
+    text_init(&coded, arena);
+    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
+        bool is_separator = *at == '/' || *at == '\\';
+        char byte = *at < 0x20 || *at == 0x7F || is_separator ? '_' : (char)*at;
+        bool is_start = (*at & 0xC0) != 0x80; /* one underscore a code point */
+        if (*at >= 0x80 ? is_start : true)
+            text_printf(&ascii, "%c", *at >= 0x80 || byte == '"' || byte == '%' ? '_' : byte);
+        if (*at < 0x80 && strchr(plain, byte) != NULL)
+            text_add(&coded, &byte, 1);
+        else
+            text_printf(&coded, "%%%02X", (unsigned char)byte);
+    }
+    return arena_printf(arena, "attachment; filename=\"%s\"; filename*=UTF-8''%s", ascii.data, coded.data);
+}

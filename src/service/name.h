@@ -43,4 +43,10 @@ const char **name_list(struct arena *arena, const struct name_request *requests,
 /* The name for a single request. */
 const char *name_one(struct arena *arena, const struct name_request *wanted);
 
+/*
+ * Content-Disposition of a download: attachment, with the name in ASCII for old clients and in
+ * UTF-8 for others (RFC 6266, RFC 8187). In the arena.
+ */
+const char *name_disposition(struct arena *arena, const char *name);
+
 #endif

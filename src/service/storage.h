@@ -1,16 +1,15 @@
 /*
  * The file store: bytes under keys made of numbers.
  *
- * Only this module builds paths, and only from numbers of the service; a client's file name is
+ * Only the drivers build paths, and only from numbers of the service; a client's file name is
  * never part of a path. The interface needs no operation that only a local file system has: no
- * rename, append, links or locks. So an object store can replace it. A key is written once,
- * atomically, under a name that was never used before. The database row that names a key
- * decides which version is valid. So a worker that lost its lease never replaces the result of
- * another, and a late upload never replaces an earlier one.
+ * rename, append, links or locks. A key is written once, atomically, under a name that was never
+ * used before. The database row that names a key decides which version is valid. So a worker
+ * that lost its lease never replaces the result of another, and a late upload never replaces an
+ * earlier one.
  *
- * This implementation uses a local file system. It needs sharded folders, O_TMPFILE (or a file
- * under tmp/), fdatasync, link or rename, and fsync of the folder. Knows no HTTP and no
- * database.
+ * store.driver selects the driver: a local file system (store_local.h), or an S3-compatible
+ * object store (store_s3.h). Knows no database.
  */
 #ifndef SERVICE_STORAGE_H
 #define SERVICE_STORAGE_H
@@ -21,18 +20,11 @@
 
 #include <imgward/context.h>
 
-#include "model/filekey.h"
+#include "base/config.h"
+#include "service/sniff.h"
+#include "service/storage_key.h"
 
-/* All numbers are at least 0, order_id at least 1. */
-struct storage_key {
-    enum filekey_kind kind;
-    int64_t order_id;
-    int64_t number;
-    int64_t version;
-    int64_t part; /* 0: none; not in the text then */
-};
-
-enum { storage_key_size = 128 };
+enum { storage_etag_size = 80 };
 
 struct storage_facts {
     int64_t size_bytes;
@@ -43,22 +35,12 @@ struct storage;
 struct storage_writer;
 
 /*
- * The text of a key as in the database (results.store_key and others): "out/7001/12.1.2".
- * Allocated in the arena.
+ * Opens the store with the driver of the configuration. IO_FAILED or CONFIG_INVALID when the
+ * settings are wrong, SERVICE_UNAVAILABLE when the store cannot be used now. The caller owns it;
+ * free it with storage_close.
  */
-const char *storage_key_text(struct arena *arena, const struct storage_key *key);
-
-/* Reads exactly the texts that storage_key_text writes; false for any other. */
-bool storage_key_read(const char *text, struct storage_key *key);
-
-/* A random positive version for a key; two writers never get the same one. */
-int64_t storage_version_new(void);
-
-/*
- * Opens the store at a path (store.path) and creates its folders. IO_FAILED when the path is
- * not a folder or not writable. The caller owns it; free it with storage_close.
- */
-enum iw_error storage_open(struct context *context, const char *path, struct storage **storage) IW_MUST_USE;
+enum iw_error storage_open(struct context *context, const struct config *config,
+                           struct storage **storage) IW_MUST_USE;
 void storage_close(struct storage *storage);
 
 /*
@@ -71,11 +53,10 @@ void storage_close(struct storage *storage);
  * storage_put_abandon; after a failed commit call nothing.
  */
 enum iw_error storage_put_begin(struct storage *storage, struct context *context,
-                                struct storage_writer **writer) IW_MUST_USE;
+                                const struct storage_key *key, struct storage_writer **writer) IW_MUST_USE;
 enum iw_error storage_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
                               size_t size) IW_MUST_USE;
-enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context,
-                                 const struct storage_key *key) IW_MUST_USE;
+enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context) IW_MUST_USE;
 void storage_put_abandon(struct storage_writer *writer);
 
 /* Begin, add and commit for bytes in memory. */
@@ -90,6 +71,11 @@ enum iw_error storage_put_bytes(struct storage *storage, struct context *context
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts) IW_MUST_USE;
 
+/* The same for one version of an object: NOT_FOUND (store_changed) when its ETag differs. NULL: any. */
+enum iw_error storage_get_match(struct storage *storage, struct context *context,
+                                const struct storage_key *key, const char *etag, int *descriptor,
+                                struct storage_facts *facts) IW_MUST_USE;
+
 /* Size and modification time. NOT_FOUND as for storage_get. */
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
                            struct storage_facts *facts) IW_MUST_USE;
@@ -97,6 +83,10 @@ enum iw_error storage_stat(struct storage *storage, struct context *context, con
 /* Deletes a key; a missing key is no error. */
 enum iw_error storage_delete(struct storage *storage, struct context *context,
                              const struct storage_key *key) IW_MUST_USE;
+
+/* Deletes keys; stops at the first error. */
+enum iw_error storage_delete_list(struct storage *storage, struct context *context,
+                                  const struct storage_key *keys, size_t count) IW_MUST_USE;
 
 /*
  * Calls visit for every key of a kind, in no order; for deleting files that no row names. An
@@ -108,12 +98,64 @@ enum iw_error storage_list(struct storage *storage, struct context *context, enu
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
 
 /*
- * Same for one part of a kind, so that a walk can be done in steps. All keys of an order are
- * in one part.
+ * A place in an endless walk over all keys. A zeroed cursor is the start. A cursor belongs to one
+ * store.
  */
-enum { storage_part_count = 4096 };
-enum iw_error storage_list_part(struct storage *storage, struct context *context, enum filekey_kind kind,
-                                unsigned part, storage_visit *visit, void *user) IW_MUST_USE;
+struct storage_cursor {
+    unsigned part;                /* a local store: the next shard */
+    char after[storage_key_size]; /* an object store: the text of the last key; "" at the start */
+};
+
+bool storage_cursor_is_start(const struct storage_cursor *cursor);
+
+/* A cursor at a random place: processes that restart often see all keys. */
+struct storage_cursor storage_cursor_random(const struct storage *storage);
+
+/*
+ * One step of the walk: visits the next keys of all kinds and advances the cursor. After the last
+ * key the cursor is at the start again. The callback cannot stop a step.
+ */
+enum iw_error storage_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
+                           storage_visit *visit, void *user) IW_MUST_USE;
+
+/* ---- Object stores ---- */
+
+/* True when clients upload to the store and download from it by its own URLs (storage_url). */
+bool storage_is_direct(const struct storage *storage);
+
+/* A request that a URL permits. */
+struct storage_link {
+    bool is_upload; /* PUT; otherwise GET */
+    struct storage_key key;
+    int64_t expires_s;       /* since 1970 */
+    const char *disposition; /* Content-Disposition of a download; NULL: none */
+    const char *type;        /* Content-Type of a download; NULL: that of the object */
+};
+
+/* Presigned URL of a direct store, in the arena. Never log it. */
+const char *storage_url(struct storage *storage, struct arena *arena, const struct storage_link *link);
+
+/* An object that a client uploaded, as storage_peek finds it. */
+struct storage_object {
+    struct storage_key key;
+    bool is_there;
+    int64_t size_bytes;
+    char etag[storage_etag_size];
+    unsigned char first[sniff_bytes];
+    size_t first_count;
+};
+
+/* Fills size, ETag and first bytes of objects of a direct store, in parallel. */
+enum iw_error storage_peek(struct storage *storage, struct context *context, struct storage_object *objects,
+                           size_t count) IW_MUST_USE;
+
+/*
+ * Copies objects of a direct store inside it, in parallel; to has the keys of the copies. Only an
+ * object that still has its ETag is copied; is_there gets false otherwise. etag gets that of the
+ * copy.
+ */
+enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
+                           const struct storage_key *to, size_t count) IW_MUST_USE;
 
 /* Free and total bytes of the store's file system; false when they are unknown. */
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
@@ -123,8 +165,8 @@ enum iw_error storage_sweep(struct storage *storage, struct context *context, in
                             unsigned *count) IW_MUST_USE;
 
 /*
- * The path for X-Accel-Redirect: nginx sends the file from its internal location for the store
- * ("out/3f7/7001.12.1"). Allocated in the arena.
+ * Of a local store: the path for X-Accel-Redirect. nginx sends the file from its internal
+ * location for the store ("out/3f7/7001.12.1"). Allocated in the arena.
  */
 const char *storage_handover(struct arena *arena, const struct storage_key *key);
 

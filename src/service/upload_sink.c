@@ -17,11 +17,12 @@ struct upload_sink {
     int64_t max_bytes;
 };
 
-enum iw_error upload_sink_begin(struct storage *storage, struct context *context, int64_t max_bytes,
-                                bool with_md5, struct upload_sink **sink)
+enum iw_error upload_sink_begin(struct storage *storage, struct context *context,
+                                const struct storage_key *key, int64_t max_bytes, bool with_md5,
+                                struct upload_sink **sink)
 {
     struct storage_writer *writer;
-    enum iw_error error = storage_put_begin(storage, context, &writer);
+    enum iw_error error = storage_put_begin(storage, context, key, &writer);
     if (error != IW_OK)
         return error;
     struct upload_sink *made = calloc(1, sizeof *made);
@@ -109,12 +110,11 @@ enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *conte
     return IW_OK;
 }
 
-enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context,
-                                 const struct storage_key *key)
+enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context)
 {
     struct storage_writer *writer = sink->writer;
     free(sink);
-    return storage_put_commit(writer, context, key);
+    return storage_put_commit(writer, context);
 }
 
 void upload_sink_abandon(struct upload_sink *sink)

@@ -24,11 +24,12 @@ struct upload_sink_facts {
 };
 
 /*
- * Begins an upload. with_md5 also computes MD5, for Content-MD5. On success the caller must
+ * Begins an upload to a key. with_md5 also computes MD5, for Content-MD5. On success the caller must
  * call upload_sink_commit or upload_sink_abandon. Errors as for storage_put_begin.
  */
-enum iw_error upload_sink_begin(struct storage *storage, struct context *context, int64_t max_bytes,
-                                bool with_md5, struct upload_sink **sink) IW_MUST_USE;
+enum iw_error upload_sink_begin(struct storage *storage, struct context *context,
+                                const struct storage_key *key, int64_t max_bytes, bool with_md5,
+                                struct upload_sink **sink) IW_MUST_USE;
 
 /*
  * Adds bytes. PAYLOAD_TOO_LARGE over the limit, UNSUPPORTED_MEDIA_TYPE when the first bytes
@@ -46,9 +47,8 @@ enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context,
 enum iw_error upload_sink_finish(struct upload_sink *sink, struct context *context, bool is_cut_allowed,
                                  struct upload_sink_facts *facts) IW_MUST_USE;
 
-/* Stores the bytes under a key, durably. Frees the sink, also on errors. */
-enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context,
-                                 const struct storage_key *key) IW_MUST_USE;
+/* Stores the bytes under the key, durably. Frees the sink, also on errors. */
+enum iw_error upload_sink_commit(struct upload_sink *sink, struct context *context) IW_MUST_USE;
 
 /* Discards the bytes and frees the sink. */
 void upload_sink_abandon(struct upload_sink *sink);

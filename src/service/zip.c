@@ -160,7 +160,7 @@ enum iw_error zip_build(struct storage *storage, struct context *context, const 
                         const struct storage_key *key, struct zip_facts *facts)
 {
     struct zip_sink sink = {.context = context};
-    enum iw_error error = storage_put_begin(storage, context, &sink.writer);
+    enum iw_error error = storage_put_begin(storage, context, key, &sink.writer);
     if (error != IW_OK)
         return error;
     sink.hash = crypto_hash_begin();
@@ -171,5 +171,5 @@ enum iw_error zip_build(struct storage *storage, struct context *context, const 
         return error;
     }
     facts->size_bytes = sink.size_bytes;
-    return storage_put_commit(sink.writer, context, key);
+    return storage_put_commit(sink.writer, context);
 }

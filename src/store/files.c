@@ -41,15 +41,27 @@ enum iw_error files_upload_write(const struct store *store, int64_t file_id, int
         db_text(facts->store_key),
         db_text(format_name(facts->format)),
         db_integer(facts->size_bytes),
-        db_bytes(facts->sha256, 32),
+        facts->sha256 != NULL ? db_bytes(facts->sha256, 32) : db_null(),
+        facts->etag != NULL ? db_text(facts->etag) : db_null(),
         db_time(now_ms),
         db_time(now_ms),
         db_integer(file_id),
     };
     return db_run(store,
                   "UPDATE files SET status = 'uploaded', store_key = ?, format = ?, size_bytes = ?, "
-                  "digest = ?, uploaded_at = ?, updated_at = ? WHERE id = ?",
+                  "digest = ?, etag = ?, uploaded_at = ?, updated_at = ? WHERE id = ?",
                   parameters, sizeof parameters / sizeof parameters[0], NULL);
+}
+
+enum iw_error files_refuse(const struct store *store, int64_t file_id, int64_t now_ms, enum iw_error code,
+                           const char *sentence)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
+                                      db_integer(file_id)};
+    return db_run(store,
+                  "UPDATE files SET status = 'uploaded', store_key = NULL, error_code = ?, error_sentence = "
+                  "LEFT(?, 500), updated_at = ? WHERE id = ?",
+                  values, 4, NULL);
 }
 
 enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,

@@ -22,6 +22,10 @@ enum iw_error files_upload_find(const struct store *store, int64_t order_id, int
 enum iw_error files_upload_write(const struct store *store, int64_t file_id, int64_t now_ms,
                                  const struct upload_facts *facts) IW_MUST_USE;
 
+/* Records why an uploaded object was refused; its job ends with this error. */
+enum iw_error files_refuse(const struct store *store, int64_t file_id, int64_t now_ms, enum iw_error code,
+                           const char *sentence) IW_MUST_USE;
+
 /* The first file of an order with a source URL; texts are the arena's. */
 struct files_source {
     int64_t file_id;

@@ -257,6 +257,10 @@ static enum iw_error job_read(struct context *context, const struct db_rows *row
         .result_format = format_by_name(db_text_of(db_at(rows, row, 23))),
         .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
         .target_headers = db_text_of(db_at(rows, row, 25)),
+        .etag = db_text_of(db_at(rows, row, 26)),
+        .original_etag = db_text_of(db_at(rows, row, 27)),
+        .error_code = db_text_of(db_at(rows, row, 28)),
+        .error_sentence = db_text_of(db_at(rows, row, 29)),
         .strength = ORDER_STRENGTH_STANDARD,
     };
     if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
@@ -293,7 +297,9 @@ static enum iw_error lease_run(const struct store *store, void *user)
             "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
             "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
             "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
-            "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers FROM "
+            "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers, "
+            "f.etag, "
+            "g.etag, COALESCE(f.error_code, g.error_code), COALESCE(f.error_sentence, g.error_sentence) FROM "
             "jobs j "
             "JOIN orders o ON "
             "o.id = j.order_id LEFT "

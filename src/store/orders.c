@@ -14,7 +14,7 @@
 #define ORDER_COLUMNS                                                                                        \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
-    "o.updated_at, o.expires_at"
+    "o.updated_at, o.expires_at, o.thumbnail_store_key"
 
 /* The columns of file_read, in its order. */
 #define FILE_COLUMNS                                                                                         \
@@ -22,7 +22,7 @@
     "f.source_url, "                                                                                         \
     "f.note_code, f.note_sentence"
 
-enum { order_columns = 16 };
+enum { order_columns = 17 };
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
@@ -47,6 +47,7 @@ static void order_read(const struct db_value *columns, struct order *order)
         .created_ms = db_integer_of(&columns[13]),
         .updated_ms = db_integer_of(&columns[14]),
         .expires_ms = db_integer_of(&columns[15]),
+        .thumbnail_store_key = db_text_of(&columns[16]),
     };
     if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
         !order_channel_read(db_text_of(&columns[2]), &order->channel) ||

@@ -73,11 +73,11 @@ enum iw_error results_list_names(const struct store *store, int64_t order_id, st
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT r.id, r.name, r.format, r.file_id FROM results r JOIN files f ON f.id = r.file_id "
-               "WHERE r.order_id = ? ORDER BY f.position, r.copy",
-               parameters, 1, &rows);
+    enum iw_error error = db_run(store,
+                                 "SELECT r.id, r.name, r.format, r.file_id, r.store_key FROM results r JOIN "
+                                 "files f ON f.id = r.file_id "
+                                 "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+                                 parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
@@ -86,7 +86,8 @@ enum iw_error results_list_names(const struct store *store, int64_t order_id, st
         (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
                                               .name = db_text_of(db_at(&rows, i, 1)),
                                               .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
-                                              .file_id = db_integer_of(db_at(&rows, i, 3))};
+                                              .file_id = db_integer_of(db_at(&rows, i, 3)),
+                                              .store_key = db_text_of(db_at(&rows, i, 4))};
     return IW_OK;
 }
 

@@ -121,6 +121,7 @@ static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct 
     struct domain domain = {.context = &attempt->context,
                             .config = &worker->config,
                             .store = attempt_store(attempt),
+                            .storage = worker->storage,
                             .presign = worker->deliver.presign,
                             .secret_box = &worker->deliver.secret_box};
     enum iw_error error = payload_build(&domain, lease, attempt->delivery.event_id, &payload);

@@ -3,12 +3,12 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
-#include "base/crypto.h"
 #include "base/log.h"
 #include "domain/census.h"
 #include "domain/order_index.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
+#include "domain/upload_check.h"
 #include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
@@ -23,6 +23,7 @@ enum {
     orphans_pause_ms = 10000,
     orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
     orphans_keys = 200,                      /* a step of some milliseconds */
+    uploads_pause_ms = 500,
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
     census_step_ms = 20,
@@ -124,12 +125,15 @@ static int64_t periodic_reclaim(struct worker *worker)
 /* One step of an endless walk over the store. */
 static int64_t periodic_orphans(struct worker *worker)
 {
-    unsigned count = 0, *part = &worker->periodic.orphans_part, from = *part;
-    enum iw_error error = reclaim_files(&worker->domain, worker->storage, part, orphans_keys, &count);
+    unsigned count = 0;
+    struct storage_cursor *cursor = &worker->periodic.orphans;
+    bool is_from_start = storage_cursor_is_start(cursor);
+    enum iw_error error = reclaim_files(&worker->domain, worker->storage, cursor, orphans_keys, &count);
     bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
     if (count > 0)
         log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
-    return is_done && from == 0 && *part == 0 ? orphans_whole_pause_ms : orphans_pause_ms;
+    return is_done && is_from_start && storage_cursor_is_start(cursor) ? orphans_whole_pause_ms
+                                                                       : orphans_pause_ms;
 }
 
 /* Reads an account's rows: the pause is at least twenty times as long as the work. */
@@ -180,20 +184,30 @@ static int64_t periodic_keyring(struct worker *worker)
     return database_retry_ms;
 }
 
+/* Starts orders whose uploads are in the object store; nothing to do with a local store. */
+static int64_t periodic_uploads(struct worker *worker)
+{
+    bool is_more = false;
+    if (!domain_is_direct(&worker->domain))
+        return INT64_MAX / 2;
+    enum iw_error error = upload_checks_run(&worker->domain, &is_more);
+    flags_database_report(&worker->flags, &worker->context, error, "upload_check_failed");
+    return is_more && error == IW_OK ? 0 : uploads_pause_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
     [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
     [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
     [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
     [PERIODIC_KEYRING] = periodic_keyring,     [PERIODIC_INDEX] = periodic_index,
-    [PERIODIC_CENSUS] = periodic_census,
+    [PERIODIC_CENSUS] = periodic_census,       [PERIODIC_UPLOADS] = periodic_uploads,
 };
 
-/* The first part is random: workers that restart often see all parts, too. */
 void periodic_open(struct worker *worker)
 {
     worker->periodic.last = PERIODIC_COUNT - 1;
-    worker->periodic.orphans_part = (unsigned)(crypto_random_u64() % storage_part_count);
+    worker->periodic.orphans = storage_cursor_random(worker->storage);
 }
 
 /* While the database is away only the sweep runs, and finds out when it is back. */

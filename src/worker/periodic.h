@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "domain/census.h"
+#include "service/storage.h"
 
 struct worker;
 
@@ -22,6 +23,7 @@ enum periodic_kind {
     PERIODIC_KEYRING,
     PERIODIC_INDEX,
     PERIODIC_CENSUS,
+    PERIODIC_UPLOADS,
     PERIODIC_COUNT
 };
 
@@ -32,7 +34,7 @@ struct periodic {
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
     int64_t index_after_id;        /* the account after which the next look for new orders begins */
     struct census census;
-    unsigned orphans_part; /* of the store: where the next step begins */
+    struct storage_cursor orphans; /* of the store: where the next step begins */
 };
 
 void periodic_open(struct worker *worker);

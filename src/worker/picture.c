@@ -55,15 +55,15 @@ static void picture_close(struct task *task)
 }
 
 /* Opens an input for reading. */
-static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, int *input,
-                                struct storage_facts *facts)
+static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, const char *etag,
+                                int *input, struct storage_facts *facts)
 {
     struct storage_key key;
     if (text == NULL || !storage_key_read(text, &key)) {
         task->context.reason = "input_missing";
         return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
     }
-    return storage_get(worker->storage, &task->context, &key, input, facts);
+    return storage_get_match(worker->storage, &task->context, &key, etag, input, facts);
 }
 
 static enum iw_error inputs_open(struct worker *worker, struct task *task)
@@ -73,11 +73,12 @@ static enum iw_error inputs_open(struct worker *worker, struct task *task)
     struct picture_part *picture = &task->picture;
     struct storage_facts facts;
     picture->watermark_number = 0;
-    enum iw_error error = input_open(worker, task, job->store_key, &picture->input_file, &facts);
+    enum iw_error error = input_open(worker, task, job->store_key, job->etag, &picture->input_file, &facts);
     if (error == IW_OK)
         picture->input_bytes = facts.size_bytes;
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
-        error = input_open(worker, task, job->original_key, &picture->original_file, NULL);
+        error =
+            input_open(worker, task, job->original_key, job->original_etag, &picture->original_file, NULL);
     if (error == IW_OK && job->kind == JOB_EMBED)
         error = texts_number(&store, job->order_id, job->position, job->copy, &picture->watermark_number);
     return error;
@@ -98,8 +99,22 @@ static enum iw_error outputs_open(struct task *task)
     return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
+/* The object that a client uploaded is too large or no picture (domain/intake.h). */
+static struct outcome *refused_outcome(struct task *task)
+{
+    const struct job *job = &task->job;
+    bool is_refused = job->store_key == NULL || (job->has_original && job->original_key == NULL);
+    if (!is_refused || job->error_code == NULL)
+        return NULL;
+    return task_trouble(task, JOB_TROUBLE_FINAL, iw_error_by_code(job->error_code), job->error_sentence,
+                        "upload_refused");
+}
+
 static struct outcome *picture_prepare(struct worker *worker, struct task *task)
 {
+    struct outcome *refused = refused_outcome(task);
+    if (refused != NULL)
+        return refused;
     enum iw_error error = inputs_open(worker, task);
     if (error == IW_OK)
         error = outputs_open(task);
@@ -191,7 +206,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     unsigned char *piece = arena_alloc(task->arena, copy_bytes);
     struct crypto_hash *hash;
     ssize_t size;
-    enum iw_error error = storage_put_begin(worker->storage, context, &writer);
+    enum iw_error error = storage_put_begin(worker->storage, context, key, &writer);
     if (error != IW_OK)
         return error;
     hash = crypto_hash_begin();
@@ -208,7 +223,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
         storage_put_abandon(writer);
         return error;
     }
-    return storage_put_commit(writer, context, key);
+    return storage_put_commit(writer, context);
 }
 
 /*

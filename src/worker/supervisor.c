@@ -253,7 +253,7 @@ static enum iw_error pools_make(struct worker *worker, struct context *context)
 static enum iw_error store_wait(struct worker *worker, struct context *context)
 {
     for (bool is_first = true;; is_first = false) {
-        enum iw_error error = storage_open(context, worker->start.store_path, &worker->storage);
+        enum iw_error error = storage_open(context, &worker->start, &worker->storage);
         if (error == IW_OK && !is_first)
             log_event(LOG_INFO, NULL, "store_back");
         if (error != IW_SERVICE_UNAVAILABLE || process_stop_count > 0)
@@ -316,6 +316,7 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
                                      .config = &worker->config,
                                      .store = {&worker->context, db_new(&worker->start, database_password)},
                                      .redis = redis_new(&worker->start, redis_password)};
+    worker->domain.storage = worker->storage;
     db_statement_limit_s(worker->domain.store.db, 4 * (unsigned)worker->start.database_timeout_s);
     worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);

@@ -57,9 +57,10 @@ void task_assign(struct task_pool *pool, const struct job *job)
         return;
     arena_reset(task->arena);
     task->job = *job;
-    const char **const texts[] = {&task->job.request_id,   &task->job.file_name,     &task->job.store_key,
-                                  &task->job.original_key, &task->job.source_url,    &task->job.target_url,
-                                  &task->job.result_key,   &task->job.target_headers};
+    const char **const texts[] = {
+        &task->job.request_id, &task->job.file_name,     &task->job.store_key,  &task->job.original_key,
+        &task->job.source_url, &task->job.target_url,    &task->job.result_key, &task->job.target_headers,
+        &task->job.etag,       &task->job.original_etag, &task->job.error_code, &task->job.error_sentence};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = arena_text(task->arena, *texts[i]);
     context_init(&task->context, task->arena, task->job.request_id);

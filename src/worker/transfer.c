@@ -171,8 +171,12 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
         return shared;
     if (server_is_busy(worker, task, url))
         return later(task, &source_side, "server_busy");
-    enum iw_error error = upload_sink_begin(worker->storage, &task->context, config->store_upload_max_bytes,
-                                            false, &task->transfer.sink);
+    task->transfer.key = (struct storage_key){.kind = FILEKEY_UPLOAD,
+                                              .order_id = task->job.order_id,
+                                              .number = task->job.position,
+                                              .version = storage_version_new()};
+    enum iw_error error = upload_sink_begin(worker->storage, &task->context, &task->transfer.key,
+                                            config->store_upload_max_bytes, false, &task->transfer.sink);
     return transfer_send(worker, task, error, &request);
 }
 
@@ -202,13 +206,10 @@ static struct outcome *sink_trouble(struct task *task)
 static struct outcome *source_store(struct task *task)
 {
     struct upload_sink_facts *facts = arena_alloc(task->arena, sizeof *facts);
-    const struct storage_key key = {.kind = FILEKEY_UPLOAD,
-                                    .order_id = task->job.order_id,
-                                    .number = task->job.position,
-                                    .version = storage_version_new()};
+    const struct storage_key key = task->transfer.key;
     if (upload_sink_finish(task->transfer.sink, &task->context, false, facts) != IW_OK)
         return sink_trouble(task);
-    enum iw_error error = upload_sink_commit(task->transfer.sink, &task->context, &key);
+    enum iw_error error = upload_sink_commit(task->transfer.sink, &task->context);
     task->transfer.sink = NULL;
     if (error != IW_OK)
         return sink_trouble(task);

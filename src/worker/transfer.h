@@ -17,6 +17,7 @@
 /* The part of a task. */
 struct transfer_part {
     struct upload_sink *sink;       /* of a fetch; NULL: none */
+    struct storage_key key;         /* of the fetched bytes; valid with sink */
     int source_file;                /* of a push; -1: none */
     char server[fetch_server_size]; /* valid when TASK_RUNNING */
     struct fetch_result result;     /* valid when TASK_ANSWERED */

@@ -89,6 +89,20 @@ PLACES = [
     ("reclaim.begun", WORKER, "db.statement", "SELECT o.id FROM orders o WHERE o.id >= ?", "DIES", "before the search for inputs of ended orders"),
 ]
 
+# Places of the object store's driver: only a stack whose store is a bucket reaches them (tests/cluster/test_store.py).
+OBJECT_PLACES = [
+    ("object.asked", ANY, "object.asked", "", "FAILS", "before a request to the object store"),
+    ("object.answered", ANY, "object.answered", "", "FAILS", "the object store answered; failing: its answer is lost"),
+    ("object.peeked", API, "object.asked", "GET in/", "FAILS", "confirm: before the first bytes of an upload are read"),
+    ("object.copied", API, "object.answered", "PUT in/", "FAILS", "confirm: an upload was copied, no row names the copy"),
+    ("object.input", WORKER, "object.asked", "GET in/", "FAILS", "before an input is read"),
+    ("object.result", WORKER, "object.answered", "PUT out/", "FAILS", "a result is in the bucket; failing: the answer is lost"),
+    ("object.part", WORKER, "object.answered", "PUT zip/", "FAILS", "archive: the archive or a part of it is in the bucket"),
+    ("object.completed", WORKER, "object.answered", "POST zip/", "FAILS", "archive: a multipart upload began or ended"),
+    ("object.deleted", WORKER, "object.answered", "POST bucket delete", "FAILS", "objects were deleted; failing: the answer is lost"),
+    ("object.listed", WORKER, "object.asked", "GET bucket list-type", "FAILS", "before a list is read"),
+]
+
 
 class Point:
     """A place; number is the index of its slot in the file."""
@@ -111,22 +125,23 @@ def fault_points():
     return {name: can == "FAILS" for name, can in re.findall(r'FAULT\([A-Z_]+, "([a-z_.]+)", (DIES|FAILS), "[^"]*"\)', text)}
 
 
-def table():
-    """Every place, in the order of PLACES."""
+def table(places=None):
+    """The places of a list in its order, PLACES when omitted."""
+    places = PLACES if places is None else places
     known = fault_points()
-    for name, _, point, _, can, _ in PLACES:
+    for name, _, point, _, can, _ in places:
         assert point in known and (can == "DIES" or known[point]), f"{name}: the header has no point {point} that {can}"
-    assert all(len(place[3]) < 96 for place in PLACES)
+    assert all(len(place[3]) < 96 for place in places)
     return [Point(number, name, program, point, key, can == "FAILS", sentence)
-            for number, (name, program, point, key, can, sentence) in enumerate(PLACES)]
+            for number, (name, program, point, key, can, sentence) in enumerate(places)]
 
 
 class Faults:
     """The file of a stack; its programs see changes immediately."""
 
-    def __init__(self, path):
+    def __init__(self, path, places=None):
         self.path = path
-        self.points = {point.name: point for point in table()}
+        self.points = {point.name: point for point in table(places)}
         numbers = {name: number for number, name in enumerate(fault_points())}
         with open(path, "wb") as file:
             for point in self.points.values():

@@ -18,6 +18,7 @@
 #include "service/name.h"
 #include "service/presign.h"
 #include "service/storage.h"
+#include "service/store_local.h"
 #include "service/zip.h"
 #include "service/zipformat.h"
 #include "runner.h"
@@ -453,7 +454,7 @@ static void test_bad_key_files_are_refused_without_telling_the_key(void)
 static struct storage *store_of(void)
 {
     struct storage *storage = NULL;
-    CU_ASSERT_EQUAL_FATAL(storage_open(&context, folder, &storage), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(store_local_open(&context, folder, &storage), IW_OK);
     return storage;
 }
 
@@ -503,11 +504,11 @@ static void test_a_key_exists_only_after_its_commit(void)
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(storage_stat(storage, &context, &key_a, &facts), IW_NOT_FOUND);
     context_fresh();
-    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &writer), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &key_a, &writer), IW_OK);
     CU_ASSERT_EQUAL(storage_put_add(writer, &context, "one ", 4), IW_OK);
     CU_ASSERT_EQUAL(storage_put_add(writer, &context, "two", 3), IW_OK);
     CU_ASSERT_EQUAL(files_count(), 0);
-    CU_ASSERT_EQUAL(storage_put_commit(writer, &context, &key_a), IW_OK);
+    CU_ASSERT_EQUAL(storage_put_commit(writer, &context), IW_OK);
     bytes_expect(storage, &key_a, "one two");
     CU_ASSERT_EQUAL(files_count(), 1);
     const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
@@ -569,13 +570,13 @@ static void test_a_file_system_without_nameless_files(void)
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "one", 3), IW_OK);
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "two", 3), IW_OK);
     bytes_expect(storage, &key_a, "two");
-    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &writer), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &key_a, &writer), IW_OK);
     storage_put_abandon(writer);
     CU_ASSERT_EQUAL(files_count(), 1);
     /* A process that dies leaves a file; the sweep deletes it when it is old enough. */
     pid_t child = fork();
     if (child == 0)
-        _exit(storage_put_begin(storage, &context, &writer) == IW_OK ? 0 : 1);
+        _exit(storage_put_begin(storage, &context, &key_a, &writer) == IW_OK ? 0 : 1);
     int state = 1;
     waitpid(child, &state, 0);
     CU_ASSERT_EQUAL(state, 0);
@@ -596,7 +597,7 @@ static void test_a_death_leaves_nothing(void)
     struct storage *storage = store_of();
     pid_t child = fork();
     if (child == 0)
-        _exit(storage_put_begin(storage, &context, &writer) == IW_OK &&
+        _exit(storage_put_begin(storage, &context, &key_a, &writer) == IW_OK &&
                       storage_put_add(writer, &context, "half", 4) == IW_OK
                   ? 0
                   : 1);
@@ -689,9 +690,12 @@ static void test_all_parts_are_the_whole_and_an_order_is_in_one(void)
     struct parts_told told = {.part = 0};
     test_begin();
     struct storage *storage = store_of_results();
-    for (; told.part < storage_part_count; told.part++)
-        CU_ASSERT_EQUAL(storage_list_part(storage, &context, FILEKEY_RESULT, told.part, part_key_note, &told),
-                        IW_OK);
+    struct storage_cursor cursor = {.part = 0};
+    do {
+        CU_ASSERT_EQUAL_FATAL(storage_walk(storage, &context, &cursor, part_key_note, &told), IW_OK);
+        told.part++;
+    } while (!storage_cursor_is_start(&cursor));
+    CU_ASSERT_EQUAL(told.part, store_local_shard_count);
     for (int order = 1; order <= 40; order++)
         CU_ASSERT_EQUAL(told.counts[order], 3);
     storage_close(storage);
@@ -702,9 +706,9 @@ static void test_a_store_that_is_none(void)
 {
     struct storage *storage;
     test_begin();
-    CU_ASSERT_EQUAL(storage_open(&context, "/nowhere/at/all", &storage), IW_IO_FAILED);
+    CU_ASSERT_EQUAL(store_local_open(&context, "/nowhere/at/all", &storage), IW_IO_FAILED);
     context_fresh();
-    CU_ASSERT_EQUAL(storage_open(&context, "/etc/passwd", &storage), IW_IO_FAILED);
+    CU_ASSERT_EQUAL(store_local_open(&context, "/etc/passwd", &storage), IW_IO_FAILED);
     test_end();
 }
 
@@ -719,11 +723,11 @@ static void test_intake_takes_pictures_alone(void)
     test_begin();
     struct storage *storage = store_of();
     size_t size = sizeof png_start - 1;
-    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, (int64_t)size, true, &sink), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, (int64_t)size, true, &sink), IW_OK);
     for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, false, &facts), IW_OK);
-    CU_ASSERT_EQUAL(upload_sink_commit(sink, &context, &key_a), IW_OK);
+    CU_ASSERT_EQUAL(upload_sink_commit(sink, &context), IW_OK);
     bytes_expect(storage, &key_a, (const char *)png_start);
     uint8_t digest[32];
     crypto_sha256(png_start, size, digest);
@@ -739,7 +743,7 @@ static enum iw_error upload_sink_all(struct storage *storage, const void *bytes,
     struct upload_sink *sink;
     struct upload_sink_facts facts;
     context_fresh();
-    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, max_bytes, false, &sink), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, max_bytes, false, &sink), IW_OK);
     enum iw_error error = upload_sink_add(sink, &context, bytes, size);
     if (error == IW_OK)
         error = upload_sink_finish(sink, &context, false, &facts);

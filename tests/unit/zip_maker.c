@@ -24,6 +24,7 @@
 #include "base/crypto.h"
 #include "service/name.h"
 #include "service/storage.h"
+#include "service/store_local.h"
 #include "service/zip.h"
 #include "service/zipformat.h"
 
@@ -56,13 +57,13 @@ static struct zip_entry result_put(struct storage *storage, int64_t number, int 
     struct crypto_hash *hash = crypto_hash_begin();
     struct zip_entry entry = {.format = FORMAT_JPEG, .key = {FILEKEY_RESULT, 7, number, 1, 0}};
     memset(piece, value, sizeof piece);
-    must(storage_put_begin(storage, &context, &writer), "begin");
+    must(storage_put_begin(storage, &context, &entry.key, &writer), "begin");
     for (int64_t left = size; left > 0; left -= mebibyte) {
         size_t count = (size_t)(left < mebibyte ? left : mebibyte);
         must(storage_put_add(writer, &context, piece, count), "add");
         crypto_hash_add(hash, piece, count);
     }
-    must(storage_put_commit(writer, &context, &entry.key), "commit");
+    must(storage_put_commit(writer, &context), "commit");
     crypto_hash_end(hash, entry.sha256);
     return entry;
 }
@@ -185,7 +186,7 @@ int main(int argument_count, char **arguments)
         large_make(folder);
         return EXIT_SUCCESS;
     }
-    must(storage_open(&context, folder, &storage), "storage_open");
+    must(store_local_open(&context, folder, &storage), "storage_open");
     if (strcmp(verb, "names") == 0 || strcmp(verb, "list") == 0)
         names_make(storage, folder, strcmp(verb, "names") == 0);
     else if (strcmp(verb, "many") == 0 && argument_count == 4)

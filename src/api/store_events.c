@@ -1,0 +1,74 @@
+/*
+ * POST /store-events: notifications of an object store about new objects, in the format of S3 and
+ * Ceph's HTTP push.  They only make the start of an order faster: a lost one delays it until the
+ * worker's next look (domain/upload_check.h).
+ */
+#include "api/tables.h"
+
+#include <string.h>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "domain/upload_check.h"
+#include "http/response.h"
+
+enum { records_max = 100 };
+
+/* Compares digests, so that the time does not depend on the position of the first difference. */
+static bool is_same(const char *a, const char *b)
+{
+    uint8_t digests[2][sha256_bytes];
+    crypto_sha256(a, strlen(a), digests[0]);
+    crypto_sha256(b, strlen(b), digests[1]);
+    return crypto_equal(digests[0], digests[1], sha256_bytes);
+}
+
+/* "Bearer KEY", or HTTP Basic with the user imgward and the key as its password: Ceph sends only that. */
+static enum iw_error key_check(struct request *request)
+{
+    struct arena *arena = request->arena;
+    const char *header = request_header(request, "Authorization"), *key;
+    enum iw_error error = config_secret(request->context, request->config->store_s3_events_key_file, &key);
+    if (error != IW_OK)
+        return error;
+    if (key[0] == '\0')
+        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+    const char *pair = arena_printf(arena, "imgward:%s", key);
+    const char *basic = arena_printf(arena, "Basic %s", crypto_base64(arena, pair, strlen(pair)));
+    const char *bearer = arena_printf(arena, "Bearer %s", key);
+    bool is_known = header != NULL && (is_same(header, basic) | is_same(header, bearer));
+    return is_known ? IW_OK : context_fail(request->context, IW_AUTH_TOKEN_INVALID, NULL);
+}
+
+/* The key of a record's object; NULL when it has none. S3 encodes it like a form. */
+static const char *object_name(struct arena *arena, const struct json *record)
+{
+    const struct json *key = json_member(json_member(json_member(record, "s3"), "object"), "key");
+    return json_is(key, JSON_KIND_STRING) ? request_decode(arena, key->string, key->length, true) : NULL;
+}
+
+static enum iw_error store_events(struct request *request)
+{
+    static const struct request_array records_array = {"Records", records_max};
+    const struct json *body;
+    enum iw_error error = key_check(request);
+    if (error == IW_OK)
+        error = request_json(request, &records_array, &body);
+    if (error != IW_OK)
+        return error;
+    const struct json *records = json_member(body, "Records");
+    unsigned count = 0;
+    for (const struct json *record = json_is(records, JSON_KIND_ARRAY) ? records->first : NULL;
+         record != NULL && error == IW_OK && count < records_max; record = record->next, count++) {
+        const char *name = object_name(request->arena, record);
+        error = name != NULL ? upload_check_hasten(request->domain, name) : IW_OK;
+    }
+    if (error == IW_OK)
+        response_status(request, 204);
+    return error;
+}
+
+const struct route api_store_events[] = {
+    {METHOD_POST, "/store-events", store_events, ROUTE_OPEN},
+    {.pattern = NULL},
+};
