@@ -241,8 +241,10 @@ test_seams=(
     failure_status          # the status of each error code
     key_from_bytes          # a key of known bytes
     key_is_well_formed      # the checksum of a key, without a lookup
-    protect_apply           # the engine on a whole picture; programs work in bands
+    protect_apply           # the engine on a whole picture; programs encode between its steps
+    protect_psnr            # the distance of two pictures, as tests measure it
     webhook_event_type_name # which event an order's end has, without a database
+    visibility_total        # the visibility of a result by the model
     webhook_event_type_of
 )
 

@@ -11,12 +11,17 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from devices import placed
 
 YCC = torch.tensor([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
 RGB = torch.linalg.inv(YCC)
 WORKERS = ThreadPoolExecutor(os.cpu_count())
 AS_JPEG = {"WEBP": 60}  # quality of the JPEG whose quantisation steps replace another codec's; only in gradients
+
+
+@functools.lru_cache(maxsize=None)
+def placed(constant, device):
+    """A constant on a device, copied once: each copy waits for all earlier work there."""
+    return constant.to(device)
 
 
 def planes_of(rgb):

@@ -1,6 +1,6 @@
 """The network of the redesigned anti-AI engine, and the amplitude that a budget of visibility gives.
 
-The network is a pair of followers (Drawer of generator.py): small encoders whose gradients point as the surrogates' do.
+The network is a pair of followers (Drawer of followers.py): small encoders whose gradients point as the surrogates' do.
 The coarse one sees the picture at half of its size, the fine one all of it.
 
 Each gradient becomes a step under the visibility model: its bands are multiplied by the squares of their thresholds.
@@ -12,11 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from generator import ANSWERS, WIDTHS, Drawer
-from visibility import LEVELS, YCC, Visibility, filtered, gaussian, opponent, pyramid
+from followers import ANSWERS, WIDTHS, Drawer, doubled, seeded_noise, soft
+from visibility import CELL, LEVELS, POOLING, YCC, Visibility, filtered, gaussian, opponent, pyramid
 
 GRID = 32             # sides in multiples of it, px
+MARGIN = 256          # px of edge repetition around a picture, as in the engine
+COLORED = 1.5 / 255   # mean difference of blue and red from luma: JPEG and scanners alter grey by less
 EVEN = gaussian(1.0)  # window of the equalised visibility, cells
+SHOWN = 6 / 255       # the largest perturbation that a follower looks at
+STEP_UNIT = 4 / 255   # thresholds count in it, so that steps are near 1
 SLACK = 4 / 255       # a sample may be clipped by so much
 
 
@@ -24,24 +28,35 @@ class Perturber(nn.Module):
     def __init__(self):
         super().__init__()
         self.coarse, self.fine = Drawer(WIDTHS), Drawer(WIDTHS)
-        self.shares = nn.Parameter(torch.zeros(2, LEVELS, 3))  # logarithms: of each follower's bands, of luma, blue and red
+        self.gains = nn.Parameter(torch.zeros(2))           # logarithms: of the first and second coarse gradient
+        self.shares = nn.Parameter(torch.zeros(LEVELS, 3))     # logarithms: of the bands of luma, blue and red
 
     def noise(self, x, generator=None):
         """-1..1, a sixteenth of the size of x."""
         shape = len(x), ANSWERS, x.shape[2] // 16, x.shape[3] // 16
         return (torch.rand(shape, generator=generator) * 2 - 1).to(x.device)
 
-    def forward(self, x, noise, seen, budget):
-        """A perturbation of any scale; budget: of the steps that the followers look at, one a picture."""
+    def gradient(self, x, noise):
+        """The fine follower's gradient for x."""
         small = F.avg_pool2d(x, 2)
-        seen_small = Visibility(small)
         gates, before = self.coarse.look(small)
-        d = scaled(small, step(self.coarse.draw(gates, noise), seen_small, self.shares[0]), budget, seen_small)
-        d = step(self.coarse.moved(before, small + d), seen_small, self.shares[0])
-        d = scaled(small, d, budget, seen_small)
+        d = SHOWN * soft(self.coarse.draw(gates, noise) * self.gains[0].exp())
+        d = SHOWN * soft(doubled(self.coarse.moved(before, small + d) * self.gains[1].exp()))
         _, before = self.fine.look(x)
-        d = self.fine.moved(before, x + F.interpolate(d, scale_factor=2, mode="bilinear", align_corners=False))
-        return step(d, seen, self.shares[1])
+        return self.fine.moved(before, x + d)
+
+    def forward(self, x, noise, seen):
+        """A perturbation of any scale."""
+        return step(self.gradient(x, noise), seen, self.shares)
+
+
+def doubled_even(x):
+    """Twice the size; samples at even places stay."""
+    for dim in (2, 3):
+        last = x.narrow(dim, x.shape[dim] - 1, 1)
+        between = (x + torch.cat([x.narrow(dim, 1, x.shape[dim] - 1), last], dim)) / 2
+        x = torch.stack([x, between], dim + 1).flatten(dim, dim + 1)
+    return x
 
 
 def step(gradient, seen, shares):
@@ -49,10 +64,8 @@ def step(gradient, seen, shares):
     total = 0
     bands = pyramid(opponent(gradient))[0][:LEVELS]
     for level in reversed(range(LEVELS)):
-        band = bands[level] * seen.thresholds[level].detach().square() * shares[level].exp().view(1, 3, 1, 1)
-        if torch.is_tensor(total):
-            total = F.interpolate(total, size=band.shape[2:], mode="bilinear", align_corners=False)
-        total = total + band
+        band = bands[level] * (seen.thresholds[level].detach() / STEP_UNIT).square() * shares[level].exp().view(1, 3, 1, 1)
+        total = band + (doubled_even(total) if torch.is_tensor(total) else 0)
     inverse = torch.linalg.inv(torch.tensor(YCC)).to(total.device)
     return torch.einsum("ab,nbhw->nahw", inverse, total)
 
@@ -63,24 +76,40 @@ def within(x, d):
     return torch.maximum(torch.minimum(d, room), -room)
 
 
-def scaled(x, d, budget, seen=None):
+def scaled(x, d, budget, seen):
     """The perturbation, its visibility made even over the picture, at a budget (one a picture)."""
-    seen = seen or Visibility(x)
-    local = filtered(seen.local(d), EVEN)
-    local = local + 0.05 * local.mean((2, 3), keepdim=True) + 1e-12
-    shares = F.interpolate(1 / local, size=d.shape[2:], mode="bilinear", align_corners=False)
-    d = d * shares
-    d = d * (budget / (seen.total(d) + 1e-12)).view(-1, 1, 1, 1)
-    return within(x, d)
+    means, peaks = seen.cells(d)
+    local = filtered(peaks, EVEN)
+    shares = 1 / (local + 0.05 * local.mean((2, 3), keepdim=True) + 1e-12)
+    total = (means * shares ** POOLING).mean((1, 2, 3)) ** (1 / POOLING)
+    d = d * F.interpolate(shares, scale_factor=CELL, mode="bilinear", align_corners=False)
+    return within(x, d * (budget / (total + 1e-12)).view(-1, 1, 1, 1))
+
+
+def is_colored(x):
+    """Whether pictures have any colour; others get luma only."""
+    return (opponent(x)[:, 1:].abs().mean((1, 2, 3)) >= COLORED).float().view(-1, 1, 1, 1)
+
+
+def unit(network, picture, seed):
+    """The step of a picture (1 x 3 x H x W, any size) as the engine computes it, with the picture and its visibility.
+    All are padded to the grid."""
+    height, width = picture.shape[2:]
+    x = F.pad(picture, (0, -width % GRID, 0, -height % GRID), mode="replicate")
+    wide = F.pad(x, (MARGIN,) * 4, mode="replicate")
+    noise = seeded_noise(seed, wide.shape[2] // 16, wide.shape[3] // 16)
+    gradient = network.gradient(wide, noise)[:, :, MARGIN:-MARGIN, MARGIN:-MARGIN]
+    colored = is_colored(x)
+    seen = Visibility(x)
+    d = step(gradient, seen, network.shares)
+    luma = opponent(d)[:, :1]
+    return x, luma + colored * (d - luma), seen
 
 
 def protected(network, picture, budget, seed):
-    """A picture (N x 3 x H x W, any size) protected, rounded to levels; for the evaluation."""
+    """A picture protected, rounded to levels."""
     height, width = picture.shape[2:]
-    x = F.pad(picture, (0, -width % GRID, 0, -height % GRID), mode="replicate")
-    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        d = network(x, network.noise(x, generator), Visibility(x), torch.tensor([budget]))
-        d = d[:, :, :height, :width]
-        y = picture + scaled(picture, d, torch.tensor([budget]))
+        x, d, seen = unit(network, picture, seed)
+        y = (x + scaled(x, d, torch.tensor([budget]), seen))[:, :, :height, :width]
     return (y.clamp(0, 1) * 255).round() / 255

@@ -27,8 +27,11 @@ LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
 AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
 GROWTH_MOST = 0.08        # of a JPEG 85
 DIRECTIONS, DIRECTION_MOST = 8, 0.18  # and of waves along one of so many directions; alike in all it is an eighth
-PEAK_MOST = 2           # budgets that the most visible cell may have
-PENALTY = {"peak": 0.5, "line": 20, "axis": 10, "direction": 20, "tint": 0.5, "growth": 4}
+PEAK_MOST, PEAK_SHARE = 1.6, 0.02  # budgets that the most visible cells may have in the mean, and their share
+COHERENT, COHERENT_MOST = 3.0, 0.18  # sigma of the window of a local orientation, samples; its strength, 0..1
+WEIGHTS = {"sana": 1, "sd15": 1.5}  # of the logarithms of the shifts
+MEAN_STEP = 0.01         # of the running mean of the weights, which is saved
+PENALTY = {"peak": 1, "line": 20, "axis": 10, "direction": 20, "coherent": 6, "tint": 0.5, "growth": 4}
 FONTS = "/usr/share/fonts/truetype/dejavu"
 
 
@@ -79,7 +82,7 @@ def drawn_shapes(rng, side):
 def batch_of(pictures, count, rng):
     crops = []
     for i in range(count):
-        if rng.random() < 0.2:
+        if rng.random() < 0.25:
             crops.append(numpy.array(rng.choice((drawn_page, drawn_shapes))(rng, SIDE)))
         else:
             crops.append(random_crop(load_picture(rng.choice(pictures)), SIDE, rng))
@@ -95,7 +98,7 @@ def resized(x, side):
 
 def processed(both, rng):
     """Originals and results, processed alike: nothing, JPEG, WebP, another size, blur."""
-    kind = rng.choice(("none", "jpeg", "jpeg", "jpeg", "webp", "half", "blur"))
+    kind = rng.choice(("none", "jpeg", "jpeg", "webp", "webp", "half", "half", "blur", "blur"))
     if kind in ("jpeg", "webp"):
         return coded_through(both, kind.upper(), rng.randint(50, 90))()
     if kind == "half":
@@ -119,11 +122,27 @@ def spectrum_limits(d):
     return line, axes.max(0)[0], directions.max(1)[0]
 
 
+def coherence(response):
+    """The strength of the local orientation, 0..1, in the mean of the energy.  Bigun, Granlund: Optimal orientation detection
+    of linear symmetry, ICCV 1987."""
+    down, along = response[:, :, 1:, :-1] - response[:, :, :-1, :-1], response[:, :, :-1, 1:] - response[:, :, :-1, :-1]
+    tensor = [blur(one, COHERENT) for one in (down.square(), along.square(), down * along)]
+    size = tensor[0] + tensor[1] + 1e-9
+    strength = ((tensor[0] - tensor[1]).square() + 4 * tensor[2].square() + 1e-12).sqrt() / size
+    weight = size.sqrt()
+    return (strength * weight).mean((2, 3)) / weight.mean((2, 3))
+
+
 def penalties(x, d, seen, budget):
-    line, axis, direction = spectrum_limits(d)
+    responses = seen.responses(d)
+    line, axis, _ = spectrum_limits(d)
+    _, _, direction = spectrum_limits(responses[0][:, :1])
     growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
+    local = seen.local(d).flatten(1) / budget[:, None]
+    peaks = local.topk(max(1, int(PEAK_SHARE * local.shape[1])), 1)[0].mean(1)
+    coherent = torch.stack([coherence(response[:, :3]) for response in responses[:2]])
     return {"line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
-            "peak": F.relu(seen.local(d).flatten(1).max(1)[0] / budget - PEAK_MOST).mean(),
+            "peak": F.relu(peaks - PEAK_MOST).mean(), "coherent": F.relu(coherent - COHERENT_MOST).mean(),
             "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(),
             "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
 
@@ -145,11 +164,9 @@ def shifts(encoders, x, y, rng):
 
 
 def state_of(path):
-    """A checkpoint, or the followers of a weights file of the present engine."""
-    if not export_weights.is_shipped(path):
-        return {name: value.float() for name, value in torch.load(path).items()}
-    state, network = export_weights.load(path)["strong"].state_dict(), Perturber().state_dict()
-    return {name: state.get(name, value) for name, value in network.items()}
+    with open(path, "rb") as file:
+        is_exported = file.read(8) == export_weights.MAGIC
+    return export_weights.load(path).state_dict() if is_exported else torch.load(path)
 
 
 def train(options):
@@ -161,12 +178,13 @@ def train(options):
     network = Perturber()
     if options.start:
         network.load_state_dict(state_of(options.start))
-    parameters = [p for p in network.parameters() if p is not network.shares]
+    few = [network.shares, network.gains]
+    parameters = [p for p in network.parameters() if all(p is not one for one in few)]
     print("%d parameters, %d pictures" % (sum(p.numel() for p in network.parameters()), len(pictures)), flush=True)
-    groups = [{"params": parameters, "scale": 1}, {"params": [network.shares], "scale": 20}]
+    groups = [{"params": parameters, "scale": 1}, {"params": few, "scale": 20}]
     adam = torch.optim.Adam(groups, options.rate, betas=(0.9, 0.98))
     begun, begun_wall, means = time.process_time(), time.time(), {}
-    step, share = 0, 0.0
+    step, share, mean = 0, 0.0, {name: value.clone() for name, value in network.state_dict().items()}
     while share < 1:
         for group in adam.param_groups:
             warm = min(1, (step + 1) / 20)
@@ -174,17 +192,19 @@ def train(options):
         x = batch_of(pictures, options.count, rng)
         budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
         seen = Visibility(x)
-        d = network(x, network.noise(x), seen, budget)
+        d = network(x, network.noise(x), seen)
         d = scaled(x, d, budget, seen)
         moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
         limits = penalties(x, d, seen, budget)
-        gained = sum(torch.log(value / budget + 1e-4).mean() for value in moved.values())
+        gained = sum(WEIGHTS[name] * torch.log(value / budget + 1e-4).mean() for name, value in moved.items())
         loss = -gained + sum(PENALTY[name] * value for name, value in limits.items())
         adam.zero_grad()
         loss.backward()
         nn_norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         if torch.isfinite(nn_norm):
             adam.step()
+            for name, value in network.state_dict().items():
+                mean[name].lerp_(value, max(MEAN_STEP, 1 / (step + 1)))
         step += 1
         share = (time.process_time() - begun) / 60 / options.minutes if options.minutes else step / options.steps
         share = max(share, (time.time() - begun_wall) / 60 / options.wall)
@@ -194,7 +214,7 @@ def train(options):
         if step % 20 == 0:
             print(step, "%.0f s" % (time.process_time() - begun), " ".join("%s %.4f" % i for i in means.items()), flush=True)
         if step % 40 == 0 or share >= 1:
-            torch.save(network.state_dict(), options.out)
+            torch.save(mean, options.out)
 
 
 def main():
@@ -202,7 +222,7 @@ def main():
     parser.add_argument("--images", required=True)
     parser.add_argument("--encoders", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--start", help="a checkpoint, or a weights file of the present engine")
+    parser.add_argument("--start", help="a checkpoint or a weights file")
     parser.add_argument("--minutes", type=float, default=20, help="of processor time; 0: --steps")
     parser.add_argument("--wall", type=float, default=1e6, help="minutes on the clock, if the end comes sooner")
     parser.add_argument("--steps", type=int, default=1000)

@@ -15,10 +15,13 @@ It is a threshold model with masking.  Its parts and their sources:
 - Distance: 20 px a degree.  A 96-dpi screen at 57 cm has 40.  The picture is enlarged twice, because people zoom in.
 - Luminance adaptation: thresholds grow with the local luminance to the power .649.  Watson: DCTune, SID Digest 24, 1993.
   With a gamma of 2.2 this is 2.2 * .649 - 1.2 = .23 in levels of 8 bits.
-- Masking: thresholds grow with the activity a of the same band and colour, in thresholds, as (1 + a^b)^(s/b).
-  s = .7: Legge, Foley: JOSA 70(12), 1980.  b = 4: Daly: The visible differences predictor, 1993.
-- Activity is the squared mean of square roots over a Gaussian window.  An edge is sparse and masks less than texture.
+- Masking: thresholds grow with the activity a of the same band and colour, in thresholds, as (c^b + a^b)^(s/b).
+  s = .6: Legge, Foley: JOSA 70(12), 1980.  b = 4: Daly: The visible differences predictor, 1993.
+  c = .5 is set by eye: smooth places show strokes that butteraugli forgives.
+- Activity is the squared mean of square roots over 4x4 samples.  An edge is sparse and masks less than texture.
   The reason: Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997.
+- A threshold is the harmonic mean of 3x3 blocks, so that an edge next to smooth places does not mask.  Set by eye: dashes
+  along outlines.
 - Luma does not mask colour.  Switkes, Bradley, De Valois: JOSA A 5(7), 1988.  With such masking an optimiser hides
   coarse spots of colour in texture, and S-CIELAB and the eye see them.
 - Lines: means of 9 samples of a luma band along four directions count LINE times.  Without it an optimiser draws wavy lines
@@ -48,10 +51,10 @@ PX_A_DEGREE = 20
 PEAK_CYCLES = 0.3       # of the finest band, cycles a px: where the response of x - blurred x times the signal is centred
 LEVELS = 4              # octaves; what remains has a sixteenth of the size
 ADAPTATION, MEAN_LEVEL, DARK_LEVEL = 2.2 * 0.649 - 1.2, 128 / 255, 8 / 255
-MASKING, KNEE = 0.7, 4
+MASKING, KNEE, CALM = 0.6, 4, 0.5
 FITTED_LUMA, FITTED_COLOUR = (1, 2.25, 2.25, 2.25, 1), (2.5, 2.5, 3, 3.4, 3)  # of the octaves
 LINE, LINE_SAMPLES, LINE_LEVELS = 2, 9, 3  # the finest octaves
-WINDOW = 2.0            # sigma of the activity's window, samples of the band
+WINDOW = 4              # samples of a band, a side of the blocks of activity
 POOLING = 4
 CELL = 8                # px a side of the cells of local()
 
@@ -61,6 +64,10 @@ def threshold(channel, cycles_a_px):
     a, k, f0 = WATSON[channel]
     frequency = max(cycles_a_px * PX_A_DEGREE, f0)  # the lowest bands are not better hidden
     return a * 10 ** (k * math.log10(frequency / f0) ** 2) / 255
+
+
+def base_threshold(level, channel):
+    return threshold(channel, PEAK_CYCLES / 2 ** level) / (FITTED_COLOUR if channel else FITTED_LUMA)[level]
 
 
 def filtered(x, kernel):
@@ -79,8 +86,6 @@ def gaussian(sigma):
     taps = [math.exp(-i * i / (2 * sigma * sigma)) for i in range(-reach, reach + 1)]
     return tuple(tap / sum(taps) for tap in taps)
 
-
-ACTIVITY = gaussian(WINDOW)
 
 
 def pyramid(x):
@@ -110,16 +115,19 @@ def along_lines(band):
 
 class Visibility:
     def __init__(self, x):
+        """Sides of x: multiples of 32 px."""
         bands, lows = pyramid(opponent(x))
         self.thresholds = []
         for level, (band, low) in enumerate(zip(bands, lows)):
-            base = torch.tensor([threshold(channel, PEAK_CYCLES / 2 ** level) / (FITTED_COLOUR if channel else FITTED_LUMA)[level]
-                                 for channel in range(3)], dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
-            adapted = base * ((low[:, :1].clamp_min(0) + DARK_LEVEL) / (MEAN_LEVEL + DARK_LEVEL)) ** ADAPTATION
+            base = torch.tensor([base_threshold(level, channel) for channel in range(3)], dtype=x.dtype, device=x.device)
+            luma = low[:, :1] if level == LEVELS else F.avg_pool2d(low[:, :1], WINDOW)
+            limit = base.view(1, 3, 1, 1) * ((luma.clamp_min(0) + DARK_LEVEL) / (MEAN_LEVEL + DARK_LEVEL)) ** ADAPTATION
             if level < LEVELS:
-                activity = filtered((band / adapted).abs().sqrt(), ACTIVITY).square()
-                adapted = adapted * (1 + activity ** KNEE) ** (MASKING / KNEE)
-            self.thresholds.append(adapted)
+                activity = F.avg_pool2d(band.abs().sqrt(), WINDOW).square() / limit
+                limit = limit * (CALM ** KNEE + activity ** KNEE) ** (MASKING / KNEE)
+                limit = 1 / F.avg_pool2d(F.pad(1 / limit, (1,) * 4, mode="replicate"), 3, 1)
+                limit = F.interpolate(limit, scale_factor=WINDOW, mode="bilinear", align_corners=False)
+            self.thresholds.append(limit)
 
     def responses(self, d):
         """Each band of a perturbation in thresholds: luma, blue, red, then lines of luma."""
@@ -137,16 +145,21 @@ class Visibility:
     def total(self, d):
         return (sum(power.flatten(1).mean(1) for power in self.powers(d)) + 1e-20) ** (1 / POOLING)
 
-    def local(self, d):
-        """N x 1 x H/8 x W/8."""
-        total = 0
+    def cells(self, d):
+        """Of each cell of 8x8 px: the mean power, and the root of the largest power of each band."""
+        means = peaks = 0
         for level, power in enumerate(self.powers(d)):
             cell = CELL >> level
             if cell >= 1:
-                total = total + F.max_pool2d(power, cell, ceil_mode=True)
+                means, peaks = means + F.avg_pool2d(power, cell), peaks + F.max_pool2d(power, cell)
             else:
-                total = total + F.interpolate(power, size=total.shape[2:], mode="nearest")
-        return (total + 1e-20) ** (1 / POOLING)
+                power = F.interpolate(power, scale_factor=2 ** level // CELL, mode="nearest")
+                means, peaks = means + power, peaks + power
+        return means, (peaks + 1e-20) ** (1 / POOLING)
+
+    def local(self, d):
+        """N x 1 x H/8 x W/8."""
+        return self.cells(d)[1]
 
 
 # ---- faults that a threshold model misses: lines of the spectrum, and a tint

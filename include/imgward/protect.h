@@ -5,9 +5,9 @@
  * It works on decoded pixels: 8 or 16 bits, grey or RGB. Alpha is never changed, and pixels
  * with alpha 0 stay unchanged. It knows no files, formats or metadata. It is deterministic:
  * the same picture, seed, weights and kind of processor give the same bits. It uses one
- * thread. All memory is allocated with malloc when a plan is made: 3 bytes per pixel, a
- * working set of about 8 MiB, and 4.5 KiB per row. Pictures four times as high as wide need 8
- * KiB per column instead of the memory per row. No code is generated at run time.
+ * thread. All memory is allocated with malloc: 4.2 bytes per pixel, a working set of about
+ * 70 MiB, and 4.5 KiB per row. Pictures four times as high as wide need 8 KiB per column
+ * instead of the memory per row. No code is generated at run time.
  *
  * doc/protection.md says which effect is claimed; doc/protection-engine.md says how the engine
  * works.
@@ -20,21 +20,18 @@
 #include <imgward/error.h>
 #include <imgward/image.h>
 
-/* Strength, as PSNR of the result against the original. */
+/* Strength, as a budget of visibility. A higher one scales the same perturbation up. */
 enum protect_strength { PROTECT_LOW = 0, PROTECT_STANDARD, PROTECT_HIGH, protect_strength_count };
 
 struct protect;      /* the weights, ready to run */
 struct protect_plan; /* perturbation of one picture, not scaled yet */
 
 struct protect_report {
-    double psnr_db;   /* PSNR of the rounded result */
-    double target_db; /* requested PSNR */
-    double scale;     /* factor of the unit perturbation */
-    bool is_limited;  /* weaker than requested, because the picture would not mask more */
+    double visibility; /* budget of the strength, in units of the visibility model */
+    double reached;    /* share of the intended change that is in the result, 0..1 */
+    double psnr_db;    /* of the result against the original; 99: equal */
+    bool is_limited;   /* reached is so low that the client should know */
 };
-
-/* 40, 37 or 34 dB. */
-double protect_strength_db(enum protect_strength strength);
 
 /* "low", "standard", "high", and the reverse lookup; false for an unknown name. */
 const char *protect_strength_name(enum protect_strength strength);
@@ -50,46 +47,46 @@ enum iw_error protect_new(struct protect **protect, const void *weights, size_t 
 void protect_free(struct protect *protect);
 
 /*
- * Computes the unit perturbation of a picture, masked as the strength requires. The seed
- * shifts the network's grid by 0 or 16 px in each direction and seeds its noise. Borrows
- * protect; does not keep the picture. NO_MEMORY.
+ * Computes the perturbation of a picture, the same for all strengths. The seed determines the
+ * network's noise. Borrows protect, which must live as long as the plan; does not keep the
+ * picture. NO_MEMORY.
  */
 enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect *protect,
-                               const struct image *image, enum protect_strength strength,
-                               uint64_t seed) IW_MUST_USE;
+                               const struct image *image, uint64_t seed) IW_MUST_USE;
 void protect_plan_free(struct protect_plan *plan);
 
 /*
- * The scale at which the rounded and clipped result has the PSNR psnr_db. For 8-bit samples it
- * is exact, computed from the joint histogram of perturbation and distance to the ends of the
- * range.
- *
- * *is_limited (may be NULL) becomes true, and the scale is smaller, in three cases. The
- * picture masks nothing: one flat colour gets at most 40 dB. It masks so little that too many
- * samples would reach the strength's limit: flat art, along its outlines. Its samples are too
- * close to the ends of the range.
+ * Adds the perturbation to the picture that the plan was made from: scale times the strength's.
+ * The scale is 1, or more where an encoder removes a part. protect_undo reverts it.
  */
-double protect_plan_scale(const struct protect_plan *plan, double psnr_db, bool *is_limited);
-
-/* The PSNR of the result at a scale. */
-double protect_plan_psnr(const struct protect_plan *plan, double scale);
-
-/* Adds the perturbation to the picture that the plan was made from. protect_undo reverts it. */
-void protect_render(struct protect_plan *plan, struct image *image, double scale);
-
-/*
- * Applies protect_render to a strip only: rows first_row_px and following of the plan's
- * picture, with the same width and format. The plan is not changed.
- */
-void protect_preview(struct protect_plan *plan, double scale, uint32_t first_row_px, struct image *strip);
+void protect_render(struct protect_plan *plan, struct image *image, enum protect_strength strength,
+                    double scale, struct protect_report *report);
 
 /* Restores the picture before the last protect_render, bit for bit. */
 void protect_undo(const struct protect_plan *plan, struct image *image);
 
+/* Sums over samples, in levels of 255. */
+struct protect_sums {
+    double samples;
+    double squares; /* of the differences of another picture */
+    double shared;  /* of the differences times the changes of protect_render */
+    double changes; /* squares of these changes */
+};
+
+/*
+ * Adds rows of another version of the picture, for example the decoded result, from row
+ * first_row_px. image: the original, after protect_undo.
+ */
+void protect_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
+                     const struct image *rows, struct protect_sums *sums);
+
+/* Replaces what protect_render reported at a scale by what the compared version has. */
+void protect_report_compared(const struct protect_sums *sums, double scale, struct protect_report *report);
+
 /* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
 double protect_psnr(const struct image *left, const struct image *right);
 
-/* Plan, scale and render in one call: changes the picture in place. NO_MEMORY. */
+/* Plan and render in one call: changes the picture in place. NO_MEMORY. */
 enum iw_error protect_apply(const struct protect *protect, struct image *image,
                             enum protect_strength strength, uint64_t seed,
                             struct protect_report *report) IW_MUST_USE;

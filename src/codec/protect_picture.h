@@ -1,7 +1,7 @@
 /*
  * Protects a decoded picture and encodes it: perturbation, metadata opt-out, encoding. Lossy
- * results are measured and the strength corrected. Used by the image process and imgwardctl.
- * Opens no file except the weights.
+ * results are decoded and compared. Used by the image process and imgwardctl. Opens no file
+ * except the weights.
  */
 #ifndef CODEC_PROTECT_PICTURE_H
 #define CODEC_PROTECT_PICTURE_H
@@ -18,11 +18,11 @@
 enum iw_error protect_open(struct context *context, const char *path, struct protect **protect) IW_MUST_USE;
 
 /*
- * Protect the picture at the strength and encode it with the metadata opt-out. The report's
- * PSNR compares the decoded result with the original.
+ * Protect the picture at the strength and encode it with the metadata opt-out. The report
+ * compares the decoded result with the original.
  *
  * On success only the picture's metadata are changed, and the caller owns the bytes. Memory:
- * the picture's size again, and for lossy formats temporarily a third time.
+ * the picture's size again.
  */
 enum iw_error protect_picture(struct context *context, const struct protect *protect,
                               struct codec_picture *picture, enum protect_strength strength, uint64_t seed,

@@ -48,7 +48,8 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
     error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0644);
     codec_bytes_free(&bytes);
     if (error == IW_OK)
-        printf("%s: %s, PSNR %.2f dB\n", ctl->arguments[1], protect_strength_name(strength), report.psnr_db);
+        printf("%s: %s, PSNR %.2f dB, %.0f %% of the change reached\n", ctl->arguments[1],
+               protect_strength_name(strength), report.psnr_db, 100 * report.reached);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     return error;
@@ -79,8 +80,8 @@ const struct ctl_command ctl_commands_image_protect[] = {
      .arguments = "IN OUT",
      .arguments_least = 2,
      .arguments_most = 2,
-     .options = {{"--strength", "NAME", "low (PSNR 40 dB), standard (37 dB, when omitted) or high (34 dB)"},
-                 {"--seed", "N", "seed of the perturbation's grid and noise; 0 when omitted"},
+     .options = {{"--strength", "NAME", "visibility: low, standard (when omitted) or high"},
+                 {"--seed", "N", "seed of the perturbation's noise; 0 when omitted"},
                  {"--weights", "FILE", "weights of the network, instead of the configured file"}},
      .help = "Add the anti-AI perturbation and the metadata opt-out to a JPEG, PNG or WebP.",
      .run = protect_run},

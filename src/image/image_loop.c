@@ -283,7 +283,7 @@ static const struct image_kind_row {
                        .files_needed = file_input | file_output,
                        .files_allowed = files_all & ~file_original,
                        .side_min_px = protect_side_min_px,
-                       .engine_bytes_px = 3, /* the masks are released before an encoder needs memory */
+                       .engine_bytes_px = 3, /* the thresholds are released before an encoder needs memory */
                        .engine_bytes_row = 5 * 1024,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,

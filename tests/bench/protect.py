@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""./dev bench protect: effect and cost of the protection engine, next to the required values.
+"""./dev bench protect: visibility, effect and cost of the protection engine, next to the required values.
 
-It runs imgwardctl image protect on 512-px crops of photographs. On the surrogate encoders it measures the relative
-latent shift |E(y) - E(x)| / |E(x)|, directly and after the same processing of x and y. Gaussian noise of the same
-PSNR is the reference. Costs are PSNR, MS-SSIM of luma and chroma, file growth and CPU time.
+It runs imgwardctl image protect on crops of photographs and drawings.  Visibility: butteraugli (3-norm and peak), S-CIELAB
+(mean and 99th percentile), the strongest line of the perturbation's spectrum, tint.  Effect: the relative latent shift
+|E(y) - E(x)| / |E(x)| of the surrogate encoders, plain and after the same processing of x and y.
+
+--other CTL WEIGHTS also measures another engine: its strength low, scaled to the same butteraugli for each picture.
 """
 
 import argparse
@@ -15,15 +17,16 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SIDE = 512
-BAR = {  # strength: PSNR, MS-SSIM luma and chroma, least shift, target, factor to noise
-    "low": (40, .990, .985, {"sana": .38, "sd15": .33}, {"sana": .45, "sd15": .40}, 4),
-    "standard": (37, .980, .980, {"sana": .50, "sd15": .45}, {"sana": .60, "sd15": .55}, 3.5),
-    "high": (34, .965, .970, {"sana": .62, "sd15": .58}, {"sana": .75, "sd15": .75}, 3),
+STRENGTHS = ("low", "standard", "high")
+BAR = {  # the largest of: butteraugli mean, worst, peak; S-CIELAB mean, p99.  The least shift of sana and sd15
+    "low": (0.8, 1.0, 2.5, 0.6, 1.5, 0.30, 0.22),
+    "standard": (1.2, 1.5, 4.0, 0.9, 2.2, 0.42, 0.34),
+    "high": (1.7, 2.1, 5.5, 1.2, 3.0, 0.55, 0.46),
 }
-SURVIVES = {"jpeg 75": .95, "jpeg 50": .90, "webp 75": .90, "resize 0.5": .75, "blur 1": .80}
-CROP3 = {"sana": .50, "sd15": .35}
-ILLUSTRATIONS = ("clip_", "own-", "tenniel-")  # prefixes of file names that are not photographs
+DRAWINGS_BAR = {"low": (0, 0), "standard": (0.25, 0.20), "high": (0, 0)}
+SURVIVES = {"JPEG 75": 85, "WebP 75": 80, "half": 75, "blur 1": 75, "crop 3": 85}  # per cent
+LINE_MOST, TINT_MOST, GROWTH_MOST = 1, 0.5, 8  # per cent, levels, per cent
+DRAWINGS = ("clip_", "own-", "tenniel-", "squeeze-wcdogg-004", "dracula")  # file names that begin so
 
 
 def skip(word):
@@ -33,203 +36,145 @@ def skip(word):
 
 try:
     import numpy
+    import skimage  # noqa: F401
     import torch
-    import torch.nn.functional as F
     from PIL import Image, ImageFilter
 except ImportError as missing:
     skip("%s is not installed (./dev deps bench)" % missing.name)
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 from encoders import FILES, latent_shift, load_encoder  # noqa: E402
-from pictures import is_drawing, list_pictures, split_pictures  # noqa: E402
+from pictures import list_pictures, load_picture, split_pictures  # noqa: E402
+from visibility import butteraugli, line_share, scielab, tensor_of, tint  # noqa: E402
 
 
 # ---- pictures
 
-def crops_of(folder, names):
-    """One 512-px crop from the middle of each photograph that is large enough."""
+def crops(folder, names, side):
+    """The middle of each picture, in multiples of 64 px."""
     for name in names:
-        if name.startswith(ILLUSTRATIONS):
-            continue
-        picture = Image.open(os.path.join(folder, name)).convert("RGB")
-        if min(picture.size) >= SIDE:
-            left, top = (picture.width - SIDE) // 2, (picture.height - SIDE) // 2
-            crop = picture.crop((left, top, left + SIDE, top + SIDE))
-            if not is_drawing(numpy.asarray(crop)):
-                yield name, crop
+        picture = load_picture(os.path.join(folder, name))
+        height, width = (min(side, edge // 64 * 64) for edge in picture.shape[:2])
+        top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2
+        yield name, numpy.ascontiguousarray(picture[top:top + height, left:left + width])
 
 
-def tensor(picture):
-    return torch.from_numpy(numpy.array(picture)).permute(2, 0, 1)[None].float() / 255
+def coded(picture, kind, quality):
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, kind, quality=quality)
+    return file
 
 
-def encoded(picture, kind, **how):
-    buffer = io.BytesIO()
-    picture.save(buffer, kind, **how)
-    return buffer
+def recoded(picture, kind, quality):
+    return numpy.array(Image.open(coded(picture, kind, quality)).convert("RGB"))
 
 
-ATTACKS = {
-    "none": lambda p: p,
-    "jpeg 75": lambda p: Image.open(encoded(p, "JPEG", quality=75)).convert("RGB"),
-    "jpeg 50": lambda p: Image.open(encoded(p, "JPEG", quality=50)).convert("RGB"),
-    "webp 75": lambda p: Image.open(encoded(p, "WEBP", quality=75)).convert("RGB"),
-    "resize 0.5": lambda p: p.resize((p.width // 2, p.height // 2), Image.LANCZOS),
-    "blur 1": lambda p: p.filter(ImageFilter.GaussianBlur(1)),
-    "crop 3 px": lambda p: p.crop((3, 3, p.width - 29, p.height - 29)),
-    "noise 3": lambda p: noisy(p, 3),
+def halved(picture):
+    image = Image.fromarray(picture)
+    return numpy.array(image.resize((image.width // 64 * 32, image.height // 64 * 32), Image.LANCZOS))
+
+
+PROCESSING = {
+    "plain": lambda p: p,
+    "JPEG 75": lambda p: recoded(p, "JPEG", 75),
+    "WebP 75": lambda p: recoded(p, "WEBP", 75),
+    "half": halved,
+    "blur 1": lambda p: numpy.array(Image.fromarray(p).filter(ImageFilter.GaussianBlur(1))),
+    "crop 3": lambda p: p[3:p.shape[0] - 29, 3:p.shape[1] - 29],
 }
 
 
-def noisy(picture, sigma):
-    values = numpy.asarray(picture, dtype=numpy.float32)
-    noise = numpy.random.default_rng(1).normal(0, sigma, values.shape)
-    return Image.fromarray((values + noise).round().clip(0, 255).astype(numpy.uint8))
+# ---- figures
+
+def figures_of(picture, result, encoders, folder):
+    x, d = tensor_of(picture), tensor_of(result) - tensor_of(picture)
+    norm, peak = butteraugli(picture, result, folder)
+    mean, p99 = scielab(picture, result)
+    row = {"b": norm, "peak": peak, "S mean": mean, "S p99": p99, "line": 100 * line_share(d).item(), "tint": tint(d).item(),
+           "PSNR": -10 * numpy.log10(max(1e-9, d.square().mean().item())),
+           "growth": 100 * (len(coded(result, "JPEG", 85).getvalue()) / len(coded(picture, "JPEG", 85).getvalue()) - 1)}
+    with torch.no_grad():
+        for name, process in PROCESSING.items():
+            a, b = tensor_of(process(picture)), tensor_of(process(result))
+            for kind, encoder in encoders.items():
+                row["%s %s" % (kind, name)] = latent_shift(encoder(b), encoder(a)).item()
+    return row
 
 
-def noise_at(picture, psnr):
-    """The picture with Gaussian noise, such that the rounded result has this PSNR."""
-    values = numpy.asarray(picture, dtype=numpy.float32)
-    noise = numpy.random.default_rng(2).normal(0, 1, values.shape)
-    low, high = 0.0, 64.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        moved = (values + middle * noise).round().clip(0, 255)
-        if 10 * numpy.log10(255 ** 2 / max(1e-9, ((moved - values) ** 2).mean())) < psnr:
-            high = middle
-        else:
-            low = middle
-    return Image.fromarray((values + low * noise).round().clip(0, 255).astype(numpy.uint8))
+def verdict(value, bar, is_most=True):
+    return "%.2f" % value if (value <= bar if is_most else value >= bar) else "%.2f (bar %.2f)" % (value, bar)
 
 
-# ---- quality
-
-def planes(picture):
-    ycc = numpy.asarray(picture.convert("YCbCr"), dtype=numpy.float64)
-    return [torch.from_numpy(ycc[:, :, i].copy())[None, None] for i in range(3)]
-
-
-def similarity(x, y):
-    """Wang, Simoncelli, Bovik: Multi-scale structural similarity (2003), 5 scales, for 8-bit planes."""
-    weights = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
-    places = torch.arange(11, dtype=x.dtype) - 5
-    window = torch.exp(-places ** 2 / (2 * 1.5 ** 2))
-    window = (window / window.sum())[None, None]
-    c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
-
-    def smooth(z):
-        return F.conv2d(F.conv2d(z, window[..., None, :]), window[..., :, None])
-
-    total = 1.0
-    for scale, weight in enumerate(weights):
-        mx, my = smooth(x), smooth(y)
-        vx, vy, cov = smooth(x * x) - mx * mx, smooth(y * y) - my * my, smooth(x * y) - mx * my
-        structure = (2 * cov + c2) / (vx + vy + c2)
-        if scale == len(weights) - 1:
-            structure = structure * (2 * mx * my + c1) / (mx * mx + my * my + c1)
-        total = total * structure.mean().clamp_min(0) ** weight
-        x, y = F.avg_pool2d(x, 2), F.avg_pool2d(y, 2)
-    return total
+def report(title, rows, strength, is_drawing):
+    mean = {key: numpy.mean([row[key] for row in rows]) for key in rows[0]}
+    worst = {key: max(row[key] for row in rows) for key in rows[0]}
+    b, b_worst, peak, s, s99, sana, sd15 = BAR[strength]
+    least = dict(zip(FILES, DRAWINGS_BAR[strength] if is_drawing else (sana, sd15)))
+    print("%-20s butteraugli %s, worst %s; peak %.2f, worst %s; S-CIELAB %s, p99 %s" % (
+        title, verdict(mean["b"], b), verdict(worst["b"], b_worst), mean["peak"], verdict(worst["peak"], peak),
+        verdict(mean["S mean"], s), verdict(mean["S p99"], s99)))
+    print("%-20s line at most %s %%, tint at most %s levels, PSNR %.1f dB, JPEG 85 grows by %s %%" % (
+        "", verdict(worst["line"], LINE_MOST), verdict(worst["tint"], TINT_MOST), mean["PSNR"],
+        verdict(mean["growth"], GROWTH_MOST)))
+    for kind in FILES:
+        plain = mean["%s plain" % kind]
+        shares = [(name, 100 * mean["%s %s" % (kind, name)] / plain) for name in SURVIVES]
+        print("%-20s %-4s shift %s; left by %s" % ("", kind, verdict(plain, least[kind], False), ", ".join(
+            "%s %.0f %%%s" % (name, share, "" if share >= SURVIVES[name] else " (bar %d)" % SURVIVES[name]) for name, share in shares)))
+    sys.stdout.flush()
 
 
-def ms_ssim(x, y):
-    return similarity(x, y).item()
-
-
-def psnr_of(x, y):
-    error = ((numpy.asarray(x, float) - numpy.asarray(y, float)) ** 2).mean()
-    return 10 * numpy.log10(255 ** 2 / max(error, 1e-9))
-
-
-# ---- the engine
+# ---- the engines
 
 def cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def protect(options, source, result, strength, seed):
-    command = [options.ctl, "image", "protect", "--strength", strength, "--seed", str(seed),
-               "--weights", options.weights]
+def protect(ctl, weights, source, result, strength, seed):
     before = cpu_seconds()
-    said = subprocess.run(command + [source, result], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return cpu_seconds() - before, "hides no more" in said
+    subprocess.run([ctl, "image", "protect", "--strength", strength, "--seed", str(seed), "--weights", weights, source, result],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return cpu_seconds() - before
 
 
-def protect_crop(options, folder, picture, strength, seed):
+def protected(ctl, weights, picture, strength, seed, folder):
     source, result = os.path.join(folder, "in.png"), os.path.join(folder, "out.png")
-    picture.save(source)
-    _, hides_no_more = protect(options, source, result, strength, seed)
-    return Image.open(result).convert("RGB"), hides_no_more
+    Image.fromarray(picture).save(source, compress_level=1)
+    protect(ctl, weights, source, result, strength, seed)
+    return numpy.array(Image.open(result).convert("RGB"))
 
 
-# ---- tables
-
-def verdict(value, least, aim=None):
-    if value < least:
-        return "below"
-    return "aim" if aim is not None and value >= aim else "ok"
-
-
-def shifts_of(encoders, before, after, attack):
-    with torch.no_grad():
-        x, y = tensor(ATTACKS[attack](before)), tensor(ATTACKS[attack](after))
-        return {name: latent_shift(encoder(y), encoder(x)).item() for name, encoder in encoders.items()}
+def scaled_to(wanted, picture, strong, folder):
+    """A perturbation scaled so that the result has the butteraugli wanted."""
+    scale = 1.0
+    for _ in range(3):
+        result = (picture + scale * strong).round().clip(0, 255).astype(numpy.uint8)
+        scale *= wanted / max(0.05, butteraugli(picture, result, folder)[0])
+    return (picture + scale * strong).round().clip(0, 255).astype(numpy.uint8)
 
 
-def mean_of(rows):
-    return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
-
-
-def bench_strength(options, encoders, photos, strength, folder):
-    db, luma_bar, chroma_bar, least, aim, times_aim = BAR[strength]
-    protected, hides_no_more = zip(*(protect_crop(options, folder, photo, strength, seed)
-                                     for seed, (_, photo) in enumerate(photos, options.seed)))
-    noisy_ones = [noise_at(photo, db) for _, photo in photos]
-    psnrs = [psnr_of(photo, after) for (_, photo), after in zip(photos, protected)]
-    less = [value for value, no_more in zip(psnrs, hides_no_more) if no_more]
-    worst = max((abs(value - db) for value, no_more in zip(psnrs, hides_no_more) if not no_more), default=0)
-    print("\n%s: PSNR mean %.2f dB, at most %.2f dB from %d (bar 0.3: %s)%s"
-          % (strength, sum(psnrs) / len(psnrs), worst, db, "ok" if worst <= 0.3 else "missed",
-             "".join("; %.2f dB of one that hides no more, as imgwardctl says" % value for value in less)))
-    similar = [[ms_ssim(a, b) for a, b in zip(planes(photo), planes(after))]
-               for (_, photo), after in zip(photos, protected)]
-    luma = sum(row[0] for row in similar) / len(similar)
-    chroma = sum((row[1] + row[2]) / 2 for row in similar) / len(similar)
-    print("  MS-SSIM luma %.4f (bar %.3f: %s), chroma %.4f (bar %.3f: %s)"
-          % (luma, luma_bar, verdict(luma, luma_bar), chroma, chroma_bar, verdict(chroma, chroma_bar)))
-    plain = mean_of([shifts_of(encoders, photo, after, "none") for (_, photo), after in zip(photos, protected)])
-    noise = mean_of([shifts_of(encoders, photo, after, "none") for (_, photo), after in zip(photos, noisy_ones)])
-    for name in encoders:
-        print("  %-5s shift %.3f (at least %.2f, aim %.2f: %s); noise %.3f, so %.2f times noise (aim %.1f)"
-              % (name, plain[name], least[name], aim[name], verdict(plain[name], least[name], aim[name]),
-                 noise[name], plain[name] / noise[name], times_aim))
-    return protected, plain
-
-
-def bench_attacks(encoders, photos, protected, plain):
-    print("\nafter processing, at standard: shift, share of the plain shift")
-    for attack in ATTACKS:
-        if attack == "none":
-            continue
-        rows = mean_of([shifts_of(encoders, photo, after, attack) for (_, photo), after in zip(photos, protected)])
-        cells = []
-        for name in encoders:
-            share = rows[name] / plain[name]
-            if attack in SURVIVES:
-                word = verdict(share, SURVIVES[attack])
-            else:
-                word = verdict(rows[name], CROP3[name]) if attack.startswith("crop") else "no bar"
-            cells.append("%s %.3f %3.0f %% (%s)" % (name, rows[name], 100 * share, word))
-        print("  %-10s  %s" % (attack, "   ".join(cells)))
-
-
-def bench_growth(photos, protected):
-    def size(picture):
-        return len(encoded(picture, "JPEG", quality=85).getvalue())
-
-    growth = sum(size(after) for after in protected) / sum(size(photo) for _, photo in photos) - 1
-    print("\nfile growth at standard, JPEG 85: %.1f %% (bar 10: %s)" % (100 * growth, "ok" if growth <= .1 else "missed"))
+def bench_group(options, encoders, title, pictures, folder):
+    print("\n%d %s: %s" % (len(pictures), title, " ".join(name for name, _ in pictures)))
+    shifts = []
+    for strength in options.strengths:
+        rows, other = [], []
+        for seed, (name, picture) in enumerate(pictures, options.seed):
+            result = protected(options.ctl, options.weights, picture, strength, seed, folder)
+            rows.append(figures_of(picture, result, encoders, folder))
+            if options.sheets:
+                os.makedirs(options.sheets, exist_ok=True)
+                Image.fromarray(picture).save(os.path.join(options.sheets, name[:-4] + ".png"))
+                Image.fromarray(result).save(os.path.join(options.sheets, "%s-%s.png" % (name[:-4], strength)))
+            if options.other:
+                strong = protected(*options.other, picture, "low", seed, folder).astype(float) - picture
+                other.append(figures_of(picture, scaled_to(rows[-1]["b"], picture, strong, folder), encoders, folder))
+        shifts.append([row["sana plain"] for row in rows])
+        report(strength, rows, strength, title == "drawings")
+        if other:
+            report("  other engine", other, strength, title == "drawings")
+    print("pictures that a higher strength moves less than a lower one: %d" % sum(
+        1 for one in zip(*shifts) if list(one) != sorted(one)))
 
 
 def bench_cost(options, folder):
@@ -239,9 +184,9 @@ def bench_cost(options, folder):
     base = Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=numpy.uint8))
     base.resize((2000, 2000), Image.BICUBIC).save(big)
     base.resize((64, 64)).save(small)
-    seconds, start = (min(protect(options, picture, os.path.join(folder, "o.png"), "standard", 1)[0] for _ in range(3))
-                      for picture in (big, small))
-    print("CPU of imgwardctl, PNG in and out, 4 MP: %.0f ms a megapixel; of it start %.0f ms in all"
+    seconds, start = (min(protect(options.ctl, options.weights, picture, os.path.join(folder, "o.png"), "standard", 1)
+                          for _ in range(3)) for picture in (big, small))
+    print("\nCPU of imgwardctl, PNG in and out, 4 MP: %.0f ms a megapixel; of it start %.0f ms in all"
           % (1000 * (seconds - start) / 4, 1000 * start))
 
 
@@ -250,22 +195,27 @@ def options_of():
     parser.add_argument("--ctl", default=os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(TOP, "build")), "imgwardctl"),
                         help="imgwardctl to judge")
     parser.add_argument("--weights", default=os.path.join(TOP, "data", "protect.weights"))
+    parser.add_argument("--other", nargs=2, metavar=("CTL", "WEIGHTS"), help="another engine to compare with")
     parser.add_argument("--images", default=os.path.join(TOP, "..", "shared", "images"))
     parser.add_argument("--held", default=os.path.join(TOP, "..", "shared", "training-images"),
-                        help="training pictures, of which those kept from training are judged too")
+                        help="training pictures, of which those kept from training are judged")
     parser.add_argument("--encoders", default=os.path.join(TOP, "..", "shared", "models"))
-    parser.add_argument("--photos", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=0, help="of the first photograph; the next one has the next")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--photos", type=int, default=30, help="held-out photographs and paintings")
+    parser.add_argument("--drawings", type=int, default=14)
+    parser.add_argument("--side", type=int, default=384, help="px of the crops")
+    parser.add_argument("--strengths", nargs="+", choices=STRENGTHS, default=STRENGTHS)
+    parser.add_argument("--seed", type=int, default=0, help="of the first picture; the next one has the next")
+    parser.add_argument("--sheets", help="a folder for the pictures: original, then each strength")
     return parser.parse_args()
 
 
-def photos_of(options):
-    photos = list(crops_of(options.images, list_pictures(options.images)))
-    if os.path.isdir(options.held):
-        _, held = split_pictures(list_pictures(options.held), 20261121)
-        photos += list(crops_of(options.held, held))
-    return photos[:options.photos]
+def groups_of(options):
+    own, (_, held) = list_pictures(options.images), split_pictures(list_pictures(options.held), 20261121)
+    parts = [(options.images, own), (options.held, held)]
+    photos = [list(crops(folder, [n for n in names if not n.startswith(DRAWINGS)], options.side)) for folder, names in parts]
+    drawings = [one for folder, names in parts for one in crops(folder, [n for n in names if n.startswith(DRAWINGS)], options.side)]
+    return {"photographs of the bench": photos[0], "other photographs": photos[1][:options.photos],
+            "drawings": drawings[:options.drawings]}
 
 
 def main():
@@ -274,19 +224,14 @@ def main():
         skip("there is no %s (./dev build, or --ctl)" % options.ctl)
     if not all(os.path.exists(os.path.join(options.encoders, name)) for name in FILES.values()):
         skip("the surrogate encoders are not in %s" % options.encoders)
-    if not os.path.isdir(options.images):
-        skip("there are no pictures in %s" % options.images)
-    torch.set_num_threads(options.threads)
+    if not os.path.isdir(options.images) or not os.path.isdir(options.held):
+        skip("there are no pictures in %s or %s" % (options.images, options.held))
+    torch.set_num_threads(1)
     encoders = {name: load_encoder(name, os.path.join(options.encoders, FILES[name])) for name in FILES}
-    photos = photos_of(options)
-    print("%d photographs of %d px: %s" % (len(photos), SIDE, " ".join(name for name, _ in photos)))
     with tempfile.TemporaryDirectory() as folder:
-        for strength in BAR:
-            protected, plain = bench_strength(options, encoders, photos, strength, folder)
-            if strength == "standard":
-                standard = protected, plain
-        bench_attacks(encoders, photos, *standard)
-        bench_growth(photos, standard[0])
+        for title, pictures in groups_of(options).items():
+            if pictures:
+                bench_group(options, encoders, title, pictures, folder)
         bench_cost(options, folder)
 
 

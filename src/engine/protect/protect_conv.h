@@ -24,8 +24,8 @@ enum {
     conv_tile_reads = 6,    /* inputs of a tile in each direction */
     conv_slice = 16,        /* outputs with contiguous weights; the number of outputs is a multiple of it */
     conv_channels_max = 64, /* of a 3x3 convolution, inputs and outputs */
-    conv_rows_read = 24,    /* the largest number of rows that a step of the network reads */
-    conv_rows_written = 8   /* and writes together: windows of 16x16 pixels */
+    conv_rows_read = 6,     /* the largest number of rows that a step of the network reads */
+    conv_rows_written = 4   /* and writes together */
 };
 
 enum conv_shape {

@@ -1,11 +1,14 @@
 #include "engine/protect/protect_net.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/protect/protect_draw.h"
+#include "engine/watermark/clones.h"
 #include "engine/protect/protect_step.h"
+
+enum { colors = net_color_channels, row_slack = 2 /* values that are written beyond the end of some rows */ };
 
 /*
  * Measured: wider bands leave the cache.  At this width rows of every resolution are whole blocks of the
@@ -16,14 +19,13 @@ enum { band_blocks_usual = 24 };
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
     net->kernels = conv_kernels_at(0);
-    spectra_init(&net->spectra);
     net->band_blocks = band_blocks_usual;
-    return weights_init(net->weights, &net->grain, net->tables, bytes, size, why);
+    return weights_init(&net->weights, bytes, size, why);
 }
 
 void net_fini(struct net *net)
 {
-    weights_fini(net->weights);
+    weights_fini(&net->weights);
 }
 
 struct step {
@@ -42,18 +44,15 @@ struct step {
 /* The state of one band of columns in its run through the steps. */
 struct run {
     const struct net *net;
-    const struct net_weights *weights; /* of the network that runs */
+    const struct net_weights *weights;
     const struct net_ends *ends;
     struct step steps[step_count];
-    bool is_rehearsal;            /* computes nothing; records in kept the rows that are read */
-    bool has_left, has_right;     /* neighbouring bands exist */
-    bool is_whole;                /* a single band: no other band needs its columns */
-    float *scratch;               /* scratch of the kernels */
-    void *nothing;                /* a row of zeros, as long as the longest */
-    float *mask, *wide, *between; /* scratch rows of pixels */
-    struct spectra_rows windows;
-    float *row_fields;               /* for a row of pixels, as long as the windows each */
-    float *row_colors, *row_bounded; /* of blocks along a row of the drawn perturbation */
+    bool is_rehearsal;        /* computes nothing; records in kept the rows that are read */
+    bool has_left, has_right; /* neighbouring bands exist */
+    bool is_whole;            /* a single band: no other band needs its columns */
+    float *scratch;           /* scratch of the kernels */
+    void *nothing;            /* a row of zeros, as long as the longest */
+    float *wide, *between;    /* scratch rows of pixels */
     int64_t first_px;
 };
 
@@ -169,11 +168,67 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     return rows;
 }
 
+/* ---- rows of pixels between the layers; counts are of values */
+
+/*
+ * Unpacks one of the two rows of pixels of the last layer's places: the first six of each net_raw_row values.
+ * Writes row_slack more.
+ */
+ENGINE_CLONES static void row_unpacked(const float *raw, size_t places, float *values)
+{
+    for (size_t place = 0; place < places; place++)
+        memcpy(values + place * 2 * colors, raw + place * net_raw_channels, net_raw_row * sizeof *values);
+}
+
+/* Multiplies by a gain and bounds to -most..most: most * v / sqrt(1 + v²). */
+ENGINE_CLONES static void row_softened(float *values, float gain, float most, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float value = values[i] * gain;
+        values[i] = most * value / sqrtf(1 + value * value);
+    }
+}
+
+ENGINE_CLONES static void row_added(float *restrict values, const float *restrict added, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] += added[i];
+}
+
+/* A value of the row of twice the size: three quarters of the near value, one quarter of the far one. */
+static inline float doubled(float near, float far)
+{
+    return 0.75f * near + 0.25f * far;
+}
+
+/*
+ * A row of twice the size, bilinear.  own has the weight three quarters; beside, the row above or below, one
+ * quarter.  Both rows begin with the pixel before and end with the pixel after.  between and values have room
+ * for count and row_slack more.
+ */
+ENGINE_CLONES static void row_doubled(const float *restrict own, const float *restrict beside, size_t count,
+                                      float *restrict between, float *restrict values)
+{
+    enum { lanes = 4 };
+    const size_t pixels = count / (2 * colors);
+    for (size_t i = 0; i < (pixels + 2) * colors; i++)
+        between[i] = doubled(own[i], beside[i]);
+    for (size_t pixel = 0; pixel < pixels; pixel++, between += colors, values += 2 * colors) {
+        float left[lanes], right[lanes];
+        for (unsigned k = 0; k < lanes; k++)
+            left[k] = doubled(between[colors + k], between[k]);
+        for (unsigned k = 0; k < lanes; k++)
+            right[k] = doubled(between[colors + k], between[2 * colors + k]);
+        memcpy(values, left, sizeof left);
+        memcpy(values + colors, right, sizeof right);
+    }
+}
+
 /* ---- the steps without layers; their rows have three values a pixel */
 
 static size_t step_values(const struct run *run, int at)
 {
-    return (size_t)run->steps[at].columns.count * draw_colors;
+    return (size_t)run->steps[at].columns.count * colors;
 }
 
 /* The position of a step's first column, in its places. */
@@ -182,143 +237,42 @@ static int64_t step_x(const struct run *run, int at)
     return run->first_px / step_plans[at].cell_px + run->steps[at].columns.first;
 }
 
-/* The noise with the amplitude of the first pass. */
 static void make_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    const unsigned count = run->steps[at].columns.count;
-    run->ends->noise(run->ends->data, row, step_x(run, at), count, rows->outputs[0]);
-    for (size_t i = 0; i < (size_t)count * net_noise_channels; i++)
-        rows->outputs[0][i] *= run->weights->noise_gain;
-}
-
-static void pixels_take(const struct run *run, int at, int64_t row, float *values)
-{
-    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
-                      run->steps[at].columns.count, values);
-}
-
-static void mask_take(struct run *run, int at, int64_t row)
-{
-    run->ends->mask(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
-                    run->steps[at].columns.count, run->mask);
+    run->ends->noise(run->ends->data, row, step_x(run, at), run->steps[at].columns.count, rows->outputs[0]);
 }
 
 static void make_pixels(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    pixels_take(run, at, row, rows->outputs[0]);
+    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
+                      run->steps[at].columns.count, rows->outputs[0]);
 }
 
-/* One of two rows of pixels from places of the last layer, and the mask for it. */
-static void drawn_take(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned which)
+/* Two rows of pixels from places of the last layer. */
+static void make_drawn(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    mask_take(run, at, row + which);
-    draw_unpacked(rows->inputs[0] + which * net_raw_row, run->steps[at].columns.count / 2,
-                  rows->outputs[which]);
-}
-
-static void make_drawn_from_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        drawn_take(run, at, rows, row, i);
-        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-        draw_softened(rows->outputs[i], step_values(run, at));
-        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-    }
+    (void)row;
+    for (unsigned i = 0; i < 2; i++)
+        row_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, rows->outputs[i]);
 }
 
 static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    pixels_take(run, at, row, rows->outputs[0]);
-    draw_added(rows->outputs[0], rows->inputs[0], run->ends->amplitude, step_values(run, at));
-}
-
-/* Not bounded here: that is done at full size. */
-static void make_drawn_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        drawn_take(run, at, rows, row, i);
-        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-    }
+    memcpy(run->wide, rows->inputs[0], step_values(run, at) * sizeof *run->wide);
+    row_softened(run->wide, run->weights->coarse_gains[0], run->weights->shown, step_values(run, at));
+    make_pixels(run, at, rows, row);
+    row_added(rows->outputs[0], run->wide, step_values(run, at));
 }
 
 static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    const float times = run->ends->amplitude * run->weights->shown;
     for (unsigned i = 0; i < 2; i++) {
-        mask_take(run, at, row + i);
-        draw_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
-        draw_softened(run->wide, step_values(run, at));
-        draw_hidden(run->wide, run->mask, step_values(run, at));
-        pixels_take(run, at, row + i, rows->outputs[i]);
-        draw_added(rows->outputs[i], run->wide, times, step_values(run, at));
+        row_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
+        row_softened(run->wide, run->weights->coarse_gains[1], run->weights->shown, step_values(run, at));
+        run->ends->pixels(run->ends->data, 1, row + i, step_x(run, at), run->steps[at].columns.count,
+                          rows->outputs[i]);
+        row_added(rows->outputs[i], run->wide, step_values(run, at));
     }
-}
-
-/* Bounded and multiplied by the mask. */
-static void make_drawn_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        drawn_take(run, at, rows, row, i);
-        draw_blued(rows->outputs[i], run->mask, run->ends->blue, step_values(run, at));
-        draw_hidden(rows->outputs[i], run->mask, step_values(run, at));
-        draw_softened(rows->outputs[i], step_values(run, at));
-    }
-}
-
-/* The luma of a row of the perturbation and of the picture there, as wide as the windows are. */
-static void lumas_take(struct run *run, int at, const float *drawn, int64_t row, unsigned place)
-{
-    const unsigned columns = run->steps[at].columns.count + spectra_side;
-    run->ends->pixels(run->ends->data, 1, row, step_x(run, at) - spectra_step, columns, run->between);
-    draw_luma(run->between, columns, spectra_row(&run->windows, run->windows.picture, place));
-    draw_luma(drawn, columns, spectra_row(&run->windows, run->windows.drawn, place));
-}
-
-_Static_assert((int)draw_paled_px == (int)spectra_step,
-               "before a row of the result lies one block of what was drawn, as half a window does");
-
-/* A row of the perturbation without the chroma that runs along it, from the first window. */
-static void colors_pale(struct run *run, int at, const float *drawn, float *values)
-{
-    const size_t blocks = run->steps[at].columns.count / draw_paled_px + 2;
-    draw_colors_mean(drawn, blocks, run->row_colors);
-    draw_colors_bound(run->row_colors, blocks, run->row_bounded);
-    draw_paled(values, run->ends->pale, run->row_fields + FIELD_PALE * run->windows.stride, run->row_colors,
-               run->row_bounded, step_values(run, at));
-}
-
-/* A row of the result, multiplied by the mask. */
-static void hidden_row(struct run *run, int at, const struct conv_rows *rows, int64_t row, unsigned i)
-{
-    const struct spectra_rows *windows = &run->windows;
-    const float *luma = spectra_row(windows, windows->companded, spectra_step + i) + spectra_step;
-    const float *before = spectra_row(windows, windows->drawn, spectra_step + i) + spectra_step;
-    const float *drawn = rows->inputs[spectra_step + i] + (size_t)spectra_step * draw_colors;
-    float *values = rows->outputs[i];
-    mask_take(run, at, row + i);
-    spectra_rows_fields(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, i,
-                        run->row_fields);
-    memcpy(values, drawn, step_values(run, at) * sizeof *drawn);
-    colors_pale(run, at, rows->inputs[spectra_step + i], values);
-    draw_recast(values, luma, before, run->row_fields + FIELD_BLUE * windows->stride,
-                run->row_fields + FIELD_RED * windows->stride, step_values(run, at));
-    draw_blued(values, run->mask, run->ends->blue, step_values(run, at));
-    draw_hidden(values, run->mask, step_values(run, at));
-}
-
-/* The result: rows of pixels that lie in two rows of windows. */
-static void make_hidden(struct run *run, int at, const struct conv_rows *rows, int64_t row)
-{
-    struct spectra_rows *windows = &run->windows;
-    const struct spectra_way way = {run->ends->level, &run->net->tables[run->ends->table]};
-    const bool is_first = row == run->steps[at].rows.first;
-    spectra_rows_advance(windows);
-    for (unsigned i = is_first ? 0 : spectra_side; i < spectra_rows_count; i++)
-        lumas_take(run, at, rows->inputs[i], row - spectra_step + i, i);
-    spectra_rows_compand(&run->net->spectra, windows, run->steps[at].columns.count / spectra_step + 1, &way,
-                         is_first);
-    for (unsigned i = 0; i < spectra_step; i++)
-        hidden_row(run, at, rows, row, i);
 }
 
 /* Computes the rows that a step computes together, from a first row. */
@@ -328,12 +282,11 @@ static make_function *const makers[step_count] = {
     [STEP_NOISE] = make_noise,
     [STEP_PIXELS] = make_pixels,
     [STEP_SMALL] = make_pixels,
-    [STEP_DRAWN(PASS_NOISE)] = make_drawn_from_noise,
+    [STEP_DRAWN(PASS_NOISE)] = make_drawn,
     [STEP_LOOKED(PASS_COARSE)] = make_looked_coarse,
-    [STEP_DRAWN(PASS_COARSE)] = make_drawn_coarse,
+    [STEP_DRAWN(PASS_COARSE)] = make_drawn,
     [STEP_LOOKED(PASS_FINE)] = make_looked_fine,
-    [STEP_DRAWN(PASS_FINE)] = make_drawn_fine,
-    [STEP_HIDDEN] = make_hidden,
+    [STEP_DRAWN(PASS_FINE)] = make_drawn,
 };
 
 /* ---- the run */
@@ -450,21 +403,8 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
         step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
     }
     run->nothing = piece_take(memory, &size, longest * sizeof(float));
-    run->mask = piece_take(memory, &size, longest * sizeof(float));
     run->wide = piece_take(memory, &size, longest * sizeof(float));
     run->between = piece_take(memory, &size, longest * sizeof(float));
-    run->windows.stride = columns[STEP_HIDDEN].count + spectra_side;
-    const size_t plane_bytes = spectra_rows_count * run->windows.stride * sizeof(float);
-    run->windows.drawn = piece_take(memory, &size, plane_bytes);
-    run->windows.picture = piece_take(memory, &size, plane_bytes);
-    run->windows.companded = piece_take(memory, &size, plane_bytes);
-    const size_t field_bytes = run->windows.stride / spectra_step * spectra_field_count * sizeof(float);
-    run->windows.upper = piece_take(memory, &size, field_bytes);
-    run->windows.lower = piece_take(memory, &size, field_bytes);
-    run->row_fields = piece_take(memory, &size, run->windows.stride * spectra_field_count * sizeof(float));
-    const size_t color_bytes = run->windows.stride / draw_paled_px * draw_colors * sizeof(float);
-    run->row_colors = piece_take(memory, &size, color_bytes);
-    run->row_bounded = piece_take(memory, &size, color_bytes);
     return size;
 }
 
@@ -495,8 +435,7 @@ static unsigned band_width(const struct net *net, unsigned rows, unsigned column
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
     const unsigned band = band_width(net, rows, columns);
-    struct run run = {
-        .net = net, .weights = &net->weights[ends->network], .ends = ends, .is_whole = band >= columns};
+    struct run run = {.net = net, .weights = &net->weights, .ends = ends, .is_whole = band >= columns};
     run_rehearse(&run);
     rows_plan(&run, rows);
     void *memory = run_memory(&run, band);

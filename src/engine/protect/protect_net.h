@@ -6,8 +6,7 @@
  * draws.  At every resolution the encoder's features gate the decoder's.  The coarse drawer first draws from
  * noise.  Then it reads the small picture with that perturbation added, and draws from the change of its
  * answer.  The result is upsampled and added to the picture.  The fine drawer reads the picture with and
- * without it, and draws from the change of its answer.  The final result is companded towards the spectrum of
- * the picture that masks it.
+ * without it, and draws from the change of its answer.
  *
  * A picture runs in bands of columns, and within a band from the top down.  Every step keeps the last rows of
  * its output in a line buffer.  It computes the next rows when a later step reads one of them.  Columns that
@@ -21,30 +20,20 @@
 
 #include <imgward/error.h>
 
-#include "engine/protect/protect_spectra.h"
 #include "engine/protect/protect_weights.h"
 
 enum {
     net_block_px = 16,   /* the unit of a picture's size, and one place of the noise */
-    net_mask_px = 4,     /* the mask is read in whole multiples of so many pixels */
     net_reach_px = 256,  /* largest distance left of the picture and above it that the ends are asked for */
     net_band_blocks = 4, /* bands begin at multiples of so many blocks */
     net_small_px = 2     /* side of a pixel of the small picture */
 };
 
 struct net {
-    struct net_weights weights[net_network_count];
-    struct grain grain; /* of the same file; not used by the run */
-    struct spectra spectra;
-    struct spectra_table tables[spectra_tables];
+    struct net_weights weights;
     const struct conv_kernels *kernels;
     unsigned
         band_blocks; /* the widest band, a multiple of net_band_blocks; affects the speed, not the result */
-};
-
-/* The handle of <imgward/protect.h>; defined here so that tests run it with other kernels. */
-struct protect {
-    struct net net;
 };
 
 /* Reads a weights file.  Errors: WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by
@@ -61,24 +50,15 @@ struct net_ends {
     /* Fills count pixels of RGB 0..1 of row y, from x. */
     void (*pixels)(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values);
 
-    /* Fills the texture mask of count pixels, 0..1. */
-    void (*mask)(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values);
-
     /* Fills count places of net_noise_channels of a row of blocks, from column. */
     void (*noise)(void *data, int64_t row, int64_t column, unsigned count, float *values);
 
-    /* Takes a row of the unit perturbation, count pixels; it may change the values. */
+    /* Takes a row of the result, count pixels, of any scale; it may change the values. */
     void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
     void *data;
-    enum net_network network; /* the network that runs */
-    float amplitude;          /* of the perturbation in the input of the next pass, where the mask is 1 */
-    float blue;               /* gain of blue-yellow contrast where the mask is low */
-    float pale;               /* share of the chroma along rows that is removed */
-    float level;              /* share of level lines that stays */
-    unsigned table;           /* of gains, below spectra_tables */
 };
 
-/* Runs a network over rows x columns blocks.  NO_MEMORY. */
+/* Runs the network over rows x columns blocks.  NO_MEMORY. */
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns,
                       const struct net_ends *ends) IW_MUST_USE;
 

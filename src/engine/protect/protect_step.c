@@ -4,7 +4,6 @@
 #include <stdbool.h>
 
 #include "engine/protect/protect_net.h"
-#include "engine/protect/protect_spectra.h"
 
 /* The layers of the encoders (LOOK) and of the passes. */
 #define PLAIN(layer)  STEP_PLAIN(layer)
@@ -64,7 +63,6 @@ const struct step_plan step_plans[step_count] = {
     CHANGE(FINE, PLAIN, 1),
     DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
     [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1), no_ring, 1},
-    [STEP_HIDDEN] = {SHAPE_WINDOWS, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_FINE)), no_ring, 1},
 };
 /* clang-format on */
 
@@ -85,14 +83,12 @@ unsigned step_channels(const struct net_weights *weights, int at)
     return at == STEP_NOISE ? net_noise_channels : net_color_channels;
 }
 
-/* Steps that use the mask at full size begin with a whole block of it. */
 const struct step_grid step_grids[] = {
     [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
     [SHAPE_DOWN] = {1, 2, 1, 1},
     [SHAPE_UP] = {2, 1, 2, 2},
-    [SHAPE_SAME] = {1, 1, net_mask_px, net_mask_px},
-    [SHAPE_DOUBLED] = {2, 3, net_mask_px, net_mask_px},
-    [SHAPE_WINDOWS] = {spectra_step, spectra_side + spectra_step, spectra_step, spectra_step},
+    [SHAPE_SAME] = {1, 1, 1, 1},
+    [SHAPE_DOUBLED] = {2, 3, 2, 2},
     [SHAPE_SOURCE] = {1, 0, 1, 1},
 };
 
@@ -110,8 +106,6 @@ struct stretch step_input(enum step_shape shape, struct stretch own)
         return (struct stretch){own.first / 2, own.count / 2};
     case SHAPE_DOUBLED:
         return (struct stretch){own.first / 2 - 1, own.count / 2 + 2};
-    case SHAPE_WINDOWS:
-        return (struct stretch){own.first - spectra_step, own.count + spectra_side};
     case SHAPE_3X3:
         return (struct stretch){own.first - 1, own.count + 2};
     case SHAPE_SAME:

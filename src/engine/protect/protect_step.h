@@ -16,8 +16,7 @@ enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
 
 /*
  * The steps, each after all its inputs: the noise; the picture, and the fine drawer's encoder layers on it.
- * For every pass: its input picture, its layers, and its drawing as rows of pixels.  Last the result, masked
- * by the picture.
+ * For every pass: its input picture, its layers, and its drawing as rows of pixels.
  */
 enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
@@ -26,12 +25,7 @@ enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 #define STEP_LAYER(pass, layer) (STEP_LOOKED(pass) + 1 + (layer))
 #define STEP_DRAWN(pass)        STEP_LAYER(pass, net_layer_count)
 
-enum {
-    STEP_SMALL = STEP_LOOKED(PASS_NOISE),
-    STEP_HIDDEN = STEP_DRAWN(PASS_FINE) + 1,
-    last_step = STEP_HIDDEN,
-    step_count
-};
+enum { STEP_SMALL = STEP_LOOKED(PASS_NOISE), last_step = STEP_DRAWN(PASS_FINE), step_count };
 
 /* Every step writes one or two line buffers: outputs and gates of struct conv_rows. */
 enum { no_ring = -1, rings_each = 2 };
@@ -46,7 +40,6 @@ enum step_shape {
     SHAPE_UP = CONV_UP,
     SHAPE_SAME,    /* each from the place at the same position */
     SHAPE_DOUBLED, /* as SHAPE_UP, and from the neighbouring places */
-    SHAPE_WINDOWS, /* from all windows of spectra_side that contain it */
     SHAPE_SOURCE   /* no input: the places come from outside the run */
 };
 

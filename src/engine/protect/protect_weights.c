@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    file_version = 9,
-    file_header_bytes = 24,
+    file_version = 10,
+    file_header_bytes = 20,
     file_entry_bytes = 32,
     file_layers = net_drawer_count * net_layer_count,
     file_digest_bytes = 32,
@@ -25,12 +25,17 @@ _Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
                    (int)net_answer_channels <= (int)conv_channels_max,
                "the kernels have room for every 3x3 convolution");
 
-/* The 32-bit numbers of the file before a network's layers. */
+/* The 32-bit numbers of the file before the layers. */
 enum file_number {
     NUMBER_SLOPES, /* of the gates of the coarse drawer, then of the fine one */
-    NUMBER_NOISE_GAIN = NUMBER_SLOPES + net_drawer_count * file_slopes,
-    NUMBER_CHANGE_GAINS, /* of the coarse drawer, then of the fine one */
-    NUMBER_SHOWN = NUMBER_CHANGE_GAINS + net_drawer_count,
+    NUMBER_CHANGE_GAINS = NUMBER_SLOPES + net_drawer_count * file_slopes, /* of both drawers */
+    NUMBER_COARSE_GAINS = NUMBER_CHANGE_GAINS + net_drawer_count,
+    NUMBER_SHARES = NUMBER_COARSE_GAINS + 2,
+    NUMBER_SHOWN = NUMBER_SHARES + model_levels * model_planes,
+    NUMBER_THRESHOLDS,
+    NUMBER_MASKING = NUMBER_THRESHOLDS + (model_levels + 1) * model_planes,
+    NUMBER_BUDGETS = NUMBER_MASKING + 6,
+    NUMBER_SLACK = NUMBER_BUDGETS + protect_strength_count,
     file_numbers
 };
 
@@ -104,8 +109,7 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the table of the layers, then each network's numbers and layers, then the grain and
- * the tables of gains */
+/* ---- the file's layout: the table of the layers, then the numbers, then the layers */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
@@ -122,13 +126,7 @@ static size_t layer_values(const struct layer_shape *shape)
     return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
 }
 
-enum {
-    table_bytes = file_layers * file_entry_bytes,
-    numbers_bytes = file_numbers * sizeof(float),
-    grain_bytes = grain_patterns * grain_px * grain_px * grain_colors * 2,
-    cell_count = spectra_nodes * spectra_nodes * spectra_nodes,
-    gains_bytes = spectra_tables * spectra_gains * cell_count * 2
-};
+enum { table_bytes = file_layers * file_entry_bytes, numbers_bytes = file_numbers * sizeof(float) };
 
 static size_t network_bytes(void)
 {
@@ -138,23 +136,9 @@ static size_t network_bytes(void)
     return bytes;
 }
 
-static const uint8_t *network_at(const uint8_t *bytes, unsigned network)
-{
-    return bytes + file_header_bytes + table_bytes + network * network_bytes();
-}
-
 static float number_at(const uint8_t *network, unsigned number)
 {
     return float_at(network + number * sizeof(float));
-}
-
-static const char *number_why(unsigned number)
-{
-    if (number < NUMBER_NOISE_GAIN)
-        return "the slope of a gate in the weights file is not a number";
-    if (number < NUMBER_SHOWN)
-        return "a gain in the weights file is not a number";
-    return "a share in the weights file is not a number";
 }
 
 static const char *entry_check(const uint8_t *entry, unsigned layer, size_t offset)
@@ -186,11 +170,15 @@ static const char *table_check(const uint8_t *table)
     return NULL;
 }
 
+/* All numbers are finite, and those that the engine divides by are above 0. */
 static const char *numbers_check(const uint8_t *network)
 {
-    for (unsigned i = 0; i < file_numbers; i++)
-        if (!isfinite(number_at(network, i)))
-            return number_why(i);
+    for (unsigned i = 0; i < file_numbers; i++) {
+        const bool is_divisor = i >= NUMBER_THRESHOLDS;
+        const float number = number_at(network, i);
+        if (!isfinite(number) || (is_divisor && number <= 0))
+            return "a number in the weights file is out of its range";
+    }
     return NULL;
 }
 
@@ -201,18 +189,13 @@ static const char *file_check(const uint8_t *bytes, size_t size)
         return "it is not a weights file of the anti-AI engine";
     if (u32_at(bytes + 8) != file_version)
         return "the weights file is of another version";
-    if (u32_at(bytes + 12) != net_network_count)
-        return "the weights file holds another number of networks";
-    if (u32_at(bytes + 16) != file_layers)
+    if (u32_at(bytes + 12) != file_layers)
         return "the weights file holds another number of layers";
-    if (u32_at(bytes + 20) != network_bytes() || size != file_header_bytes + table_bytes +
-                                                             net_network_count * network_bytes() +
-                                                             grain_bytes + gains_bytes + file_digest_bytes)
+    if (u32_at(bytes + 16) != network_bytes() ||
+        size != file_header_bytes + table_bytes + network_bytes() + file_digest_bytes)
         return "the weights file is cut or too long";
     const char *why = table_check(bytes + file_header_bytes);
-    for (unsigned network = 0; why == NULL && network < net_network_count; network++)
-        why = numbers_check(network_at(bytes, network));
-    return why;
+    return why != NULL ? why : numbers_check(bytes + file_header_bytes + table_bytes);
 }
 
 /* ---- into the layout of the kernels */
@@ -309,8 +292,33 @@ static void layers_read(struct net_weights *weights, const uint8_t *network)
     }
 }
 
-static enum iw_error network_read(struct net_weights *weights, const uint8_t *network)
+static void numbers_fill(const uint8_t *network, unsigned number, float *values, unsigned count)
 {
+    for (unsigned i = 0; i < count; i++)
+        values[i] = number_at(network, number + i);
+}
+
+static void numbers_read(struct net_weights *weights, const uint8_t *network)
+{
+    struct visibility_model *model = &weights->model;
+    float *const masking[] = {&model->adaptation, &model->light, &model->dark,
+                              &model->masking,    &model->calm,  &model->line};
+    numbers_fill(network, NUMBER_COARSE_GAINS, weights->coarse_gains, 2);
+    numbers_fill(network, NUMBER_SHARES, &model->shares[0][0], model_levels * model_planes);
+    numbers_fill(network, NUMBER_SHOWN, &weights->shown, 1);
+    numbers_fill(network, NUMBER_THRESHOLDS, &model->thresholds[0][0], (model_levels + 1) * model_planes);
+    for (unsigned i = 0; i < sizeof masking / sizeof masking[0]; i++)
+        *masking[i] = number_at(network, NUMBER_MASKING + i);
+    numbers_fill(network, NUMBER_BUDGETS, weights->budgets, protect_strength_count);
+    numbers_fill(network, NUMBER_SLACK, &weights->slack, 1);
+}
+
+enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size, const char **why)
+{
+    *why = file_check(bytes, size);
+    if (*why != NULL)
+        return IW_WEIGHTS_INVALID;
+    const uint8_t *network = bytes + file_header_bytes + table_bytes;
     size_t values = 0;
     for (unsigned drawer = 0; drawer < net_drawer_count; drawer++) {
         for (unsigned layer = 0; layer < net_layer_count; layer++) {
@@ -327,51 +335,12 @@ static enum iw_error network_read(struct net_weights *weights, const uint8_t *ne
     for (unsigned drawer = 0; drawer < net_drawer_count; drawer++)
         layer_scale(&weights->layers[drawer][LAYER_ANSWER8],
                     number_at(network, NUMBER_CHANGE_GAINS + drawer));
-    weights->noise_gain = number_at(network, NUMBER_NOISE_GAIN);
-    weights->shown = number_at(network, NUMBER_SHOWN);
+    numbers_read(weights, network);
     return IW_OK;
 }
 
-static void grain_read(struct grain *grain, const uint8_t *data)
+void weights_fini(struct net_weights *weights)
 {
-    float *values = &grain->patterns[0][0][0];
-    for (unsigned i = 0; i < grain_bytes / 2; i++)
-        values[i] = half_at(data + (size_t)i * 2);
-}
-
-/* The file stores the cells of a gain contiguously. */
-static void tables_read(struct spectra_table *tables, const uint8_t *data)
-{
-    memset(tables, 0, spectra_tables * sizeof *tables);
-    for (unsigned table = 0; table < spectra_tables; table++)
-        for (unsigned gain = 0; gain < spectra_gains; gain++)
-            for (unsigned cell = 0; cell < cell_count; cell++, data += 2)
-                (&tables[table].cells[0][0][0])[cell][gain] = half_at(data);
-}
-
-enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
-                           struct spectra_table tables[spectra_tables], const uint8_t *bytes, size_t size,
-                           const char **why)
-{
-    *why = file_check(bytes, size);
-    if (*why != NULL)
-        return IW_WEIGHTS_INVALID;
-    enum iw_error error = IW_OK;
-    grain_read(grain, network_at(bytes, net_network_count));
-    tables_read(tables, network_at(bytes, net_network_count) + grain_bytes);
-    for (unsigned i = 0; i < net_network_count; i++)
-        networks[i].memory = NULL;
-    for (unsigned i = 0; error == IW_OK && i < net_network_count; i++)
-        error = network_read(&networks[i], network_at(bytes, i));
-    if (error != IW_OK)
-        weights_fini(networks);
-    return error;
-}
-
-void weights_fini(struct net_weights networks[net_network_count])
-{
-    for (unsigned i = 0; i < net_network_count; i++) {
-        free(networks[i].memory);
-        networks[i].memory = NULL;
-    }
+    free(weights->memory);
+    weights->memory = NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * The layers of the anti-AI network and the file with their weights (format: tools/README.md;
- * tools/generator.py defines the same layers).
+ * The layers of the anti-AI network, the parameters of the visibility model, and the file with both
+ * (format: tools/README.md; tools/perceptual.py defines the same layers).
  */
 #ifndef ENGINE_PROTECT_PROTECT_WEIGHTS_H
 #define ENGINE_PROTECT_PROTECT_WEIGHTS_H
@@ -10,9 +10,9 @@
 
 #include <imgward/error.h>
 
+#include <imgward/protect.h>
+
 #include "engine/protect/protect_conv.h"
-#include "engine/protect/protect_grain.h"
-#include "engine/protect/protect_spectra.h"
 
 /* The two drawers, with layers of the same shapes: one at half of the picture's size, one at full size. */
 enum net_drawer { DRAWER_COARSE, DRAWER_FINE, net_drawer_count };
@@ -51,30 +51,34 @@ enum {
     net_raw_row = net_raw_channels / 2
 };
 
-/* The networks of the file.  Their layers have the same shapes; each is trained for a different permitted
- * visibility. */
-enum net_network {
-    NETWORK_FAINT,  /* as invisible as possible */
-    NETWORK_STRONG, /* visible strokes where the masking is low */
-    net_network_count
+enum { model_levels = 4, model_planes = 3 /* luma, blue and red difference */ };
+
+/* The visibility model.  tools/visibility.py names the source of each number. */
+struct visibility_model {
+    float shares[model_levels][model_planes];         /* of a step's bands, times a scale of all steps */
+    float thresholds[model_levels + 1][model_planes]; /* of a picture's mean light, 0..1 */
+    float adaptation;                                 /* power of the luminance in a threshold */
+    float light, dark;                                /* the mean light, and what is added to all light */
+    float masking, calm;                              /* (calm + activity^4)^masking is the rise by masking */
+    float line;                                       /* factor of the means along lines */
 };
 
-/* A network. */
+/* Everything in the file. */
 struct net_weights {
     struct conv layers[net_drawer_count]
                       [net_layer_count]; /* an answer is multiplied by the gain of its change */
-    float noise_gain;
-    float shown;   /* amplitude of the earlier drawing in the fine drawer's input */
+    float coarse_gains[2];               /* of the first and the second coarse gradient */
+    float shown;                         /* largest perturbation in the input of the next pass */
+    struct visibility_model model;
+    float budgets[protect_strength_count]; /* of visibility */
+    float slack;   /* distance beyond a sample's headroom that a perturbation may have, 0..1 */
     float *memory; /* of all layers */
 };
 
-/*
- * Reads all networks of a weights file, its grain and its tables of gains.  Errors: WEIGHTS_INVALID with a
- * sentence in *why, or NO_MEMORY.  weights_fini frees the networks.
- */
-enum iw_error weights_init(struct net_weights networks[net_network_count], struct grain *grain,
-                           struct spectra_table tables[spectra_tables], const uint8_t *bytes, size_t size,
+/* Reads a weights file.  Errors: WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by
+ * weights_fini. */
+enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size,
                            const char **why) IW_MUST_USE;
-void weights_fini(struct net_weights networks[net_network_count]);
+void weights_fini(struct net_weights *weights);
 
 #endif

@@ -1,0 +1,78 @@
+/*
+ * The visibility model of the anti-AI engine: how visible a perturbation of a picture is, place by place.
+ * tools/visibility.py computes the same and names the sources.  Thresholds: Watson and others 1997. Luminance
+ * adaptation: Watson 1993.  Masking: Legge, Foley 1980; Daly 1993.  Pooling with exponent 4: Quick 1974.  The
+ * bands are those of a Laplacian pyramid: Burt, Adelson 1983.
+ *
+ * Pictures are processed in tiles with enough surroundings; the tiles do not change a bit of the result.
+ * Planes are luma, blue and red difference (BT.601).  A picture without colour has luma only.
+ */
+#ifndef ENGINE_PROTECT_PROTECT_VISIBILITY_H
+#define ENGINE_PROTECT_PROTECT_VISIBILITY_H
+
+#include <imgward/error.h>
+
+#include "engine/protect/protect_canvas.h"
+#include "engine/protect/protect_weights.h"
+
+enum {
+    visibility_block = 4,   /* samples of a band, a side of the blocks that have one threshold */
+    visibility_cell_px = 8, /* a side of the cells of the visibility maps */
+    visibility_levels = model_levels + 1
+};
+
+/* A map with one value for each block. */
+struct visibility_map {
+    unsigned columns, rows;
+    float *values;
+};
+
+struct visibility {
+    const struct visibility_model *model; /* borrowed */
+    unsigned width_px, height_px;         /* padded to the grid */
+    unsigned planes;                      /* 1 or 3 */
+    /* Thresholds of blocks of a band.  The last level has one for each of its samples. */
+    struct visibility_map thresholds[visibility_levels][model_planes];
+    struct visibility_map means, peaks; /* of cells, filled by visibility_step: mean and largest power */
+    float *memory;
+    unsigned tile_columns, tile_rows; /* largest tile, multiples of the grid; affects the speed only */
+};
+
+/* Computes the thresholds of a picture.  NO_MEMORY.  Freed by visibility_fini. */
+enum iw_error visibility_init(struct visibility *visibility, const struct visibility_model *model,
+                              const struct canvas *canvas) IW_MUST_USE;
+void visibility_fini(struct visibility *visibility);
+
+/*
+ * Where visibility_step gets the gradient and puts the step: rows of RGB, count pixels from x, y.  Both
+ * may change the values.  Without put it reads a perturbation and fills only means and peaks.
+ */
+struct visibility_ends {
+    void (*get)(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values);
+    void (*put)(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values); /* or NULL */
+    void (*release)(void *data, unsigned y_px); /* rows above y_px are not read again; NULL without put */
+    void *data;
+};
+
+/*
+ * Turns a gradient into a step: each band is multiplied by the square of its threshold.  This is the steepest
+ * ascent if visibility is the length of a step (Amari: Natural gradient works efficiently in learning, Neural
+ * Computation 10, 1998).  Fills means and peaks.  NO_MEMORY.
+ */
+enum iw_error visibility_step(struct visibility *visibility, const struct visibility_ends *ends) IW_MUST_USE;
+
+/* The visibility of what visibility_step measured, before visibility_even. */
+double visibility_total(const struct visibility *visibility);
+
+/*
+ * Turns peaks into the factors that make the visibility of the step even over the picture.  Returns the
+ * visibility of the step with them.
+ */
+double visibility_even(struct visibility *visibility);
+
+/* A row of a map enlarged by a factor of at most 8, bilinear: count values from x; x and count are multiples
+ * of the factor. */
+void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, unsigned x, unsigned count,
+                    float *values);
+
+#endif
