@@ -81,6 +81,8 @@ rule_driver_headers() {
     included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
+    included_outside 'sodium\.h' 'src/service/password\.c'
+    included_outside 'liboath/.*' 'src/service/totp\.c'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
     included_outside 'seccomp\.h' 'src/image/seal\.[ch]'
@@ -163,6 +165,7 @@ image: image codec engine service model base
 domain: domain store service model base
 http: http domain store service model base
 api: api http domain service model base
+console: console api http domain store service model base
 worker: worker image domain store service model base
 ctl: ctl image codec engine domain store service model base
 "
@@ -220,12 +223,13 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  api.processes is read through config_pool_processes().
+# A key is read as a member of struct config.  api.processes is read through config_pool_processes(), and
+# config_read_console() copies the keys of the console that have a counterpart in [api] and [database].
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vx api_processes | while read -r key; do
+        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file|database_user|database_password_file)' | while read -r key; do
         grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
     done
 }

@@ -42,6 +42,29 @@ struct config {
     int64_t api_body_max_bytes;
     const char *api_public_url; /* "https://host[:port]", no trailing slash */
     const char *api_pid_file;   /* "" for none */
+    /* [console] */
+    bool console_enabled;
+    const char *console_socket;
+    int64_t console_processes;
+    const char *console_database_user;          /* "": that of [database] */
+    const char *console_database_password_file; /* valid with a user */
+    const char *console_pid_file;
+    const char *console_sign_up; /* "closed", "invite" or "open" */
+    const char *console_sign_up_plan;
+    int64_t console_requests_per_minute;
+    int64_t console_session_idle_s;
+    int64_t console_session_s;
+    int64_t console_reset_s;
+    int64_t console_invitation_s;
+    int64_t console_hash_operations;
+    int64_t console_hash_memory_bytes;
+    int64_t console_audit_kept_days;
+    /* [mail] */
+    const char *mail_url; /* "": no mail is sent */
+    const char *mail_from;
+    const char *mail_user;
+    const char *mail_password_file;
+    bool mail_tls;
     /* [store] */
     const char *store_path;
     const char *store_signing_keys_file;
@@ -153,6 +176,13 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
 
 /* For a reload: keys that need a restart keep the value of old. Their texts are copied into arena. */
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
+
+/*
+ * Reads a file for imgward-console: api_socket, api_processes, api_pid_file and the user of the database
+ * become those of [console].  CONFIG_INVALID also while console.enabled is no.
+ */
+enum iw_error config_read_console(struct context *context, const char *file,
+                                  struct config *config) IW_MUST_USE;
 
 /* Number of pool processes: api.processes, or 8 per core when that is 0. */
 int64_t config_pool_processes(const struct config *config);

@@ -89,6 +89,7 @@ extern const struct ctl_command ctl_commands_init[];
 extern const struct ctl_command ctl_commands_migrate[];
 extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];
+extern const struct ctl_command ctl_commands_user[];
 extern const struct ctl_command ctl_commands_order[];
 extern const struct ctl_command ctl_commands_queue[];
 extern const struct ctl_command ctl_commands_webhook[];

@@ -19,7 +19,9 @@
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
 #include "ctl/site.h"
+#include "ctl/user.h"
 #include "domain/key.h"
+#include "domain/user.h"
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
@@ -28,6 +30,7 @@
 #include "store/db.h"
 #include "store/keys.h"
 #include "store/provision.h"
+#include "store/users.h"
 
 enum { watermark_key_bytes = 32, password_bytes = 24 };
 
@@ -303,6 +306,47 @@ static enum init_verdict step_account(struct init *init)
     return INIT_MADE;
 }
 
+/* ---- the first user of the console ---- */
+
+/* The first account gets the user: accounts are listed by number. */
+static enum init_verdict user_report(struct init *init, const char *email, const struct account_row *account)
+{
+    struct context *context = init->ctl->context;
+    struct user user = {.role = USER_OWNER, .is_admin = true};
+    const char *password = user_password_make(context->arena);
+    user.email = user_email_read(context, "--user", email);
+    if (user.email == NULL)
+        return say(init, INIT_TO_DO, "\"%s\" is not an e-mail address", email);
+    user.name = arena_text_n(context->arena, user.email, strcspn(user.email, "@"));
+    user.account.id = account->id;
+    if (user_make(&init->store, &init->config, &user, password) != IW_OK)
+        return say_error(init);
+    return say(init, INIT_MADE, "%s, owner of \"%s\" and of the operator; its password, shown only once: %s",
+               user.email, account->name, password);
+}
+
+static enum init_verdict step_user(struct init *init)
+{
+    struct user *users = NULL;
+    struct account_row *accounts = NULL;
+    size_t count = 0, account_count = 0;
+    int64_t total = 0;
+    const char *email = ctl_option(init->ctl, "--user");
+    const struct users_page one = {.limit = 1};
+    if (email == NULL && !init->config.console_enabled)
+        return say(init, INIT_THERE, "not needed: console.enabled is no");
+    if (init->store.db == NULL)
+        return say(init, INIT_TO_DO, "needs the database");
+    if (users_page(&init->store, &one, &users, &count, &total) != IW_OK ||
+        accounts_list(&init->store, &accounts, &account_count) != IW_OK)
+        return say_error(init);
+    if (total > 0)
+        return say(init, INIT_THERE, "%" PRId64 " users; imgwardctl user list shows them", total);
+    if (email == NULL || account_count == 0)
+        return say(init, INIT_TO_DO, "run imgwardctl init --user EMAIL for the first user of the console");
+    return user_report(init, email, &accounts[0]);
+}
+
 /* ---- nginx ---- */
 
 static enum init_verdict step_nginx(struct init *init)
@@ -335,6 +379,7 @@ static const struct {
     {"redis", step_redis},
     {"file store", step_store},
     {"account", step_account},
+    {"user", step_user},
     {"nginx", step_nginx},
 };
 
@@ -374,6 +419,8 @@ const struct ctl_command ctl_commands_init[] = {
      .arguments = "",
      .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},
                  {"--plan", "PLAN", "plan of the first account: free (when omitted), pro or enterprise"},
+                 {"--user", "EMAIL",
+                  "make the first user of the web console, of the operator, and print its password"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
      .help = "Set up a first run: make secrets, database, tables, and an account with its key; print the "
              "remaining steps.  A repeated run changes nothing.",

@@ -28,7 +28,7 @@ enum {
 /* The handles of one process, open from its first request to its last. */
 struct child {
     const struct config *config;
-    const struct route *const *routes;
+    const struct edge *edge;
     const struct child_share *share;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
@@ -111,6 +111,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     struct request request = {.context = &context,
                               .arena = child->arena_request,
                               .config = child->config,
+                              .edge = child->edge,
                               .metrics = child->share->metrics,
                               .in_flight = child->share->in_flight,
                               .in_flight_slot = child->share->in_flight_slot,
@@ -122,16 +123,16 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     request_init(&request, parameters);
     request_name(&request);
     domain_context_set(&child->domain, &context);
-    serve(&request, child->routes);
+    serve(&request, child->edge->routes);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
 }
 
-int child_run(const struct config *config, const struct route *const *routes, int listener,
+int child_run(const struct config *config, const struct edge *edge, int listener,
               const struct child_share *share)
 {
-    struct child child = {.config = config, .routes = routes, .share = share};
+    struct child child = {.config = config, .edge = edge, .share = share};
     struct context context;
     /* The memory limit of one request: a request that exceeds it ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;

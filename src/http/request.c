@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/edge.h"
 
 /* Bodies up to this size are parsed before the rate limit is known: at most 2.5 ms of CPU. */
 enum { small_bytes_max = 16384 };
@@ -13,8 +14,9 @@ enum { small_bytes_max = 16384 };
 static const struct {
     const char *name;
     enum method method;
-} methods[] = {{"GET", METHOD_GET}, {"HEAD", METHOD_GET},      {"POST", METHOD_POST},
-               {"PUT", METHOD_PUT}, {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS}};
+} methods[] = {{"GET", METHOD_GET},    {"HEAD", METHOD_GET},      {"POST", METHOD_POST},
+               {"PUT", METHOD_PUT},    {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS},
+               {"PATCH", METHOD_PATCH}};
 
 enum { method_count = sizeof methods / sizeof methods[0] };
 
@@ -62,6 +64,9 @@ void request_init(struct request *request, char *const *parameters)
     const char *uri = request_parameter(request, "REQUEST_URI");
     const char *route = request_parameter(request, "IMGWARD_ROUTE");
     uri = uri != NULL ? uri : "";
+    size_t prefix = request->edge != NULL ? strlen(request->edge->prefix) : 0;
+    if (prefix > 0 && strncmp(uri, request->edge->prefix, prefix) == 0)
+        uri += prefix;
     size_t length = strcspn(uri, "?#");
     request->query = uri[length] == '?' ? uri + length + 1 : "";
     request->path = route != NULL && route[0] != '\0' ? route : arena_text_n(request->arena, uri, length);

@@ -22,9 +22,11 @@
 
 struct account;
 struct domain;
+struct edge;
 struct in_flight;
 struct metrics;
 struct route;
+struct session;
 
 enum method {
     METHOD_GET = 1,
@@ -32,7 +34,8 @@ enum method {
     METHOD_PUT = 4,
     METHOD_DELETE = 8,
     METHOD_OPTIONS = 16,
-    METHOD_OTHER = 32
+    METHOD_PATCH = 32,
+    METHOD_OTHER = 64
 };
 
 enum { request_captures_max = 4 };
@@ -75,10 +78,11 @@ struct request {
     struct wire wire;
     char *const *parameters; /* FastCGI's "NAME=value" list, closed by NULL; borrowed */
 
-    enum method method; /* HEAD arrives as GET with is_head */
+    const struct edge *edge; /* of the program; NULL: as imgward-api */
+    enum method method;      /* HEAD arrives as GET with is_head */
     const char *method_name;
     bool is_head;
-    const char *path;  /* as received, without query; not decoded */
+    const char *path;  /* as received, without query and the edge's prefix; not decoded */
     const char *query; /* as received; "" without one */
     const struct route *route;
     struct request_pair captures[request_captures_max]; /* decoded */
@@ -94,6 +98,7 @@ struct request {
     unsigned in_flight_slot;     /* of this process */
 
     const struct account *account; /* NULL on open routes and before authentication */
+    const struct session *session; /* of the console; NULL in the API */
     struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
     struct response response;

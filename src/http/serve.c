@@ -9,6 +9,7 @@
 #include "domain/account.h"
 #include "domain/domain.h"
 #include "http/auth.h"
+#include "http/edge.h"
 #include "http/failure.h"
 #include "http/in_flight.h"
 #include "http/request_metrics.h"
@@ -17,11 +18,14 @@
 /* Authenticates the client.  A request of a suspended account counts as well. */
 static enum iw_error client_identify(struct request *request)
 {
-    enum iw_error error = auth_check(request);
+    const struct edge *edge = request->edge;
+    const char *prefix = request->config->redis_prefix;
+    enum iw_error error = edge != NULL ? edge->authenticate(request) : auth_check(request);
+    if (edge != NULL && edge->counter[0] != '\0')
+        prefix = arena_printf(request->arena, "%s%s", prefix, edge->counter);
     if (request->account != NULL)
-        admission_init(&request->admission, request->domain->redis, request->context,
-                       request->config->redis_prefix, request->account->id,
-                       request->account->requests_per_minute);
+        admission_init(&request->admission, request->domain->redis, request->context, prefix,
+                       request->account->id, request->account->requests_per_minute);
     return error;
 }
 
@@ -58,9 +62,11 @@ static enum iw_error routeless_limit(struct request *request, const struct route
 /* Authenticates the client and starts its admission.  A read runs its SQL meanwhile; a write waits first. */
 static enum iw_error request_admit(struct request *request)
 {
-    if ((request->route->flags & ROUTE_OPEN) != 0)
-        return IW_OK;
-    enum iw_error error = client_identify(request);
+    const struct edge *edge = request->edge;
+    enum iw_error error = edge != NULL && edge->guard != NULL ? edge->guard(request) : IW_OK;
+    if (error != IW_OK || (request->route->flags & ROUTE_OPEN) != 0)
+        return error;
+    error = client_identify(request);
     if (error == IW_OK)
         error = place_take(request);
     if (error != IW_OK)
