@@ -84,7 +84,7 @@ CREATE TABLE audit_events (
     details VARCHAR(1000) NOT NULL COMMENT 'lines of name, tab and value',
     at DATETIME(3) NOT NULL,
     KEY audit_events_account (account_id, id),
-    KEY audit_events_user (user_id, event, address),
+    KEY audit_events_user (user_id, event),
     KEY audit_events_retention (at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 

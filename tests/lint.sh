@@ -76,7 +76,7 @@ rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
     included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db\.[ch]'
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
-    included_outside 'curl/.*' 'src/service/(fetch|netguard|url)\.[ch]'
+    included_outside 'curl/.*' 'src/service/(fetch|netguard|smtp|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
@@ -223,8 +223,8 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  api.processes is read through config_pool_processes(), and
-# config_read_console() copies the keys of the console that have a counterpart in [api] and [database].
+# A key is read as a member of struct config.  Functions of config.c read the others: config_pool_processes() and
+# config_read_console().
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)

@@ -4,5 +4,17 @@
 #include "api/tables.h"
 
 const struct route *const console_routes[] = {
-    console_session, console_user, api_anti_ai, api_watermark, api_orders, api_statistics, api_webhooks, NULL,
+    console_session,
+    console_user,
+    console_account,
+    console_key,
+    console_activity,
+    console_admin,
+    console_queue,
+    api_anti_ai,
+    api_watermark,
+    api_orders,
+    api_statistics,
+    api_webhooks,
+    NULL,
 };

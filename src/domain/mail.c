@@ -36,6 +36,11 @@ enum iw_error mail_queue(const struct domain *domain, const struct store *store,
     return mails_insert(store, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
 }
 
+enum iw_error mail_is_due(const struct domain *domain, bool *is_due)
+{
+    return mails_are_due(&domain->store, clock_now_ms(), is_due);
+}
+
 /* Leases again after a seal that does not open: that mail is deleted. */
 enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease)
 {

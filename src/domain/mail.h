@@ -45,6 +45,9 @@ struct mail_lease {
     const char *text;
 };
 
+/* True when a mail is due. */
+enum iw_error mail_is_due(const struct domain *domain, bool *is_due) IW_MUST_USE;
+
 /* Leases the next mail that is due; NOT_FOUND, without an error in the context: none is. */
 enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease) IW_MUST_USE;
 

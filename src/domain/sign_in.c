@@ -18,14 +18,21 @@ struct sign_in_work {
     struct sign_in *sign_in;
 };
 
-/* A mail to a user who signs in from an address for the first time, but not at the very first sign-in. */
+static const char *network_of(const struct sign_in_work *work, const struct store *store)
+{
+    return throttle_network(store->context->arena, work->place->address);
+}
+
+/* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
 static enum iw_error place_notice(const struct sign_in_work *work, const struct store *store)
 {
     bool is_known = true;
     const struct user *user = work->user;
     if (user->last_sign_in_ms == 0 || !mail_is_on(work->domain->config))
         return IW_OK;
-    enum iw_error error = audit_has(store, user->id, "signedIn", work->place->address, &is_known);
+    enum iw_error error =
+        audit_has(store, user->id, "signedIn",
+                  arena_printf(store->context->arena, "network\t%s\n", network_of(work, store)), &is_known);
     if (error != IW_OK || is_known)
         return error;
     const struct mail mail = {.kind = MAIL_NEW_PLACE,
@@ -48,7 +55,8 @@ static enum iw_error open_run(const struct store *store, void *argument)
             session_open(&domain, work->user, work->place, &work->sign_in->token, &work->sign_in->session);
     if (error == IW_OK)
         error = users_signed_in(store, work->user->id, clock_now_ms());
-    return error == IW_OK ? audit_add(store, &actor, "signedIn", NULL) : error;
+    return error == IW_OK ? audit_add(store, &actor, "signedIn", "network", network_of(work, store), NULL)
+                          : error;
 }
 
 enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_place *place,

@@ -1,8 +1,8 @@
 /*
  * Sign-in: password, then the second factor where the user has one.
  *
- * Each attempt is counted first (throttle.h) and costs one Argon2id hash and one row of the audit log, for a
- * user as for an address without one: neither the answer nor its time shows which addresses have a user.
+ * Each attempt is counted first (throttle.h), then costs one Argon2id hash and one row of the audit log. That
+ * is the same for an address without a user: neither answer nor time shows which addresses have one.
  */
 #ifndef DOMAIN_SIGN_IN_H
 #define DOMAIN_SIGN_IN_H

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "domain/domain.h"
+#include "domain/request_log.h"
 #include "http/fastcgi.h"
 #include "http/serve.h"
 #include "service/presign.h"
@@ -35,7 +36,8 @@ struct child {
     struct domain domain;
     struct secret_box secret_box;
     struct fastcgi *fastcgi;
-    sigset_t accepting; /* signal mask while waiting: only there can TERM interrupt */
+    struct request_log *log; /* NULL without a console to show it */
+    sigset_t accepting;      /* signal mask while waiting: only there can TERM interrupt */
 };
 
 /* The supervisor forks with every signal blocked; a signal that arrived since is handled while waiting. */
@@ -76,6 +78,7 @@ static enum iw_error child_open(struct child *child, struct context *context)
 static void child_close(struct child *child)
 {
     fastcgi_free(child->fastcgi);
+    request_log_free(child->log);
     db_free(child->domain.store.db);
     redis_free(child->domain.redis);
     presign_free(child->domain.presign);
@@ -112,6 +115,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
                               .arena = child->arena_request,
                               .config = child->config,
                               .edge = child->edge,
+                              .log = child->log,
                               .metrics = child->share->metrics,
                               .in_flight = child->share->in_flight,
                               .in_flight_slot = child->share->in_flight_slot,
@@ -127,6 +131,24 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
+}
+
+/* Serves requests until a signal, or until as many as a process may serve. */
+static void child_serve(struct child *child)
+{
+    int64_t left = child->config->api_requests_per_process;
+    while (process_stop_count == 0) {
+        bool is_served = child_serve_one(child, child->log != NULL ? request_log_wait_ms(child->log) : -1);
+        if (child->log != NULL)
+            request_log_flush(child->log, &child->domain, false);
+        if (is_served && left > 0 && --left == 0)
+            break;
+    }
+    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
+    for (int served = 0; served < rest_max && child_serve_one(child, 0); served++)
+        continue;
+    if (child->log != NULL)
+        request_log_flush(child->log, &child->domain, true);
 }
 
 int child_run(const struct config *config, const struct edge *edge, int listener,
@@ -147,13 +169,8 @@ int child_run(const struct config *config, const struct edge *edge, int listener
     }
     child.fastcgi = fastcgi_new(listener);
     fault_point(FAULT_PROCESS_STARTED, "pool");
-    int64_t left = config->api_requests_per_process;
-    while (process_stop_count == 0)
-        if (child_serve_one(&child, -1) && left > 0 && --left == 0)
-            break;
-    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
-    for (int served = 0; served < rest_max && child_serve_one(&child, 0); served++)
-        continue;
+    child.log = config->console_enabled ? request_log_new() : NULL;
+    child_serve(&child);
     child_close(&child);
     return EXIT_SUCCESS;
 }

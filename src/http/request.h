@@ -25,6 +25,7 @@ struct domain;
 struct edge;
 struct in_flight;
 struct metrics;
+struct request_log;
 struct route;
 struct session;
 
@@ -93,6 +94,8 @@ struct request {
 
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
+
+    struct request_log *log; /* of this process; NULL: none is kept */
 
     struct in_flight *in_flight; /* of the pool; NULL in unit tests */
     unsigned in_flight_slot;     /* of this process */

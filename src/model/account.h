@@ -42,6 +42,7 @@ struct account_row {
     bool is_overridden;
     int64_t created_at_ms;
     int64_t key_count;           /* neither revoked nor expired */
+    int64_t user_count;          /* of the console */
     struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
 };
 

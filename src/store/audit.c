@@ -45,15 +45,15 @@ enum iw_error audit_page(const struct store *store, const struct audit_page *pag
     return IW_OK;
 }
 
-enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *address,
+enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *details,
                         bool *has)
 {
     int64_t count = 0;
-    const struct db_value values[] = {db_integer(user_id), db_text(event), db_text(address)};
+    const struct db_value values[] = {db_integer(user_id), db_text(event), db_text(details)};
     enum iw_error error =
         query_number(store,
                      "SELECT EXISTS (SELECT 1 FROM audit_events WHERE user_id = ? AND event = "
-                     "CONVERT(? USING ascii) AND address = CONVERT(? USING ascii))",
+                     "CONVERT(? USING ascii) AND details = ?)",
                      values, 3, &count);
     *has = count > 0;
     return error;

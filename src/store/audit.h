@@ -22,8 +22,8 @@ struct audit_page {
 enum iw_error audit_page(const struct store *store, const struct audit_page *page,
                          struct audit_event **events, size_t *count, int64_t *total) IW_MUST_USE;
 
-/* True when the user has an event of this name from this address. */
-enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *address,
+/* True when the user has an event of this name with these details. */
+enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *details,
                         bool *has) IW_MUST_USE;
 
 enum iw_error audit_forget(const struct store *store, int64_t before_ms) IW_MUST_USE;

@@ -10,6 +10,16 @@ enum iw_error mails_insert(const struct store *store, const char *recipient, con
                   values, 4, NULL);
 }
 
+enum iw_error mails_are_due(const struct store *store, int64_t now_ms, bool *are_due)
+{
+    int64_t found = 0;
+    const struct db_value values[] = {db_time(now_ms)};
+    enum iw_error error =
+        query_number(store, "SELECT EXISTS (SELECT 1 FROM mails WHERE available_at <= ?)", values, 1, &found);
+    *are_due = found != 0;
+    return error;
+}
+
 /* The argument of lease_work. */
 struct mails_work {
     int64_t now_ms;

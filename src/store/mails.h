@@ -2,6 +2,7 @@
 #ifndef STORE_MAILS_H
 #define STORE_MAILS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct mails_row {
 
 enum iw_error mails_insert(const struct store *store, const char *recipient, const uint8_t *sealed,
                            size_t size, int64_t now_ms) IW_MUST_USE;
+
+enum iw_error mails_are_due(const struct store *store, int64_t now_ms, bool *are_due) IW_MUST_USE;
 
 /* Leases the mail that is due first until a time.  NOT_FOUND, without an error in the context: none is due.
  */

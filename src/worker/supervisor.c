@@ -294,6 +294,7 @@ static void worker_close(struct worker *worker)
     image_process_close(worker);
     work_close(worker);
     deliver_close(worker);
+    mailer_close(worker);
     lease_close(worker);
     redis_free(worker->domain.redis);
     db_free(worker->domain.store.db);

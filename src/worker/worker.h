@@ -19,6 +19,7 @@
 #include "worker/heartbeat.h"
 #include "worker/image_process.h"
 #include "worker/lease.h"
+#include "worker/mailer.h"
 #include "worker/owner.h"
 #include "worker/periodic.h"
 #include "worker/record.h"
@@ -49,6 +50,7 @@ struct worker {
     struct heartbeat heartbeat;
     struct periodic periodic;
     struct deliver deliver;
+    struct mailer mailer;
     unsigned timer_last; /* the timer of supervisor.c that ran last */
 };
 
