@@ -229,7 +229,7 @@ rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file|database_user|database_password_file)' | while read -r key; do
+        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file)' | while read -r key; do
         grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
     done
 }

@@ -68,6 +68,9 @@ static const struct config_key keys[] = {
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
     TEXT(api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),
+    TEXT(api, database_user, "", false, "User of the database for the API; empty for database.user."),
+    TEXT(api, database_password_file, "", false,
+         "File with the password of api.database_user, mode 0600; empty for unix_socket authentication."),
     TEXT(api, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     BOOLEAN(console, enabled, "no", false, "Whether imgward-console serves the web console."),
     TEXT(console, socket, "/run/imgward-console/console.sock", false,
@@ -161,6 +164,9 @@ static const struct config_key keys[] = {
             "Parallel transfers of sources and results; one account has at most half of them."),
     BOOLEAN(worker, allow_unsealed, "no", false,
             "Whether pictures may be processed on a machine without seccomp."),
+    TEXT(worker, database_user, "", false, "User of the database for the worker; empty for database.user."),
+    TEXT(worker, database_password_file, "", false,
+         "File with the password of worker.database_user, mode 0600; empty for unix_socket authentication."),
     TEXT(worker, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     TEXT(worker, image_program, IW_LIBEXECDIR "/imgward-image", false, "Program of the image process."),
     INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false,
@@ -373,6 +379,31 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     return IW_OK;
 }
 
+/* The program's own user of the database, where it has one. */
+static void database_user_set(struct config *config, const char *user, const char *password_file)
+{
+    if (user[0] == '\0')
+        return;
+    config->database_user = user;
+    config->database_password_file = password_file;
+}
+
+enum iw_error config_read_api(struct context *context, const char *file, struct config *config)
+{
+    enum iw_error error = config_read(context, file, config);
+    if (error == IW_OK)
+        database_user_set(config, config->api_database_user, config->api_database_password_file);
+    return error;
+}
+
+enum iw_error config_read_worker(struct context *context, const char *file, struct config *config)
+{
+    enum iw_error error = config_read(context, file, config);
+    if (error == IW_OK)
+        database_user_set(config, config->worker_database_user, config->worker_database_password_file);
+    return error;
+}
+
 enum iw_error config_read_console(struct context *context, const char *file, struct config *config)
 {
     enum iw_error error = config_read(context, file, config);
@@ -384,10 +415,7 @@ enum iw_error config_read_console(struct context *context, const char *file, str
     config->api_socket = config->console_socket;
     config->api_processes = config->console_processes;
     config->api_pid_file = config->console_pid_file;
-    if (config->console_database_user[0] != '\0') {
-        config->database_user = config->console_database_user;
-        config->database_password_file = config->console_database_password_file;
-    }
+    database_user_set(config, config->console_database_user, config->console_database_password_file);
     return IW_OK;
 }
 

@@ -40,8 +40,10 @@ struct config {
     int64_t api_key_cache_s;          /* 0: off */
     int64_t api_in_flight_max;
     int64_t api_body_max_bytes;
-    const char *api_public_url; /* "https://host[:port]", no trailing slash */
-    const char *api_pid_file;   /* "" for none */
+    const char *api_public_url;             /* "https://host[:port]", no trailing slash */
+    const char *api_database_user;          /* "": that of [database] */
+    const char *api_database_password_file; /* valid with a user */
+    const char *api_pid_file;               /* "" for none */
     /* [console] */
     bool console_enabled;
     const char *console_socket;
@@ -115,6 +117,8 @@ struct config {
     int64_t worker_retry_first_ms;
     int64_t worker_transfers; /* fetches and pushes in parallel */
     bool worker_allow_unsealed;
+    const char *worker_database_user;          /* "": that of [database] */
+    const char *worker_database_password_file; /* valid with a user */
     const char *worker_pid_file;
     const char *worker_image_program;
     /* [image] */
@@ -178,9 +182,13 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
 
 /*
- * Reads a file for imgward-console: api_socket, api_processes, api_pid_file and the user of the database
- * become those of [console].  CONFIG_INVALID also while console.enabled is no.
+ * Reads a file for a program: the user of the database becomes that of [api], [worker] or [console].  For
+ * imgward-console also api_socket, api_processes and api_pid_file become those of [console], and
+ * CONFIG_INVALID means as well that console.enabled is no.
  */
+enum iw_error config_read_api(struct context *context, const char *file, struct config *config) IW_MUST_USE;
+enum iw_error config_read_worker(struct context *context, const char *file,
+                                 struct config *config) IW_MUST_USE;
 enum iw_error config_read_console(struct context *context, const char *file,
                                   struct config *config) IW_MUST_USE;
 

@@ -14,14 +14,13 @@ enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t acco
         return IW_OK;
     enum iw_error error = webhooks_find(&domain->store, account_id, id, &webhook);
     if (error == IW_OK)
-        error = users_of_account(&domain->store, account_id, &users, &count);
+        error = users_owners(&domain->store, account_id, &users, &count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {
         const struct mail mail = {.kind = MAIL_WEBHOOK_INACTIVE,
                                   .language = users[i].language,
                                   .recipient = users[i].email,
                                   .values = {webhook.url, reason}};
-        if (users[i].role == USER_OWNER && !users[i].is_disabled)
-            error = mail_queue(domain, &domain->store, &mail);
+        error = mail_queue(domain, &domain->store, &mail);
     }
     return error;
 }

@@ -9,7 +9,7 @@
 static const struct edge edge = {
     .prefix = "",
     .routes = api_routes,
-    .configure = config_read,
+    .configure = config_read_api,
     .authenticate = auth_check,
     .scheme = "Bearer",
     .counter = "",

@@ -113,6 +113,27 @@ enum iw_error users_of_account(const struct store *store, int64_t account_id, st
     return error;
 }
 
+/* The worker's user of the database may read only these columns. */
+enum iw_error users_owners(const struct store *store, int64_t account_id, struct user **users, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT id, email, language FROM users WHERE account_id = ? AND role = 'owner' AND NOT is_disabled",
+        values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *users = arena_array(store->context->arena, rows.count + 1, sizeof **users);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++) {
+        (*users)[row] = (struct user){.id = db_integer_of(db_at(&rows, row, 0)),
+                                      .email = db_text_of(db_at(&rows, row, 1))};
+        user_language_read(db_text_of(db_at(&rows, row, 2)), &(*users)[row].language);
+    }
+    return IW_OK;
+}
+
 enum iw_error users_page(const struct store *store, const struct users_page *page, struct user **users,
                          size_t *count, int64_t *total)
 {

@@ -26,6 +26,10 @@ enum iw_error users_insert(const struct store *store, const struct user *user, i
 enum iw_error users_of_account(const struct store *store, int64_t account_id, struct user **users,
                                size_t *count) IW_MUST_USE;
 
+/* The owners of an account that are not disabled: only id, email and language.  The array is the arena's. */
+enum iw_error users_owners(const struct store *store, int64_t account_id, struct user **users,
+                           size_t *count) IW_MUST_USE;
+
 /* The users whose address, name or account's name contains keyword (NULL: all), newest first. */
 struct users_page {
     const char *keyword;

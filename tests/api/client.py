@@ -200,7 +200,7 @@ class Stack:
     def connections_kill(self):
         """Kills every database connection of the service; a connection may be closed already."""
         for number, user in (row[:2] for row in self.sql("SHOW PROCESSLIST")):
-            if user == "imgward":
+            if user == "imgward" or user.startswith("imgward_"):
                 with contextlib.suppress(subprocess.CalledProcessError):
                     self.sql(f"KILL {number}")
 

@@ -233,7 +233,8 @@ tls_make() {
 
 secrets_make() {
     openssl rand -hex 24 >"$var/etc/database.password"
-    openssl rand -hex 24 >"$var/etc/owner.password"
+    local name
+    for name in owner api console worker; do openssl rand -hex 24 >"$var/etc/$name.password"; done
     printf 'one:%s\n' "$(openssl rand -hex 32)" >"$var/etc/signing.keys"
     openssl rand -out "$var/etc/watermark.key" 32
     "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
@@ -254,7 +255,8 @@ database_make() {
     trap - EXIT
 }
 
-# The service's user reads and writes rows; another user creates tables.
+# The user of imgwardctl reads and writes rows; another user creates tables.  The programs have separate users, which
+# get their rights after the tables.
 database_users_make() {
     database_query "
         CREATE DATABASE imgward CHARACTER SET utf8mb4;
@@ -262,6 +264,18 @@ database_users_make() {
         GRANT SELECT, INSERT, UPDATE, DELETE ON imgward.* TO imgward@localhost;
         CREATE USER imgward_owner@localhost IDENTIFIED BY '$(cat "$var/etc/owner.password")';
         GRANT ALL ON imgward.* TO imgward_owner@localhost;"
+}
+
+# The statements of imgwardctl have no password.
+database_grants_make() {
+    local name
+    "$build/imgwardctl" --config "$var/etc/imgward.conf" grants >"$var/etc/grants.sql"
+    for name in api console worker; do
+        sed -i "s|'imgward_$name'@'localhost' IDENTIFIED BY 'THE-PASSWORD'|'imgward_$name'@'localhost' IDENTIFIED BY '$(cat "$var/etc/$name.password")'|" \
+            "$var/etc/grants.sql"
+    done
+    mariadb --no-defaults -S "$run/mariadb.sock" -u "$me" <"$var/etc/grants.sql"
+    rm -f "$var/etc/grants.sql"
 }
 
 configuration_make() {
@@ -353,6 +367,7 @@ stack_start() {
     database_users_make
     if "$build/imgwardctl" help | grep ' migrate' >/dev/null; then
         "$build/imgwardctl" --config "$var/etc/owner.conf" migrate --directory "$root/sql"
+        database_grants_make
         for plan in free pro enterprise; do
             key=$(key_make "$plan") || true
             [ -n "$key" ] || fail "imgwardctl made no key for the plan $plan"
