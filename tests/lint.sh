@@ -223,13 +223,13 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  Functions of config.c read the others: config_pool_processes() and
-# config_read_console().
+# A key is read as a member of struct config.  Functions of config.c read the others: config_pool_processes(),
+# config_read_api(), config_read_worker() and config_read_console().
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file)' | while read -r key; do
+        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file)|(api|console|worker)_database_password_file' | while read -r key; do
         grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
     done
 }

@@ -9,7 +9,6 @@
 #include <libgen.h>
 #include <pwd.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "ctl/ctl_store.h"
+#include "ctl/grants.h"
 #include "ctl/migrate.h"
 #include "ctl/site.h"
 #include "ctl/user.h"
@@ -29,7 +29,6 @@
 #include "service/storage.h"
 #include "store/accounts.h"
 #include "store/db.h"
-#include "store/grants.h"
 #include "store/keys.h"
 #include "store/provision.h"
 #include "store/users.h"
@@ -244,81 +243,44 @@ static enum init_verdict step_tables(struct init *init)
 
 /* ---- the programs' users of the database ---- */
 
-/* The separate users that the configuration names. */
-static const struct {
-    size_t user;
-    size_t password_file;
-} program_users[GRANTS_PROGRAM_COUNT] = {
-    [GRANTS_API] = {offsetof(struct config, api_database_user),
-                    offsetof(struct config, api_database_password_file)},
-    [GRANTS_CONSOLE] = {offsetof(struct config, console_database_user),
-                        offsetof(struct config, console_database_password_file)},
-    [GRANTS_WORKER] = {offsetof(struct config, worker_database_user),
-                       offsetof(struct config, worker_database_password_file)},
-};
-
-static const char *config_text(const struct config *config, size_t offset)
-{
-    return *(const char *const *)((const char *)config + offset);
-}
-
-/* Makes the password file of a program's user if it is missing, and reads it. */
-static enum iw_error program_password(struct init *init, const char *path, const char **password)
+/* Makes the missing password files of the programs' users. */
+static enum iw_error passwords_make(struct init *init)
 {
     struct context *context = init->ctl->context;
     uint8_t random[password_bytes];
-    *password = "";
-    if (path[0] == '\0')
-        return IW_OK;
-    if (access(path, F_OK) != 0) {
+    enum iw_error error = IW_OK;
+    for (int program = 0; error == IW_OK && program < GRANTS_PROGRAM_COUNT; program++) {
+        const char *path = grants_password_file(&init->config, (enum grants_program)program);
+        if (path == NULL || access(path, F_OK) == 0)
+            continue;
         crypto_random(random, sizeof random);
         const char *line =
             arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
-        enum iw_error error = ctl_file_make(context, path, line, strlen(line), 0600);
-        if (error != IW_OK)
-            return error;
-        secret_share(init, path);
+        error = ctl_file_make(context, path, line, strlen(line), 0600);
+        if (error == IW_OK)
+            secret_share(init, path);
     }
-    return config_secret(context, path, password);
+    return error;
 }
 
-/* Gives a program's user its rights.  Without an administrator, counts what is left to do. */
-static enum iw_error program_grant(struct init *init, enum grants_program program, unsigned *made,
-                                   unsigned *left)
+static bool has_program_users(const struct config *config)
 {
-    bool is_new = false;
-    struct provision user = {.database = init->config.database_name,
-                             .user = config_text(&init->config, program_users[program].user)};
-    const char *path = config_text(&init->config, program_users[program].password_file);
-    if (user.user[0] == '\0')
-        return IW_OK;
-    enum iw_error error = program_password(init, path, &user.password);
-    if (error != IW_OK)
-        return error;
-    if (!provision_is_sound(&user))
-        return context_fail(init->ctl->context, IW_CONFIG_INVALID, "%s has characters that need quoting.",
-                            user.user);
-    if (!init->has_administrator) {
-        *left += provision_ping(&init->store) == IW_OK;
-        return IW_OK;
-    }
-    error = grants_run(&init->store, &user, program, &is_new);
-    *made += is_new;
-    return error;
+    return config->api_database_user[0] != '\0' || config->console_database_user[0] != '\0' ||
+           config->worker_database_user[0] != '\0';
 }
 
 static enum init_verdict step_grants(struct init *init)
 {
-    unsigned made = 0, left = 0;
-    if (init->store.db == NULL)
-        return say(init, INIT_TO_DO, "needs the database");
-    for (int program = 0; program < GRANTS_PROGRAM_COUNT; program++)
-        if (program_grant(init, (enum grants_program)program, &made, &left) != IW_OK)
-            return say_error(init);
-    if (left > 0)
-        return say(init, INIT_TO_DO,
-                   "%u users need their rights; the administrator must run the output of imgwardctl grants",
-                   left);
+    unsigned made = 0;
+    if (!has_program_users(&init->config))
+        return say(init, INIT_THERE, "not needed: all programs use %s", init->config.database_user);
+    if (passwords_make(init) != IW_OK)
+        return say_error(init);
+    if (!init->has_administrator)
+        return say(init, INIT_THERE,
+                   "not checked; the administrator must have run the output of imgwardctl grants");
+    if (grants_apply(&init->store, &init->config, &made) != IW_OK)
+        return say_error(init);
     return made > 0 ? say(init, INIT_MADE, "%u users with the rights of their programs", made)
                     : say(init, INIT_THERE, "each program has its rights");
 }
@@ -500,39 +462,7 @@ static enum ctl_exit init_run(struct ctl *ctl)
     return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
 }
 
-/* Prints the statements for an administrator on another machine. */
-static enum ctl_exit grants_print_run(struct ctl *ctl)
-{
-    struct config config;
-    unsigned count;
-    if (!ctl_config(ctl, &config))
-        return CTL_FAILED;
-    for (int program = 0; program < GRANTS_PROGRAM_COUNT; program++) {
-        const char *password;
-        struct provision user = {.database = config.database_name,
-                                 .user = config_text(&config, program_users[program].user)};
-        if (user.user[0] == '\0')
-            continue;
-        if (config_secret(ctl->context, config_text(&config, program_users[program].password_file),
-                          &password) != IW_OK)
-            return ctl_failed(ctl);
-        user.password = password[0] != '\0' ? "THE-PASSWORD" : "";
-        printf("-- %s\n%s;\n", grants_program_name((enum grants_program)program),
-               grants_user_statement(ctl->context->arena, &user));
-        const char **statements =
-            grants_statements(ctl->context->arena, &user, (enum grants_program)program, &count);
-        for (unsigned i = 0; i < count; i++)
-            printf("%s;\n", statements[i]);
-    }
-    return CTL_DONE;
-}
-
 const struct ctl_command ctl_commands_init[] = {
-    {.words = {"grants"},
-     .arguments = "",
-     .help = "Print the statements that make the programs' users of the database and give each its rights.  "
-             "init runs them where root is the database's administrator.",
-     .run = grants_print_run},
     {.words = {"init"},
      .arguments = "",
      .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},

@@ -11,6 +11,7 @@ static const size_t arena_bytes = (size_t)1 << 30;
 const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,
     ctl_commands_init,
+    ctl_commands_grants,
     ctl_commands_migrate,
     ctl_commands_account,
     ctl_commands_key,

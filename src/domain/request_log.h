@@ -1,7 +1,7 @@
 /*
  * The request log of the last seven days, for an account's developers.
  *
- * A pool process collects the rows of its requests and writes them after the answer, at most once a second or
+ * A pool process collects the rows of its requests.  It writes them after an answer, at most once a second or
  * when its buffer is full.  Rows that cannot be written are dropped: they are no record of the service.
  */
 #ifndef DOMAIN_REQUEST_LOG_H
