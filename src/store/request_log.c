@@ -76,8 +76,18 @@ enum iw_error request_log_page(const struct store *store, const struct request_l
 
 _Static_assert(request_log_count_max == 10000, "the statement above has the number");
 
+/* Ids grow with time, so that no index on the time is needed. */
 enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count)
 {
-    const struct db_value values[] = {db_time(before_ms)};
-    return query_change(store, "DELETE FROM request_log WHERE at < ? LIMIT 5000", values, 1, count);
+    int64_t last_id = 0;
+    const struct db_value before[] = {db_time(before_ms)};
+    enum iw_error error = query_number(
+        store,
+        "SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
+        before, 1, &last_id);
+    const struct db_value last[] = {db_integer(last_id)};
+    *count = 0;
+    return error == IW_OK && last_id > 0
+               ? query_change(store, "DELETE FROM request_log WHERE id <= ?", last, 1, count)
+               : error;
 }

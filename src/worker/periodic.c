@@ -28,7 +28,7 @@ enum {
     quotas_pause_ms = 5000,
     unfinished_age_s = 24 * 60 * 60,
     retries_pause_ms = 2000,
-    users_pause_ms = 60000,
+    users_pause_ms = 10000,
     requests_step = 5000
 };
 
