@@ -23,7 +23,8 @@ static enum iw_error user_answer(struct request *request, const struct user *use
 
 static enum iw_error verify_resend(struct request *request)
 {
-    enum iw_error error = user_verify_send(request->domain, &request->session->user);
+    const struct audit_place place = gate_place(request);
+    enum iw_error error = user_verify_send(request->domain, &request->session->user, &place);
     return error == IW_OK ? view_nothing(request) : error;
 }
 

@@ -204,22 +204,38 @@ enum iw_error member_remove(struct domain *domain, const struct session *session
     return db_transaction(&domain->store, member_run, &work);
 }
 
+/* The argument of flags_run. */
+struct flags_work {
+    const struct user *user;
+    bool is_admin;
+    bool is_disabled;
+    struct audit_actor actor;
+};
+
+static enum iw_error flags_run(const struct store *store, void *argument)
+{
+    const struct flags_work *work = argument;
+    const struct user *user = work->user;
+    enum iw_error error = users_flags_set(store, user->id, work->is_admin, work->is_disabled);
+    if (error == IW_OK && work->is_disabled)
+        error = sessions_end_others(store, user->id, 0);
+    if (error == IW_OK && work->is_admin != user->is_admin)
+        error = audit_add(store, &work->actor, work->is_admin ? "adminGranted" : "adminRevoked", "email",
+                          user->email, NULL);
+    if (error == IW_OK && work->is_disabled != user->is_disabled)
+        error = audit_add(store, &work->actor, work->is_disabled ? "userDisabled" : "userEnabled", "email",
+                          user->email, NULL);
+    return error;
+}
+
 enum iw_error member_flags_set(struct domain *domain, const struct user *user,
                                const struct member_flags *flags, const struct audit_actor *actor)
 {
-    const struct store *store = &domain->store;
-    struct audit_actor of_account = *actor;
-    bool is_admin = flags->is_admin >= 0 ? flags->is_admin != 0 : user->is_admin;
-    bool is_disabled = flags->is_disabled >= 0 ? flags->is_disabled != 0 : user->is_disabled;
-    of_account.account_id = user->account.id;
-    enum iw_error error = users_flags_set(store, user->id, is_admin, is_disabled);
-    if (error == IW_OK && is_disabled)
-        error = sessions_end_others(store, user->id, 0);
-    if (error == IW_OK && is_admin != user->is_admin)
-        error = audit_add(store, &of_account, is_admin ? "adminGranted" : "adminRevoked", "email",
-                          user->email, NULL);
-    if (error == IW_OK && is_disabled != user->is_disabled)
-        error = audit_add(store, &of_account, is_disabled ? "userDisabled" : "userEnabled", "email",
-                          user->email, NULL);
-    return error;
+    struct flags_work work = {user, user->is_admin, user->is_disabled, *actor};
+    work.actor.account_id = user->account.id;
+    if (flags->is_admin >= 0)
+        work.is_admin = flags->is_admin != 0;
+    if (flags->is_disabled >= 0)
+        work.is_disabled = flags->is_disabled != 0;
+    return db_transaction(&domain->store, flags_run, &work);
 }

@@ -136,15 +136,28 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
                         "The second factor is off; recovery codes come with it.");
 }
 
+/* The argument of disable_run. */
+struct disable_work {
+    const struct user *user;
+    const struct audit_actor *actor;
+};
+
+static enum iw_error disable_run(const struct store *store, void *argument)
+{
+    const struct disable_work *work = argument;
+    enum iw_error error = users_totp_set(store, work->user->id, NULL, 0);
+    if (error == IW_OK)
+        error = tokens_codes_set(store, work->user->id, NULL, 0);
+    return error == IW_OK
+               ? audit_add(store, work->actor, "secondFactorDisabled", "email", work->user->email, NULL)
+               : error;
+}
+
 enum iw_error second_factor_disable(struct domain *domain, const struct user *user,
                                     const struct audit_actor *actor)
 {
-    enum iw_error error = users_totp_set(&domain->store, user->id, NULL, 0);
-    if (error == IW_OK)
-        error = tokens_codes_set(&domain->store, user->id, NULL, 0);
-    return error == IW_OK
-               ? audit_add(&domain->store, actor, "secondFactorDisabled", "email", user->email, NULL)
-               : error;
+    struct disable_work work = {user, actor};
+    return db_transaction(&domain->store, disable_run, &work);
 }
 
 static enum iw_error recovery_take(struct domain *domain, const struct user *user, const char *code,

@@ -44,6 +44,15 @@ enum iw_error token_make(const struct store *store, const struct config *config,
     return tokens_insert(store, &row);
 }
 
+enum iw_error token_check(const struct store *store, enum token_purpose purpose, const char *token)
+{
+    uint8_t digest[32];
+    bool is_valid = false;
+    token_digest(token, digest);
+    enum iw_error error = tokens_are_valid(store, purpose, digest, clock_now_ms(), &is_valid);
+    return error == IW_OK && !is_valid ? context_fail(store->context, IW_TOKEN_INVALID, NULL) : error;
+}
+
 enum iw_error token_take(const struct store *store, enum token_purpose purpose, const char *token,
                          struct user *user)
 {

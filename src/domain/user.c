@@ -59,6 +59,18 @@ bool user_password_check(struct context *context, const char *field, const char 
     return false;
 }
 
+/*
+ * Counts a request that makes mails or accounts, per user and per network.  Its counters are separate: they
+ * never make a sign-in wait.
+ */
+static enum iw_error request_count(struct domain *domain, const char *what, const char *email,
+                                   const struct audit_place *place)
+{
+    struct arena *arena = domain->context->arena;
+    return throttle_enter(domain, arena_printf(arena, "%s:%s", what, email),
+                          arena_printf(arena, "%s:%s", what, throttle_network(arena, place->address)));
+}
+
 /* ---- sign-up ---- */
 
 struct sign_up_work {
@@ -126,8 +138,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     *is_open = !mail_is_on(domain->config);
     if (strcmp(domain->config->console_sign_up, "open") != 0)
         return context_fail(domain->context, IW_SIGN_UP_CLOSED, NULL);
-    enum iw_error error = throttle_enter(
-        domain, arena_printf(domain->context->arena, "sign-up:%s", entry->email), place->address);
+    enum iw_error error = request_count(domain, "sign-up", entry->email, place);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
     if (error != IW_OK)
@@ -159,14 +170,14 @@ static enum iw_error verify_send_run(const struct store *store, void *argument)
     return verify_queue(work->domain, store, work->user);
 }
 
-enum iw_error user_verify_send(struct domain *domain, const struct user *user)
+enum iw_error user_verify_send(struct domain *domain, const struct user *user,
+                               const struct audit_place *place)
 {
     struct user copy = *user;
     struct user_work work = {.domain = domain, .user = &copy};
     if (user->email_verified_ms != 0 || !mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error =
-        throttle_enter(domain, arena_printf(domain->context->arena, "verify:%s", user->email), "");
+    enum iw_error error = request_count(domain, "verify", user->email, place);
     return error == IW_OK ? db_transaction(&domain->store, verify_send_run, &work) : error;
 }
 
@@ -217,8 +228,7 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
     struct user_work work = {.domain = domain, .place = place, .user = &user};
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error =
-        throttle_enter(domain, arena_printf(domain->context->arena, "forgot:%s", email), place->address);
+    enum iw_error error = request_count(domain, "forgot", email, place);
     if (error == IW_SIGN_IN_LIMITED) {
         context_clear(domain->context);
         return IW_OK;
@@ -277,25 +287,41 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
     struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
     if (!user_password_check(domain->context, "password", password, length, NULL))
         return context_validated(domain->context);
-    enum iw_error error = password_hash(domain->context, domain->config, password, &work.hash);
+    enum iw_error error = token_check(&domain->store, TOKEN_RESET, token);
+    if (error == IW_OK)
+        error = password_hash(domain->context, domain->config, password, &work.hash);
     return error == IW_OK ? db_transaction(&domain->store, reset_run, &work) : error;
 }
 
 /* ---- changes by the user ---- */
 
+/* The argument of password_set_run. */
+struct password_work {
+    const struct session *session;
+    const char *hash;
+    struct audit_actor actor;
+};
+
+static enum iw_error password_set_run(const struct store *store, void *argument)
+{
+    const struct password_work *work = argument;
+    int64_t user_id = work->session->user.id;
+    enum iw_error error = users_password_set(store, user_id, work->hash);
+    if (error == IW_OK)
+        error = sessions_end_others(store, user_id, work->session->id);
+    if (error == IW_OK)
+        error = tokens_delete(store, user_id, TOKEN_RESET);
+    if (error == IW_OK)
+        error = tokens_delete(store, user_id, TOKEN_CHALLENGE);
+    return error == IW_OK ? audit_add(store, &work->actor, "passwordChanged", NULL) : error;
+}
+
 enum iw_error user_password_set(struct domain *domain, const struct session *session, const char *password,
                                 const struct audit_place *place)
 {
-    const char *hash;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
-    if (error == IW_OK)
-        error = users_password_set(&domain->store, session->user.id, hash);
-    if (error == IW_OK)
-        error = sessions_end_others(&domain->store, session->user.id, session->id);
-    if (error == IW_OK)
-        error = tokens_delete(&domain->store, session->user.id, TOKEN_RESET);
-    return error == IW_OK ? audit_add(&domain->store, &actor, "passwordChanged", NULL) : error;
+    struct password_work work = {session, NULL, audit_actor_of(&session->user, place)};
+    enum iw_error error = password_hash(domain->context, domain->config, password, &work.hash);
+    return error == IW_OK ? db_transaction(&domain->store, password_set_run, &work) : error;
 }
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,

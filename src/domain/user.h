@@ -42,7 +42,8 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
                            const struct audit_place *place, bool *is_open, struct user *user) IW_MUST_USE;
 
 /* Sends the link that verifies the address; no effect when it is verified. */
-enum iw_error user_verify_send(struct domain *domain, const struct user *user) IW_MUST_USE;
+enum iw_error user_verify_send(struct domain *domain, const struct user *user,
+                               const struct audit_place *place) IW_MUST_USE;
 enum iw_error user_verify(struct domain *domain, const char *token,
                           const struct audit_place *place) IW_MUST_USE;
 

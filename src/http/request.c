@@ -50,6 +50,11 @@ const char *request_header(const struct request *request, const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+const char *request_prefix(const struct request *request)
+{
+    return request->edge != NULL ? request->edge->prefix : "";
+}
+
 void request_init(struct request *request, char *const *parameters)
 {
     request->parameters = parameters;
@@ -64,8 +69,8 @@ void request_init(struct request *request, char *const *parameters)
     const char *uri = request_parameter(request, "REQUEST_URI");
     const char *route = request_parameter(request, "IMGWARD_ROUTE");
     uri = uri != NULL ? uri : "";
-    size_t prefix = request->edge != NULL ? strlen(request->edge->prefix) : 0;
-    if (prefix > 0 && strncmp(uri, request->edge->prefix, prefix) == 0)
+    size_t prefix = strlen(request_prefix(request));
+    if (strncmp(uri, request_prefix(request), prefix) == 0)
         uri += prefix;
     size_t length = strcspn(uri, "?#");
     request->query = uri[length] == '?' ? uri + length + 1 : "";

@@ -120,6 +120,9 @@ const char *request_parameter(const struct request *request, const char *name);
 /* A header of the client by its HTTP name ("Content-Type"); NULL when it is absent or empty. */
 const char *request_header(const struct request *request, const char *name);
 
+/* What precedes the paths of the routes: "", or "/console". */
+const char *request_prefix(const struct request *request);
+
 /* The decoded capture of the route's pattern; "" for a name that the pattern does not have. */
 const char *request_capture(const struct request *request, const char *name);
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "http/edge.h"
 #include "http/response.h"
 
 /* One segment of a path or pattern, without its slashes. */
@@ -180,8 +179,8 @@ enum iw_error route_find(struct request *request, const struct route *const *tab
         if (similar == NULL)
             return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
         return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
-                            "There is nothing at this path; the nearest is %s%s.",
-                            request->edge != NULL ? request->edge->prefix : "", similar);
+                            "There is nothing at this path; the nearest is %s%s.", request_prefix(request),
+                            similar);
     }
     request->route = route_of(tables, pattern, request->method, &allowed);
     if (request->route != NULL)

@@ -18,6 +18,8 @@ def ordered(browser, **fields):
 
 def test_orders_of_the_console_are_the_api_s_with_the_channel_web(stack, owner):
     created = ordered(owner)
+    again = owner.post("/v2/orders/webhooks", {"url": "https://hooks.example/location", "name": "x"})
+    assert again.headers["Location"] == f"{stack.url}/console/api/v2/orders/webhooks/{again.data['id']}"
     sent = Client(stack).request("PUT", created["files"][0]["uploadUrl"], pictures.jpeg(300, 300), key=False)
     assert sent.status == 201
     assert owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "c", "orderId": created["orderId"]}).status == 200
