@@ -1,5 +1,8 @@
 """Orders of the browser, API keys, members, the account, the request log, the audit log."""
 import datetime
+import os
+import pathlib
+import re
 import time
 import urllib.parse
 
@@ -9,6 +12,7 @@ import pictures
 from browser import PASSWORD, Browser, address_new, member_new
 from client import Client
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 def ordered(browser, **fields):
     answer = browser.post("/v2/orders/anti-ai", {"idempotencyKey": address_new(), "files": [{"fileName": "a.jpg"}], **fields})
@@ -150,6 +154,17 @@ def test_the_account_is_renamed_to_a_free_name(owner, other):
 
 # ---- another account's objects ----
 
+def object_routes():
+    """Method and pattern of every route of the console with an id in its path, except the operator's."""
+    found = set()
+    for folder in ("api", "console"):
+        for file in pathlib.Path(ROOT, "src", folder).glob("*.c"):
+            text = file.read_text(encoding="utf-8").replace('BASE "', '"/api/v2/orders/webhooks')
+            found.update(re.findall(r'\{METHOD_([A-Z]+), "(/api/[^"]*\{[^"]*)"', text))
+    assert len(found) > 15
+    return sorted(route for route in found if "/admin/" not in route[1])
+
+
 def test_another_account_s_objects_are_not_there(stack, owner, other):
     order, key = ordered(owner)["orderId"], owner.post("/keys", {"name": "k"}).data["id"]
     member = member_new(stack, owner)
@@ -170,6 +185,10 @@ def test_another_account_s_objects_are_not_there(stack, owner, other):
     for method, path, body in tries:
         answer = other.request(method, path, body)
         assert answer.status == 404, (method, path, answer)
+    missing = [(method, pattern) for method, pattern in object_routes()
+               if not any(method == tried and re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", pattern), "/api" + path)
+                          for tried, path, _ in tries)]
+    assert missing == []
     # A member of the same account may not end another user's session either.
     assert member.delete(f"/user/sessions/{session}").status == 404
     for path in ("/keys", "/v2/orders", "/v2/orders/webhooks", "/requests"):

@@ -1,8 +1,11 @@
 """Least privilege: the database refuses each program's user the statements that the program must not send."""
 import os
+import re
 import subprocess
 
 import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 REFUSED = {
     "api": [
@@ -70,6 +73,13 @@ def test_a_program_s_user_is_refused_other_programs_work(stack, program):
 def test_a_program_s_user_may_do_its_own_work(stack, program):
     for statement in ALLOWED[program]:
         assert run(stack, program, statement) == "", statement
+
+
+def test_every_table_has_its_row(stack):
+    """A new migration needs a row in src/store/grants.c, or its programs are refused."""
+    with open(os.path.join(ROOT, "src", "store", "grants.c"), encoding="utf-8") as file:
+        rows = set(re.findall(r'\{\s*"([a-z_]+)",', file.read()))
+    assert {row[0] for row in stack.sql("SHOW TABLES")} == rows
 
 
 @pytest.mark.parametrize("program", ["api", "console", "worker"])

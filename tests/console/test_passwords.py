@@ -1,4 +1,6 @@
 """Sign-up, passwords, resets, the profile."""
+import threading
+
 import pytest
 
 from browser import PASSWORD, Browser, address_new
@@ -57,6 +59,19 @@ def test_a_reset_link_works_once_and_ends_all_sessions(stack, owner):
     assert browser.sign_in(owner.email, NEW).status == 200
 
 
+def test_of_parallel_resets_one_succeeds(stack, owner):
+    token, answers = reset_token(stack, owner.email), []
+
+    def reset(number):
+        answers.append(Browser(stack).post("/password/reset", {"token": token, "password": f"{NEW} {number}"}).status)
+    threads = [threading.Thread(target=reset, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [200] + [400] * 5
+
+
 def test_a_reset_link_expires(stack, owner):
     token = reset_token(stack, owner.email)
     stack.sql("UPDATE user_tokens SET expires_at = UTC_TIMESTAMP(3)")
@@ -75,6 +90,13 @@ def test_a_token_serves_only_its_purpose(stack, owner):
 def test_forgot_has_one_answer(owner, browser):
     assert browser.post("/password/forgot", {"email": owner.email}).data == {}
     assert browser.post("/password/forgot", {"email": address_new()}).data == {}
+
+
+def test_requests_for_mails_never_make_a_sign_in_wait(stack, owner):
+    for _ in range(8):
+        owner.post("/password/forgot", {"email": owner.email})
+        Browser(stack).sign_up(owner.email)
+    assert Browser(stack).sign_in(owner.email).status == 200
 
 
 def test_the_profile_changes(owner):
