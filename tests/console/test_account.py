@@ -272,7 +272,8 @@ def test_the_audit_log_tells_what_happened(stack, owner):
 
 def test_the_limits_of_the_service(stack, owner):
     data = owner.get("/service").data
-    assert data == {"maxFileBytes": 52428800, "maxFiles": 100, "maxPixels": 100000000, "uploadUrlSeconds": 3600, "keepDays": 7,
+    assert data == {"maxFileBytes": 52428800, "maxFiles": 100, "maxPixels": 100000000,
+                    "minSidePixels": {"antiAi": 64, "watermarkEmbed": 256, "watermarkExtract": 0}, "uploadUrlSeconds": 3600, "keepDays": 7,
                     "formats": ["image/jpeg", "image/png", "image/webp"], "strengths": ["low", "standard", "high"],
                     "apiBaseUrl": stack.url + "/api/v2/orders"}
 
