@@ -4,11 +4,12 @@ enum iw_error attempts_lock(const struct store *store, struct attempts_row *row)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(row->name_digest, 32)};
-    /* The row first: a lock on a gap would let two transactions wait for each other. */
+    /* An exclusive lock at once, also of a new row.  INSERT IGNORE would share it: two transactions that both
+     * want more would wait for each other. */
     enum iw_error error =
         db_run(store,
-               "INSERT IGNORE INTO sign_in_attempts (name_digest, attempts, tried_at, next_at) "
-               "VALUES (?, 0, '1970-01-02', '1970-01-02')",
+               "INSERT INTO sign_in_attempts (name_digest, attempts, tried_at, next_at) VALUES (?, 0, "
+               "'1970-01-02', '1970-01-02') ON DUPLICATE KEY UPDATE attempts = attempts",
                values, 1, NULL);
     if (error == IW_OK)
         error = db_run(
