@@ -13,9 +13,8 @@
 enum {
     timeout_s = 60,
     connect_timeout_s = 15,
-    line_bytes = 57,    /* 76 letters of base 64 (RFC 2045, 6.8) */
-    subject_bytes = 42, /* an encoded word has at most 75 letters (RFC 2047, 2) */
-    permanent_least = 500
+    line_bytes = 57,   /* 76 letters of base 64 (RFC 2045, 6.8) */
+    subject_bytes = 42 /* an encoded word has at most 75 letters (RFC 2047, 2) */
 };
 
 /* The message while libcurl reads it. */
@@ -107,6 +106,7 @@ static void options_set(CURL *curl, const struct config *config, const char *pas
     curl_easy_setopt(curl, CURLOPT_PASSWORD, password);
 }
 
+/* A 5xx is retried, too: it may be a fault of the configuration that an operator repairs. */
 static enum iw_error outcome(struct context *context, CURL *curl, CURLcode code)
 {
     long status = 0;
@@ -114,11 +114,7 @@ static enum iw_error outcome(struct context *context, CURL *curl, CURLcode code)
         return IW_OK;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     context_cause(context, "%s (%ld)", curl_easy_strerror(code), status);
-    /* A 5xx to RCPT or DATA; one to the greeting or the sign-in may be a matter of the configuration. */
-    bool is_final =
-        status >= permanent_least && (code == CURLE_SEND_ERROR || code == CURLE_WEIRD_SERVER_REPLY);
-    return context_fail(context, is_final ? IW_VALIDATION_FAILED : IW_SERVICE_UNAVAILABLE,
-                        "The mail server did not accept a mail.");
+    return context_fail(context, IW_SERVICE_UNAVAILABLE, "The mail server did not accept a mail.");
 }
 
 enum iw_error smtp_send(struct context *context, const struct config *config, const struct smtp_mail *mail)

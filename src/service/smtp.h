@@ -18,8 +18,7 @@ struct smtp_mail {
     const char *id;        /* the left part of Message-ID; a repeated mail has the same */
 };
 
-/* SERVICE_UNAVAILABLE with the reason as its cause; VALIDATION_FAILED: the server refuses this mail for good.
- */
+/* SERVICE_UNAVAILABLE with the reason as its cause; CONFIG_INVALID: the password file cannot be read. */
 enum iw_error smtp_send(struct context *context, const struct config *config,
                         const struct smtp_mail *mail) IW_MUST_USE;
 

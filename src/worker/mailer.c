@@ -39,11 +39,9 @@ static enum iw_error mail_send(const struct domain *domain, const struct mail_le
                   LOG_NUMBER("attempt", lease->attempt));
         return mail_done(domain, lease);
     }
-    bool is_refused = error == IW_VALIDATION_FAILED;
-    error = is_refused ? mail_done(domain, lease) : mail_failed(domain, lease, cause, &is_last);
-    log_event(LOG_WARN, NULL, is_refused || is_last ? "mail_dropped" : "mail_retried",
-              LOG_NUMBER("mail_id", lease->id), LOG_NUMBER("attempt", lease->attempt),
-              LOG_TEXT("cause", cause));
+    error = mail_failed(domain, lease, cause, &is_last);
+    log_event(LOG_WARN, NULL, is_last ? "mail_dropped" : "mail_retried", LOG_NUMBER("mail_id", lease->id),
+              LOG_NUMBER("attempt", lease->attempt), LOG_TEXT("cause", cause));
     return error;
 }
 
