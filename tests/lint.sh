@@ -78,7 +78,7 @@ rule_driver_headers() {
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
     included_outside 'curl/.*' 'src/service/(fetch|netguard|smtp|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
-    included_outside 'utf8proc\.h' 'src/service/name\.[ch]'
+    included_outside 'utf8proc\.h' 'src/service/(name|term)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
     included_outside 'sodium\.h' 'src/service/password\.c'
@@ -228,9 +228,13 @@ rule_parameters() {
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
-    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN)\( *[a-z]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z]+), ([a-z_]+),.*/\1_\2/' | grep -vxE 'api_processes|console_(socket|processes|pid_file)|(api|console|worker)_database_password_file' | while read -r key; do
-        grep -qE "(->|\.)$key\b" <<<"$code" || echo "src/base/config.c: no code reads ${key/_/.}"
+    # PLAN(free) of src/domain/quota.c reads each quotas_##plan##_... of its definition.
+    code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/quota.c | grep -oE '[a-z]+'); do
+        sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/quota.c
+    done)
+    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I]' |
+        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'api.processes|console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
+        grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }
 

@@ -52,18 +52,24 @@ void creation_files_read(struct request *request, const struct field_scope *body
     }
 }
 
-void creation_usage_headers(struct request *request, const struct quota_refusal *refusal)
+static void usage_headers(struct request *request, const struct quota_state *state)
 {
-    struct arena *arena = request->arena;
-    response_header_always(request, "UsageLimit-Name", quota_name(refusal->quota));
+    response_header_always(request, "UsageLimit-Name", quota_name(state->quota));
     response_header_always(request, "UsageLimit-Limit",
-                           arena_printf(arena, "%lld", (long long)refusal->limit));
-    response_header_always(request, "UsageLimit-Used", arena_printf(arena, "%lld", (long long)refusal->used));
-    response_header_always(request, "UsageLimit-Reset", arena_printf(arena, "%u", refusal->frees_s));
+                           arena_printf(request->arena, "%lld", (long long)state->limit));
+    response_header_always(request, "UsageLimit-Used",
+                           arena_printf(request->arena, "%lld", (long long)state->used));
+}
+
+void creation_usage_headers(struct request *request, const struct quota_state *refusal)
+{
+    usage_headers(request, refusal);
+    response_header_always(request, "UsageLimit-Reset", arena_printf(request->arena, "%u", refusal->frees_s));
 }
 
 enum iw_error creation_make(struct request *request, struct order_request *requested, struct order_view *view)
 {
+    struct quota_state nearest;
     if (request->context->detail_count > 0)
         order_targets_check(request->context, requested);
     enum iw_error error = context_validated(request->context);
@@ -80,6 +86,8 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
         return IW_OK;
     }
     response_status(request, 201);
+    if (quota_nearest(request->config, request->account, &nearest))
+        usage_headers(request, &nearest);
     response_header_printf(request, "Location", "%s%s/api/v2/orders/%lld", request->config->api_public_url,
                            request_prefix(request), (long long)view->order.id);
     return IW_OK;

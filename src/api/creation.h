@@ -38,7 +38,7 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
                             struct order_view *view) IW_MUST_USE;
 
 /* Sets the headers UsageLimit-Name, -Limit, -Used and -Reset: which limit refused the request. */
-void creation_usage_headers(struct request *request, const struct quota_refusal *refusal);
+void creation_usage_headers(struct request *request, const struct quota_state *refusal);
 
 /* Begins the response: orderName, orderId and status.  The object under "data" stays open. */
 struct render *creation_begin(struct request *request, const struct order_view *view);

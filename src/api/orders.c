@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "model/account.h"
 #include "domain/order_confirm.h"
-#include "domain/order_count.h"
 #include "domain/order_download.h"
+#include "domain/order_list.h"
 #include "domain/order_query.h"
 #include "domain/order_url.h"
 #include "domain/retention.h"
@@ -220,18 +220,15 @@ static void item_render(struct render *render, const struct domain *domain, stru
 
 static enum iw_error list_page(struct request *request, const struct list_query *query)
 {
-    int64_t total, offset = page_offset(&query->page);
-    struct order *orders;
-    size_t count = 0;
-    enum iw_error error = order_count(request->domain, &query->filter, &total);
-    if (error == IW_OK && offset < total)
-        error = order_page(request->domain, &query->filter, query->page.limit, offset, &orders, &count);
+    struct order_list list;
+    enum iw_error error =
+        order_list(request->domain, &query->filter, query->page.limit, page_offset(&query->page), &list);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "orders");
-    for (size_t i = 0; i < count; i++)
-        item_render(render, request->domain, request->arena, &orders[i]);
-    page_end(render, &query->page, total);
+    for (size_t i = 0; i < list.count; i++)
+        item_render(render, request->domain, request->arena, &list.orders[i]);
+    page_end(render, &query->page, list.total);
     return IW_OK;
 }
 
@@ -258,7 +255,7 @@ static enum iw_error show_list(struct request *request)
         return list_page(request, &query);
     struct stream stream;
     stream_init(&stream, request, &query.page, "orders");
-    return stream_end(&stream, order_stream(request->domain, &query.filter, stream_take, &stream));
+    return stream_end(&stream, order_list_stream(request->domain, &query.filter, stream_take, &stream));
 }
 
 static enum iw_error delete_order(struct request *request)

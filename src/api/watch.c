@@ -12,7 +12,7 @@
 #include "domain/health.h"
 #include "http/response.h"
 
-enum { store_read_ms = 5 * 60 * 1000 };
+enum { store_read_ms = 10 * 1000 };
 
 /* 404 for other clients: they do not learn that the path exists. */
 static enum iw_error local_check(struct request *request)
@@ -119,7 +119,7 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
     }
 }
 
-/* Expensive for large tables: every few minutes one process reads it for all. */
+/* One process reads it for all, some times a minute. */
 static void store_refresh(struct request *request)
 {
     struct query_count *gauges;
@@ -141,15 +141,13 @@ static void numbers_print(struct text *text, const struct health_numbers *number
     if (numbers->deliveries != NULL)
         gauges_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.",
                      numbers->deliveries, numbers->delivery_count);
-    if (numbers->delivery_oldest_s >= 0)
-        gauge_one(text, "imgward_delivery_oldest_seconds",
-                  "How long the oldest delivery that is due has waited.", numbers->delivery_oldest_s);
+    gauge_one(text, "imgward_delivery_oldest_seconds", "How long the oldest delivery that is due has waited.",
+              numbers->delivery_oldest_s);
     if (numbers->paused >= 0)
         gauge_one(text, "imgward_queue_paused", "1 while an operator keeps the workers from new jobs.",
                   numbers->paused);
-    if (numbers->near_limit >= 0)
-        gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
-                  numbers->near_limit);
+    gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
+              numbers->near_limit);
     if (numbers->workers != NULL)
         workers_print(text, numbers->workers, numbers->worker_count);
 }

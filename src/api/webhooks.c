@@ -87,7 +87,7 @@ static enum iw_error create(struct request *request)
     struct webhook_fields fields;
     struct webhook webhook;
     const char *secret;
-    struct quota_refusal refusal;
+    struct quota_state refusal;
     enum iw_error error = fields_read(request, true, &fields);
     if (error == IW_OK)
         error = webhook_create(request->domain, request->account, &fields, &webhook, &secret, &refusal);

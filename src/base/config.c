@@ -45,6 +45,8 @@ static const struct config_key keys[] = {
          "File with the password on one line, mode 0600; empty for unix_socket authentication."),
     INTEGER(database, timeout_s, "5", 1, 60, false,
             "Seconds to wait for a connection, an answer or a write."),
+    INTEGER(database, statement_max_s, "1", 1, 60, false,
+            "Seconds after which the server ends a statement of imgward-api; the answer is 503."),
     TEXT(redis, socket, "", false, "Unix socket of Redis; empty to use host and port."),
     TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
     INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),
@@ -111,8 +113,10 @@ static const struct config_key keys[] = {
          "1970; "
          "the first key whose FROM is past signs."),
     INTEGER(store, upload_max_bytes, "52428800", 1024, 4294967296, true, "Largest uploaded file in bytes."),
-    INTEGER(store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
-            "Free bytes of the store's file system below which orders and uploads are refused; 0 is off."),
+    INTEGER(
+        store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
+        "Free bytes of the store's file system, and of a local database's, below which orders and uploads "
+        "are refused; 0 is off."),
     INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds an upload URL is valid."),
     INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds a download URL is valid."),
     TEXT(store, cors_origins, "", true,
@@ -172,9 +176,9 @@ static const struct config_key keys[] = {
     INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false,
             "Largest number of pixels of a picture."),
     INTEGER(image, side_max_px, "16384", 64, 65535, false, "Longest side of a picture in pixels."),
-    INTEGER(image, result_times_max, "1000", 1, 1000000, true,
+    INTEGER(image, result_times_max, "100", 1, 1000000, true,
             "A larger result may have at most so many times the bytes of its source."),
-    INTEGER(image, result_floor_bytes, "16777216", 0, 4294967296, true,
+    INTEGER(image, result_floor_bytes, "8388608", 0, 4294967296, true,
             "Bytes up to which a result is allowed for any source."),
     INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds an image process may take for one file."),
     INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,

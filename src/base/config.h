@@ -24,6 +24,7 @@ struct config {
     const char *database_user;
     const char *database_password_file; /* "" for none (unix_socket authentication) */
     int64_t database_timeout_s;
+    int64_t database_statement_max_s;
     /* [redis] */
     const char *redis_socket; /* "" to use host and port */
     const char *redis_host;

@@ -134,6 +134,17 @@ void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint
     EVP_MAC_CTX_free(copy);
 }
 
+void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size])
+{
+    static const char label[] = "imgward key id 1";
+    uint8_t digest[sha256_bytes];
+    struct crypto_mac *mac = crypto_mac_new(key, size);
+    crypto_mac_sign(mac, label, sizeof label - 1, digest);
+    crypto_mac_free(mac);
+    for (int i = 0; i < crypto_key_id_size / 2; i++)
+        snprintf(id + 2 * i, 3, "%02x", digest[i]);
+}
+
 /* Starts AES-256-GCM in either direction with the nonce and the additional authenticated data. */
 static EVP_CIPHER_CTX *cipher_begin(const uint8_t *key, const uint8_t *nonce, const char *about,
                                     int is_sealing)

@@ -32,6 +32,13 @@ struct crypto_mac *crypto_mac_new(const void *key, size_t size);
 void crypto_mac_free(struct crypto_mac *mac);
 void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint8_t digest[sha256_bytes]);
 
+/*
+ * The id of a secret key, for comparison and display: HMAC-SHA256 of a fixed text under the key,
+ * cut to 8 bytes, in hexadecimal. It reveals nothing about a random key.
+ */
+enum { crypto_key_id_size = 17 };
+void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size]);
+
 /* Compares in constant time. */
 bool crypto_equal(const void *a, const void *b, size_t size);
 

@@ -93,82 +93,103 @@ static enum ctl_exit list_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+/* ---- commands about one account ---- */
+
+/* The account of a command, and what an action needs. */
+struct account_work {
+    struct ctl *ctl;
+    struct config config;
+    const struct store *store;
+    struct account_row account;
+    const char *plan;
+    int64_t requests; /* a minute; 0: the plan's */
+    enum account_status status;
+    int quota;
+    int64_t limit;
+    int64_t grace_days;
+    int64_t delete_ms;
+    struct quota_numbers used;
+};
+
+/*
+ * Opens the database, finds the account of the first argument, runs the action and closes.  False, with a
+ * line on stderr, on errors.
+ */
+static bool account_do(struct account_work *work, enum iw_error (*action)(struct account_work *work))
+{
+    work->store = ctl_store_open(work->ctl, &work->config);
+    if (work->store == NULL)
+        return false;
+    enum iw_error error = accounts_find(work->store, work->ctl->arguments[0], &work->account);
+    if (error == IW_OK)
+        error = action(work);
+    ctl_store_close(work->store);
+    if (error != IW_OK)
+        ctl_failed(work->ctl);
+    return error == IW_OK;
+}
+
+/* ---- account plan, account limit ---- */
+
+static enum iw_error plan_set(struct account_work *work)
+{
+    const char *plan = work->plan != NULL ? work->plan : work->account.plan;
+    enum iw_error error = accounts_plan_set(work->store, work->account.id, plan, work->requests);
+    return error == IW_OK ? accounts_find(work->store, work->ctl->arguments[0], &work->account) : error;
+}
+
 static enum ctl_exit plan_run(struct ctl *ctl)
 {
-    struct config config;
-    struct account_row account;
-    int64_t requests = 0;
-    if (!ctl_option_integer(ctl, "--requests-per-minute", 0, requests_per_minute_max, 0, &requests))
+    struct account_work work = {.ctl = ctl, .plan = ctl->arguments[1]};
+    const struct account_row *account = &work.account;
+    if (!ctl_option_integer(ctl, "--requests-per-minute", 0, requests_per_minute_max, 0, &work.requests) ||
+        !account_do(&work, plan_set))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
-        return CTL_FAILED;
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = accounts_plan_set(store, account.id, ctl->arguments[1], requests);
-    if (error == IW_OK)
-        error = accounts_find(store, ctl->arguments[0], &account);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account.id, account.plan,
-           account.requests_per_minute, account.is_overridden ? " (individual limit)" : "");
+    printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account->id, account->plan,
+           account->requests_per_minute, account->is_overridden ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
 static enum ctl_exit limit_run(struct ctl *ctl)
 {
-    struct config config;
-    struct account_row account;
-    int64_t requests = 0;
+    struct account_work work = {.ctl = ctl};
+    const struct account_row *account = &work.account;
     const char *given = ctl->arguments[1];
-    if (strcmp(given, "plan") != 0 && !text_integer(given, 1, requests_per_minute_max, &requests)) {
+    if (strcmp(given, "plan") != 0 && !text_integer(given, 1, requests_per_minute_max, &work.requests)) {
         fprintf(stderr, "imgwardctl: the limit is 1 to %d requests a minute, or the word plan.\n",
                 requests_per_minute_max);
         return CTL_FAILED;
     }
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    if (!account_do(&work, plan_set))
         return CTL_FAILED;
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = accounts_plan_set(store, account.id, account.plan, requests);
-    if (error == IW_OK)
-        error = accounts_find(store, ctl->arguments[0], &account);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account.id, account.requests_per_minute,
-           account.is_overridden ? " (individual limit)" : "");
+    printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account->id,
+           account->requests_per_minute, account->is_overridden ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
+/* ---- account suspend, account resume ---- */
+
 /* Sets the status and wakes the worker for the jobs and deliveries that waited. */
-static enum iw_error status_write(struct ctl *ctl, const struct store *store, const struct config *config,
-                                  int64_t id, enum account_status status)
+static enum iw_error status_write(struct account_work *work)
 {
-    if (status == ACCOUNT_SUSPENDED)
-        return accounts_suspend(store, id);
-    enum iw_error error = accounts_resume(store, id, clock_now_ms() + config->orders_pending_s * 1000);
+    int64_t id = work->account.id;
+    if (work->account.status == work->status)
+        return IW_OK;
+    if (work->status == ACCOUNT_SUSPENDED)
+        return accounts_suspend(work->store, id);
+    enum iw_error error =
+        accounts_resume(work->store, id, clock_now_ms() + work->config.orders_pending_s * 1000);
     if (error == IW_OK)
-        ctl_worker_wake(ctl, config, 0);
+        ctl_worker_wake(work->ctl, &work->config, 0);
     return error;
 }
 
 static enum ctl_exit status_set(struct ctl *ctl, enum account_status status)
 {
-    struct config config;
-    struct account_row account;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    struct account_work work = {.ctl = ctl, .status = status};
+    if (!account_do(&work, status_write))
         return CTL_FAILED;
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK && account.status != status)
-        error = status_write(ctl, store, &config, account.id, status);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    printf("account %" PRId64 ": %s\n", account.id, account_status_name(status));
+    printf("account %" PRId64 ": %s\n", work.account.id, account_status_name(status));
     return CTL_DONE;
 }
 
@@ -184,13 +205,17 @@ static enum ctl_exit resume_run(struct ctl *ctl)
 
 /* ---- account quota, account show ---- */
 
+static enum iw_error quota_write(struct account_work *work)
+{
+    work->account.quotas.of[work->quota] = work->limit;
+    return quotas_limit_set(work->store, work->account.id, (enum quota)work->quota, work->limit);
+}
+
 static enum ctl_exit quota_run(struct ctl *ctl)
 {
-    struct config config;
-    struct account_row account;
-    int64_t limit = quota_of_plan;
-    int quota = quota_find(ctl->arguments[1]);
-    if (quota < 0) {
+    struct account_work work = {.ctl = ctl, .quota = quota_find(ctl->arguments[1]), .limit = quota_of_plan};
+    const struct account_row *account = &work.account;
+    if (work.quota < 0) {
         fprintf(stderr, "imgwardctl: the limits are");
         for (int i = 0; i < QUOTA_COUNT; i++)
             fprintf(stderr, "%s %s", i > 0 ? "," : "", quota_name((enum quota)i));
@@ -198,24 +223,16 @@ static enum ctl_exit quota_run(struct ctl *ctl)
         return CTL_FAILED;
     }
     if (strcmp(ctl->arguments[2], "plan") != 0 &&
-        !text_integer(ctl->arguments[2], 0, INT64_MAX / 2, &limit)) {
+        !text_integer(ctl->arguments[2], 0, INT64_MAX / 2, &work.limit)) {
         fprintf(stderr, "imgwardctl: a limit is a number, 0 for no limit, or the word plan.\n");
         return CTL_FAILED;
     }
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    if (!account_do(&work, quota_write))
         return CTL_FAILED;
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = quotas_limit_set(store, account.id, (enum quota)quota, limit);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    account.quotas.of[quota] = limit;
-    limit = quota_limits(&config, account.plan, &account.quotas).of[quota];
-    printf("account %" PRId64 ": %s %s%s\n", account.id, quota_name((enum quota)quota),
+    int64_t limit = quota_limits(&work.config, account->plan, &account->quotas).of[work.quota];
+    printf("account %" PRId64 ": %s %s%s\n", account->id, quota_name((enum quota)work.quota),
            limit == quota_unlimited ? "no limit" : arena_printf(ctl->context->arena, "%" PRId64, limit),
-           account.quotas.of[quota] != quota_of_plan ? " (individual limit)" : "");
+           account->quotas.of[work.quota] != quota_of_plan ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
@@ -264,48 +281,46 @@ static void usage_print_json(const struct ctl *ctl, const struct account_row *ac
     puts(text.data);
 }
 
+static enum iw_error usage_read(struct account_work *work)
+{
+    const struct domain domain = {.context = work->ctl->context,
+                                  .config = &work->config,
+                                  .store = *work->store,
+                                  .redis = ctl_redis_open(work->ctl, &work->config)};
+    enum iw_error error = quota_used(&domain, work->account.id, &work->used);
+    redis_free(domain.redis);
+    return error;
+}
+
 static enum ctl_exit show_run(struct ctl *ctl)
 {
-    struct config config;
-    struct account_row account;
-    struct quota_numbers used;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    struct account_work work = {.ctl = ctl};
+    if (!account_do(&work, usage_read))
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = quota_used(&domain, account.id, &used);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    struct quota_numbers limits = quota_limits(&config, account.plan, &account.quotas);
+    struct quota_numbers limits = quota_limits(&work.config, work.account.plan, &work.account.quotas);
     if (ctl_option(ctl, "--json") != NULL)
-        usage_print_json(ctl, &account, &used, &limits);
+        usage_print_json(ctl, &work.account, &work.used, &limits);
     else
-        usage_print(&account, &used, &limits);
+        usage_print(&work.account, &work.used, &limits);
     return CTL_DONE;
+}
+
+/* ---- account delete ---- */
+
+static enum iw_error deletion_schedule(struct account_work *work)
+{
+    work->delete_ms = clock_now_ms() + work->grace_days * 86400000;
+    return erasure_schedule(work->store, work->account.id, work->delete_ms);
 }
 
 static enum ctl_exit delete_run(struct ctl *ctl)
 {
-    struct config config;
-    struct account_row account;
-    int64_t days;
-    if (!ctl_option_integer(ctl, "--grace-days", 0, 3650, 7, &days))
+    struct account_work work = {.ctl = ctl};
+    if (!ctl_option_integer(ctl, "--grace-days", 0, 3650, 7, &work.grace_days) ||
+        !account_do(&work, deletion_schedule))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
-        return CTL_FAILED;
-    int64_t at_ms = clock_now_ms() + days * 86400000;
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
-    if (error == IW_OK)
-        error = erasure_schedule(store, account.id, at_ms);
-    ctl_store_close(store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
     printf("account %" PRId64 ": suspended; deleted at %s.  Until then account resume keeps it.\n",
-           account.id, ctl_time(ctl, at_ms));
+           work.account.id, ctl_time(ctl, work.delete_ms));
     return CTL_DONE;
 }
 

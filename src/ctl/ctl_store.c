@@ -68,12 +68,20 @@ const char *ctl_time(const struct ctl *ctl, int64_t time_ms)
     return arena_text(ctl->context->arena, text);
 }
 
-void ctl_worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
+struct redis *ctl_redis_open(struct ctl *ctl, const struct config *config)
 {
     const char *password;
-    if (config_secret(ctl->context, config->redis_password_file, &password) != IW_OK)
+    if (config_secret(ctl->context, config->redis_password_file, &password) == IW_OK)
+        return redis_new(config, password);
+    context_clear(ctl->context);
+    return NULL;
+}
+
+void ctl_worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id)
+{
+    struct redis *redis = ctl_redis_open(ctl, config);
+    if (redis == NULL)
         return;
-    struct redis *redis = redis_new(config, password);
     queue_notify(redis, config, ctl->context, order_id);
     redis_free(redis);
 }

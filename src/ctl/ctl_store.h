@@ -3,6 +3,7 @@
 #define CTL_CTL_STORE_H
 
 #include "ctl/ctl.h"
+#include "service/redis.h"
 #include "store/db.h"
 
 /*
@@ -31,6 +32,9 @@ bool ctl_user_become(const struct config *config);
  * use.
  */
 struct db *ctl_db_administrator(const struct config *config, const char *database, struct config *copy);
+
+/* Does not connect yet; NULL when its password cannot be read.  Free with redis_free. */
+struct redis *ctl_redis_open(struct ctl *ctl, const struct config *config);
 
 /* Wakes a worker, so that jobs and deliveries need not wait for the next sweep.  order_id 0: of no one order.
  */

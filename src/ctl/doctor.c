@@ -20,6 +20,7 @@
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
 #include "ctl/site.h"
+#include "domain/keyring.h"
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
@@ -100,7 +101,7 @@ static enum doctor_verdict check_signing_keys(struct doctor *doctor)
 {
     struct presign *presign;
     if (presign_new(doctor->ctl->context, &doctor->config, &presign) != IW_OK)
-        return say_error(doctor, "; create one with imgwardctl secret signing");
+        return say_error(doctor, "; restore it from the backup (a new service: imgwardctl init)");
     presign_free(presign);
     return say(doctor, DOCTOR_OK, "%s", doctor->config.store_signing_keys_file);
 }
@@ -110,7 +111,8 @@ static enum doctor_verdict check_watermark_key(struct doctor *doctor)
     const char *path = doctor->config.image_watermark_key_file;
     struct stat facts;
     if (stat(path, &facts) != 0)
-        return say(doctor, DOCTOR_WRONG, "%s: %s; create one with imgwardctl image key", path,
+        return say(doctor, DOCTOR_WRONG,
+                   "%s: %s; restore it from the backup (a new service: imgwardctl init)", path,
                    strerror(errno));
     if (facts.st_size != watermark_key_bytes)
         return say(doctor, DOCTOR_WRONG, "%s has %lld bytes and must have %d", path, (long long)facts.st_size,
@@ -124,7 +126,7 @@ static enum doctor_verdict check_sealing_key(struct doctor *doctor)
 {
     struct secret_box secret_box;
     if (secret_box_read(doctor->ctl->context, doctor->config.webhooks_secret_key_file, &secret_box) != IW_OK)
-        return say_error(doctor, "; create one with imgwardctl secret sealing");
+        return say_error(doctor, "; restore it from the backup (a new service: imgwardctl init)");
     crypto_wipe(&secret_box, sizeof secret_box);
     return say(doctor, DOCTOR_OK, "%s", doctor->config.webhooks_secret_key_file);
 }
@@ -145,7 +147,14 @@ static enum doctor_verdict check_database(struct doctor *doctor)
                    doctor->server.version, version_major_least, version_minor_least);
     if (doctor->server.is_read_only)
         return say(doctor, DOCTOR_WRONG, "version %s, but it is read-only", doctor->server.version);
-    return say(doctor, DOCTOR_OK, "version %s", doctor->server.version);
+    int64_t free_bytes, size_bytes;
+    const char *folder = db_folder(&doctor->store);
+    if (folder == NULL || !storage_room(folder, &free_bytes, &size_bytes))
+        return say(doctor, DOCTOR_OK, "version %s; the room on its disk is not known",
+                   doctor->server.version);
+    return say(doctor, free_bytes < doctor->config.store_free_min_bytes ? DOCTOR_WRONG : DOCTOR_OK,
+               "version %s, %" PRId64 " MiB are free at %s", doctor->server.version, free_bytes >> 20,
+               folder);
 }
 
 static enum doctor_verdict check_modes(struct doctor *doctor)
@@ -240,6 +249,35 @@ static enum doctor_verdict check_migrations(struct doctor *doctor)
         return say(doctor, DOCTOR_WRONG, "%u of %u not applied; imgwardctl migrate applies them", pending,
                    count);
     return say(doctor, DOCTOR_OK, "all %u applied", count);
+}
+
+/* Reads ids only.  A key that cannot be read has its own line above. */
+static enum doctor_verdict check_keys(struct doctor *doctor)
+{
+    struct context *context = doctor->ctl->context;
+    struct keyring keyring = {.ids = {""}};
+    unsigned unknown = 0;
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
+    for (unsigned i = 0; i < keyring_purpose_count; i++) {
+        enum keyring_purpose purpose = (enum keyring_purpose)i;
+        enum keyring_fit fit = KEYRING_ABSENT;
+        const char *known;
+        if (keyring_load(context, &doctor->config, purpose, &keyring) != IW_OK)
+            context_clear(context);
+        else if (keyring_compare(&doctor->store, &keyring, purpose, &fit, &known) != IW_OK)
+            return say_error(doctor, "");
+        if (fit == KEYRING_OTHER)
+            return say(doctor, DOCTOR_WRONG,
+                       "%s has another %s key (%s) than this database (%s); restore the file from the backup",
+                       keyring_path(&doctor->config, purpose), keyring_name(purpose), keyring.ids[purpose],
+                       known);
+        unknown += fit == KEYRING_UNKNOWN;
+    }
+    if (unknown > 0)
+        return say(doctor, DOCTOR_OK, "%u are not recorded in the database yet; the next start does it",
+                   unknown);
+    return say(doctor, DOCTOR_OK, "are those of this database");
 }
 
 /* ---- Redis ---- */
@@ -454,8 +492,9 @@ static enum doctor_verdict check_nginx(struct doctor *doctor)
         return say(doctor, DOCTOR_SKIPPED,
                    "its configuration cannot be read; run this as root on the host of nginx");
     if (strstr(doctor->site, "upstream imgward_api") == NULL)
-        return say(doctor, DOCTOR_WRONG,
-                   "has no upstream imgward_api; include imgward/http.conf; in http { }");
+        return say(
+            doctor, DOCTOR_WRONG,
+            "has no upstream imgward_api; write \"include imgward/http.con[f];\" to conf.d/imgward.conf");
     if (strstr(doctor->site, "location ^~ /api/v2/") == NULL)
         return say(doctor, DOCTOR_WRONG, "has no location /api/v2/; enable sites-available/imgward");
     if (strstr(doctor->site,
@@ -570,6 +609,7 @@ static const struct {
     {"modes", check_modes},
     {"connections", check_connections},
     {"migrations", check_migrations},
+    {"keys", check_keys},
     {"clock", check_clock},
     {"redis", check_redis},
     {"file store", check_store},

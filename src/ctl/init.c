@@ -22,6 +22,7 @@
 #include "ctl/site.h"
 #include "ctl/user.h"
 #include "domain/key.h"
+#include "domain/keyring.h"
 #include "domain/user.h"
 #include "service/presign.h"
 #include "service/redis.h"
@@ -44,6 +45,7 @@ struct init {
     const char *password; /* database password of the service's user; "" for unix_socket authentication */
     bool has_administrator;
     struct store store; /* db: the administrator's handle when available, else the service's, else NULL */
+    bool has_tables;    /* all migrations are applied */
     char line[1024];
 };
 
@@ -100,28 +102,88 @@ static enum init_verdict secret_report(struct init *init, const char *path, enum
     return secret_share(init, path) ? say(init, INIT_MADE, "%s", path) : INIT_TO_DO;
 }
 
+static enum iw_error signing_keys_make(struct context *context, const char *path)
+{
+    const char *id;
+    return presign_keys_generate(context, path, &id);
+}
+
+static enum iw_error watermark_key_make(struct context *context, const char *path)
+{
+    uint8_t key[watermark_key_bytes];
+    crypto_random(key, sizeof key);
+    enum iw_error error = ctl_file_make(context, path, key, sizeof key, 0600);
+    crypto_wipe(key, sizeof key);
+    return error;
+}
+
+/*
+ * True when the database belongs to a service that has run, so that a missing key was lost. Its keys
+ * are in the backup of that service.
+ */
+static enum iw_error key_is_lost(struct init *init, enum keyring_purpose purpose, bool *is_lost)
+{
+    const struct keyring none = {.ids = {""}};
+    struct account_row *accounts;
+    size_t count = 0;
+    enum keyring_fit fit;
+    const char *known = "";
+    enum iw_error error = keyring_compare(&init->store, &none, purpose, &fit, &known);
+    if (error == IW_OK)
+        error = accounts_list(&init->store, &accounts, &count);
+    *is_lost = known[0] != '\0' || count > 0;
+    return error;
+}
+
+/* Compares an existing key with the database, and records its id when there is none. */
+static enum init_verdict key_compare(struct init *init, enum keyring_purpose purpose,
+                                     enum init_verdict verdict)
+{
+    struct keyring keyring = {.ids = {""}};
+    if (verdict == INIT_TO_DO || init->store.db == NULL || !init->has_tables)
+        return verdict;
+    enum iw_error error = keyring_load(init->ctl->context, &init->config, purpose, &keyring);
+    if (error == IW_OK)
+        error = keyring_check(&init->store, &init->config, &keyring);
+    return error == IW_OK ? verdict : say_error(init);
+}
+
+/* A key is made for a new service only. */
+static enum init_verdict step_key(struct init *init, enum keyring_purpose purpose,
+                                  enum iw_error (*make)(struct context *context, const char *path),
+                                  const char *command)
+{
+    struct context *context = init->ctl->context;
+    const char *path = keyring_path(&init->config, purpose);
+    bool is_lost = false;
+    if (access(path, F_OK) == 0)
+        return key_compare(init, purpose, secret_report(init, path, IW_TWIN_EXISTS));
+    if (init->store.db != NULL && !init->has_tables)
+        return say(init, INIT_TO_DO, "needs the tables: the database decides whether %s may be made", path);
+    if (init->has_tables && key_is_lost(init, purpose, &is_lost) != IW_OK)
+        return say_error(init);
+    if (is_lost)
+        return say(init, INIT_TO_DO,
+                   "%s is missing, and the database was used with it; restore it from the backup, or from "
+                   "another host of this service.  If it is lost for ever: imgwardctl %s %s, then "
+                   "imgwardctl secret accept %s",
+                   path, command, path, keyring_name(purpose));
+    return key_compare(init, purpose, secret_report(init, path, make(context, path)));
+}
+
 static enum init_verdict step_signing_keys(struct init *init)
 {
-    const char *path = init->config.store_signing_keys_file, *id;
-    return secret_report(init, path, presign_keys_generate(init->ctl->context, path, &id));
+    return step_key(init, KEYRING_SIGNING, signing_keys_make, "secret signing");
 }
 
 static enum init_verdict step_sealing_key(struct init *init)
 {
-    const char *path = init->config.webhooks_secret_key_file;
-    return secret_report(init, path, secret_box_generate(init->ctl->context, path));
+    return step_key(init, KEYRING_SEALING, secret_box_generate, "secret sealing");
 }
 
 static enum init_verdict step_watermark_key(struct init *init)
 {
-    const char *path = init->config.image_watermark_key_file;
-    uint8_t key[watermark_key_bytes];
-    if (access(path, F_OK) == 0)
-        return secret_report(init, path, IW_TWIN_EXISTS);
-    crypto_random(key, sizeof key);
-    enum iw_error error = ctl_file_make(init->ctl->context, path, key, sizeof key, 0600);
-    crypto_wipe(key, sizeof key);
-    return secret_report(init, path, error);
+    return step_key(init, KEYRING_WATERMARK, watermark_key_make, "image key");
 }
 
 static enum init_verdict step_password(struct init *init)
@@ -237,6 +299,7 @@ static enum init_verdict step_tables(struct init *init)
         return say(init, INIT_TO_DO, "needs the database");
     if (migrate_all(init->ctl, &init->store, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
         return say_error(init);
+    init->has_tables = true;
     return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
                        : say(init, INIT_THERE, "up to date");
 }
@@ -407,23 +470,26 @@ static enum init_verdict step_nginx(struct init *init)
     if (has_http && has_server)
         return say(init, INIT_THERE, "passes /api/v2/ and /files/ to the pool");
     return say(
-        init, INIT_TO_DO, "missing:%s%s", has_http ? "" : "\n    in http { }:    include imgward/http.conf;",
-        has_server ? ""
-                   : "\n    in server { }:  include imgward/locations.conf;   (or enable the site: ln -s "
-                     "../sites-available/imgward /etc/nginx/sites-enabled/, name and certificate set)");
+        init, INIT_TO_DO, "missing:%s%s",
+        has_http ? "" : "\n    in /etc/nginx/conf.d/imgward.conf:  include imgward/http.con[f];",
+        has_server
+            ? ""
+            : "\n    the site, with name and certificate set:  ln -s ../sites-available/imgward "
+              "/etc/nginx/sites-enabled/   (or in your server { }:  include imgward/locations.con[f];)");
 }
 
 static const struct {
     const char *name;
     enum init_verdict (*run)(struct init *init);
 } steps[] = {
-    {"signing keys", step_signing_keys},
-    {"sealing key", step_sealing_key},
-    {"watermark key", step_watermark_key},
     {"password", step_password},
     {"database", step_database},
     {"tables", step_tables},
     {"grants", step_grants},
+    /* After the tables: a missing key is made only for a new database. */
+    {"signing keys", step_signing_keys},
+    {"sealing key", step_sealing_key},
+    {"watermark key", step_watermark_key},
     {"redis", step_redis},
     {"file store", step_store},
     {"account", step_account},

@@ -8,6 +8,7 @@
 
 #include "ctl/ctl_store.h"
 #include "ctl/grants.h"
+#include "domain/keyring.h"
 
 const char migrate_directory_default[] = IW_DATADIR "/sql";
 
@@ -122,6 +123,22 @@ static const struct store *database_open(struct ctl *ctl, struct config *config,
     return store;
 }
 
+/*
+ * Records the ids of the keys that this host has, so that an upgrade does it before the new programs
+ * start.  The migration succeeded: another key is only reported.
+ */
+static void keys_record(struct ctl *ctl, const struct store *store, const struct config *config)
+{
+    struct context *context = ctl->context;
+    struct keyring keyring = {.ids = {""}};
+    for (unsigned purpose = 0; purpose < keyring_purpose_count; purpose++)
+        if (keyring_load(context, config, (enum keyring_purpose)purpose, &keyring) != IW_OK)
+            context_clear(context);
+    if (keyring_check(store, config, &keyring) == IW_CONFIG_INVALID)
+        fprintf(stderr, "imgwardctl: %s\n", context->sentence);
+    context_clear(context);
+}
+
 static enum ctl_exit migrate_run(struct ctl *ctl)
 {
     struct config config, administrator;
@@ -138,6 +155,8 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     /* New tables need new rights. */
     if (error == IW_OK && !is_dry && ctl_option(ctl, "--administrator") != NULL)
         error = grants_apply(store, &config, &made);
+    if (error == IW_OK && !is_dry)
+        keys_record(ctl, store, &config);
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);

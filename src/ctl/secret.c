@@ -1,9 +1,9 @@
 /* imgwardctl secret: creates the secret files that the other programs read. */
-#include "ctl/ctl.h"
-
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "ctl/ctl_store.h"
+#include "domain/keyring.h"
 #include "service/presign.h"
 #include "service/secret_box.h"
 
@@ -65,6 +65,90 @@ static enum ctl_exit sealing_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+/* Reads the ids of one key; false, with a line on stderr, on errors. */
+static bool ids_read(struct ctl *ctl, const struct config *config, enum keyring_purpose purpose,
+                     struct keyring *keyring)
+{
+    if (keyring_load(ctl->context, config, purpose, keyring) == IW_OK)
+        return true;
+    ctl_failed(ctl);
+    context_clear(ctl->context);
+    return false;
+}
+
+/* Prints a line for each key.  A key that the database does not know yet is no fault. */
+static enum ctl_exit keys_check(struct ctl *ctl, const struct store *store, const struct config *config)
+{
+    static const char *const words[] = {[KEYRING_FITS] = "fits the database",
+                                        [KEYRING_UNKNOWN] = "not recorded yet",
+                                        [KEYRING_OTHER] = "OTHER KEY: restore the file from the backup",
+                                        [KEYRING_ABSENT] = "MISSING: restore the file from the backup"};
+    struct keyring keyring;
+    enum ctl_exit code = CTL_DONE;
+    for (unsigned i = 0; i < keyring_purpose_count; i++) {
+        enum keyring_purpose purpose = (enum keyring_purpose)i;
+        enum keyring_fit fit = KEYRING_ABSENT;
+        const char *known = "";
+        if (!ids_read(ctl, config, purpose, &keyring))
+            return CTL_FAILED;
+        if (keyring_compare(store, &keyring, purpose, &fit, &known) != IW_OK)
+            return ctl_failed(ctl);
+        printf("%-10s %-34s %s: %s\n", keyring_name(purpose), keyring.ids[i], keyring_path(config, purpose),
+               words[fit]);
+        if (fit == KEYRING_OTHER || fit == KEYRING_ABSENT)
+            code = CTL_NEGATIVE;
+    }
+    return code;
+}
+
+static enum ctl_exit check_run(struct ctl *ctl)
+{
+    struct config config;
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    enum ctl_exit code = keys_check(ctl, store, &config);
+    ctl_store_close(store);
+    return code;
+}
+
+static enum ctl_exit key_accept(struct ctl *ctl, const struct store *store, const struct config *config,
+                                enum keyring_purpose purpose)
+{
+    struct keyring keyring;
+    enum keyring_fit fit;
+    const char *known;
+    if (!ids_read(ctl, config, purpose, &keyring))
+        return CTL_FAILED;
+    if (keyring_compare(store, &keyring, purpose, &fit, &known) != IW_OK)
+        return ctl_failed(ctl);
+    if (fit == KEYRING_ABSENT) {
+        fprintf(stderr, "imgwardctl: %s does not exist.\n", keyring_path(config, purpose));
+        return CTL_FAILED;
+    }
+    if (keyring_accept(store, &keyring, purpose) != IW_OK)
+        return ctl_failed(ctl);
+    printf("%s: %s is recorded, in place of %s; restart the service on every host\n", keyring_name(purpose),
+           keyring.ids[purpose], known[0] != '\0' ? known : "none");
+    return CTL_DONE;
+}
+
+static enum ctl_exit accept_run(struct ctl *ctl)
+{
+    struct config config;
+    enum keyring_purpose purpose = keyring_purpose_of(ctl->arguments[0]);
+    if (purpose == keyring_purpose_count) {
+        fprintf(stderr, "imgwardctl: the key is watermark, sealing or signing.\n");
+        return CTL_FAILED;
+    }
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    enum ctl_exit code = key_accept(ctl, store, &config, purpose);
+    ctl_store_close(store);
+    return code;
+}
+
 const struct ctl_command ctl_commands_secret[] = {
     {.words = {"secret", "signing"},
      .arguments = "FILE",
@@ -83,5 +167,17 @@ const struct ctl_command ctl_commands_secret[] = {
      .arguments_most = 1,
      .help = "Make the file of the key that encrypts the secrets of webhooks (webhooks.secret_key_file).",
      .run = sealing_run},
+    {.words = {"secret", "check"},
+     .arguments = "",
+     .help = "Print the id of each key and whether it is the one of the database; exit code 1 when one is "
+             "missing or another one.",
+     .run = check_run},
+    {.words = {"secret", "accept"},
+     .arguments = "KEY",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .help = "Make the present file of a key (watermark, sealing or signing) the one of the database.  What "
+             "was made with the key before becomes unreadable.",
+     .run = accept_run},
     {.words = {NULL}},
 };

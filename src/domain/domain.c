@@ -2,7 +2,7 @@
 
 #include "service/storage.h"
 
-enum { store_full_retry_s = 60 };
+enum { full_retry_s = 60 };
 
 enum iw_error domain_storage_open(struct domain *domain)
 {
@@ -19,18 +19,32 @@ enum iw_error domain_storage_open(struct domain *domain)
     return error;
 }
 
-enum iw_error domain_room_check(const struct domain *domain)
+/* SERVICE_UNAVAILABLE when the file system of a folder has too few free bytes. */
+static enum iw_error folder_check(const struct domain *domain, const char *folder, const char *reason,
+                                  const char *sentence)
 {
     int64_t free_bytes, size_bytes, least_bytes = domain->config->store_free_min_bytes;
     struct context *context = domain->context;
-    if (least_bytes == 0 || !storage_room(domain->config->store_path, &free_bytes, &size_bytes) ||
-        free_bytes >= least_bytes)
+    if (folder == NULL || !storage_room(folder, &free_bytes, &size_bytes) || free_bytes >= least_bytes)
         return IW_OK;
-    enum iw_error error = context_fail(context, IW_SERVICE_UNAVAILABLE,
-                                       "The service has no space left to store files; try again later.");
-    context->reason = "store_full";
-    context->retry_after_s = store_full_retry_s;
-    context_cause(context, "%lld bytes are free; store.free_min_bytes is %lld", (long long)free_bytes,
-                  (long long)least_bytes);
+    enum iw_error error = context_fail(context, IW_SERVICE_UNAVAILABLE, "%s", sentence);
+    context->reason = reason;
+    context->retry_after_s = full_retry_s;
+    context_cause(context, "%lld bytes are free at %s; store.free_min_bytes is %lld", (long long)free_bytes,
+                  folder, (long long)least_bytes);
     return error;
+}
+
+enum iw_error domain_room_check(const struct domain *domain)
+{
+    return folder_check(domain, domain->config->store_path, "store_full",
+                        "The service has no space left to store files; try again later.");
+}
+
+enum iw_error domain_database_check(const struct domain *domain)
+{
+    if (domain->config->store_free_min_bytes == 0)
+        return IW_OK;
+    return folder_check(domain, db_folder(&domain->store), "database_full",
+                        "The service has no space left to record orders; try again later.");
 }

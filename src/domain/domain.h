@@ -38,6 +38,12 @@ static inline void domain_context_set(struct domain *domain, struct context *con
  */
 enum iw_error domain_room_check(const struct domain *domain) IW_MUST_USE;
 
+/*
+ * The same for the file system of the database (database_full), when the database is on this machine and its
+ * folder can be asked.
+ */
+enum iw_error domain_database_check(const struct domain *domain) IW_MUST_USE;
+
 /* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
 enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;
 

@@ -36,16 +36,15 @@ struct health_numbers {
     unsigned delivery_count;
     struct worker_row *workers;
     unsigned worker_count;
-    int64_t delivery_oldest_s; /* -1: unknown */
-    int paused;                /* 1 yes, 0 no, -1 unknown */
-    int64_t near_limit;        /* accounts with a limit used to 80 per cent; -1: unknown */
+    int64_t delivery_oldest_s;
+    int paused;         /* 1 yes, 0 no, -1 unknown */
+    int64_t near_limit; /* accounts with a limit used to 80 per cent */
 };
 
 /* False, without any number, when the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
-/* Bytes of the stored files by kind (files_store_bytes); expensive for large tables.  False when unavailable.
- */
+/* Bytes of the stored files by kind, in the order of enum metric_store, as of the last census. */
 bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count);
 
 /* True when the worker's last heartbeat is recent. */

@@ -8,6 +8,7 @@
 #include "domain/order_text.h"
 #include "service/admission.h"
 #include "service/queue.h"
+#include "service/reserve.h"
 #include "store/orders.h"
 
 enum {
@@ -85,13 +86,13 @@ static struct order_row_file *rows_make(struct arena *arena, const struct order_
     return files;
 }
 
-/* The files that the client uploads. */
-static int64_t uploads_count(const struct order_row *row)
+static struct quota_amounts amounts_of(const struct order_request *requested)
 {
-    int64_t count = 0;
-    for (unsigned i = 0; i < row->file_rows; i++)
-        count += row->files[i].source_url == NULL;
-    return count;
+    unsigned original = requested->original_name != NULL ? 1 : 0;
+    struct quota_amounts amounts = {1, requested->file_count + original, original};
+    for (unsigned i = 0; i < requested->file_count; i++)
+        amounts.uploads += requested->files[i].source_url == NULL;
+    return amounts;
 }
 
 /* The argument of insert_work. */
@@ -113,19 +114,21 @@ static enum iw_error insert_work(const struct store *store, void *user)
                                    &work->claim->texts);
     if (error == IW_OK)
         error = quota_alone_check(store->context, work->claim);
+    bool is_needed = !work->claim->is_covered || work->claim->texts > 0;
+    work->row->claim = is_needed ? work->claim : NULL;
     return error == IW_OK ? orders_insert(store, work->row, work->file_ids) : error;
 }
 
 /*
  * One attempt to write the order.  TWIN_EXISTS: its id or its idempotency key is taken.  USAGE_LIMIT_EXCEEDED
- * without an error in the context: the limit is free again.
+ * without an error in the context: the limit is free again, or permits no claim ahead.
  */
-static enum iw_error insert(struct domain *domain, int64_t account_id, const struct order_request *requested,
-                            struct order_view *view)
+static enum iw_error insert(struct domain *domain, const struct order_request *requested,
+                            struct quota_claim *claim, struct order_view *view)
 {
     char day[11];
     struct arena *arena = domain->context->arena;
-    int64_t now_ms = clock_now_ms();
+    int64_t now_ms = clock_now_ms(), account_id = claim->account_id;
     struct order_row row = {.id = order_id_make(now_ms, crypto_random_u64()),
                             .account_id = account_id,
                             .type = requested->type,
@@ -143,23 +146,17 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
         row.name = arena_printf(arena, "%s_%s", name_stems[requested->type], day);
     }
     struct order_row_file *files = rows_make(arena, requested, &row);
-    const struct quota_numbers limits =
-        quota_limits(domain->config, requested->account->plan, &requested->account->quotas);
-    struct quota_claim claim = {.account_id = account_id,
-                                .files = row.file_rows,
-                                .uploads = uploads_count(&row),
-                                .upload_max_bytes = domain->config->store_upload_max_bytes,
-                                .now_ms = now_ms,
-                                .limits = &limits};
-    row.claim = &claim;
+    claim->now_ms = now_ms;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
-    struct insertion work = {requested, &row, files, &claim, file_ids};
+    struct insertion work = {requested, &row, files, claim, file_ids};
     enum iw_error error = requested->type == ORDER_WATERMARK_EMBED
                               ? db_transaction(&domain->store, insert_work, &work)
                               : insert_work(&domain->store, &work);
-    if (error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK &&
-        quota_refuse(domain, &claim, &view->refusal) != IW_OK)
+    bool is_refused = error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK;
+    if (is_refused && claim->ahead == 0 && quota_refuse(domain, claim, &view->refusal) != IW_OK)
         return domain->context->error;
+    if (is_refused)
+        claim->ahead = 0;
     if (error == IW_OK) {
         domain->context->order_id = row.id;
         view_fill(arena, &row, file_ids, view);
@@ -168,13 +165,13 @@ static enum iw_error insert(struct domain *domain, int64_t account_id, const str
 }
 
 /* A taken key is a replay; a taken id and a database conflict are retried. */
-static enum iw_error insert_or_replay(struct domain *domain, int64_t account_id,
-                                      const struct order_request *requested, struct order_view *view)
+static enum iw_error insert_or_replay(struct domain *domain, const struct order_request *requested,
+                                      struct quota_claim *claim, struct order_view *view)
 {
     for (int attempt = 1;; attempt++) {
-        enum iw_error error = insert(domain, account_id, requested, view);
+        enum iw_error error = insert(domain, requested, claim, view);
         if (error == IW_TWIN_EXISTS) {
-            error = replay(domain, account_id, requested, view);
+            error = replay(domain, claim->account_id, requested, view);
             if (error != IW_NOT_FOUND || attempt == id_attempts_max)
                 return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SERVER_INTERNAL_ERROR, NULL)
                                              : error;
@@ -240,43 +237,78 @@ static enum iw_error expired_replay(struct domain *domain, int64_t account_id,
     return context_validated(domain->context);
 }
 
-/* A replay is answered although the file store is full.  NOT_FOUND when it has room. */
+static enum iw_error rooms_check(const struct domain *domain)
+{
+    enum iw_error error = domain_database_check(domain);
+    return error == IW_OK ? domain_room_check(domain) : error;
+}
+
+/* A replay is answered although a disk is full.  NOT_FOUND when all have room. */
 static enum iw_error full_replay(struct domain *domain, int64_t account_id,
                                  const struct order_request *requested, struct order_view *view)
 {
-    if (domain_room_check(domain) == IW_OK)
+    if (rooms_check(domain) == IW_OK)
         return IW_NOT_FOUND;
     context_clear(domain->context);
     enum iw_error error = replay(domain, account_id, requested, view);
     /* Checked again for the error.  When files were deleted meanwhile the order is created. */
-    if (error == IW_NOT_FOUND && domain_room_check(domain) != IW_OK)
+    if (error == IW_NOT_FOUND && rooms_check(domain) != IW_OK)
         return domain->context->error;
     return error;
+}
+
+/* After the creation: its claim ahead becomes the reserve, a failed one returns what it took. */
+static void reserve_return(const struct domain *domain, const struct quota_claim *claim, bool is_created)
+{
+    const struct quota_amounts *own = &claim->amounts;
+    struct quota_reserve reserve = {{0}, quota_term(claim->now_ms)};
+    if (is_created)
+        reserve.amounts = (struct quota_amounts){own->orders * claim->ahead, own->files * claim->ahead,
+                                                 own->uploads * claim->ahead};
+    else if (claim->is_covered)
+        reserve.amounts = *own;
+    else
+        reserve = claim->reserve;
+    if (reserve.amounts.orders > 0 || reserve.amounts.files > 0)
+        reserve_put(domain->redis, domain->context, domain->config->redis_prefix, claim->account_id,
+                    &reserve);
 }
 
 enum iw_error order_create(struct domain *domain, struct admission *admission,
                            const struct order_request *requested, struct order_view *view)
 {
-    int64_t account_id = admission->account_id;
-    enum iw_error error =
-        admission_lock(admission, order_type_name(requested->type), requested->key, requested->key_length);
+    const struct account *account = requested->account;
+    const struct quota_numbers limits = quota_limits(domain->config, account->plan, &account->quotas);
+    struct quota_claim claim = {.account_id = account->id,
+                                .amounts = amounts_of(requested),
+                                .upload_max_bytes = domain->config->store_upload_max_bytes,
+                                .now_ms = clock_now_ms(),
+                                .limits = &limits};
+    const struct admission_creation creation = {order_type_name(requested->type), requested->key,
+                                                requested->key_length, claim.amounts, claim.now_ms};
+    enum iw_error error = admission_lock(admission, &creation);
     if (error != IW_OK)
         return error;
+    claim.is_covered = admission->is_covered;
+    claim.reserve = admission->reserve;
+    claim.ahead = claim.is_covered ? 0 : quota_ahead(&claim, admission->used);
     error = IW_NOT_FOUND;
     if (admission->is_lock_held_elsewhere)
         error = concurrent_wait(domain, admission, requested, view);
     if (error == IW_NOT_FOUND)
-        error = expired_replay(domain, account_id, requested, view);
+        error = expired_replay(domain, account->id, requested, view);
     if (error == IW_NOT_FOUND)
-        error = full_replay(domain, account_id, requested, view);
+        error = full_replay(domain, account->id, requested, view);
     if (error == IW_NOT_FOUND)
-        error = insert_or_replay(domain, account_id, requested, view);
+        error = insert_or_replay(domain, requested, &claim, view);
+    bool is_created = error == IW_OK && !view->is_replay;
+    reserve_return(domain, &claim, is_created);
     if (error != IW_OK)
         admission_lock_release(admission);
     else
         domain->context->order_id = view->order.id;
     /* An order with only source URLs starts at once. */
-    if (error == IW_OK && !view->is_replay && view->order.status == ORDER_IN_PROGRESS)
+    if (is_created && view->order.status == ORDER_IN_PROGRESS)
         queue_notify(domain->redis, domain->config, domain->context, view->order.id);
     return error;
 }

@@ -22,18 +22,6 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     return texts_list(&domain->store, order->id, texts, count);
 }
 
-enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
-                         int64_t offset, struct order **orders, size_t *count)
-{
-    return orders_page(&domain->store, filter, limit, offset, orders, count);
-}
-
-enum iw_error order_stream(struct domain *domain, const struct order_filter *filter,
-                           bool (*take)(void *user, const struct order *order), void *user)
-{
-    return orders_stream(&domain->store, filter, take, user);
-}
-
 bool order_file_is_missing(const struct order_file *file)
 {
     return file->status == FILE_PENDING && file->source_url == NULL;

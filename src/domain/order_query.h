@@ -14,9 +14,9 @@
 /* An order with its files, as a client sees it. */
 struct order_view {
     struct order order;
-    struct order_file *files;     /* order.file_count files, then the original; order.file_rows in all */
-    bool is_replay;               /* order_create found it */
-    struct quota_refusal refusal; /* valid after USAGE_LIMIT_EXCEEDED */
+    struct order_file *files;   /* order.file_count files, then the original; order.file_rows in all */
+    bool is_replay;             /* order_create found it */
+    struct quota_state refusal; /* valid after USAGE_LIMIT_EXCEEDED */
 };
 
 /* ORDER_NOT_FOUND, also for an order of another account. */
@@ -26,14 +26,6 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,
 /* The texts of an embedding order; none for other types. */
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
                           size_t *count) IW_MUST_USE;
-
-/* One page of a filter's orders, newest first; the arena owns the array. */
-enum iw_error order_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
-                         int64_t offset, struct order **orders, size_t *count) IW_MUST_USE;
-
-/* All orders of a filter, one by one (orders_stream). */
-enum iw_error order_stream(struct domain *domain, const struct order_filter *filter,
-                           bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);

@@ -5,8 +5,17 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "service/reserve.h"
 
-enum { day_ms = 24 * 60 * 60 * 1000, reconcile_every_ms = 60000, pending_retry_s = 60 };
+enum {
+    day_ms = 24 * 60 * 60 * 1000,
+    reconcile_every_ms = 60000,
+    pending_retry_s = 60,
+    /* A claim ahead is at most a quarter of the minute's requests so far: rare creations have no reserve. */
+    ahead_share = 4,
+    ahead_max = 64,
+    ahead_limit_share = 16
+};
 
 #define PLAN(plan)                                                                                           \
     {                                                                                                        \
@@ -62,12 +71,25 @@ struct quota_numbers quota_limits(const struct config *config, const char *plan,
 /* What a creation adds to each use. */
 static struct quota_numbers amounts_of(const struct quota_claim *claim)
 {
-    return (struct quota_numbers){{[QUOTA_ORDERS_PENDING] = 1,
-                                   [QUOTA_FILES_PENDING] = claim->files,
-                                   [QUOTA_PROMISED_BYTES] = claim->uploads * claim->upload_max_bytes,
+    return (struct quota_numbers){{[QUOTA_ORDERS_PENDING] = claim->amounts.orders,
+                                   [QUOTA_FILES_PENDING] = claim->amounts.files,
+                                   [QUOTA_PROMISED_BYTES] = claim->amounts.uploads * claim->upload_max_bytes,
                                    [QUOTA_STORED_BYTES] = 1,
-                                   [QUOTA_FILES_DAY] = claim->files,
+                                   [QUOTA_FILES_DAY] = claim->amounts.files,
                                    [QUOTA_TEXTS_DAY] = claim->texts}};
+}
+
+int64_t quota_ahead(const struct quota_claim *claim, unsigned requests)
+{
+    struct quota_numbers amounts = amounts_of(claim);
+    int64_t ahead = requests / ahead_share < ahead_max ? requests / ahead_share : ahead_max;
+    for (int i = 0; i < QUOTA_COUNT; i++) {
+        if (i == QUOTA_STORED_BYTES || amounts.of[i] == 0 || claim->limits->of[i] == quota_unlimited)
+            continue;
+        int64_t most = claim->limits->of[i] / ahead_limit_share / amounts.of[i];
+        ahead = ahead < most ? ahead : most;
+    }
+    return ahead;
 }
 
 enum iw_error quota_alone_check(struct context *context, const struct quota_claim *claim)
@@ -81,22 +103,57 @@ enum iw_error quota_alone_check(struct context *context, const struct quota_clai
     return context_validated(context);
 }
 
-enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct quota_numbers *used)
+/* The counters of the account's row, with its reserve. */
+static enum iw_error row_read(const struct domain *domain, int64_t account_id, struct quota_numbers *used)
 {
     char day[11];
+    const struct quota_amounts none = {0};
     *used = (struct quota_numbers){{0}};
     clock_day(clock_now_ms(), day);
     enum iw_error error = quotas_used(&domain->store, account_id, day, used);
     if (error == IW_NOT_FOUND) {
         error = quotas_open(&domain->store, account_id);
         if (error == IW_OK)
-            error = quotas_reconcile(&domain->store, account_id);
+            error = quotas_reconcile(&domain->store, account_id, &none);
         if (error == IW_OK)
             error = quotas_used(&domain->store, account_id, day, used);
     }
     used->of[QUOTA_PROMISED_BYTES] *= domain->config->store_upload_max_bytes;
     /* The account was deleted meanwhile. */
     return error == IW_NOT_FOUND ? IW_OK : error;
+}
+
+enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct quota_numbers *used)
+{
+    struct quota_reserve reserve;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = row_read(domain, account_id, used);
+    if (error != IW_OK)
+        return error;
+    reserve_read(domain->redis, domain->context, domain->config->redis_prefix, account_id, &reserve);
+    used->of[QUOTA_ORDERS_PENDING] -= reserve.amounts.orders;
+    used->of[QUOTA_FILES_PENDING] -= reserve.amounts.files;
+    used->of[QUOTA_PROMISED_BYTES] -= reserve.amounts.uploads * domain->config->store_upload_max_bytes;
+    if (quota_reserve_is_of_day(&reserve, now_ms))
+        used->of[QUOTA_FILES_DAY] -= reserve.amounts.files;
+    return IW_OK;
+}
+
+bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest)
+{
+    double largest = 0;
+    struct quota_numbers used = account->used, limits = quota_limits(config, account->plan, &account->quotas);
+    used.of[QUOTA_PROMISED_BYTES] *= config->store_upload_max_bytes;
+    for (int i = 0; i < QUOTA_WEBHOOKS; i++) {
+        if (limits.of[i] == quota_unlimited || used.of[i] < limits.of[i] / 2)
+            continue;
+        double part = (double)used.of[i] / (double)limits.of[i];
+        if (part <= largest)
+            continue;
+        largest = part;
+        *nearest = (struct quota_state){.quota = (enum quota)i, .limit = limits.of[i], .used = used.of[i]};
+    }
+    return largest > 0;
 }
 
 /* Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a minute.
@@ -116,7 +173,7 @@ static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum 
     return error;
 }
 
-static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, struct quota_refusal *refusal)
+static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, struct quota_state *refusal)
 {
     struct context *context = domain->context;
     enum iw_error error = frees_find(domain, account_id, refusal->quota, &refusal->frees_s);
@@ -133,24 +190,24 @@ static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, str
 }
 
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
-                           struct quota_refusal *refusal)
+                           struct quota_state *refusal)
 {
     struct quota_numbers used, amounts = amounts_of(claim);
-    enum iw_error error = quota_used(domain, claim->account_id, &used);
+    enum iw_error error = row_read(domain, claim->account_id, &used);
     if (error != IW_OK)
         return error;
-    for (int i = 0; i < QUOTA_COUNT; i++) {
+    for (int i = claim->is_covered ? QUOTA_TEXTS_DAY : 0; i < QUOTA_COUNT; i++) {
         if (!quota_exceeds(claim->limits->of[i], used.of[i], amounts.of[i]))
             continue;
         *refusal =
-            (struct quota_refusal){.quota = (enum quota)i, .limit = claim->limits->of[i], .used = used.of[i]};
+            (struct quota_state){.quota = (enum quota)i, .limit = claim->limits->of[i], .used = used.of[i]};
         return refusal_fail(domain, claim->account_id, refusal);
     }
     return IW_OK;
 }
 
 enum iw_error quota_webhook_claim(const struct store *store, struct domain *domain,
-                                  const struct account *account, struct quota_refusal *refusal)
+                                  const struct account *account, struct quota_state *refusal)
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
@@ -162,11 +219,10 @@ enum iw_error quota_webhook_claim(const struct store *store, struct domain *doma
             error = quotas_lock(store, account->id);
     }
     if (error == IW_OK || error == IW_NOT_FOUND)
-        error = quota_used(domain, account->id, &used);
+        error = row_read(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))
         return error;
-    *refusal =
-        (struct quota_refusal){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
+    *refusal = (struct quota_state){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
     return refusal_fail(domain, account->id, refusal);
 }
 
@@ -196,6 +252,20 @@ static enum iw_error high_warn(const struct domain *domain, const struct quota_d
     return quotas_warned_write(&domain->store, due->account_id, warned);
 }
 
+/* Creations that took from the reserve and are not committed yet count as unused until the next minute. */
+static enum iw_error reserved_reconcile(const struct domain *domain, int64_t account_id, int64_t now_ms)
+{
+    struct quota_reserve removed, reserve;
+    const char *prefix = domain->config->redis_prefix;
+    enum iw_error error = IW_OK;
+    if (reserve_remove_old(domain->redis, domain->context, prefix, account_id, quota_term(now_ms), &removed))
+        error = quotas_reserve_removed(&domain->store, account_id, &removed, now_ms);
+    if (error != IW_OK)
+        return error;
+    reserve_read(domain->redis, domain->context, prefix, account_id, &reserve);
+    return quotas_reconcile(&domain->store, account_id, &reserve.amounts);
+}
+
 enum iw_error quota_reconcile(const struct domain *domain, bool *is_done)
 {
     struct quota_due due;
@@ -205,6 +275,6 @@ enum iw_error quota_reconcile(const struct domain *domain, bool *is_done)
     if (error == IW_NOT_FOUND)
         return IW_OK;
     if (error == IW_OK)
-        error = quotas_reconcile(&domain->store, due.account_id);
+        error = reserved_reconcile(domain, due.account_id, now_ms);
     return error == IW_OK ? high_warn(domain, &due) : error;
 }

@@ -90,7 +90,7 @@ struct webhook_work {
     const struct webhook_fields *fields;
     struct webhook *webhook;
     const char *secret;
-    struct quota_refusal *refusal;
+    struct quota_state *refusal;
 };
 
 /* A new secret: returned as text for the client, sealed for the database. */
@@ -140,7 +140,7 @@ static enum iw_error create_work(const struct store *store, void *user)
 
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
-                             const char **secret, struct quota_refusal *refusal)
+                             const char **secret, struct quota_state *refusal)
 {
     struct webhook_work work = {.domain = domain,
                                 .account = account,

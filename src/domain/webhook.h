@@ -46,7 +46,7 @@ void webhook_fields_check(struct context *context, const struct config *config,
  */
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
-                             const char **secret, struct quota_refusal *refusal) IW_MUST_USE;
+                             const char **secret, struct quota_state *refusal) IW_MUST_USE;
 
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "domain/domain.h"
+#include "domain/keyring.h"
 #include "domain/request_log.h"
 #include "http/fastcgi.h"
 #include "http/serve.h"
@@ -35,6 +36,8 @@ struct child {
     struct arena *arena_request;
     struct domain domain;
     struct secret_box secret_box;
+    struct keyring keyring; /* of the keys that this process loaded */
+    bool is_keyring_checked;
     struct fastcgi *fastcgi;
     struct request_log *log; /* NULL without a console to show it */
     sigset_t accepting;      /* signal mask while waiting: only there can TERM interrupt */
@@ -65,12 +68,16 @@ static enum iw_error child_open(struct child *child, struct context *context)
         error = presign_new(context, config, &child->domain.presign);
     if (error == IW_OK)
         error = secret_box_read(context, config->webhooks_secret_key_file, &child->secret_box);
+    if (error == IW_OK)
+        error = keyring_load(context, config, KEYRING_SEALING, &child->keyring);
+    if (error == IW_OK)
+        error = keyring_load(context, config, KEYRING_SIGNING, &child->keyring);
     if (error != IW_OK)
         return error;
     child->domain.config = config;
     child->domain.secret_box = &child->secret_box;
     child->domain.store.db = db_new(config, database_password);
-    db_statement_limit_s(child->domain.store.db, (unsigned)config->database_timeout_s);
+    db_statement_limit_s(child->domain.store.db, (unsigned)config->database_statement_max_s);
     child->domain.redis = redis_new(config, redis_password);
     return IW_OK;
 }
@@ -91,6 +98,29 @@ enum iw_error child_check(struct context *context, const struct config *config)
 {
     struct child child = {.config = config};
     enum iw_error error = child_open(&child, context);
+    child_close(&child);
+    return error;
+}
+
+/* Any error but CONFIG_INVALID means that the database could not say. */
+static enum iw_error keyring_ask(struct child *child, struct context *context)
+{
+    const struct store store = {context, child->domain.store.db};
+    enum iw_error error = keyring_check(&store, child->config, &child->keyring);
+    child->is_keyring_checked = error == IW_OK;
+    if (error == IW_CONFIG_INVALID)
+        return error;
+    context_clear(context);
+    return IW_OK;
+}
+
+enum iw_error child_keyring_check(struct context *context, const struct config *config, bool *is_checked)
+{
+    struct child child = {.config = config};
+    enum iw_error error = child_open(&child, context);
+    if (error == IW_OK)
+        error = keyring_ask(&child, context);
+    *is_checked = child.is_keyring_checked;
     child_close(&child);
     return error;
 }
@@ -126,6 +156,12 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     context_init(&context, child->arena_request, NULL);
     request_init(&request, parameters);
     request_name(&request);
+    /* nginx answers 503 to the request of a process that ends. */
+    if (!child->is_keyring_checked && keyring_ask(child, &context) != IW_OK) {
+        context.reason = "keys_refused";
+        log_failure(&context, "child_failed");
+        exit(EXIT_FAILURE);
+    }
     domain_context_set(&child->domain, &context);
     serve(&request, child->edge->routes);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
@@ -154,7 +190,8 @@ static void child_serve(struct child *child)
 int child_run(const struct config *config, const struct edge *edge, int listener,
               const struct child_share *share)
 {
-    struct child child = {.config = config, .edge = edge, .share = share};
+    struct child child = {
+        .config = config, .edge = edge, .share = share, .is_keyring_checked = share->is_keyring_checked};
     struct context context;
     /* The memory limit of one request: a request that exceeds it ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;

@@ -16,11 +16,20 @@
  */
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
-/* The memory that the processes of a pool share. */
+/*
+ * Checks whether sealing and signing keys belong to the database (domain/keyring.h) and connects to it
+ * for that.  CONFIG_INVALID when they do not.  *is_checked is false when the database could not say;
+ * then each process asks before its first request.
+ */
+enum iw_error child_keyring_check(struct context *context, const struct config *config,
+                                  bool *is_checked) IW_MUST_USE;
+
+/* What the processes of a pool share. */
 struct child_share {
     struct metrics *metrics;
     struct in_flight *in_flight;
     unsigned in_flight_slot; /* of this process */
+    bool is_keyring_checked;
 };
 
 /*

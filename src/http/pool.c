@@ -41,6 +41,7 @@ struct pool {
     int listener;
     struct metrics *metrics; /* shared with the children, as the next */
     struct in_flight *in_flight;
+    bool is_keyring_checked; /* the keys of the configuration in force belong to the database */
     unsigned process_count;
     struct child_slot *slots; /* three per process: a reload leaves up to two generations */
     unsigned slot_count;
@@ -70,7 +71,7 @@ static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t superv
 {
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
-    const struct child_share share = {pool->metrics, pool->in_flight, slot};
+    const struct child_share share = {pool->metrics, pool->in_flight, slot, pool->is_keyring_checked};
     int code = child_run(&pool->config, pool->edge, pool->listener, &share);
     free(pool->slots);
     arena_free(pool->arena);
@@ -161,6 +162,7 @@ static void pool_reload(struct pool *pool)
 {
     struct context context;
     struct config config;
+    bool is_keyring_checked = false;
     if (pool_count(pool, true) > pool->process_count)
         return;
     process_reload_asked = 0;
@@ -170,9 +172,10 @@ static void pool_reload(struct pool *pool)
     enum iw_error error = pool->edge->configure(&context, pool->config_file, &config);
     if (error == IW_OK) {
         config_keep_fixed(&config, &pool->config, arena);
-        error = child_check(&context, &config);
+        error = child_keyring_check(&context, &config, &is_keyring_checked);
     }
     if (error == IW_OK) {
+        pool->is_keyring_checked = is_keyring_checked;
         arena_free(pool->arena);
         pool->arena = arena;
         pool->config = config;
@@ -225,7 +228,7 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
 {
     enum iw_error error = pool->edge->configure(context, pool->config_file, &pool->config);
     if (error == IW_OK)
-        error = child_check(context, &pool->config);
+        error = child_keyring_check(context, &pool->config, &pool->is_keyring_checked);
     if (error != IW_OK)
         return error;
     level_apply(&pool->config);

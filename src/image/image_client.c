@@ -12,7 +12,10 @@
 
 #include <imgward/fault.h>
 
-enum { arguments_max = 24, number_bytes = 24 };
+enum { arguments_max = 24, number_bytes = 24, program_descriptor = image_weights + 1 };
+
+static const char weights_held[] = "/proc/self/fd/4";
+_Static_assert(image_weights == 4, "weights_held has the number");
 
 struct image_client_options image_client_options_of(const struct config *config)
 {
@@ -30,9 +33,30 @@ struct image_client_options image_client_options_of(const struct config *config)
     };
 }
 
+enum iw_error image_client_files_open(struct context *context, const struct image_client_options *options,
+                                      struct image_client_files *files)
+{
+    files->program = open(options->program, O_PATH | O_CLOEXEC);
+    files->weights = open(options->weights_path, O_RDONLY | O_CLOEXEC);
+    if (files->program >= 0 && files->weights >= 0)
+        return IW_OK;
+    return context_fail(context, IW_CONFIG_INVALID, "%s cannot be opened: %s.",
+                        files->program < 0 ? options->program : options->weights_path, strerror(errno));
+}
+
+void image_client_files_close(struct image_client_files *files)
+{
+    if (files->program >= 0)
+        close(files->program);
+    if (files->weights >= 0)
+        close(files->weights);
+    *files = (struct image_client_files){-1, -1};
+}
+
 /* Program and arguments of the process. Built before the fork, because nothing may allocate after it. */
 struct spawn_plan {
     const char *program;
+    const struct image_client_files *files;
     const char *arguments[arguments_max + 1];
     size_t argument_count;
     char numbers[arguments_max][number_bytes];
@@ -59,8 +83,10 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
 {
     memset(plan, 0, sizeof *plan);
     plan->program = options->program != NULL ? options->program : IW_LIBEXECDIR "/imgward-image";
+    plan->files = options->files;
     plan->arguments[plan->argument_count++] = "imgward-image";
-    plan_text(plan, "--weights", options->weights_path);
+    plan_text(plan, "--build", IMAGE_BUILD);
+    plan_text(plan, "--weights", options->files != NULL ? weights_held : options->weights_path);
     plan_text(plan, "--watermark-key", options->watermark_key_path);
     plan_number(plan, "--memory-bytes", options->memory_bytes);
     plan_number(plan, "--cpu-seconds", options->cpu_seconds);
@@ -81,6 +107,26 @@ static void oom_first(void)
         close(file);
 }
 
+/*
+ * Gives the socket and the held files their numbers and closes all other descriptors. First moves
+ * each away, so that no dup2 overwrites the source of a later one.
+ */
+static bool descriptors_place(int socket, const struct image_client_files *files)
+{
+    const int sources[] = {socket, files != NULL ? files->weights : -1, files != NULL ? files->program : -1};
+    static const int places[] = {image_socket, image_weights, program_descriptor};
+    int kept[3], null = open("/dev/null", O_RDWR);
+    bool is_placed = null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0;
+    for (int i = 0; i < 3 && is_placed; i++)
+        kept[i] = sources[i] < 0 ? -1 : fcntl(sources[i], F_DUPFD, program_descriptor + 1);
+    for (int i = 0; i < 3 && is_placed; i++)
+        is_placed = sources[i] < 0 ? close(places[i]) == 0 || errno == EBADF
+                                   : kept[i] >= 0 && dup2(kept[i], places[i]) >= 0;
+    close_range(program_descriptor + 1, ~0U, 0);
+    fcntl(program_descriptor, F_SETFD, FD_CLOEXEC);
+    return is_placed;
+}
+
 /* Runs in the child with async-signal-safe calls only. Does not return. */
 static void spawn_child(const struct spawn_plan *plan, int socket)
 {
@@ -95,14 +141,15 @@ static void spawn_child(const struct spawn_plan *plan, int socket)
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     oom_first();
-    int null = open("/dev/null", O_RDWR);
-    /* Move the socket away first, so that neither dup2 overwrites the other's source. */
-    int kept = fcntl(socket, F_DUPFD, image_socket + 1);
-    if (null < 0 || kept < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-        dup2(kept, image_socket) < 0)
+    if (!descriptors_place(socket, plan->files))
         _exit(126);
-    close_range(image_socket + 1, ~0U, 0);
-    execve(plan->program, (char *const *)(uintptr_t)plan->arguments, (char *const *)(uintptr_t)environment);
+    char *const *arguments = (char *const *)(uintptr_t)plan->arguments;
+    char *const *variables = (char *const *)(uintptr_t)environment;
+    if (plan->files != NULL)
+        execveat(program_descriptor, "", arguments, variables, AT_EMPTY_PATH);
+    /* A script has no text any more when its interpreter starts (ENOENT); tests use one. */
+    if (plan->files == NULL || errno == ENOENT)
+        execve(plan->program, arguments, variables);
     _exit(127);
 }
 
@@ -184,6 +231,7 @@ static bool answer_is_sound(struct image_answer *answer)
     answer->cause[sizeof answer->cause - 1] = '\0';
     answer->note_code[sizeof answer->note_code - 1] = '\0';
     answer->note[sizeof answer->note - 1] = '\0';
+    answer->watermark_key_id[sizeof answer->watermark_key_id - 1] = '\0';
     if (answer->reason[strspn(answer->reason, lower)] != '\0')
         answer->reason[0] = '\0';
     if (answer->note_code[strspn(answer->note_code, upper)] != '\0')

@@ -16,13 +16,23 @@
 #include "base/config.h"
 #include "image/image_protocol.h"
 
+/*
+ * Program and weights of all processes of a worker, held open. An upgrade replaces the files on
+ * disk; processes started later still are of the worker's build.
+ */
+struct image_client_files {
+    int program; /* -1: none */
+    int weights;
+};
+
 /* Options of a process. Paths are borrowed during the call. */
 struct image_client_options {
-    const char *program;            /* NULL: the installed imgward-image */
-    const char *weights_path;       /* NULL: no anti-AI work */
-    const char *watermark_key_path; /* NULL: no watermark work */
-    uint64_t memory_bytes;          /* zeroes select the process's defaults */
-    unsigned cpu_seconds;           /* per image */
+    const struct image_client_files *files; /* NULL: opens program and weights_path at each start */
+    const char *program;                    /* NULL: the installed imgward-image */
+    const char *weights_path;               /* NULL: no anti-AI work */
+    const char *watermark_key_path;         /* NULL: no watermark work */
+    uint64_t memory_bytes;                  /* zeroes select the process's defaults */
+    unsigned cpu_seconds;                   /* per image */
     uint64_t pixels_max;
     uint32_t side_max_px;
     unsigned images_max;
@@ -31,6 +41,11 @@ struct image_client_options {
 
 /* Options from the configuration, without a watermark key if its file is not readable. Paths are borrowed. */
 struct image_client_options image_client_options_of(const struct config *config);
+
+/* Opens the files. The caller closes them, after an error too. CONFIG_INVALID names the file. */
+enum iw_error image_client_files_open(struct context *context, const struct image_client_options *options,
+                                      struct image_client_files *files) IW_MUST_USE;
+void image_client_files_close(struct image_client_files *files);
 
 struct image_client {
     pid_t pid;  /* 0: none */

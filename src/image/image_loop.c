@@ -500,6 +500,7 @@ void image_loop_run(const struct image_config *config, int socket, unsigned seal
     struct image_answer answer = {
         .version = image_protocol_version, .kind = IMAGE_READY, .seal_missing = seal_missing};
     snprintf(answer.cause, sizeof answer.cause, "%s", cause);
+    snprintf(answer.watermark_key_id, sizeof answer.watermark_key_id, "%s", config->watermark_key_id);
     fault_point(FAULT_PROCESS_STARTED, "image");
     size_t start_bytes = memory_held();
     bool is_open = answer_send(socket, &answer);

@@ -9,6 +9,7 @@
 #include <imgward/protect.h>
 #include <imgward/watermark.h>
 
+#include "base/crypto.h"
 #include "codec/codec.h"
 #include "image/image_protocol.h"
 
@@ -18,7 +19,8 @@ struct image_config {
     unsigned images_max;
     uint8_t watermark_key[WATERMARK_KEY_BYTES];
     bool has_watermark_key;
-    struct protect *protect; /* NULL: no anti-AI work */
+    char watermark_key_id[crypto_key_id_size]; /* empty without a key */
+    struct protect *protect;                   /* NULL: no anti-AI work */
 };
 
 /*

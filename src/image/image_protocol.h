@@ -2,8 +2,9 @@
  * Protocol between the worker and a sealed image process.
  *
  * One unix SOCK_SEQPACKET socket. A message is one struct below in native byte order, because
- * both ends come from one build. A request carries its files as descriptors (SCM_RIGHTS) in the
- * order of enum image_file. Only the files that its kind and flags require are sent.
+ * both ends come from one build. A process that is started with another image_build than its own
+ * exits with image_exit_other_build and sends nothing. A request carries its files as descriptors
+ * (SCM_RIGHTS) in the order of enum image_file. Only the files that its kind and flags require are sent.
  *
  * The process sends an answer of kind IMAGE_READY first, then one answer per request, in order.
  * It exits with 0 after an answer with is_last, and when the supervisor closes the socket. It
@@ -17,7 +18,16 @@
 
 #include <stdint.h>
 
-enum { image_protocol_version = 3, image_socket = 3, image_exit_no_memory = 3 };
+enum {
+    image_protocol_version = 4,
+    image_socket = 3,
+    image_weights = 4, /* descriptor of the weights, when the worker holds them open */
+    image_exit_no_memory = 3,
+    image_exit_other_build = 4
+};
+
+/* Increase the number with image_protocol_version. */
+#define IMAGE_BUILD PACKAGE_VERSION "/4"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -85,6 +95,7 @@ struct image_answer {
     char cause[256];                      /* for the log only; may be empty */
     char note_code[40];                   /* of the first note on the result, or empty */
     char note[512];                       /* sentences of all notes, for the client */
+    char watermark_key_id[24];            /* READY only: crypto_key_id, or empty without a key */
 };
 
 #endif

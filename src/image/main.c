@@ -1,7 +1,7 @@
 /*
  * imgward-image, which the worker starts. Loads weights and key, seals itself and serves
- * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start, with 3 when
- * a picture needs more memory than it has.
+ * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start. Exits with
+ * 3 when a picture needs more memory than it has, with 4 when the worker is of another build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +25,7 @@
 enum { exit_not_started = 2 };
 
 struct image_options {
+    const char *build;
     const char *weights_path;
     const char *watermark_key_path;
     uint64_t memory_bytes;
@@ -53,6 +54,7 @@ static const struct image_option {
     uint64_t least;
     uint64_t most;
 } option_table[] = {
+    {"--build", OPTION_TEXT, offsetof(struct image_options, build), 0, 0},
     {"--weights", OPTION_TEXT, offsetof(struct image_options, weights_path), 0, 0},
     {"--watermark-key", OPTION_TEXT, offsetof(struct image_options, watermark_key_path), 0, 0},
     {"--memory-bytes", OPTION_NUMBER, offsetof(struct image_options, memory_bytes), 64 << 20,
@@ -113,6 +115,12 @@ static enum iw_error options_read(struct context *context, struct image_options 
     return IW_OK;
 }
 
+/* Both ends of the socket must have the same structs. */
+static bool is_same_build(const struct image_options *options)
+{
+    return options->build != NULL && strcmp(options->build, IMAGE_BUILD) == 0;
+}
+
 static enum iw_error key_load(struct context *context, const char *path, struct image_config *config)
 {
     if (path == NULL)
@@ -128,6 +136,7 @@ static enum iw_error key_load(struct context *context, const char *path, struct 
                             WATERMARK_KEY_BYTES);
     memcpy(config->watermark_key, bytes, WATERMARK_KEY_BYTES);
     config->has_watermark_key = true;
+    crypto_key_id(bytes, WATERMARK_KEY_BYTES, config->watermark_key_id);
     return IW_OK;
 }
 
@@ -177,7 +186,17 @@ int main(int count, char **arguments)
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* A program that is started by its descriptor has the number as its name. */
+    prctl(PR_SET_NAME, "imgward-image");
     enum iw_error error = options_read(&context, &options, arguments + (count > 0));
+    if (error == IW_OK && !is_same_build(&options)) {
+        context_fail(&context, IW_CONFIG_INVALID,
+                     "This is imgward-image " IMAGE_BUILD
+                     ", but the worker needs %s; restart imgward-worker.",
+                     options.build != NULL ? options.build : "an older one");
+        log_failure(&context, "image_process_not_started");
+        _exit(image_exit_other_build);
+    }
     if (error == IW_OK)
         error = config_prepare(&context, &options, &config);
     if (error == IW_OK)

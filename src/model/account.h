@@ -22,6 +22,8 @@ struct account {
     int64_t key_last_used_ms; /* 0: never; before this request */
     char plan[plan_name_size];
     struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
+    struct quota_numbers
+        used; /* when the key was read; with the reserve, without webhooks; see quotas_used */
 };
 
 enum account_status { ACCOUNT_ACTIVE, ACCOUNT_SUSPENDED, ACCOUNT_STATUS_COUNT };

@@ -21,6 +21,34 @@ struct quota_numbers {
     int64_t of[QUOTA_COUNT];
 };
 
+/* What orders that have not ended use of their quotas; promised bytes in uploads. */
+struct quota_amounts {
+    int64_t orders;
+    int64_t files; /* originals included */
+    int64_t uploads;
+};
+
+/* Amounts that were claimed ahead of an account's next creations, in a term (quota_term). */
+struct quota_reserve {
+    struct quota_amounts amounts;
+    int64_t term;
+};
+
+enum { quota_term_ms = 10000 };
+
+/* The number of the term of a time.  A day is a whole number of terms. */
+static inline int64_t quota_term(int64_t now_ms)
+{
+    return now_ms / quota_term_ms;
+}
+
+/* True when a reserve counts among the files of the UTC day of a time. */
+static inline bool quota_reserve_is_of_day(const struct quota_reserve *reserve, int64_t now_ms)
+{
+    int64_t day_ms = 24 * 60 * 60 * 1000;
+    return reserve->term * quota_term_ms / day_ms == now_ms / day_ms;
+}
+
 enum {
     quota_unlimited = 0, /* as a limit */
     quota_of_plan = -1,  /* as an account's limit: the plan's applies */

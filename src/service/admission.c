@@ -6,10 +6,12 @@
 
 #include "base/crypto.h"
 #include "base/log.h"
+#include "service/reserve.h"
 
 /*
- * KEYS: the window and, optionally, the lock.  ARGV: limit, window in ms, token and lifetime of the lock in
- * ms.  Reply: is refused, requests used, ms left of the window, lock (1 ours, 0 held elsewhere, -1 none).
+ * KEYS: the window and, optionally, the lock and the reserve.  ARGV: limit, window in ms, token and lifetime
+ * of the lock in ms, term, files and uploads.  Reply: is refused, requests used, ms left of the window, lock
+ * (1 ours, 0 held elsewhere, -1 none).  Then 1 when the reserve covers the creation, or all that it had.
  */
 static const char admit_script[] =
     "local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])\n"
@@ -23,13 +25,31 @@ static const char admit_script[] =
     "if KEYS[2] then\n"
     "  lock = redis.call('SET', KEYS[2], ARGV[3], 'NX', 'PX', ARGV[4]) and 1 or 0\n"
     "end\n"
-    "return {0, used + 1, left, lock}\n";
+    "if lock ~= 1 then return {0, used + 1, left, lock} end\n"
+    "local kept = redis.call('GET', KEYS[3])\n"
+    "if not kept then return {0, used + 1, left, lock} end\n"
+    "local term, orders, files, uploads = string.match(kept, " RESERVE_PATTERN ")\n"
+    "local new = {orders - 1, files - ARGV[6], uploads - ARGV[7]}\n"
+    "if term == ARGV[5] and new[1] >= 0 and new[2] >= 0 and new[3] >= 0 then\n"
+    "  redis.call('SET', KEYS[3], string.format(" RESERVE_FORMAT ", term, new[1], new[2], new[3]),\n"
+    "    'PX', " RESERVE_KEPT_MS ")\n"
+    "  return {0, used + 1, left, lock, 1}\n"
+    "end\n"
+    "redis.call('DEL', KEYS[3])\n"
+    "return {0, used + 1, left, lock, tonumber(term), tonumber(orders), tonumber(files),\n"
+    "  tonumber(uploads)}\n";
 
 static const char release_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end\n"
     "return 0\n";
 
-enum { reply_length = 4, arguments_max = 9, token_bytes = 12 };
+enum {
+    reply_length = 4,
+    reply_length_covered = reply_length + 1,
+    reply_length_taken = reply_length + reserve_numbers,
+    arguments_max = 13,
+    token_bytes = 12
+};
 
 /* The digest that SCRIPT LOAD returned; "" before.  Valid for the whole process: it depends on the text only.
  */
@@ -48,15 +68,20 @@ static struct admission_command command_make(const struct admission *admission, 
     struct arena *arena = admission->context->arena;
     bool has_lock = admission->lock_name != NULL;
     const char **next = command.arguments + 2;
-    *next++ = has_lock ? "2" : "1";
+    *next++ = has_lock ? "3" : "1";
     *next++ = arena_printf(arena, "%slimit:%" PRId64, admission->prefix, admission->account_id);
-    if (has_lock)
+    if (has_lock) {
         *next++ = arena_printf(arena, "%s%s", admission->prefix, admission->lock_name);
+        *next++ = reserve_key(arena, admission->prefix, admission->account_id);
+    }
     *next++ = arena_printf(arena, "%u", admission->limit_per_minute);
     *next++ = arena_printf(arena, "%d", admission_window_ms);
     if (has_lock) {
         *next++ = admission->lock_token;
         *next++ = arena_printf(arena, "%d", admission_lock_ms);
+        *next++ = arena_printf(arena, "%" PRId64, admission->reserve.term);
+        *next++ = arena_printf(arena, "%" PRId64, admission->amounts.files);
+        *next++ = arena_printf(arena, "%" PRId64, admission->amounts.uploads);
     }
     command.count = (unsigned)(next - command.arguments);
     return command;
@@ -102,8 +127,10 @@ void admission_send(struct admission *admission)
 
 static bool reply_is_complete(const struct redis_reply *reply)
 {
-    bool is_complete = reply->kind == REDIS_LIST && reply->length == reply_length;
-    for (size_t i = 0; is_complete && i < reply_length; i++)
+    bool is_complete = reply->kind == REDIS_LIST &&
+                       (reply->length == reply_length || reply->length == reply_length_covered ||
+                        reply->length == reply_length_taken);
+    for (size_t i = 0; is_complete && i < reply->length; i++)
         is_complete = reply->items[i].kind == REDIS_INTEGER;
     return is_complete;
 }
@@ -131,6 +158,10 @@ enum iw_error admission_receive(struct admission *admission)
     admission->reset_s = (unsigned)((reply.items[2].integer + 999) / 1000);
     admission->is_lock_ours = reply.items[3].integer == 1;
     admission->is_lock_held_elsewhere = reply.items[3].integer == 0;
+    admission->used = (unsigned)used;
+    admission->is_covered = reply.length == reply_length_covered;
+    if (reply.length == reply_length_taken)
+        admission->reserve = reserve_of(&reply.items[reply_length]);
     if (reply.items[0].integer != 1)
         return IW_OK;
     context_clear(context);
@@ -158,16 +189,17 @@ static void lock_take(struct admission *admission)
     admission->is_redis_away = reply.kind == REDIS_AWAY;
 }
 
-enum iw_error admission_lock(struct admission *admission, const char *scope, const char *key,
-                             size_t key_length)
+enum iw_error admission_lock(struct admission *admission, const struct admission_creation *creation)
 {
     struct arena *arena = admission->context->arena;
     uint8_t digest[sha256_bytes], token[token_bytes];
-    crypto_sha256(key, key_length, digest);
+    crypto_sha256(creation->key, creation->key_length, digest);
     crypto_random(token, sizeof token);
-    admission->lock_name = arena_printf(arena, "idempotency:%" PRId64 ":%s:%s", admission->account_id, scope,
-                                        crypto_base64url(arena, digest, sizeof digest));
+    admission->lock_name = arena_printf(arena, "idempotency:%" PRId64 ":%s:%s", admission->account_id,
+                                        creation->scope, crypto_base64url(arena, digest, sizeof digest));
     admission->lock_token = crypto_base64url(arena, token, sizeof token);
+    admission->amounts = creation->amounts;
+    admission->reserve = (struct quota_reserve){.term = quota_term(creation->now_ms)};
     if (admission->state == ADMISSION_DECIDED) {
         lock_take(admission);
         return IW_OK;

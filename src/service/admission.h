@@ -1,6 +1,7 @@
 /*
  * Admission of a request: the rate limit of its account and, for a creation, the
- * lock of its idempotency key.  Both are one script in Redis and one round trip.
+ * lock of its idempotency key and what it takes from the account's reserve (reserve.h).
+ * All are one script in Redis and one round trip.
  *
  * The limit's window opens with the first request and lasts a minute.  A refused
  * request is not counted, does not extend the window and takes no lock.  When
@@ -21,6 +22,7 @@
 
 #include <imgward/context.h>
 
+#include "model/quota.h"
 #include "service/redis.h"
 
 enum {
@@ -46,12 +48,26 @@ struct admission {
     enum admission_state state;
     bool is_redis_away;
     unsigned remaining; /* requests in this window */
+    unsigned used;      /* in this window, this one included; 0: unknown */
     unsigned reset_s;   /* until the window ends; at least 1 */
 
     const char *lock_name;       /* Redis key without the prefix; NULL: no lock requested */
     const char *lock_token;      /* random; only its owner can release the lock */
     bool is_lock_ours;           /* valid when ADMISSION_DECIDED, as the next */
     bool is_lock_held_elsewhere; /* by a concurrent creation */
+
+    struct quota_amounts amounts; /* of the creation */
+    bool is_covered;              /* they are taken from the reserve */
+    struct quota_reserve reserve; /* not covered: all of the reserve, taken from it */
+};
+
+/* A creation that asks for its lock. */
+struct admission_creation {
+    const char *scope; /* of the key: the order type */
+    const char *key;   /* idempotency key */
+    size_t key_length;
+    struct quota_amounts amounts;
+    int64_t now_ms;
 };
 
 /* Prepares the admission of a request of an account (ADMISSION_NEW). */
@@ -68,12 +84,12 @@ void admission_send(struct admission *admission);
 enum iw_error admission_receive(struct admission *admission) IW_MUST_USE;
 
 /*
- * Admits a creation: the rate limit and the lock of its idempotency key, within a scope (the order type).
- * A request that was admitted before only takes the lock.  Waits for the reply.  Errors as admission_receive;
- * a lock that is held elsewhere is not an error.
+ * Admits a creation: the rate limit, the lock of its idempotency key and, with the lock, the account's
+ * reserve.  A request that was admitted before only takes the lock.  Waits for the reply.  Errors as
+ * admission_receive; a lock that is held elsewhere is not an error.
  */
-enum iw_error admission_lock(struct admission *admission, const char *scope, const char *key,
-                             size_t key_length) IW_MUST_USE;
+enum iw_error admission_lock(struct admission *admission,
+                             const struct admission_creation *creation) IW_MUST_USE;
 
 /* One round trip: true while any process holds the lock; false when Redis is away. */
 bool admission_lock_is_held(const struct admission *admission);

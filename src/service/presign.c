@@ -230,6 +230,21 @@ enum iw_error presign_keys_rotate(struct context *context, const char *path, int
     return error;
 }
 
+enum iw_error presign_keys_ids(struct context *context, const char *path, char *ids, size_t size)
+{
+    struct key_file file;
+    char id[crypto_key_id_size];
+    ids[0] = '\0';
+    enum iw_error error = key_file_read(context, path, &file);
+    for (unsigned i = 0; error == IW_OK && i < file.list.count; i++) {
+        size_t length = strlen(ids);
+        crypto_key_id(file.secrets[i], key_bytes, id);
+        snprintf(ids + length, size - length, "%s%s", i > 0 ? " " : "", id);
+    }
+    crypto_wipe(&file, sizeof file);
+    return error;
+}
+
 /* ---- Loaded keys ---- */
 
 enum iw_error presign_new(struct context *context, const struct config *config, struct presign **presign)

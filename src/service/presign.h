@@ -79,6 +79,9 @@ struct presign_request {
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
                              const struct presign_request *request, struct presign_grant *grant) IW_MUST_USE;
 
+/* Writes the crypto_key_id of each key of a file, in its order and separated by spaces. */
+enum iw_error presign_keys_ids(struct context *context, const char *path, char *ids, size_t size) IW_MUST_USE;
+
 /*
  * Creates a file with one new key, mode 0600, atomically. TWIN_EXISTS when the file exists.
  * new_id is allocated in the arena.

@@ -43,6 +43,7 @@ struct statement {
 struct db {
     const struct config *config;
     char *password;
+    char *folder;      /* db_folder; NULL: not asked yet */
     MYSQL *connection; /* NULL when there is none */
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
@@ -152,6 +153,7 @@ void db_free(struct db *db)
         return;
     db_close(db);
     free(db->password);
+    free(db->folder);
     free(db);
 }
 
@@ -180,8 +182,7 @@ static bool is_refusing(unsigned number)
                                         ER_OUT_OF_SORTMEMORY,
                                         ER_OUTOFMEMORY,
                                         ER_LOCK_TABLE_FULL,
-                                        ER_MAX_PREPARED_STMT_COUNT_REACHED,
-                                        ER_STATEMENT_TIMEOUT};
+                                        ER_MAX_PREPARED_STMT_COUNT_REACHED};
     for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
         if (refusing[i] == number)
             return true;
@@ -202,6 +203,9 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
         context->reason = reason;
         context->retry_after_s = retry_after_s;
     }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return context_fail(context, IW_SERVICE_UNAVAILABLE,
+                            "The request took the database too long and was ended; repeat it later.");
     return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
@@ -219,6 +223,8 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
         db_close(store->db);
         return error;
     }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return fail_unavailable(store->context, "statement_timeout", number, message);
     if (store->db->is_conflict || is_refusing(number))
         return fail_unavailable(store->context,
                                 store->db->is_conflict ? "database_conflict" : "database_refuses", number,
@@ -624,16 +630,14 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
     return error == IW_OK ? results_read(store, handle, rows) : error;
 }
 
-enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
-                        unsigned count,
-                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
-                                       stream_max_s, sql);
-    enum iw_error error = db_execute(store, limited, parameters, count, &handle);
+    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
     struct arena *arena = arena_new(0);
@@ -654,6 +658,15 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
         db_close(store->db);
     }
     return IW_OK;
+}
+
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
+                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
+                                       stream_max_s, sql);
+    return db_each(store, limited, parameters, count, row, user);
 }
 
 bool db_is_conflict(const struct db *db)
@@ -725,6 +738,20 @@ enum iw_error db_transaction(const struct store *store,
             return error;
         context_clear(store->context);
     }
+}
+
+const char *db_folder(const struct store *store)
+{
+    struct db_rows rows;
+    struct context quiet;
+    struct db *db = store->db;
+    if (db->config->database_socket[0] == '\0')
+        return NULL;
+    context_init(&quiet, store->context->arena, store->context->request_id);
+    const struct store asking = {&quiet, db};
+    if (db->folder == NULL && db_run(&asking, "SELECT @@datadir", NULL, 0, &rows) == IW_OK)
+        db->folder = strdup(db_text_of(db_at(&rows, 0, 0)));
+    return db->folder;
 }
 
 enum iw_error db_server_read(const struct store *store, struct db_server *server)

@@ -88,6 +88,12 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
                         bool (*row)(void *user, const struct db_value *values, unsigned columns),
                         void *user) IW_MUST_USE;
 
+/* The same with the limit of other statements. */
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns),
+                      void *user) IW_MUST_USE;
+
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
 
@@ -104,6 +110,12 @@ bool db_is_conflict(const struct db *db);
 enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user),
                              void *user) IW_MUST_USE;
+
+/*
+ * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
+ * or does not answer.  Asked once.  Leaves no error.
+ */
+const char *db_folder(const struct store *store);
 
 /* The server's settings that an operator checks; texts are the arena's. */
 struct db_server {

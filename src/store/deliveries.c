@@ -344,15 +344,6 @@ enum iw_error deliveries_status_counts(const struct store *store, struct query_c
         counts, count);
 }
 
-enum iw_error deliveries_oldest(const struct store *store, int64_t now_ms, int64_t *seconds)
-{
-    const struct db_value values[] = {db_time(now_ms), db_time(now_ms)};
-    return query_number(store,
-                        "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, available_at, ?)), 0) FROM "
-                        "webhook_deliveries WHERE status = 'PENDING' AND available_at <= ?",
-                        values, 2, seconds);
-}
-
 enum iw_error deliveries_failed(const struct store *store, int64_t webhook_id, struct query_ids *event_ids)
 {
     const struct db_value values[] = {db_integer(webhook_id)};

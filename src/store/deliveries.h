@@ -107,9 +107,6 @@ enum iw_error deliveries_forget(const struct store *store, int64_t before_ms, in
 enum iw_error deliveries_status_counts(const struct store *store, struct query_count **counts,
                                        unsigned *count) IW_MUST_USE;
 
-/* Seconds since the oldest due delivery was due; 0: none is due. */
-enum iw_error deliveries_oldest(const struct store *store, int64_t now_ms, int64_t *seconds) IW_MUST_USE;
-
 /* The events whose delivery to a webhook failed finally, oldest first. */
 enum iw_error deliveries_failed(const struct store *store, int64_t webhook_id,
                                 struct query_ids *event_ids) IW_MUST_USE;

@@ -40,6 +40,8 @@ enum iw_error erasure_step(const struct store *store, int64_t account_id, bool *
         "DELETE FROM webhook_events WHERE account_id = ? LIMIT 1000",
         "DELETE FROM webhooks WHERE account_id = ? LIMIT 1000",
         "DELETE FROM watermark_texts WHERE account_id = ? LIMIT 1000",
+        "DELETE FROM order_words WHERE account_id = ? LIMIT 1000",
+        "DELETE FROM order_segments WHERE account_id = ? LIMIT 1000",
         "DELETE FROM usage_days WHERE account_id = ? LIMIT 1000",
         "DELETE FROM request_log WHERE account_id = ? LIMIT 1000",
         "DELETE FROM audit_events WHERE account_id = ? LIMIT 1000",

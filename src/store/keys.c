@@ -12,7 +12,7 @@ enum iw_error keys_find(const struct store *store, const uint8_t digest[32], str
         store,
         "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
         "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS
-        " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
+        ", " QUOTA_USE_COLUMNS " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
         "p.name = a.plan LEFT JOIN account_usage u ON u.account_id = a.id "
         "WHERE k.digest = ?",
         parameters, 1, &rows);
@@ -31,6 +31,7 @@ enum iw_error keys_find(const struct store *store, const uint8_t digest[32], str
     };
     snprintf(account->plan, sizeof account->plan, "%s", db_text_of(db_at(&rows, 0, 7)));
     account->quotas = quotas_limits_of(db_at(&rows, 0, 8));
+    account->used = quotas_use_of(db_at(&rows, 0, 8 + QUOTA_COUNT));
     return IW_OK;
 }
 

@@ -15,10 +15,12 @@ struct statements {
 };
 
 /*
- * The statements of one table.  waiting and leased are its states.  A lost lease adds lost_set, a stranded
- * row gets hasten_set.  stranded is the condition for such a row.  The limits bound the rows of one call.
+ * The statements of one table.  waiting and leased are its states.  find finds a stranded row.  A lost lease
+ * adds lost_set, a stranded row gets hasten_set.  stranded is the condition for such a row.  The limits bound
+ * the rows of one call.
  */
-#define STATEMENTS(table, waiting, leased, lost_set, lost_limit, stranded, hasten_set, hasten_limit, times)  \
+#define STATEMENTS(table, waiting, leased, find, lost_set, lost_limit, stranded, hasten_set, hasten_limit,   \
+                   times)                                                                                    \
     {                                                                                                        \
         .take = "UPDATE " table " SET status = '" leased "', attempt = attempt + 1, lease_owner = ?, "       \
                 "lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND, updated_at = COALESCE(?, "              \
@@ -33,10 +35,25 @@ struct statements {
                           "' AND lease_until < UTC_TIMESTAMP(3) ORDER BY lease_until LIMIT " lost_limit,     \
         .owners = "SELECT DISTINCT lease_owner FROM " table " WHERE status = '" leased                       \
                   "' AND lease_owner LIKE CONCAT(?, '%')",                                                   \
-        .stranded_find = "SELECT 1 FROM " table " WHERE " stranded " LIMIT 1",                               \
+        .stranded_find = find,                                                                               \
         .stranded_hasten = "UPDATE " table " SET " hasten_set " WHERE " stranded " LIMIT " hasten_limit,     \
         .stranded_times = times                                                                              \
     }
+
+/* The latest job of an account: one step in the index, regardless of the number of jobs. */
+#define JOBS_LATEST(class)                                                                                   \
+    "(SELECT available_at FROM jobs FORCE INDEX (jobs_next) WHERE status = 'queued' AND class = '" class     \
+        "' AND account_id = a.id ORDER BY available_at DESC LIMIT 1)"
+/* The limits are those of JOBS_STRANDED. */
+#define JOBS_STRANDED_FIND                                                                                   \
+    "SELECT 1 FROM accounts a WHERE " JOBS_LATEST("image") " > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE "       \
+                                                           "OR " JOBS_LATEST(                                \
+                                                               "transfer") " > UTC_TIMESTAMP(3) + INTERVAL " \
+                                                                           "16 MINUTE UNION ALL SELECT 1 "   \
+                                                                           "FROM jobs WHERE "                \
+                                                                           "status = 'leased' AND "          \
+                                                                           "lease_until > UTC_TIMESTAMP(3) " \
+                                                                           "+ INTERVAL 61 MINUTE LIMIT 1"
 
 /* Beyond job_wait_max_ms, and beyond the longest lease that the configuration permits. */
 #define JOBS_STRANDED                                                                                        \
@@ -49,14 +66,15 @@ enum { first_attempt_ms = 5 * 60 * 1000, longest_backoff_ms = 30 * 60 * 60 * 100
 
 static const struct statements statements[LEASES_TABLE_COUNT] = {
     [LEASES_JOBS] =
-        STATEMENTS("jobs", "queued", "leased",
+        STATEMENTS("jobs", "queued", "leased", JOBS_STRANDED_FIND,
                    ", available_at = UTC_TIMESTAMP(3), updated_at = UTC_TIMESTAMP(3)", "200", JOBS_STRANDED,
                    "status = 'queued', reason = 'clock_set_back', lease_owner = NULL, "
                    "lease_until = NULL, available_at = UTC_TIMESTAMP(3), updated_at = "
                    "UTC_TIMESTAMP(3)",
                    "5000", 0),
-    [LEASES_DELIVERIES] = STATEMENTS("webhook_deliveries", "PENDING", "SENDING", "", "500",
-                                     DELIVERIES_STRANDED, "available_at = ?", "500", 3),
+    [LEASES_DELIVERIES] = STATEMENTS("webhook_deliveries", "PENDING", "SENDING",
+                                     "SELECT 1 FROM webhook_deliveries WHERE " DELIVERIES_STRANDED " LIMIT 1",
+                                     "", "500", DELIVERIES_STRANDED, "available_at = ?", "500", 3),
 };
 
 enum iw_error leases_take(const struct store *store, enum leases_table table,

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "store/jobs.h"
 #include "store/quotas.h"
+#include "store/segments.h"
 
 /* The columns of order_read, in its order. */
 #define ORDER_COLUMNS                                                                                        \
@@ -318,10 +319,12 @@ enum iw_error orders_start(const struct store *store, int64_t id, enum order_sta
                    "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
                    "WHERE id = ? AND status = ?",
                    parameters, 5, &rows);
-    return error == IW_OK && rows.affected == 0 ? IW_NOT_FOUND : error;
+    if (error != IW_OK || rows.affected == 0)
+        return error == IW_OK ? IW_NOT_FOUND : error;
+    return segments_status_write(store, id, to);
 }
 
-enum { filter_parameters_max = 12 };
+enum { filter_parameters_max = 8 };
 
 /* "FROM orders WHERE ..." of a filter and its parameters. */
 struct narrowing {
@@ -334,21 +337,6 @@ static void narrow(struct narrowing *narrowing, const char *condition, struct db
 {
     text_printf(&narrowing->sql, " AND %s", condition);
     narrowing->parameters[narrowing->count++] = parameter;
-}
-
-/* Ignores case only, not accents: LOWER and a binary comparison. */
-static void narrow_by_keyword(struct narrowing *narrowing, struct arena *arena, const char *keyword)
-{
-    int64_t id = 0;
-    const char *pattern = query_pattern(arena, keyword);
-    if (!text_integer(keyword, 1, INT64_MAX, &id))
-        id = 0;
-    narrow(narrowing, "(LOWER(name) LIKE LOWER(?) COLLATE utf8mb4_bin", db_text(pattern));
-    text_add_string(&narrowing->sql, " OR id = ? OR EXISTS (SELECT 1 FROM files f WHERE "
-                                     "f.order_id = o.id AND LOWER(f.name) LIKE LOWER(?) "
-                                     "COLLATE utf8mb4_bin))");
-    narrowing->parameters[narrowing->count++] = db_integer(id);
-    narrowing->parameters[narrowing->count++] = db_text(pattern);
 }
 
 static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
@@ -375,8 +363,6 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
         narrow(narrowing, "type = ?", db_text(order_type_name((enum order_type)filter->type)));
     if (filter->channel >= 0)
         narrow(narrowing, "channel = ?", db_text(order_channel_name((enum order_channel)filter->channel)));
-    if (filter->keyword != NULL)
-        narrow_by_keyword(narrowing, arena, filter->keyword);
 }
 
 enum iw_error orders_count(const struct store *store, const struct order_filter *filter, int64_t *count)
@@ -385,6 +371,14 @@ enum iw_error orders_count(const struct store *store, const struct order_filter 
     narrowing_make(&narrowing, store->context->arena, filter);
     const char *sql = arena_printf(store->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
     return query_number(store, sql, narrowing.parameters, narrowing.count, count);
+}
+
+static void orders_read(struct arena *arena, const struct db_rows *rows, struct order **orders, size_t *count)
+{
+    *count = rows->count;
+    *orders = arena_array(arena, rows->count + 1, sizeof **orders);
+    for (size_t i = 0; i < rows->count; i++)
+        order_read(db_at(rows, i, 0), &(*orders)[i]);
 }
 
 /* A deferred join: an index yields the ids of the page, and only those rows are read. */
@@ -403,10 +397,7 @@ enum iw_error orders_page(const struct store *store, const struct order_filter *
     enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
     if (error != IW_OK)
         return error;
-    *count = rows.count;
-    *orders = arena_array(store->context->arena, rows.count + 1, sizeof **orders);
-    for (size_t i = 0; i < rows.count; i++)
-        order_read(db_at(&rows, i, 0), &(*orders)[i]);
+    orders_read(store->context->arena, &rows, orders, count);
     return IW_OK;
 }
 
@@ -436,6 +427,83 @@ enum iw_error orders_stream(const struct store *store, const struct order_filter
     const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
                                    narrowing.sql.data);
     return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
+}
+
+/* As many question marks as orders_ids_max. */
+#define TEN_IDS "?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+#define HUNDRED_IDS                                                                                          \
+    TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS       \
+            ", " TEN_IDS ", " TEN_IDS
+#define ORDERS_OF_IDS                                                                                        \
+    "SELECT " ORDER_COLUMNS " FROM orders o FORCE INDEX (PRIMARY) WHERE account_id = ? AND id IN ("
+
+/* The statement for the ids and its parameters.  Unused question marks are 0, which is no id. */
+static const char *ids_statement(int64_t account_id, const struct query_ids *ids,
+                                 struct db_value values[1 + orders_ids_max], unsigned *count)
+{
+    unsigned marks = ids->count <= 10 ? 10 : orders_ids_max;
+    if (ids->count > orders_ids_max)
+        abort();
+    values[0] = db_integer(account_id);
+    for (unsigned i = 0; i < marks; i++)
+        values[1 + i] = db_integer(i < ids->count ? ids->items[i] : 0);
+    *count = 1 + marks;
+    return marks == 10 ? ORDERS_OF_IDS TEN_IDS ") ORDER BY id DESC"
+                       : ORDERS_OF_IDS HUNDRED_IDS ") ORDER BY id DESC";
+}
+
+enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                            struct order **orders, size_t *count)
+{
+    unsigned parameters;
+    struct db_rows rows;
+    struct db_value values[1 + orders_ids_max];
+    const char *sql = ids_statement(account_id, ids, values, &parameters);
+    enum iw_error error = db_run(store, sql, values, parameters, &rows);
+    if (error == IW_OK)
+        orders_read(store->context->arena, &rows, orders, count);
+    return error;
+}
+
+enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                                bool (*take)(void *user, const struct order *order), void *user)
+{
+    unsigned parameters;
+    struct orders_taker taker = {take, user};
+    struct db_value values[1 + orders_ids_max];
+    const char *sql = ids_statement(account_id, ids, values, &parameters);
+    return db_each(store, sql, values, parameters, stream_row, &taker);
+}
+
+/* The callback of orders_names. */
+struct names_taker {
+    bool (*take)(void *user, int64_t order_id, const char *order_name, const char *file_name);
+    void *user;
+};
+
+static bool names_row(void *user, const struct db_value *values, unsigned columns)
+{
+    const struct names_taker *taker = user;
+    if (columns != 3)
+        abort();
+    return taker->take(taker->user, db_integer_of(&values[0]), db_text_of(&values[1]),
+                       db_text_of(&values[2]));
+}
+
+enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
+                           bool (*take)(void *user, int64_t order_id, const char *order_name,
+                                        const char *file_name),
+                           void *user)
+{
+    struct narrowing narrowing;
+    struct names_taker taker = {take, user};
+    narrowing_make(&narrowing, store->context->arena, filter);
+    const char *sql =
+        arena_printf(store->context->arena,
+                     "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC "
+                     "LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+                     narrowing.sql.data);
+    return db_each(store, sql, narrowing.parameters, narrowing.count, names_row, &taker);
 }
 
 /* ---- Progress and end of an order ---- */
@@ -510,7 +578,9 @@ enum iw_error orders_close(const struct store *store, const struct order_progres
                    "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
                    "= ?, expires_at = ? WHERE id = ? AND status = ?",
                    values, 6, &rows);
-    if (error != IW_OK || rows.affected == 1)
+    if (error == IW_OK && rows.affected == 1)
+        return segments_status_write(store, order->id, next);
+    if (error != IW_OK)
         return error;
     context_cause(store->context, "the order changed while it was locked");
     return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
@@ -644,7 +714,7 @@ enum iw_error orders_forget(const struct store *store, int64_t order_id)
         "DELETE FROM order_watermarks WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
         "DELETE FROM orders WHERE id = ?"};
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error = IW_OK;
+    enum iw_error error = segments_order_forget(store, order_id);
     for (size_t i = 0; error == IW_OK && i < sizeof statements / sizeof statements[0]; i++)
         error = db_run(store, statements[i], values, 1, NULL);
     return error;
@@ -686,15 +756,6 @@ enum iw_error orders_files_forget(const struct store *store, int64_t order_id, i
 }
 
 /* ---- For operators and monitoring ---- */
-
-enum iw_error orders_status_counts(const struct store *store, struct query_count **counts, unsigned *count)
-{
-    return query_counts(
-        store,
-        "SELECT status, COUNT(*) FROM orders WHERE status IN ('pending', 'inProgress') GROUP BY "
-        "status",
-        counts, count);
-}
 
 enum iw_error orders_count_all(const struct store *store, int64_t *count)
 {

@@ -66,6 +66,25 @@ enum iw_error orders_page(const struct store *store, const struct order_filter *
 enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
+enum { orders_ids_max = 100 };
+
+/* The account's orders of at most orders_ids_max ids, newest first; the array is the arena's. */
+enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                            struct order **orders, size_t *count) IW_MUST_USE;
+
+/* The same with a callback; see orders_stream. */
+enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                                bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
+
+/*
+ * The names of all files and their orders; the files of an order follow each other.  The filter's keyword
+ * does not count, here and in the functions above.  See orders_stream for the callback.
+ */
+enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
+                           bool (*take)(void *user, int64_t order_id, const char *order_name,
+                                        const char *file_name),
+                           void *user) IW_MUST_USE;
+
 /*
  * Reads the words of a row; type may be NULL.  SERVER_INTERNAL_ERROR for words that this version does not
  * know: the database is newer.
@@ -150,10 +169,6 @@ enum iw_error orders_store_keys(const struct store *store, int64_t order_id,
 enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
-
-/* Pending orders and orders in progress, by status; the array is the arena's. */
-enum iw_error orders_status_counts(const struct store *store, struct query_count **counts,
-                                   unsigned *count) IW_MUST_USE;
 
 /* All orders. */
 enum iw_error orders_count_all(const struct store *store, int64_t *count) IW_MUST_USE;

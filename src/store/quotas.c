@@ -6,16 +6,24 @@
 
 /* The day is assigned last: MariaDB assigns from left to right, and the IFs read the old day. */
 const char quotas_claim_sql[] =
-    "UPDATE account_usage SET orders_pending = orders_pending + 1, files_pending = files_pending + ?, "
+    "UPDATE account_usage SET orders_pending = orders_pending + ?, files_pending = files_pending + ?, "
     "uploads_pending = uploads_pending + ?, files_day = IF(day = ?, files_day, 0) + ?, texts_day = "
     "IF(day = ?, texts_day, 0) + ?, day = ? WHERE account_id = ? AND orders_pending <= ? AND files_pending "
     "<= ? AND uploads_pending <= ? AND stored_bytes <= ? AND (day <> ? OR files_day <= ?) AND (day <> ? OR "
     "texts_day <= ?)";
 
 /* The highest use at which amount more is within the limit. */
-static struct db_value highest(int64_t limit, int64_t amount)
+static struct db_value highest(const struct quota_claim *claim, int64_t limit, int64_t amount)
 {
-    return db_integer(limit == quota_unlimited || amount == 0 ? INT64_MAX : limit - amount);
+    if (limit == quota_unlimited || amount <= 0)
+        return db_integer(INT64_MAX);
+    return db_integer((claim->ahead > 0 ? limit / 4 * quota_ahead_quarters : limit) - amount);
+}
+
+/* How much is claimed of an amount of the creation, with what the reserve had of it. */
+static int64_t claimed(const struct quota_claim *claim, int64_t amount, int64_t reserved)
+{
+    return claim->is_covered ? 0 : amount * (1 + claim->ahead) - reserved;
 }
 
 struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
@@ -26,23 +34,30 @@ struct db_value *quotas_claim_parameters(struct context *context, const struct q
     clock_day(claim->now_ms, text);
     struct db_value day = db_text(arena_text(context->arena, text));
     int64_t uploads_max = of[QUOTA_PROMISED_BYTES] / claim->upload_max_bytes;
+    const struct quota_amounts *own = &claim->amounts, *reserved = &claim->reserve.amounts;
+    int64_t orders = claimed(claim, own->orders, reserved->orders);
+    int64_t files = claimed(claim, own->files, reserved->files);
+    int64_t uploads = claimed(claim, own->uploads, reserved->uploads);
+    bool is_of_day = quota_reserve_is_of_day(&claim->reserve, claim->now_ms);
+    int64_t files_day = claimed(claim, own->files, is_of_day ? reserved->files : 0);
     const struct db_value values[quota_claim_parameters] = {
-        db_integer(claim->files),
-        db_integer(claim->uploads),
+        db_integer(orders),
+        db_integer(files),
+        db_integer(uploads),
         day,
-        db_integer(claim->files),
+        db_integer(files_day),
         day,
         db_integer(claim->texts),
         day,
         db_integer(claim->account_id),
-        highest(of[QUOTA_ORDERS_PENDING], 1),
-        highest(of[QUOTA_FILES_PENDING], claim->files),
-        highest(uploads_max, claim->uploads),
-        highest(of[QUOTA_STORED_BYTES], 1),
+        highest(claim, of[QUOTA_ORDERS_PENDING], orders),
+        highest(claim, of[QUOTA_FILES_PENDING], files),
+        highest(claim, uploads_max, uploads),
+        highest(claim, of[QUOTA_STORED_BYTES], 1),
         day,
-        highest(of[QUOTA_FILES_DAY], claim->files),
+        highest(claim, of[QUOTA_FILES_DAY], files_day),
         day,
-        highest(of[QUOTA_TEXTS_DAY], claim->texts),
+        highest(claim, of[QUOTA_TEXTS_DAY], claim->texts),
     };
     memcpy(next, values, sizeof values);
     return next + quota_claim_parameters;
@@ -91,6 +106,20 @@ enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64
                   values, 2, NULL);
 }
 
+enum iw_error quotas_reserve_removed(const struct store *store, int64_t account_id,
+                                     const struct quota_reserve *reserve, int64_t now_ms)
+{
+    char day[11];
+    clock_day(now_ms, day);
+    const struct db_value values[] = {db_integer(reserve->amounts.files), db_integer(account_id),
+                                      db_text(day)};
+    if (!quota_reserve_is_of_day(reserve, now_ms))
+        return IW_OK;
+    return db_run(store,
+                  "UPDATE account_usage SET files_day = files_day - ? WHERE account_id = ? AND day = ?",
+                  values, 3, NULL);
+}
+
 enum iw_error quotas_open(const struct store *store, int64_t account_id)
 {
     const struct db_value values[] = {db_integer(account_id)};
@@ -136,6 +165,14 @@ struct quota_numbers quotas_limits_of(const struct db_value *columns)
     for (unsigned i = 0; i < QUOTA_COUNT; i++)
         limits.of[i] = columns[i].type == DB_NULL ? quota_of_plan : db_integer_of(&columns[i]);
     return limits;
+}
+
+struct quota_numbers quotas_use_of(const struct db_value *columns)
+{
+    struct quota_numbers used = {{0}};
+    for (unsigned i = 0; i < QUOTA_WEBHOOKS; i++)
+        used.of[i] = db_integer_of(&columns[i]);
+    return used;
 }
 
 enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota, int64_t limit)
@@ -197,16 +234,18 @@ enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t n
     "FROM orders WHERE account_id = u.account_id AND status = 'complete' AND zip_store_key IS NOT NULL) - "  \
     "u.stored_bytes AS SIGNED) FROM account_usage u WHERE u.account_id = ?"
 
-enum iw_error quotas_reconcile(const struct store *store, int64_t account_id)
+enum iw_error quotas_reconcile(const struct store *store, int64_t account_id,
+                               const struct quota_amounts *reserve)
 {
     struct db_rows rows;
+    const int64_t reserved[4] = {reserve->orders, reserve->files, reserve->uploads, 0};
     struct db_value values[5] = {db_integer(account_id)};
     enum iw_error error = db_run(store, DIFFERENCES, values, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
     bool is_equal = true;
     for (unsigned i = 0; i < 4; i++) {
-        values[i] = db_integer(db_integer_of(db_at(&rows, 0, i)));
+        values[i] = db_integer(db_integer_of(db_at(&rows, 0, i)) + reserved[i]);
         is_equal = is_equal && values[i].integer == 0;
     }
     values[4] = db_integer(account_id);
@@ -223,9 +262,4 @@ enum iw_error quotas_warned_write(const struct store *store, int64_t account_id,
 {
     const struct db_value values[] = {db_integer(warned), db_integer(account_id)};
     return db_run(store, "UPDATE account_usage SET warned = ? WHERE account_id = ?", values, 2, NULL);
-}
-
-enum iw_error quotas_warned_count(const struct store *store, int64_t *count)
-{
-    return query_number(store, "SELECT COUNT(*) FROM account_usage WHERE warned <> 0", NULL, 0, count);
 }

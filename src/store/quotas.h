@@ -17,19 +17,24 @@
 /* What one creation uses, and the limits that it must keep. */
 struct quota_claim {
     int64_t account_id;
-    int64_t files;   /* originals included */
-    int64_t uploads; /* of these the files that the client uploads */
-    int64_t texts;   /* new ones */
+    struct quota_amounts amounts; /* of the creation */
+    int64_t texts;                /* new ones */
+    bool is_covered;              /* by the reserve: only the texts are claimed */
+    struct quota_reserve reserve; /* not covered: taken, and deducted from the claim */
+    int64_t ahead;                /* claimed, too, for as many more creations of the same amounts */
     int64_t upload_max_bytes;
     int64_t now_ms;
     const struct quota_numbers *limits;
 };
 
-enum { quota_claim_parameters = 16 };
+/* A claim ahead leaves a quarter of each limit to claims of one creation. */
+enum { quota_ahead_quarters = 3 };
+
+enum { quota_claim_parameters = 17 };
 
 /*
  * The statement that counts a creation.  It changes no row when a limit is reached, or the account has no
- * row. quotas_claim_parameters writes its parameters and returns the place after them.
+ * row.  quotas_claim_parameters writes its parameters and returns the place after them.
  */
 extern const char quotas_claim_sql[];
 struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
@@ -46,6 +51,10 @@ enum iw_error quotas_order_erased(const struct store *store, int64_t order_id) I
 
 /* Bytes were added to the file store. */
 enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64_t bytes) IW_MUST_USE;
+
+/* A reserve is unusable: its files are no longer among those of its day.  Reconcile the other counters. */
+enum iw_error quotas_reserve_removed(const struct store *store, int64_t account_id,
+                                     const struct quota_reserve *reserve, int64_t now_ms) IW_MUST_USE;
 
 /* Creates the account's row if it has none, to be reconciled at once. */
 enum iw_error quotas_open(const struct store *store, int64_t account_id) IW_MUST_USE;
@@ -68,6 +77,14 @@ enum iw_error quotas_lock(const struct store *store, int64_t account_id) IW_MUST
 /* Reads these columns; NULL is quota_of_plan. */
 struct quota_numbers quotas_limits_of(const struct db_value *columns);
 
+/* The account's counters without webhooks, as columns of account_usage u in the order of enum quota. */
+#define QUOTA_USE_COLUMNS                                                                                    \
+    "u.orders_pending, u.files_pending, u.uploads_pending, u.stored_bytes, IF(u.day = UTC_DATE(), "          \
+    "u.files_day, 0), IF(u.day = UTC_DATE(), u.texts_day, 0)"
+
+/* Reads these columns. */
+struct quota_numbers quotas_use_of(const struct db_value *columns);
+
 /* Sets one limit of an account; quota_of_plan removes it. */
 enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota,
                                int64_t limit) IW_MUST_USE;
@@ -89,14 +106,12 @@ enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t n
                          struct quota_due *due) IW_MUST_USE;
 
 /*
- * Adds to each counter its difference from the rows, read in one snapshot: a use that is counted meanwhile
- * stays counted.
+ * Adds to each counter its difference from the rows and the reserve, read in one snapshot: a use that is
+ * counted meanwhile stays counted.
  */
-enum iw_error quotas_reconcile(const struct store *store, int64_t account_id) IW_MUST_USE;
+enum iw_error quotas_reconcile(const struct store *store, int64_t account_id,
+                               const struct quota_amounts *reserve) IW_MUST_USE;
 
 enum iw_error quotas_warned_write(const struct store *store, int64_t account_id, int64_t warned) IW_MUST_USE;
-
-/* The accounts with a warning. */
-enum iw_error quotas_warned_count(const struct store *store, int64_t *count) IW_MUST_USE;
 
 #endif

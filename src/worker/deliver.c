@@ -374,7 +374,7 @@ static int64_t errand_due_ms(const struct worker *worker, enum deliver_errand er
 {
     const struct deliver *deliver = &worker->deliver;
     unsigned most = (unsigned)worker->config.webhooks_deliveries_max;
-    if (worker->flags.stop_at_ms != 0)
+    if (worker->flags.stop_at_ms != 0 || worker->flags.is_keyring_unchecked)
         return INT64_MAX;
     if (errand == DELIVER_LOOK && sender_room(&deliver->sender, deliver->count, most) == 0)
         return INT64_MAX;

@@ -10,7 +10,7 @@ void flags_lease_want(struct flags *flags)
 
 bool flags_is_draining(const struct flags *flags)
 {
-    return flags->is_paused || flags->stop_at_ms != 0;
+    return flags->is_paused || flags->is_keyring_unchecked || flags->stop_at_ms != 0;
 }
 
 bool flags_database_report(struct flags *flags, struct context *context, enum iw_error error,

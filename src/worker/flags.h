@@ -16,6 +16,8 @@ struct flags {
     bool is_lease_wanted[JOB_CLASS_COUNT]; /* there may be jobs of the class */
     bool is_reclaim_wanted;                /* files that no row names may be left */
     bool is_paused;                        /* an operator paused the queue */
+    bool is_keyring_unchecked;             /* the database could not say whether the keys belong to it */
+    bool is_keyring_refused;               /* they do not: the worker must end */
     bool is_database_away;
     int64_t stop_at_ms; /* monotonic: end of the time to finish jobs; 0: not stopping */
 };

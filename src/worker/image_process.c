@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -59,7 +60,8 @@ void image_process_kill(struct image_slot *process)
 static void image_process_start(struct worker *worker, struct image_slot *process)
 {
     struct context *context = &worker->context;
-    const struct image_client_options options = image_client_options_of(&worker->config);
+    struct image_client_options options = image_client_options_of(&worker->config);
+    options.files = &worker->processes.files;
     if (image_client_spawn(context, &options, &process->client) != IW_OK) {
         log_failure(context, "image_process_failed");
         context_clear(context);
@@ -93,6 +95,15 @@ static void image_process_ready(struct worker *worker, struct image_slot *proces
                                 const struct image_answer *answer)
 {
     bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
+    /* The file may have been replaced since the worker compared it with the database. */
+    if (answer->error == IW_OK &&
+        strcmp(answer->watermark_key_id, worker->keyring.ids[KEYRING_WATERMARK]) != 0) {
+        log_event(LOG_ERROR, NULL, "image_process_refused", LOG_TEXT("reason", "watermark_key_changed"),
+                  LOG_TEXT("message", "The watermark key is not that of the worker's start: restore "
+                                      "image.watermark_key_file, or restart imgward-worker."));
+        image_process_fail(process, "refused");
+        return;
+    }
     if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
         process->state = IMAGE_PROCESS_READY;
         process->failures = 0;
@@ -130,8 +141,9 @@ static void image_process_ended(struct image_slot *process)
     struct task *task = process->task;
     int wait_status = image_process_end(process);
     process->task = task;
+    bool is_other_build = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == image_exit_other_build;
     if (was_starting)
-        image_process_pause(process, "died_at_start", wait_status);
+        image_process_pause(process, is_other_build ? "other_build" : "died_at_start", wait_status);
     if (task != NULL)
         answer_take(process, NULL, wait_status);
 }
@@ -161,20 +173,23 @@ static void image_process_receive(struct worker *worker, struct image_slot *proc
 
 /* ---- for the loop ---- */
 
-void image_process_open(struct worker *worker, unsigned count)
+enum iw_error image_process_open(struct worker *worker, struct context *context, unsigned count)
 {
-    worker->processes =
-        (struct image_processes){.list = calloc(count, sizeof(struct image_slot)), .count = count};
+    const struct image_client_options options = image_client_options_of(&worker->config);
+    worker->processes = (struct image_processes){
+        .list = calloc(count, sizeof(struct image_slot)), .count = count, .files = {-1, -1}};
     if (worker->processes.list == NULL)
         abort();
     for (unsigned i = 0; i < count; i++)
         worker->processes.list[i].client.socket = -1;
+    return image_client_files_open(context, &options, &worker->processes.files);
 }
 
 void image_process_close(struct worker *worker)
 {
     for (unsigned i = 0; i < worker->processes.count; i++)
         image_process_end(&worker->processes.list[i]);
+    image_client_files_close(&worker->processes.files);
     free(worker->processes.list);
 }
 

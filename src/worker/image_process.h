@@ -36,10 +36,12 @@ struct image_slot {
 struct image_processes {
     struct image_slot *list;
     unsigned count;
+    struct image_client_files files; /* of every process, also after an upgrade replaced them on disk */
     bool is_seal_logged; /* an incomplete seal was logged: every process of a machine has the same */
 };
 
-void image_process_open(struct worker *worker, unsigned count);
+/* CONFIG_INVALID when program or weights cannot be opened. */
+enum iw_error image_process_open(struct worker *worker, struct context *context, unsigned count) IW_MUST_USE;
 
 /* Kills and reaps all of them. */
 void image_process_close(struct worker *worker);

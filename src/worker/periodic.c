@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/census.h"
+#include "domain/order_index.h"
 #include "domain/job_retry.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
@@ -26,6 +28,11 @@ enum {
     orphans_keys = 200,                      /* a step of some milliseconds */
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
+    census_step_ms = 20,
+    census_pause_ms = 10000,
+    index_pause_ms = 1000,
+    index_busy_factor = 4,
+    index_idle_factor = 50,
     unfinished_age_s = 24 * 60 * 60,
     retries_pause_ms = 2000,
     users_pause_ms = 10000,
@@ -164,17 +171,51 @@ static int64_t periodic_users(struct worker *worker)
     return requests == requests_step ? 0 : users_pause_ms;
 }
 
+/* Segments of orders for lists: the pauses are a multiple of the work. */
+static int64_t periodic_index(struct worker *worker)
+{
+    bool is_changed = false;
+    int64_t begin_ms = clock_monotonic_ms();
+    enum iw_error error = order_index_step(&worker->domain, &worker->periodic.index_after_id, &is_changed);
+    flags_database_report(&worker->flags, &worker->context, error, "index_failed");
+    int64_t spent_ms = clock_monotonic_ms() - begin_ms;
+    if (is_changed && error == IW_OK)
+        return spent_ms * index_busy_factor;
+    return spent_ms * index_idle_factor > index_pause_ms ? spent_ms * index_idle_factor : index_pause_ms;
+}
+
+/* A slice of a table: the pause is twenty times as long as the work. */
+static int64_t periodic_census(struct worker *worker)
+{
+    bool is_round = false;
+    int64_t begin_ms = clock_monotonic_ms();
+    enum iw_error error = census_step(&worker->domain, &worker->periodic.census, &is_round);
+    flags_database_report(&worker->flags, &worker->context, error, "census_failed");
+    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
+    return is_round || error != IW_OK  ? census_pause_ms
+           : pause_ms > census_step_ms ? pause_ms
+                                       : census_step_ms;
+}
+
+/* The keys of this process are those of its start, so only a new start can change the result. */
+static int64_t periodic_keyring(struct worker *worker)
+{
+    enum iw_error error = keyring_check(&worker->domain.store, &worker->config, &worker->keyring);
+    worker->flags.is_keyring_refused = error == IW_CONFIG_INVALID;
+    worker->flags.is_keyring_unchecked = error != IW_OK;
+    flags_database_report(&worker->flags, &worker->context, error, "keyring_check_failed");
+    flags_lease_want(&worker->flags);
+    return database_retry_ms;
+}
+
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
-    [PERIODIC_SWEEP] = periodic_sweep,
-    [PERIODIC_HASTEN] = periodic_hasten,
-    [PERIODIC_RETENTION] = periodic_retention,
-    [PERIODIC_RECLAIM] = periodic_reclaim,
-    [PERIODIC_ORPHANS] = periodic_orphans,
-    [PERIODIC_QUOTAS] = periodic_quotas,
-    [PERIODIC_MAILS] = mailer_step,
-    [PERIODIC_RETRIES] = periodic_retries,
-    [PERIODIC_USERS] = periodic_users,
+    [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
+    [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
+    [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
+    [PERIODIC_KEYRING] = periodic_keyring,     [PERIODIC_INDEX] = periodic_index,
+    [PERIODIC_CENSUS] = periodic_census,       [PERIODIC_MAILS] = mailer_step,
+    [PERIODIC_RETRIES] = periodic_retries,     [PERIODIC_USERS] = periodic_users,
 };
 
 /* The first part is random: workers that restart often see all parts, too. */
@@ -188,6 +229,8 @@ void periodic_open(struct worker *worker)
 static int64_t due_ms(const struct worker *worker, enum periodic_kind kind)
 {
     if (worker->flags.stop_at_ms != 0 || (worker->flags.is_database_away && kind != PERIODIC_SWEEP))
+        return INT64_MAX;
+    if (kind == PERIODIC_KEYRING && !worker->flags.is_keyring_unchecked)
         return INT64_MAX;
     return kind == PERIODIC_RECLAIM && worker->flags.is_reclaim_wanted ? 0 : worker->periodic.at_ms[kind];
 }

@@ -1,11 +1,14 @@
 /*
  * Periodic work on jobs and orders beyond this worker's own: leases of dead workers,
- * jobs behind a clock that stepped back, orders that are due, files that no row names.
+ * jobs behind a clock that stepped back, orders that are due, files that no row names.  Also the
+ * check of the keys, when the database was away at the start.
  */
 #ifndef WORKER_PERIODIC_H
 #define WORKER_PERIODIC_H
 
 #include <stdint.h>
+
+#include "domain/census.h"
 
 struct worker;
 
@@ -16,6 +19,9 @@ enum periodic_kind {
     PERIODIC_RECLAIM,
     PERIODIC_ORPHANS,
     PERIODIC_QUOTAS,
+    PERIODIC_KEYRING,
+    PERIODIC_INDEX,
+    PERIODIC_CENSUS,
     PERIODIC_MAILS,
     PERIODIC_RETRIES,
     PERIODIC_USERS,
@@ -27,7 +33,9 @@ struct periodic {
     enum periodic_kind last;       /* the one that ran last */
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
-    unsigned orphans_part;         /* of the store: where the next step begins */
+    int64_t index_after_id;        /* the account after which the next look for new orders begins */
+    struct census census;
+    unsigned orphans_part; /* of the store: where the next step begins */
 };
 
 void periodic_open(struct worker *worker);

@@ -35,6 +35,24 @@ static void level_apply(const struct config *config)
 
 /* ---- signals ---- */
 
+/* Signing keys that do not belong to the database, or cannot be read, keep the old ones. */
+static enum iw_error keys_reload(struct worker *worker)
+{
+    struct context *context = &worker->context;
+    struct keyring fresh = worker->keyring;
+    enum iw_error error = keyring_load(context, &worker->config, KEYRING_SIGNING, &fresh);
+    if (error == IW_OK)
+        error = keyring_check(&worker->domain.store, &worker->config, &fresh);
+    if (error == IW_CONFIG_INVALID)
+        return error;
+    worker->flags.is_keyring_unchecked = worker->flags.is_keyring_unchecked || error != IW_OK;
+    context_clear(context);
+    error = deliver_reload(worker, context);
+    if (error == IW_OK)
+        worker->keyring = fresh;
+    return error;
+}
+
 /* A bad file keeps the old configuration; keys that need a restart keep their values. */
 static void worker_reload(struct worker *worker)
 {
@@ -55,7 +73,7 @@ static void worker_reload(struct worker *worker)
     worker->config_arena = arena;
     worker->config = fresh;
     level_apply(&worker->config);
-    if (deliver_reload(worker, &worker->context) != IW_OK) {
+    if (keys_reload(worker) != IW_OK) {
         log_failure(&worker->context, "reload_refused");
         context_clear(&worker->context);
     }
@@ -167,6 +185,8 @@ static void events_take(struct worker *worker)
 /* True when all jobs are finished, at a second TERM, or when finishing takes too long. */
 static bool is_over(const struct worker *worker)
 {
+    if (worker->flags.is_keyring_refused)
+        return true;
     if (worker->flags.stop_at_ms == 0)
         return false;
     unsigned busy = worker->deliver.count;
@@ -214,16 +234,18 @@ static enum iw_error programs_check(struct context *context, const struct config
 }
 
 /* A source may hang until its time limit, so that transfers keep room for other accounts; pictures do not. */
-static void pools_make(struct worker *worker)
+static enum iw_error pools_make(struct worker *worker, struct context *context)
 {
     int64_t wanted = worker->config.worker_processes;
     unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
     unsigned transfers = (unsigned)worker->config.worker_transfers;
-    image_process_open(worker, processes < processes_max ? processes : processes_max);
+    enum iw_error error =
+        image_process_open(worker, context, processes < processes_max ? processes : processes_max);
     /* Two for each process: while it has one, the job before is recorded or the next one waits. */
     task_pool_make(&worker->pools[JOB_CLASS_IMAGE], JOB_CLASS_IMAGE, 2 * worker->processes.count,
                    2 * processes_max);
     task_pool_make(&worker->pools[JOB_CLASS_TRANSFER], JOB_CLASS_TRANSFER, transfers, transfers / 2);
+    return error;
 }
 
 /* Waits while the file store is read-only, full or broken, so that the service recovers without an operator.
@@ -250,6 +272,25 @@ static enum iw_error store_wait(struct worker *worker, struct context *context)
         poll(&signals, 1, store_retry_ms);
         process_signal_drain();
     }
+}
+
+static enum iw_error keyring_open(struct worker *worker, struct context *context)
+{
+    enum iw_error error = IW_OK;
+    for (unsigned purpose = 0; error == IW_OK && purpose < keyring_purpose_count; purpose++)
+        error = keyring_load(context, &worker->config, (enum keyring_purpose)purpose, &worker->keyring);
+    if (error != IW_OK)
+        return error;
+    if (worker->keyring.ids[KEYRING_WATERMARK][0] == '\0')
+        log_event(LOG_WARN, NULL, "watermark_key_absent",
+                  LOG_TEXT("file", worker->config.image_watermark_key_file));
+    const struct store store = {context, worker->domain.store.db};
+    error = keyring_check(&store, &worker->config, &worker->keyring);
+    if (error == IW_CONFIG_INVALID)
+        return error;
+    worker->flags.is_keyring_unchecked = error != IW_OK;
+    context_clear(context);
+    return IW_OK;
 }
 
 /* Drivers borrow worker->start, which no reload changes. */
@@ -279,10 +320,14 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);
     owner_machine(worker->machine);
-    pools_make(worker);
+    error = pools_make(worker, context);
+    if (error != IW_OK)
+        return error;
     lease_open(worker, redis_new(&worker->start, redis_password));
     periodic_open(worker);
     error = deliver_open(worker, context);
+    if (error == IW_OK)
+        error = keyring_open(worker, context);
     if (error == IW_OK)
         error = sender_open(&worker->transfers, context, &worker->config);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
@@ -337,5 +382,8 @@ int supervisor_run(struct context *context, const char *config_file)
     worker_close(&worker);
     log_event(LOG_INFO, NULL, "stopped");
     arena_free(worker.arena);
-    return EXIT_SUCCESS;
+    if (!worker.flags.is_keyring_refused)
+        return EXIT_SUCCESS;
+    context_fail(context, IW_CONFIG_INVALID, "The keys do not belong to the database.");
+    return EXIT_FAILURE;
 }

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "domain/domain.h"
+#include "domain/keyring.h"
 #include "service/storage.h"
 #include "worker/cleanup.h"
 #include "worker/deliver.h"
@@ -35,6 +36,7 @@ struct worker {
     struct arena *arena;        /* of one turn of the loop */
     struct context context;     /* on arena */
     struct domain domain;       /* over context */
+    struct keyring keyring;     /* of the keys in use */
     struct storage *storage;
     struct metrics *metrics;
     char owner[owner_size];

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from client import ORDERS, children
+from client import ORDERS, Client, children
 
 COUNT = 20000
 # 2024-01-01 UTC, the epoch of order ids; see src/model/order.h.
@@ -55,7 +55,7 @@ def plan(stack, statement):
 
 def list_statement(stack, call):
     """The statement that reads the orders of a list."""
-    return next(text for text in statements(stack, call) if text.startswith("SELECT o.id"))
+    return next(text for text in statements(stack, call) if text.startswith("SELECT o.id, o.type"))
 
 
 @pytest.mark.parametrize("query, index", [({}, "orders_list"), ({"status": "complete"}, "orders_list_status"),
@@ -118,6 +118,99 @@ def test_other_requests_look_at_as_much_as_in_a_small_account(large, stack, path
     for text in statements(stack, lambda: large.get(f"{ORDERS}{path.format(order=order)}")):
         for row in plan(stack, text) if text.startswith("SELECT") else []:
             assert row["rows"] is None or row["rows"] == "NULL" or int(row["rows"]) <= 10, (text, row)
+
+
+@pytest.fixture(scope="module")
+def indexed(large, stack):
+    """The account once all but the last orders are in segments of the index."""
+    end = time.monotonic() + 240
+    while int(stack.sql(f"SELECT COALESCE(SUM(order_count), 0) FROM order_segments WHERE account_id = {large.account}")[0][0]) < COUNT - 1024:
+        assert time.monotonic() < end, "the worker does not index the orders"
+        time.sleep(0.1)
+    return large
+
+
+@pytest.fixture
+def quiet(stack):
+    """No worker: only the test's requests read rows."""
+    stack.part("stop", "worker")
+    yield
+    stack.part("start", "worker")
+
+
+QUERIES = [{}, {"page": COUNT // 10 - 1}, {"status": "complete", "page": COUNT // 20}, {"type": "antiAi", "page": COUNT // 20}, {"status": "failed"},
+           {"channel": "api", "page": COUNT // 20}, {"channel": "web"}, {"status": "complete", "type": "antiAi", "channel": "api", "page": COUNT // 15},
+           {"status": "failed", "type": "watermarkEmbed"}, {"keyword": "bulk"}, {"keyword": "bulk", "page": COUNT // 10 - 1}, {"keyword": "b"}, {"keyword": "1"},
+           {"keyword": "bulk 1 jpg", "page": COUNT // 40}, {"keyword": str(COUNT - 1)}, {"keyword": "nothing"}, {"keyword": "bulk nothing"},
+           {"keyword": "bulk", "status": "failed"}, {"keyword": "jpg", "status": "complete", "channel": "api", "page": COUNT // 15}]
+
+
+def test_no_list_reads_more_than_a_segment_and_the_younger_orders(indexed, stack, quiet):
+    """A segment has 4,096 orders; at most 1,024 and those of the last seconds are outside of segments."""
+    spent = {}
+    for query in QUERIES:
+        before = rows_read(stack)
+        assert indexed.list(**query).status == 200
+        spent[json.dumps(query)] = rows_read(stack) - before
+    print(spent)
+    assert max(spent.values()) < 4096 + 3 * 1100 < COUNT / 2, spent
+
+
+def samples(stack, name):
+    text = Client(stack).get("/metrics").body.decode()
+    return {labels: float(value) for labels, value in re.findall(rf"^{name}(\S*) (\S+)$", text, re.M)}
+
+
+def test_metrics_do_not_read_whole_tables(indexed, stack):
+    """They count up to a thousand rows of a state; beyond that they show the worker's last census."""
+    def jobs():
+        return samples(stack, "imgward_queue_jobs").get('{kind="protect",state="done"}', 0)
+
+    stack.sql(f"""INSERT INTO jobs (account_id, order_id, kind, status, available_at, created_at, updated_at)
+        SELECT account_id, id, 'protect', 'done', NOW(3), NOW(3), NOW(3) FROM orders WHERE account_id = {indexed.account} AND name LIKE 'bulk %'""")
+    stack.part("stop", "worker")
+    try:
+        before = rows_read(stack)
+        samples(stack, "imgward_")
+        assert rows_read(stack) - before < 12 * 1001
+    finally:
+        stack.part("start", "worker")
+    [[done]] = stack.sql("SELECT COUNT(*) FROM jobs WHERE status = 'done' AND kind = 'protect'")
+    end = time.monotonic() + 120
+    while jobs() != int(done):
+        assert time.monotonic() < end, (jobs(), done)
+        time.sleep(0.5)
+
+
+def handler_reads(stack, statement):
+    """Rows that a statement reads in a session without others."""
+    rows = stack.sql(f"FLUSH STATUS; {statement}; SHOW SESSION STATUS LIKE 'Handler_read%'")
+    return sum(int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Handler_read"))
+
+
+def test_a_lease_does_not_read_the_whole_queue(indexed, stack, jpeg):
+    """The jobs of a suspended account wait."""
+    client = stack.account_new()
+    stack.sql(f"UPDATE accounts SET status = 'suspended' WHERE id = {indexed.account}")
+    stack.sql(f"""INSERT INTO jobs (account_id, order_id, kind, available_at, created_at, updated_at)
+        SELECT account_id, id, 'extract', NOW(3), NOW(3), NOW(3) FROM orders WHERE account_id = {indexed.account} AND name LIKE 'bulk %'""")
+    stack.sql("ANALYZE TABLE jobs")
+
+    def order():
+        client.order_whole([("a.jpg", jpeg)])
+        end = time.monotonic() + 60
+        while stack.sql("SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%a WHERE (SELECT available_at FROM jobs%' AND user_host LIKE 'imgward%'") == [["0"]]:
+            assert time.monotonic() < end, "the worker does not look for stranded jobs"
+            time.sleep(0.5)
+    try:
+        texts = {text for text in statements(stack, order) if re.search(r"^SELECT .* FROM jobs\b", text) and " slice " not in text and "?" not in text}
+        reads = {text: handler_reads(stack, text) for text in texts}
+    finally:
+        stack.sql(f"DELETE FROM jobs WHERE account_id = {indexed.account}; UPDATE accounts SET status = 'active' WHERE id = {indexed.account}")
+    print({text[:300]: count for text, count in reads.items() if count > 5})
+    assert any("available_at <= UTC_TIMESTAMP(3) FROM jobs" in text for text in texts), texts
+    assert any("a WHERE (SELECT available_at FROM jobs" in text for text in texts), texts
+    assert max(reads.values()) < 500, {text: count for text, count in reads.items() if count >= 500}
 
 
 def pool_peak_kib(stack):

@@ -1,8 +1,10 @@
 """What an account may have, store and create; issue 50."""
+import subprocess
 import threading
 import time
 
 import pytest
+from PIL import Image
 
 import pictures
 from client import ORDERS
@@ -52,6 +54,19 @@ def test_a_limit_refuses_the_next_order_and_a_replay_returns_its_order(stack, li
     assert account.list().page["totalItems"] == 2
 
 
+def test_a_created_order_names_the_nearest_limit_from_half_of_it_on(stack):
+    account = stack.account_new("free")
+    assert "UsageLimit-Name" not in account.create(["a.jpg", "b.jpg"], key="one").headers
+    quota(account, "ordersPending", 2)
+    quota(account, "filesPending", 3)
+    answer = fresh(account).create(["a.jpg"])
+    assert [answer.headers["UsageLimit-" + name] for name in ("Name", "Limit", "Used")] == ["filesPending", "3", "2"]
+    assert "UsageLimit-Name" not in account.create(["a.jpg", "b.jpg"], key="one").headers
+    for name in ("ordersPending", "filesPending"):
+        quota(account, name, 0)
+    assert "UsageLimit-Name" not in fresh(account).create().headers
+
+
 def test_a_request_that_is_too_much_without_any_use_is_invalid(stack):
     account = stack.account_new()
     quota(account, "filesPending", 1)
@@ -71,6 +86,119 @@ def test_concurrent_creations_do_not_exceed_a_limit(stack):
     statuses = [answer.status for answer in answers]
     assert statuses.count(201) == 5 and statuses.count(429) == 19, statuses
     assert stack.sql(f"SELECT COUNT(*) FROM orders WHERE account_id = {account.account}") == [["5"]]
+
+
+# ---------------------------------------------------------------- the reserve: claims ahead of the next creations
+def busy(stack):
+    """An account with a reserve, and the keys of its orders. The worker reconciles it when a test asks for it."""
+    account = stack.account_new()
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
+    keys = []
+    while not reserve(account) and len(keys) < 400:
+        keys.append(f"key {len(keys)}")
+        assert account.create(["a.jpg", "b.jpg"], key=keys[-1]).status == 201
+    return account, keys
+
+
+def reserve_key(account):
+    return f"{account.stack.environment.get('IMGWARD_REDIS_PREFIX', 'imgward:')}reserve:{account.account}"
+
+
+def reserve(account):
+    """[term, orders, files, uploads] of the reserve; [] when it has no orders."""
+    numbers = [int(word) for word in account.stack.redis("GET", reserve_key(account)).split()]
+    return numbers if numbers and numbers[1] > 0 else []
+
+
+def claimed(account):
+    return [int(number) for number in account.stack.sql(
+        f"SELECT orders_pending, files_pending, uploads_pending, files_day FROM account_usage WHERE account_id = "
+        f"{account.account}")[0]]
+
+
+def balanced(account, orders):
+    """The row counts these orders of two files and the reserve, nothing else."""
+    _, *kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account) == [orders + kept[0], 2 * orders + kept[1], 2 * orders + kept[2], 2 * orders + kept[1]]
+
+
+def test_a_busy_account_claims_ahead_and_its_use_is_exact(stack):
+    account, keys = busy(stack)
+    balanced(account, len(keys))
+    assert claimed(account)[0] > len(keys)
+    assert {name: usage(account)[name] for name in ("ordersPending", "filesPending", "promisedBytes", "filesPerDay")} == \
+        {"ordersPending": len(keys), "filesPending": 2 * len(keys), "promisedBytes": 2 * len(keys) * 52428800,
+         "filesPerDay": 2 * len(keys)}
+    assert f'"name":"ordersPending","used":{len(keys)},' in \
+        stack.ctl("account", "show", "--json", account.account).replace(" ", "")
+    # A creation that the reserve does not cover deducts the reserve from its claim.
+    assert account.create([f"{number}.jpg" for number in range(100)]).status == 201
+    kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account)[1] - kept[2] == 2 * len(keys) + 100
+
+
+def test_a_creation_that_fails_returns_what_it_took_from_the_reserve(stack):
+    account, keys = busy(stack)
+    for _ in range(5):
+        assert account.create(["a.jpg", "b.jpg"], key=keys[0]).status == 200
+        assert account.create(["c.jpg", "d.jpg"], key=keys[1]).status == 409
+    balanced(account, len(keys))
+
+
+def test_a_reserve_that_redis_lost_is_free_again_after_the_reconciliation(stack):
+    account, keys = busy(stack)
+    stack.redis("DEL", reserve_key(account))
+    assert claimed(account)[0] > len(keys), claimed(account)
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+    end = time.monotonic() + 60
+    while claimed(account)[:3] != [len(keys), 2 * len(keys), 2 * len(keys)]:
+        assert time.monotonic() < end, claimed(account)
+        time.sleep(0.2)
+
+
+def test_a_reserve_of_an_earlier_term_is_removed_by_the_worker(stack):
+    account, keys = busy(stack)
+    term, *amounts = reserve(account)
+    stack.redis("SET", reserve_key(account), " ".join(map(str, [term - 1, *amounts])))
+    stack.sql(f"UPDATE account_usage SET reconciled_at = '1970-01-01' WHERE account_id = {account.account}")
+    end = time.monotonic() + 60
+    while claimed(account) != [len(keys)] + 3 * [2 * len(keys)]:
+        assert time.monotonic() < end, claimed(account)
+        time.sleep(0.2)
+    assert reserve(account) == []
+
+
+def test_a_reserve_of_yesterday_gives_no_files_of_today(stack):
+    account, keys = busy(stack)
+    files_day = claimed(account)[3]
+    term, *amounts = reserve(account)
+    stack.redis("SET", reserve_key(account), " ".join(map(str, [term - 8640, *amounts])))
+    assert account.create(["a.jpg", "b.jpg"]).status == 201
+    kept = reserve(account) or [0, 0, 0, 0]
+    assert claimed(account)[3] == files_day + 2 + kept[2]
+    assert claimed(account)[1] == 2 * (len(keys) + 1) + kept[2]
+
+
+def test_concurrent_creations_of_a_busy_account_do_not_exceed_a_limit(stack):
+    account, keys = busy(stack)
+    limit = len(keys) + 80
+    quota(account, "ordersPending", limit)
+    fresh(account)
+    statuses = []
+
+    def create():
+        while statuses.count(429) == 0:
+            statuses.append(account.create(["a.jpg", "b.jpg"]).status)
+    threads = [threading.Thread(target=create) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {201, 429}
+    # A process may have returned its reserve after another one's refusal.
+    while account.create(["a.jpg", "b.jpg"]).status == 201:
+        pass
+    assert account.list().page["totalItems"] == limit
 
 
 def test_the_use_follows_an_order_to_its_end(stack):
@@ -164,6 +292,12 @@ def test_a_limit_that_is_used_to_eighty_per_cent_is_logged_once(stack):
     assert len(lines) == 1 and "filesPending" in lines[0], lines
 
 
+def doctor(stack):
+    done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "doctor"],
+                          capture_output=True, text=True, timeout=240)
+    return done.stdout.splitlines()
+
+
 def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
     account = stack.account_new()
     before = account.create(["a.jpg"], key="before")
@@ -171,14 +305,17 @@ def test_below_the_free_bytes_nothing_new_is_taken(stack, jpeg):
     with stack.configured("store", "free_min_bytes", str(2 ** 50)):
         full = account.create(["b.jpg"])
         assert full.status == 503 and full.code == "SERVICE_UNAVAILABLE" and full.headers["Retry-After"] == "60"
+        assert "no space left to record orders" in full.json["message"], full
+        assert "free at" in next(line for line in doctor(stack) if line.startswith("database "))
         assert account.create(["a.jpg"], key="before").status == 200
         upload = account.upload(url, jpeg)
-        assert upload.status == 503 and "no space" in upload.json["message"], upload
+        assert upload.status == 503 and "no space left to store files" in upload.json["message"], upload
         assert stack.stored(before.data["orderId"]) == []
         assert account.list().page["totalItems"] == 1
     assert account.upload(url, jpeg).status == 201
     with open(stack.environment["IMGWARD_LOG"] + "/api.log", encoding="utf-8") as file:
-        assert any('"store_full"' in line for line in file)
+        lines = file.readlines()
+    assert any('"store_full"' in line for line in lines) and any('"database_full"' in line for line in lines)
 
 
 def embed(account, texts, **more):
@@ -216,6 +353,25 @@ def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(s
     assert stack.sql(f"SELECT COUNT(*) FROM watermark_texts WHERE account_id = {account.account}") == [["10"]]
     details = [account.detail(answer.data["orderId"]).data["watermarks"] for answer in answers]
     assert all(sorted(one) == sorted(texts) for one in details)
+
+
+def flat(color, side=1300):
+    return pictures.encode(Image.new("RGB", (side, side), color), "PNG")
+
+
+def test_a_flat_picture_grows_to_the_floor_and_not_above_it(stack):
+    """A PNG of one colour becomes some 150 times as large. Pixel art and small flat pictures stay below the floor."""
+    account = stack.account_new()
+    art = pictures.scene(32, 32).resize((512, 512), 0)
+    with stack.configured("image", "result_floor_bytes", str(1 << 20)):
+        order = account.order_whole([("large.png", flat((200, 30, 30))), ("small.png", flat((200, 30, 30), 600)),
+                                     ("art.png", pictures.encode(art, "PNG"))])
+    errors = {file["fileName"]: file["error"] for file in order["files"]}
+    assert order["status"] == "complete" and errors["small.png"] is None and errors["art.png"] is None, order["errors"]
+    assert errors["large.png"]["code"] == "IMAGE_TOO_LARGE" and "more than 100 times" in errors["large.png"]["message"]
+    names = [row[0] for row in stack.sql(f"SELECT f.name FROM results r JOIN files f ON f.id = r.file_id "
+                                         f"WHERE r.order_id = {order['orderId']}")]
+    assert sorted(names) == ["art.png", "small.png"]
 
 
 def test_a_result_out_of_proportion_to_its_source_is_refused(stack, png):

@@ -195,6 +195,18 @@ def test_statements_of_the_pool_end_in_the_server(stack, lock):
     assert timeout_s - 1 <= spent < 3 * timeout_s
 
 
+def test_a_statement_that_is_ended_is_named(stack, lock):
+    client = stack.account_new()
+    with stack.configured("database", "statement_max_s", "1"):
+        lock.take()
+        answer = client.list()
+        lock.release()
+    assert answer.status == 503 and answer.headers["Retry-After"]
+    assert answer.code == "SERVICE_UNAVAILABLE" and "took the database too long" in answer.json["message"]
+    with open(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"), encoding="utf-8") as file:
+        assert any('"reason":"statement_timeout"' in line and answer.json["requestId"] in line for line in file)
+
+
 # ---- Invalid keys
 
 def flood(stack, count, key, source, path=f"{ORDERS}?limit=1"):

@@ -106,6 +106,13 @@ enum iw_error db_stream(const struct store *store, const char *sql, const struct
     return db_run(store, sql, parameters, count, NULL);
 }
 
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    return db_stream(store, sql, parameters, count, row, user);
+}
+
 enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
 {
     (void)store->context;

@@ -1,4 +1,5 @@
 """The commands of daily work and their effects."""
+import configparser
 import json
 import os
 import re
@@ -250,6 +251,18 @@ def byte_turn(path):
         byte = file.read(1)[0]
         file.seek(10)
         file.write(bytes([byte ^ 1]))
+
+
+def test_the_units_restart_without_an_end_and_survive_the_death_of_a_child():
+    """A worker that waits for its store is restarted as often as needed; a killed image process ends no worker."""
+    units = {}
+    for name in ("api", "worker"):
+        units[name] = configparser.RawConfigParser(strict=False)
+        units[name].optionxform = str
+        units[name].read(os.path.join(os.path.dirname(SQL), "packaging", "systemd", f"imgward-{name}.service"))
+        assert units[name]["Unit"]["StartLimitIntervalSec"] == "0" and units[name]["Service"]["Restart"] in ("always", "on-failure")
+    worker = units["worker"]["Service"]
+    assert worker["OOMPolicy"] == "continue" and worker["MemoryMax"] == "80%"
 
 
 def migrations_line(*command):

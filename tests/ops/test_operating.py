@@ -58,22 +58,99 @@ def begun(client):
     return created["orderId"]
 
 
-def test_a_backup_is_restored_next_to_the_original(stack, client, names, tmp_path):
+@pytest.fixture
+def second(stack, names, tmp_path):
+    """A second root on the same servers: its own folders, configuration and database; starts empty."""
+    root, database = tmp_path / "second", "restored" + uuid.uuid4().hex[:8]
+    etc = root / "etc"
+    root.mkdir()
+    with open(names["CONFIG"], encoding="utf-8") as file:
+        text = file.read().replace("name = imgward\n", f"name = {database}\n").replace(stack.store, str(root / "store"))
+    text = re.sub(r"(?m)^(\w+_file = )" + re.escape(names["ETC"]), rf"\g<1>{etc}", text)
+    text = re.sub(r"(?m)^(socket = |pid_file = ).*/((?:api|worker)\.)", rf"\g<1>{root}/\2", text)
+    config = root / "imgward.conf"
+    config.write_text(text, encoding="utf-8")
+    yield {**names, "DATABASE": database, "STORE": str(root / "store"), "ETC": str(etc), "CONFIG": str(config)}
+    stack.sql(f"DROP DATABASE IF EXISTS {database}; REVOKE ALL ON {database}.* FROM imgward@localhost")
+
+
+def ctl(place, *words):
+    return subprocess.run([place["CTL"], "--config", place["CONFIG"], *words], capture_output=True, text=True, timeout=600)
+
+
+def started(place, name):
+    """True when a program on the second root serves; else its messages."""
+    process = subprocess.Popen([os.path.join(place["BIN"], "imgward-" + name), "-c", place["CONFIG"]],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    lines = []
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if '"event":"started"' in line:
+                return True
+        return "".join(lines)
+    finally:
+        process.terminate()
+        process.communicate(timeout=120)
+
+
+def marked(client, tmp_path):
+    """A delivered picture with a watermark; its file and the watermark's text."""
+    text, path = "mark of " + uuid.uuid4().hex, tmp_path / "marked.jpg"
+    files = [{"fileName": "a.jpg", "watermarks": [{"text": text}]}]
+    order = client.order_whole([(files[0], pictures.jpeg(400, 300, seed=7))], kind="wtr-embed")
+    assert order["status"] == "complete", order
+    url = client.get(f"/api/v2/orders/{order['orderId']}/download").data["downloadUrl"]
+    path.write_bytes(client.request("GET", url, key=False).body)
+    return str(path), text
+
+
+def test_a_backup_is_restored_on_a_second_root(stack, client, names, second, tmp_path):
+    client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
+    picture, text = marked(client, tmp_path)
+    run(names, "backup")
+    assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "backup").iterdir()} == dict.fromkeys(
+        ("database.sql", "store.tar", "secrets.tar"), 0o600)
+    told = run(second, "restore")
+    assert re.search(r"store: [1-9][0-9]* files in the database, 0 with faults", told), told
+    assert told.count("fits the database") == 3, told
+    assert int(stack.sql(f"SELECT COUNT(*) FROM {second['DATABASE']}.orders")[0][0]) >= 1
+    for name in ("watermark.key", "sealing.key", "signing.keys"):
+        ours, theirs = [open(os.path.join(place["ETC"], name), "rb") for place in (names, second)]
+        with ours, theirs:
+            assert ours.read() == theirs.read() and os.fstat(theirs.fileno()).st_mode & 0o007 == 0
+    read = ctl(second, "image", "extract", "--verbose", picture)
+    assert read.returncode == 0 and f"text: {text}" in read.stderr, read.stderr
+    doctor = ctl(second, "doctor", "--directory", second["SQL"])
+    assert re.search(r"(?m)^keys +ok ", doctor.stdout), doctor.stdout
+    assert started(second, "worker") is True and started(second, "api") is True
+
+
+def test_a_restore_without_the_keys_is_refused_at_every_step(client, names, second, tmp_path):
     client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
     run(names, "backup")
-    database = "restored" + uuid.uuid4().hex[:8]
-    store = str(tmp_path / "store")
-    with open(names["CONFIG"], encoding="utf-8") as file:
-        text = file.read()
-    config = tmp_path / "restored.conf"
-    config.write_text(text.replace("name = imgward\n", f"name = {database}\n").replace(stack.store, store))
-    try:
-        told = run({**names, "DATABASE": database, "STORE": store, "CONFIG": str(config)}, "restore")
-        assert re.search(r"store: [1-9][0-9]* files in the database, 0 with faults", told), told
-        count = "SELECT COUNT(*) FROM {}.orders"
-        assert int(stack.sql(count.format(database))[0][0]) >= 1
-    finally:
-        stack.sql(f"DROP DATABASE IF EXISTS {database}; REVOKE ALL ON {database}.* FROM imgward@localhost")
+    # A backup that forgot the keys.
+    subprocess.run(["tar", "-C", names["ETC"], "-cf", str(tmp_path / "backup" / "secrets.tar"), "--exclude=*.key",
+                    "--exclude=*.keys", "."], check=True, timeout=60)
+    page = blocks()
+    done = subprocess.run(["bash", "-euc", page["names"] + page["restore"]], env={**os.environ, **second},
+                          capture_output=True, text=True, timeout=600)
+    assert done.returncode == 1 and done.stdout.count("MISSING: restore the file") == 3, done.stdout
+    assert done.stdout.count("is missing, and the database was used with it; restore it") == 3, done.stdout
+    assert "files in the database" not in done.stdout
+    made = (("image", "key", "watermark.key"), ("secret", "sealing", "sealing.key"), ("secret", "signing", "signing.keys"))
+    for *words, name in made:
+        assert ctl(second, *words, os.path.join(second["ETC"], name)).returncode == 0
+    checked = ctl(second, "secret", "check")
+    assert checked.returncode == 1 and checked.stdout.count("OTHER KEY") == 3, checked.stdout
+    assert ctl(second, "init", "--directory", second["SQL"]).stdout.count("than this database") == 3
+    assert re.search(r"(?m)^keys +WRONG .*restore the file from the backup", ctl(second, "doctor").stdout)
+    for name in ("worker", "api"):
+        assert "Restore the file from the backup" in started(second, name)
+    for purpose in ("watermark", "sealing", "signing"):
+        assert ctl(second, "secret", "accept", purpose).returncode == 0
+    assert ctl(second, "secret", "check").returncode == 0
+    assert started(second, "worker") is True and started(second, "api") is True
 
 
 def test_a_url_signed_before_a_rotation_is_still_good_after_it(stack, client, names):

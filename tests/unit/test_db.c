@@ -75,7 +75,7 @@ static const struct row rows[] = {
     {1041, "ER_OUT_OF_RESOURCES", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1206, "ER_LOCK_TABLE_FULL", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
     {1461, "ER_MAX_PREPARED_STMT_COUNT_REACHED", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
-    {1969, "ER_STATEMENT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_refuses", false, false},
+    {1969, "ER_STATEMENT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "statement_timeout", false, false},
     {1205, "ER_LOCK_WAIT_TIMEOUT", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
     {1213, "ER_LOCK_DEADLOCK", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},
     {1467, "ER_AUTOINC_READ_FAILED", IW_SERVICE_UNAVAILABLE, "database_conflict", false, true},

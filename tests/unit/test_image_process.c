@@ -14,7 +14,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -650,6 +652,87 @@ static void test_serves_its_share(void)
     codec_bytes_free(&file);
 }
 
+enum { large_metadata_bytes = 15 << 20 };
+
+/*
+ * A process that holds much more memory than at its start answers that it is the last, and exits.  The C
+ * library keeps blocks of the size of the second large text in its heap.
+ */
+static void test_grown_process_ends(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* it has another allocator */
+    struct image_client_options options = options_usual();
+    options.memory_bytes = 256 << 20;
+    struct image_client client = start(&options);
+    struct made_spec spec = {"PNG", FORMAT_PNG, 300, 300, 3, true, .depth_bits = 8};
+    struct codec_bytes plain = make_picture(&spec);
+    spec.text_bytes = large_metadata_bytes;
+    struct codec_bytes large = make_picture(&spec);
+    int plain_files[] = {file_of(plain.data, plain.size), -1, file_of("", 0), -1};
+    int large_files[] = {file_of(large.data, large.size), -1, file_of("", 0), -1};
+    struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
+    struct image_answer answer;
+    for (int i = 0; i < 4; i++) {
+        answer = ask(&client, &request, plain_files);
+        CU_ASSERT(answer.error == IW_OK && answer.is_last == 0);
+    }
+    for (int i = 0; i < 4 && answer.is_last == 0; i++) {
+        answer = ask(&client, &request, large_files);
+        CU_ASSERT_EQUAL(answer.error, IW_OK);
+    }
+    CU_ASSERT_EQUAL_FATAL(answer.is_last, 1);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(end(&client), 0);
+    close(plain_files[IMAGE_INPUT]);
+    close(plain_files[IMAGE_OUTPUT]);
+    close(large_files[IMAGE_INPUT]);
+    close(large_files[IMAGE_OUTPUT]);
+    codec_bytes_free(&plain);
+    codec_bytes_free(&large);
+#endif
+}
+
+/* Gives a process room for so many more bytes. */
+static void room_leave(pid_t pid, size_t bytes)
+{
+    char path[64];
+    size_t pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "r");
+    CU_ASSERT_EQUAL_FATAL(fscanf(file, "%zu", &pages), 1);
+    fclose(file);
+    size_t most = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes;
+    const struct rlimit limit = {most, most};
+    CU_ASSERT_EQUAL_FATAL(prlimit(pid, RLIMIT_AS, &limit, NULL), 0);
+}
+
+/* When the copy of the metadata does not fit, the process exits with the status that says so. */
+static void test_exit_without_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* it reserves terabytes of addresses */
+    struct image_client_options options = options_usual();
+    struct image_client client = start(&options);
+    char *xmp = malloc(large_metadata_bytes + 1);
+    memset(xmp, ' ', large_metadata_bytes);
+    xmp[large_metadata_bytes] = '\0';
+    struct made_spec spec = {"PNG", FORMAT_PNG, 300, 300, 3, true, .xmp = xmp, .depth_bits = 8};
+    struct codec_bytes file = make_picture(&spec);
+    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), -1};
+    struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
+    struct image_answer answer;
+    room_leave(client.pid, large_metadata_bytes / 4 * 7);
+    fresh();
+    CU_ASSERT_EQUAL(image_client_send(&context, &client, &request, files), IW_OK);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    int status = end(&client);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == image_exit_no_memory);
+    close(files[IMAGE_INPUT]);
+    close(files[IMAGE_OUTPUT]);
+    codec_bytes_free(&file);
+    free(xmp);
+#endif
+}
+
 /* A hanging process sends nothing; a dead one closes the socket. */
 static void test_hangs_and_deaths(void)
 {
@@ -736,6 +819,63 @@ static void test_bad_start(void)
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
     CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
+}
+
+/* A copy of the program whose file an upgrade replaces. */
+static void test_replaced_program(void)
+{
+    char program[] = "image-program-XXXXXX";
+    struct image_client_options options = options_usual();
+    struct image_client_files held;
+    struct image_client client;
+    struct image_answer answer;
+    fresh();
+    int copy = mkstemp(program), real = open("./imgward-image", O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+    CU_ASSERT_FATAL(copy >= 0 && real >= 0 && fstat(real, &facts) == 0);
+    for (off_t at = 0; at < facts.st_size;)
+        CU_ASSERT_FATAL(sendfile(copy, real, &at, (size_t)(facts.st_size - at)) > 0);
+    CU_ASSERT_EQUAL_FATAL(fchmod(copy, 0700), 0);
+    close(copy);
+    close(real);
+    options.program = program;
+    options.weights_path = key_path;
+    CU_ASSERT_EQUAL_FATAL(image_client_files_open(&context, &options, &held), IW_OK);
+    options.weights_path = NULL;
+    CU_ASSERT_EQUAL(unlink(program), 0);
+    CU_ASSERT_EQUAL(symlink("/bin/false", program), 0);
+    CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 1);
+    /* The held weights are not weights: this program says so, and not /bin/false. */
+    options.files = &held;
+    CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
+    close(held.weights);
+    held.weights = open(weights_path(), O_RDONLY | O_CLOEXEC);
+    CU_ASSERT_FATAL(held.weights >= 0);
+    client = start(&options);
+    CU_ASSERT_EQUAL(end(&client), 0);
+    image_client_files_close(&held);
+    CU_ASSERT_EQUAL(unlink(program), 0);
+    options.program = "./no-such-program";
+    CU_ASSERT_EQUAL(image_client_files_open(&context, &options, &held), IW_CONFIG_INVALID);
+}
+
+static void test_other_build(void)
+{
+    char *const builds[][4] = {{"imgward-image", "--build", "0.0.1/1", NULL}, {"imgward-image", NULL}};
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            execv("./imgward-image", builds[i]);
+            _exit(127);
+        }
+        CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+        CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == image_exit_other_build);
+    }
 }
 
 static void key_make(void)
@@ -918,9 +1058,13 @@ int main(void)
         {"anti-AI protection", test_anti_ai},
         {"probe and refusals", test_probe_and_refusals},
         {"a process serves its share", test_serves_its_share},
+        {"a process that grew ends", test_grown_process_ends},
+        {"the exit status without memory", test_exit_without_memory},
         {"the estimate of an extraction", test_extraction_estimate},
         {"hangs and deaths are seen", test_hangs_and_deaths},
         {"a bad start is seen", test_bad_start},
+        {"processes are of the worker's build after the file was replaced", test_replaced_program},
+        {"a process of another build does not start", test_other_build},
         {"answers are not believed", test_answers_are_not_believed},
         {"a plain container", test_plain_container},
         CU_TEST_INFO_NULL,

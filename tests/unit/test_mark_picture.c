@@ -72,6 +72,7 @@ static size_t delivered(struct context *context, const struct codec_bytes *file)
 static const struct made_spec specs[] = {
     {"JPEG 75", FORMAT_JPEG, 400, 320, 3, true, .sampling = 22, .quality = 75},
     {"JPEG 90, grey, progressive", FORMAT_JPEG, 400, 320, 1, true, .quality = 90, .is_progressive = true},
+    {"JPEG 20", FORMAT_JPEG, 400, 320, 3, true, .sampling = 22, .quality = 20},
     {"WebP 60", FORMAT_WEBP, 400, 320, 3, true, .quality = 60},
     {"WebP 90 with alpha", FORMAT_WEBP, 400, 320, 4, true, .quality = 90},
     {"WebP lossless", FORMAT_WEBP, 400, 320, 3, true, .is_lossless = true},

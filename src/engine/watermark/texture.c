@@ -308,9 +308,9 @@ struct flat_cap {
     float at_least_headroom;
 };
 
-static struct flat_cap flat_cap(float flat, bool has_underlay)
+static struct flat_cap flat_cap(float flat, bool caps_flat)
 {
-    return has_underlay ? (struct flat_cap){0, flat * headroom_least} : (struct flat_cap){flat, 0};
+    return caps_flat ? (struct flat_cap){0, flat * headroom_least} : (struct flat_cap){flat, 0};
 }
 
 /* Limit the wanted strength by a cap that grows with the texture. */
@@ -358,14 +358,14 @@ void texture_mask_row(const struct texture_mask *mask, size_t first, size_t coun
 {
     const struct plane *plane = mask->plane;
 
-    mask_fill(mask->activity + first, plane->luma + first, gain, flat_cap(luma_cap_flat, mask->has_underlay),
+    mask_fill(mask->activity + first, plane->luma + first, gain, flat_cap(luma_cap_flat, mask->caps_flat),
               luma, count);
     if (plane->weight != NULL)
         weight_apply(luma, plane->weight + first, count);
     if (blue == NULL)
         return;
     mask_fill_blue(mask->activity + first, plane->luma + first, gain * mask->blue_share,
-                   flat_cap(blue_cap_flat, mask->has_underlay), blue, count);
+                   flat_cap(blue_cap_flat, mask->caps_flat), blue, count);
     if (plane->weight != NULL)
         weight_apply(blue, plane->weight + first, count);
 }

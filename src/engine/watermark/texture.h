@@ -45,7 +45,7 @@ struct texture_mask {
     const struct plane *plane;
     const float *activity; /* of the plane's luma */
     float blue_share;      /* amplitude of Cb to that of luma */
-    bool has_underlay;     /* caps flat places, which the underlay marks, as if they were white */
+    bool caps_flat;        /* caps flat places, which the underlay marks, as if they were white */
 };
 
 /* Standard deviation of the pattern along part of a row, at a gain. blue may be NULL. */

@@ -1,7 +1,7 @@
 /*
- * The underlay repeats the number in colour only and at low frequencies, for pictures that are
- * mostly flat. Codecs keep low frequencies where they remove texture, and the eye hardly sees
- * them in colour. It uses a separate lattice with chips of twice the size.
+ * The underlay repeats the number in colour only and at low frequencies. Codecs and small copies
+ * keep low frequencies where they remove texture, and the eye hardly sees them in colour. It uses
+ * a separate lattice with chips of twice the size.
  */
 #ifndef ENGINE_WATERMARK_UNDERLAY_H
 #define ENGINE_WATERMARK_UNDERLAY_H
@@ -12,8 +12,13 @@
 
 #include "engine/watermark/reader.h"
 
+/* Strength. FULL: for pictures that are mostly flat or almost without colour. FAINT: for other colour
+ * pictures. */
+enum underlay_level { UNDERLAY_NONE, UNDERLAY_FAINT, UNDERLAY_FULL };
+
 struct underlay {
     const struct image *image;
+    enum underlay_level level;
     bool is_marked; /* the picture has an underlay of this key */
     struct reader reader;
     struct plane plane; /* of colour, one chip a pixel */
@@ -23,12 +28,13 @@ struct underlay {
     const float *red_tile;
 };
 
-/* True for a colour picture that is mostly flat, by the activity of its luma. */
-bool underlay_is_for(const struct image *image, const struct plane *plane, const float *activity);
+/* The level for a picture, by the activity of its luma and of Cb. */
+enum underlay_level underlay_level(const struct image *image, const struct plane *plane,
+                                   const float *activity, struct workspace *workspace);
 
 /*
- * Prepare the underlay of a number, over an existing one or none. False: no memory. Call
- * underlay_fini in any case.
+ * Prepare the underlay of a number, over an existing one or none. Over a full one the level becomes
+ * FULL: a marked drawing is not flat any more. False: no memory. Call underlay_fini in any case.
  */
 bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t number,
                       struct workspace *workspace);

@@ -1,0 +1,331 @@
+"""Contract section 6, keyword: the same results as comparing every name, before and after the worker has indexed them."""
+import contextlib
+import random
+import subprocess
+import time
+import unicodedata
+
+import pytest
+
+from client import ORDERS
+
+# 2024-01-01 UTC, the epoch of order ids; see src/model/order.h.
+EPOCH_MS = 1704067200000
+STATUSES = ["complete", "failed", "expired", "pending"]
+TYPES = ["antiAi", "watermarkEmbed", "watermarkExtract"]
+PARTS = ["IMG_", "DSC", "img", "image", "im", "holiday", "Straße", "STRASSE", "é", "e\u0301té", "사진", "사", "東京タワー", "हिन्दी", "١٢٣", "😀", "😀😀", "½",
+         "2034", "203", "1", "12345678901234567890", "_", "-", ".", "..", " ", "  ", "%", "'", '"', "\\", "(2)", "x" * 60, ".jpg", ".JPEG", "ﬁn", "İ", "ŉ", "\u200d",
+         "ⅷ", "a1b2c3", "İstanbul", "ΣΑΣ", "σας", "ǅ", "\u3000", "—", "a" * 3 + "1" * 3]
+KEYWORDS = ["i", "im", "img", "IMG", "img_2034", "2034", "IMG_2034.jpg", "203", "20", "2", "1", "strasse", "STRASSE", "straß", "é", "e", "e\u0301", "ét", "사", "사진", "東",
+            "京", "हि", "हिन्दी", "١", "😀", "😀😀", "½", "_", ".", "..", "%", "'", "\\", "( )", " ", "holiday img", "holiday img 1 2 3", "nothing", "xxx", "x" * 60, "x" * 61,
+            "12345678901234567890", "123456789012345678901", "fin", "i̇", "İ", "ŉ", "ⅷ", "a1b2c3", "a 1 b", "ΣΑΣ", "σας", "ς", "ǆ", "jp", "jpg jpeg", "—", "a1", "aaa111", "&", "hol_2034"]
+
+
+# ---------------------------------------------------------------- the same by comparing
+def kind_of(character, before):
+    group = unicodedata.category(character)
+    if group[0] in "LN":
+        return group[0]
+    if group[0] == "M":
+        return before or "S"
+    return "S" if group[0] in "PS" else ""
+
+
+def runs(text):
+    """(text, whether letters or digits) of each run."""
+    found, before = [], ""
+    for character in unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold()):
+        kind = kind_of(character, before)
+        if kind and kind == before:
+            found[-1][0] += character
+        elif kind:
+            found.append([character, kind != "S"])
+        before = kind
+    return [tuple(run) for run in found]
+
+
+def matches(keyword, names):
+    wanted = runs(keyword)
+    wanted = [run for run in wanted if run[1]] or wanted
+    terms = [run[0] for name in names for run in runs(name)]
+    return bool(wanted) and all(any(term.startswith(run[0]) for term in terms) for run in wanted)
+
+
+# ---------------------------------------------------------------- orders
+def quoted(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+class Shelf:
+    """An account with count orders of random names, at least an hour old, newest first."""
+
+    def __init__(self, stack, count, seed, age_ms=3600000, oldest=None):
+        self.stack, self.client, chance = stack, stack.account_new(), random.Random(seed)
+        newest = ((int(time.time() * 1000) - age_ms - EPOCH_MS) << 22) + int(self.client.account)
+        self.orders = []
+        for number in range(count):
+            names = ["".join(chance.choice(PARTS) for _ in range(chance.randint(1, 4))).strip()[:60] or "?" for _ in range(chance.randint(2, 4))]
+            self.orders.append({"id": newest - (number * 7 << 22), "names": names, "status": chance.choice(STATUSES),
+                                "type": chance.choice(TYPES), "channel": chance.choice(["api", "api", "web"])})
+        self.orders[-1].update(oldest or {})
+        # The oldest first: an order that is committed after younger ones is late.
+        for begin in reversed(range(0, count, 100)):
+            self.insert(self.orders[begin:begin + 100])
+        # The counters of what these orders use.
+        stack.sql(f"UPDATE account_usage SET orders_pending = 1000, files_pending = 3000, uploads_pending = 3000 "
+                  f"WHERE account_id = {self.client.account}")
+
+    def insert(self, orders):
+        account = self.client.account
+        rows = ",".join(f"({order['id']}, {account}, '{order['type']}', '{order['channel']}', '{order['status']}', {quoted(order['names'][0])}, "
+                        f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY, NOW(3))" for order in orders)
+        files = ",".join(f"({order['id']}, {place}, {quoted(name)}, 'complete', NOW(3))"
+                         for order in orders for place, name in enumerate(order["names"][1:], 1))
+        self.stack.sql(f"""SET NAMES utf8mb4; START TRANSACTION;
+            INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, file_count, created_at,
+                                updated_at, expires_at, ended_at) VALUES {rows};
+            INSERT INTO files (order_id, position, name, status, updated_at) VALUES {files}; COMMIT""")
+
+    def expected(self, keyword=None, **filters):
+        return [str(order["id"]) for order in self.orders if (keyword is None or matches(keyword, order["names"]) or keyword == str(order["id"]))
+                and all(order[name] == value for name, value in filters.items())]
+
+    def found(self, page_size=100, **query):
+        """Ids of all pages; each page must have the same total."""
+        ids, page, total = [], 1, None
+        while True:
+            answer = self.client.list(limit=page_size, page=page, **query)
+            assert answer.status == 200, answer
+            assert total in (None, answer.page["totalItems"])
+            total = answer.page["totalItems"]
+            ids += [order["orderId"] for order in answer.items]
+            if page * page_size >= total:
+                assert len(ids) == total
+                return ids
+            page += 1
+
+    def check(self, page_size=100, **query):
+        assert self.found(page_size, **query) == self.expected(**query), query
+
+    def indexed(self):
+        rows = self.stack.sql(f"SELECT COALESCE(SUM(order_count), 0) FROM order_segments WHERE account_id = {self.client.account}")
+        return int(rows[0][0])
+
+    def wait_indexed(self, least, seconds=120):
+        end = time.monotonic() + seconds
+        while self.indexed() < least:
+            assert time.monotonic() < end, "the worker does not index the orders"
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def small(stack):
+    """Too few orders for the index: lists read their names."""
+    return Shelf(stack, 100, 1)
+
+
+@pytest.fixture(scope="module")
+def large(stack):
+    """The worker indexes at least half of them: an open segment doubles."""
+    shelf = Shelf(stack, 700, 2)
+    shelf.wait_indexed(350)
+    return shelf
+
+
+@pytest.fixture(params=["small", "large"])
+def shelf(request):
+    return request.getfixturevalue(request.param)
+
+
+# ---------------------------------------------------------------- tests
+def test_keywords_find_what_a_comparison_finds(shelf):
+    hits = {keyword: len(shelf.expected(keyword)) for keyword in KEYWORDS}
+    assert sum(count > 0 for count in hits.values()) > len(KEYWORDS) / 3, hits
+    for keyword in KEYWORDS:
+        if keyword.strip():
+            shelf.check(keyword=keyword)
+
+
+def test_random_keywords_find_what_a_comparison_finds(shelf):
+    chance = random.Random(3)
+    for _ in range(60):
+        name = chance.choice(chance.choice(shelf.orders)["names"])
+        begin = chance.randrange(len(name))
+        keyword = name[begin:begin + chance.randint(1, 12)]
+        if keyword.strip():
+            shelf.check(keyword=keyword)
+
+
+def test_filters_and_keywords_work_together(shelf):
+    for status in STATUSES:
+        shelf.check(status=status)
+        shelf.check(status=status, keyword="i")
+        for kind in TYPES:
+            shelf.check(status=status, type=kind)
+            shelf.check(status=status, type=kind, channel="web", page_size=7)
+    for kind in TYPES:
+        shelf.check(type=kind, page_size=30)
+        shelf.check(type=kind, channel="api", keyword="20")
+    shelf.check(channel="web", page_size=13)
+    shelf.check()
+
+
+def test_every_page_size_has_the_same_orders(shelf):
+    for size in (1, 9, 100):
+        first = shelf.client.list(limit=size, keyword="i").items
+        assert [order["orderId"] for order in first] == shelf.expected("i")[:size]
+    shelf.check(keyword="i", page_size=11)
+
+
+def test_the_whole_list_has_the_same_orders(shelf):
+    for keyword in ("i", "holiday", "nothing", "😀"):
+        answer = shelf.client.list(limit=-1, keyword=keyword)
+        assert [order["orderId"] for order in answer.items] == shelf.expected(keyword)
+        assert answer.page["totalItems"] == len(shelf.expected(keyword))
+    assert shelf.client.list(limit=-1, page=2, keyword="i").items == []
+    answer = shelf.client.list(limit=-1, keyword="i", status="failed")
+    assert [order["orderId"] for order in answer.items] == shelf.expected("i", status="failed")
+
+
+def test_the_id_of_an_order_is_a_keyword(shelf):
+    for order in (shelf.orders[0], shelf.orders[50], shelf.orders[-1]):
+        shelf.check(keyword=str(order["id"]))
+        shelf.check(keyword=str(order["id"]), status="failed")
+        assert str(order["id"]) not in shelf.found(keyword=str(order["id"])[:-1])
+
+
+def test_another_accounts_orders_are_not_found(small, large):
+    assert small.found(keyword=str(large.orders[600]["id"])) == []
+
+
+def test_new_orders_are_found_at_once(shelf):
+    name = f"brandnew{int(shelf.client.account)}"
+    order = shelf.client.create([f"{name}.png"], orderName="kettle 77").data["orderId"]
+    try:
+        for keyword in (name, name[:6], "kettle", "77 ket", "png kettle", order):
+            assert order in shelf.found(keyword=keyword), keyword
+        assert shelf.found(status="pending")[0] == order and shelf.found()[0] == order
+        assert shelf.found(keyword="ttle") == []
+    finally:
+        shelf.stack.sql(f"DELETE FROM files WHERE order_id = {order}; DELETE FROM orders WHERE id = {order}")
+
+
+def test_too_many_words_are_named(client):
+    answer = client.list(keyword=" ".join(f"{chr(97 + number % 26)}{number}" for number in range(40)))
+    assert answer.status == 400 and answer.fields() == ["keyword"] and "32" in answer.json["details"][0]["message"], answer
+
+
+@contextlib.contextmanager
+def due(stack, account):
+    """The worker compares the account's segments now."""
+    versions = stack.sql(f"SELECT first_id, version FROM order_segments WHERE account_id = {account}")
+    yield
+    stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {account}")
+    end = time.monotonic() + 120
+    while stack.sql(f"SELECT COUNT(*) FROM order_segments WHERE account_id = {account} AND due_at < NOW()") != [["0"]]:
+        assert time.monotonic() < end, versions
+        time.sleep(0.1)
+
+
+def test_a_status_that_changes_is_found_at_once(stack):
+    shelf = Shelf(stack, 200, 4)
+    shelf.wait_indexed(100)
+    pending = shelf.expected(status="pending")
+    order = next(order for order in reversed(shelf.orders) if order["status"] == "pending")
+    assert shelf.found(status="pending", channel=order["channel"]) == shelf.expected(status="pending", channel=order["channel"])
+    assert shelf.client.request("DELETE", f"{ORDERS}/{order['id']}").status == 200
+    order["status"] = "failed"
+    for query in ({"status": "failed"}, {"status": "pending"}):
+        shelf.check(**query)
+        shelf.check(channel=order["channel"], **query)
+        shelf.check(keyword="i", **query)
+    assert len(shelf.expected(status="pending")) == len(pending) - 1
+    # Nothing is left for the comparison to correct.
+    before = stack.sql(f"SELECT version, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}")
+    with due(stack, shelf.client.account):
+        pass
+    assert stack.sql(f"SELECT version, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}") == before
+
+
+def test_changes_of_an_older_release_are_corrected(stack):
+    """It writes no segments: statuses, orders that were committed late, and deleted ones."""
+    shelf = Shelf(stack, 200, 5)
+    shelf.wait_indexed(100)
+    changed, gone = shelf.orders[150], shelf.orders[160]
+    late = {**shelf.orders[170], "id": shelf.orders[170]["id"] + 1, "names": ["latecomer", "late.jpg"]}
+    with due(stack, shelf.client.account):
+        changed["status"] = "expired"
+        stack.sql(f"UPDATE orders SET status = 'expired' WHERE id = {changed['id']}; DELETE FROM files WHERE order_id = {gone['id']};"
+                  f"DELETE FROM orders WHERE id = {gone['id']}")
+        shelf.orders.remove(gone)
+        shelf.insert([late])
+        shelf.orders.insert(shelf.orders.index(changed) + 19, late)
+        shelf.orders.sort(key=lambda order: -order["id"])
+    shelf.check(keyword="late")
+    shelf.check(keyword="i", status="expired")
+    shelf.check(status="expired", channel="api")
+    shelf.check()
+
+
+def word_rows(stack, account, word):
+    """Rows of the index that hold the bytes of a word."""
+    return int(stack.sql(f"SELECT COUNT(*) FROM order_words WHERE account_id = {account} AND INSTR(postings, {quoted(word)}) > 0")[0][0])
+
+
+def test_the_words_of_a_deleted_order_are_deleted(stack):
+    shelf = Shelf(stack, 200, 6, age_ms=100 * 86400000, oldest={"names": ["holiday", "qqsecretword.jpg"], "status": "expired"})
+    order = shelf.orders[199]
+    shelf.wait_indexed(100)
+    shelf.check(keyword="qqsecret")
+    assert word_rows(stack, shelf.client.account, "qqsecretword") == 1
+    stack.sql(f"UPDATE orders SET ended_at = '2024-01-01' WHERE id = {order['id']}")
+    end = time.monotonic() + 120
+    while stack.sql(f"SELECT COUNT(*) FROM orders WHERE id = {order['id']}") != [["0"]]:
+        assert time.monotonic() < end, "the row is not deleted"
+        time.sleep(0.1)
+    shelf.orders.remove(order)
+    shelf.check()
+    shelf.check(keyword="qqsecret")
+    with due(stack, shelf.client.account):
+        pass
+    assert word_rows(stack, shelf.client.account, "qqsecretword") == 0
+    shelf.check(keyword="i")
+
+
+def test_an_account_is_deleted_with_its_words(stack):
+    shelf = Shelf(stack, 200, 7)
+    shelf.wait_indexed(100)
+    account = shelf.client.account
+    stack.sql(f"UPDATE accounts SET status = 'suspended', delete_at = '2024-01-01' WHERE id = {account}")
+    end = time.monotonic() + 240
+    while stack.sql(f"SELECT COUNT(*) FROM accounts WHERE id = {account}") != [["0"]]:
+        assert time.monotonic() < end, "the account is not deleted"
+        time.sleep(0.1)
+    for table in ("order_segments", "order_words"):
+        assert stack.sql(f"SELECT COUNT(*) FROM {table} WHERE account_id = {account}") == [["0"]]
+
+
+def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
+    """The segment is compared when the lock is gone."""
+    shelf = Shelf(stack, 200, 8)
+    shelf.wait_indexed(100)
+    order = shelf.orders[190]
+    lock = subprocess.Popen(["mariadb", "--no-defaults", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"], stdin=subprocess.PIPE)
+    try:
+        lock.stdin.write(f"START TRANSACTION; UPDATE orders SET status = 'expired' WHERE id = {order['id']}; SELECT 'locked';\n".encode())
+        lock.stdin.flush()
+        while stack.sql("SELECT COUNT(*) > 0 FROM information_schema.innodb_trx WHERE trx_rows_locked > 0") != [["1"]]:
+            time.sleep(0.05)
+        stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {shelf.client.account}")
+        assert shelf.client.order_whole([("a.jpg", jpeg)])["status"] == "complete"
+        assert stack.sql(f"SELECT COUNT(*) > 0 FROM order_segments WHERE account_id = {shelf.client.account} AND due_at < NOW()") == [["1"]]
+        assert shelf.client.list(keyword="i").page["totalItems"] >= len(shelf.expected("i"))
+    finally:
+        lock.stdin.write(b"COMMIT;\n")
+        lock.stdin.close()
+        lock.wait(60)
+    end = time.monotonic() + 120
+    order["status"] = "expired"
+    while shelf.client.list(status="expired", channel=order["channel"]).page["totalItems"] != len(shelf.expected(status="expired", channel=order["channel"])):
+        assert time.monotonic() < end, "the segment is not compared"
+        time.sleep(0.2)

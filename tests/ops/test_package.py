@@ -1,0 +1,182 @@
+"""The Debian package and nginx: its maintainer scripts run on a private root; nginx -t passes after each step.
+
+packaging/test-package installs the real package into a fresh Debian. This test is its quick part.
+"""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Debian's, as far as it matters here.
+NGINX = """error_log {root}/error.log;
+pid {root}/nginx.pid;
+events {{ }}
+http {{
+    client_body_temp_path {root}/tmp/body;
+    fastcgi_temp_path {root}/tmp/fastcgi;
+    proxy_temp_path {root}/tmp/proxy;
+    uwsgi_temp_path {root}/tmp/uwsgi;
+    scgi_temp_path {root}/tmp/scgi;
+    access_log {root}/access.log;
+{http}
+    include {root}/etc/nginx/conf.d/*.conf;
+    include {root}/etc/nginx/sites-enabled/*;
+}}
+"""
+
+
+class Machine:
+    """A root with an nginx and the package's files; dpkg's part is done here."""
+
+    def __init__(self, root, http=""):
+        self.root, self.nginx = root, root / "etc" / "nginx"
+        self.http = http
+        (root / "tmp").mkdir(parents=True)
+        self.nginx_install()
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+                        "/CN=localhost", "-keyout", root / "site.key", "-out", root / "site.pem"], check=True, capture_output=True,
+                       timeout=60)
+
+    def nginx_install(self):
+        for name in ("conf.d", "sites-available", "sites-enabled"):
+            (self.nginx / name).mkdir(parents=True, exist_ok=True)
+        (self.nginx / "nginx.conf").write_text(NGINX.format(root=self.root, http=self.http), encoding="utf-8")
+
+    def script(self, name, *words):
+        done = subprocess.run(["sh", os.path.join(ROOT, "debian", "imgward." + name), *words], capture_output=True, text=True,
+                              timeout=60, env={**os.environ, "DPKG_ROOT": str(self.root)})
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def site(self):
+        """The site with its name and certificate set, as an administrator does."""
+        with open(os.path.join(ROOT, "nginx", "site.conf"), encoding="utf-8") as file:
+            text = file.read()
+        return text.replace("/etc/ssl/imgward.example/fullchain.pem", f"{self.root}/site.pem").replace(
+            "/etc/ssl/imgward.example/privkey.pem", f"{self.root}/site.key")
+
+    def install(self, before=""):
+        (self.nginx / "imgward").mkdir(parents=True, exist_ok=True)
+        for name in os.listdir(os.path.join(ROOT, "nginx")):
+            if name.endswith(".conf") and name != "site.conf":
+                with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
+                    text = file.read().replace("/var/log/nginx/", f"{self.root}/")
+                (self.nginx / "imgward" / name).write_text(text, encoding="utf-8")
+        (self.nginx / "sites-available" / "imgward").write_text(self.site(), encoding="utf-8")
+        self.script("postinst", "configure", before)
+
+    def enable(self, name="imgward"):
+        (self.nginx / "sites-enabled" / name).symlink_to("../sites-available/imgward")
+
+    def remove(self):
+        self.script("prerm", "remove")
+        self.script("postrm", "remove")
+
+    def purge(self):
+        shutil.rmtree(self.nginx / "imgward", ignore_errors=True)
+        (self.nginx / "sites-available" / "imgward").unlink(missing_ok=True)
+        return self.script("postrm", "purge")
+
+    def accepts(self):
+        done = subprocess.run(["nginx", "-t", "-e", "stderr", "-p", f"{self.root}/", "-c", f"{self.nginx}/nginx.conf"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return True
+
+    def left(self):
+        """The files in nginx's folder that come from the package."""
+        return sorted(str(path.relative_to(self.nginx)) for path in self.nginx.rglob("*imgward*"))
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path / "root")
+
+
+def test_the_site_needs_no_edit_of_nginx_conf(machine):
+    before = (machine.nginx / "nginx.conf").read_text()
+    machine.install()
+    assert machine.accepts()
+    machine.enable()
+    assert machine.accepts() and (machine.nginx / "nginx.conf").read_text() == before
+    whole = subprocess.run(["nginx", "-T", "-e", "stderr", "-p", f"{machine.root}/", "-c", f"{machine.nginx}/nginx.conf"],
+                           capture_output=True, text=True, timeout=60).stdout
+    assert whole.count("upstream imgward_api") == 1 and "location ^~ /api/v2/" in whole
+
+
+@pytest.mark.parametrize("link", ["imgward", "10-shop"])
+def test_nginx_starts_after_remove_and_purge(machine, link):
+    machine.install()
+    machine.enable(link)
+    machine.remove()
+    assert machine.accepts()
+    machine.install(before="0.1.0")
+    assert machine.accepts()
+    machine.purge()
+    assert machine.accepts() and machine.left() == []
+    assert os.listdir(machine.nginx / "sites-enabled") == []
+
+
+def test_an_administrators_copy_of_the_site_survives_the_purge(machine):
+    machine.install()
+    (machine.nginx / "sites-enabled" / "shop").write_text(machine.site().replace("imgward.example", "shop.example"))
+    assert machine.accepts()
+    machine.purge()
+    assert machine.accepts() and machine.left() == []
+    assert "shop.example" in (machine.nginx / "sites-enabled" / "shop").read_text()
+
+
+def test_an_edited_nginx_conf_of_an_earlier_release_stays_valid(tmp_path):
+    machine = Machine(tmp_path / "root", http="    include imgward/http.conf;")
+    machine.install(before="0.1.0")
+    assert not (machine.nginx / "conf.d" / "imgward.conf").exists(), "http.conf would be included twice"
+    machine.enable()
+    assert machine.accepts()
+    told = machine.purge()
+    assert machine.accepts() and machine.left() == ["imgward"] and os.listdir(machine.nginx / "imgward") == ["http.conf"]
+    assert "still uses" in told and "http.conf" in told
+
+
+def test_an_administrators_file_that_names_ours_stays_valid_after_the_purge(machine):
+    machine.install()
+    own = re.sub(r"include imgward/redirect[^;]*;", f"access_log {machine.root}/shop.log imgward;\n    include imgward/headers.conf;",
+                 machine.site()).replace("con[f]", "conf")
+    (machine.nginx / "conf.d" / "shop.conf").write_text(own)
+    # conf.d/imgward.conf comes first.
+    assert machine.accepts()
+    told = machine.purge()
+    assert machine.accepts()
+    assert sorted(os.listdir(machine.nginx / "imgward")) == ["headers.conf", "locations.conf"] and told.count("still uses") == 3
+
+
+def test_the_purge_of_nginx_may_come_first(machine):
+    machine.install()
+    machine.enable()
+    # As nginx's own postrm does.
+    shutil.rmtree(machine.nginx)
+    machine.remove()
+    machine.purge()
+    assert not machine.nginx.exists()
+    machine.nginx_install()
+    assert machine.accepts()
+
+
+def test_the_file_that_an_administrator_deleted_is_not_written_by_a_later_upgrade(machine):
+    machine.install()
+    (machine.nginx / "conf.d" / "imgward.conf").unlink()
+    machine.install(before="0.2.0")
+    assert not (machine.nginx / "conf.d" / "imgward.conf").exists()
+
+
+def test_the_purge_keeps_the_keys_of_the_database(machine):
+    machine.install()
+    etc = machine.root / "etc" / "imgward"
+    etc.mkdir()
+    for name in ("watermark.key", "sealing.key", "signing.keys"):
+        (etc / name).write_text("secret")
+    assert "keys in /etc/imgward are kept" in machine.purge()
+    assert sorted(os.listdir(etc)) == ["sealing.key", "signing.keys", "watermark.key"]
