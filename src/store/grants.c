@@ -48,7 +48,7 @@ static const struct {
     {"order_segments", {RW, RW, ALL}},
     {"order_words", {R, R, ALL}},
     {"census", {R, R, ALL}},
-    {"key_ids", {R, R, R}},
+    {"key_ids", {RW, RW, RW}},
     {"usage_days", {R, R, ALL}},
     {"jobs",
      {"SELECT, INSERT, UPDATE (status, reason, updated_at), DELETE",
