@@ -14,6 +14,7 @@ parts=(
     "unit#run the unit tests of every room (make check)"
     "lint#check layers, format, length of functions, words"
     "api#test the contract over HTTPS, on three parallel private stacks"
+    "console#test the web console's API over HTTPS, on a private stack"
     "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
     "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
@@ -179,6 +180,7 @@ part_rounds() {
     pytest_run "$root/tests/fault/test_rounds.py"
 }
 
+part_console() { pytest_run "$root/tests/console"; }
 part_ops() { pytest_run "$root/tests/ops"; }
 
 # The cluster of databases is started by a tool next to this checkout.
@@ -256,7 +258,7 @@ parts_list() {
 part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 
 # These mostly wait, so they run in parallel, each with a separate stack. Their output is printed one after the other.
-parallel=(fault rounds ops cluster)
+parallel=(fault rounds ops cluster console)
 
 parts_parallel() {
     local running=() waited=()
@@ -333,7 +335,7 @@ main() {
         part=${line%%#*}
         case $part in
         "${parallel[0]}") parts_parallel ;;
-        rounds | ops | cluster) ;;
+        rounds | ops | cluster | console) ;;
         *) if part_is_wanted "$part"; then part_run; fi ;;
         esac
         # Without a build, further parts would only fail.

@@ -76,11 +76,13 @@ rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
     included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db\.[ch]'
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
-    included_outside 'curl/.*' 'src/service/(fetch|netguard|url|s3)\.[ch]'
+    included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/service/(name|term)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
+    included_outside 'sodium\.h' 'src/service/password\.c'
+    included_outside 'liboath/.*' 'src/service/totp\.c'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
     included_outside 'seccomp\.h' 'src/image/seal\.[ch]'
@@ -163,6 +165,7 @@ image: image codec engine service model base
 domain: domain store service model base
 http: http domain store service model base
 api: api http domain service model base
+console: console api http domain store service model base
 worker: worker image domain store service model base
 ctl: ctl image codec engine domain store service model base
 "
@@ -220,7 +223,8 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  api.processes is read through config_pool_processes().
+# A key is read as a member of struct config.  Functions of config.c read the others: config_pool_processes(),
+# config_read_api(), config_read_worker() and config_read_console().
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
@@ -229,7 +233,7 @@ rule_config_keys_read() {
         sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/quota.c
     done)
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vx api.processes | while read -r key; do
+        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'api.processes|console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
         grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }

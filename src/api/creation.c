@@ -88,8 +88,8 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
     response_status(request, 201);
     if (quota_nearest(request->config, request->account, &nearest))
         usage_headers(request, &nearest);
-    response_header_printf(request, "Location", "%s/api/v2/orders/%lld", request->config->api_public_url,
-                           (long long)view->order.id);
+    response_header_printf(request, "Location", "%s%s/api/v2/orders/%lld", request->config->api_public_url,
+                           request_prefix(request), (long long)view->order.id);
     return IW_OK;
 }
 

@@ -300,6 +300,7 @@ const struct route api_files[] = {
     {METHOD_GET, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
     {METHOD_POST, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
     {METHOD_DELETE, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
+    {METHOD_PATCH, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
     {METHOD_OTHER, "/internal/upload-check", files_upload_check, ROUTE_OPEN},
     {METHOD_PUT, "/files/{key*}", files_upload, ROUTE_OPEN},
     {METHOD_GET, "/files/{key*}", files_download, ROUTE_OPEN},

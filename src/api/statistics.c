@@ -1,5 +1,6 @@
 /* GET /stats/recent (contract 6) and /stats/usage. */
 #include "api/tables.h"
+#include "api/usage.h"
 #include "base/clock.h"
 #include "model/account.h"
 #include "domain/quota.h"
@@ -48,16 +49,13 @@ static enum iw_error show_recent(struct request *request)
     return IW_OK;
 }
 
-static enum iw_error show_usage(struct request *request)
+enum iw_error usage_render(struct request *request, struct render *render, const struct account *account)
 {
     struct quota_numbers used;
-    const struct account *account = request->account;
     struct quota_numbers limits = quota_limits(request->config, account->plan, &account->quotas);
     enum iw_error error = quota_used(request->domain, account->id, &used);
     if (error != IW_OK)
         return error;
-    struct render *render = response_data(request);
-    render_object_begin(render, "data");
     render_string(render, "plan", account->plan);
     render_array_begin(render, "limits");
     for (int i = 0; i < QUOTA_COUNT; i++) {
@@ -71,8 +69,16 @@ static enum iw_error show_usage(struct request *request)
         render_object_end(render);
     }
     render_array_end(render);
-    render_object_end(render);
     return IW_OK;
+}
+
+static enum iw_error show_usage(struct request *request)
+{
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    enum iw_error error = usage_render(request, render, request->account);
+    render_object_end(render);
+    return error;
 }
 
 const struct route api_statistics[] = {

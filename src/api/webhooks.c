@@ -96,8 +96,8 @@ static enum iw_error create(struct request *request)
     if (error != IW_OK)
         return error;
     response_status(request, 201);
-    response_header_printf(request, "Location", "%s" BASE "/%lld", request->config->api_public_url,
-                           (long long)webhook.id);
+    response_header_printf(request, "Location", "%s%s" BASE "/%lld", request->config->api_public_url,
+                           request_prefix(request), (long long)webhook.id);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     webhook_render(render, &webhook);

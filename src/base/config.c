@@ -87,6 +87,9 @@ static const struct config_key keys[] = {
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
     TEXT(api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),
+    TEXT(api, database_user, "", false, "User of the database for the API; empty for database.user."),
+    TEXT(api, database_password_file, "", false,
+         "File with the password of api.database_user, mode 0600; empty for unix_socket authentication."),
     TEXT(api, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     TEXT(store, driver, "local", false,
          "Driver of the file store: local is the folder store.path, s3 a bucket of an object store."),
@@ -109,6 +112,38 @@ static const struct config_key keys[] = {
             "Seconds without progress after which a request to the object store is tried again."),
     TEXT(store, s3_events_key_file, "", false,
          "File with the key of the object store's notifications on one line, mode 0600; empty refuses them."),
+    BOOLEAN(console, enabled, "no", false, "Whether imgward-console serves the web console."),
+    TEXT(console, socket, "/run/imgward-console/console.sock", false,
+         "Unix socket of the console, for nginx."),
+    INTEGER(console, processes, "8", 1, 256, false,
+            "Processes of the console; each sign-in takes console.hash_memory_bytes in one of them."),
+    TEXT(console, database_user, "", false, "User of the database for the console; empty for database.user."),
+    TEXT(console, database_password_file, "", false,
+         "File with the password of console.database_user, mode 0600; empty for unix_socket authentication."),
+    TEXT(console, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
+    TEXT(console, sign_up, "closed", true,
+         "closed: only the operator makes users; invite: owners of accounts may invite; open: everyone may "
+         "sign up."),
+    TEXT(console, sign_up_plan, "free", true, "Plan of an account that a user makes by signing up."),
+    INTEGER(console, requests_per_minute, "600", 60, 1000000, true,
+            "Requests a minute that the users of one account may send to the console."),
+    INTEGER(console, session_idle_s, "43200", 60, 31536000, true,
+            "Seconds without a request after which a session ends."),
+    INTEGER(console, session_s, "604800", 60, 31536000, true, "Seconds after which every session ends."),
+    INTEGER(console, reset_s, "3600", 60, 604800, true, "Seconds a link that sets a password is valid."),
+    INTEGER(console, invitation_s, "604800", 60, 31536000, true,
+            "Seconds an invitation, or a link that verifies an address, is valid."),
+    INTEGER(console, hash_operations, "2", 1, 100, true,
+            "Passes of Argon2id over its memory for a password (libsodium: opslimit)."),
+    INTEGER(console, hash_memory_bytes, "67108864", 8192, 4294967296, true,
+            "Memory of Argon2id for a password in bytes (libsodium: memlimit)."),
+    INTEGER(console, audit_kept_days, "400", 1, 3650, true, "Days after which a security event is deleted."),
+    TEXT(mail, url, "", true,
+         "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; empty: no mail is sent."),
+    TEXT(mail, from, "", true, "Address that mails come from."),
+    TEXT(mail, user, "", true, "User at the mail server; empty for none."),
+    TEXT(mail, password_file, "", true, "File with the password of mail.user on one line, mode 0600."),
+    BOOLEAN(mail, tls, "yes", true, "Whether smtp:// requires STARTTLS."),
     TEXT(store, path, IW_LOCALSTATEDIR "/lib/imgward/store", false,
          "Folder of uploads and results; it must be one file system."),
     TEXT(store, signing_keys_file, IW_SYSCONFDIR "/signing.keys", true,
@@ -171,6 +206,9 @@ static const struct config_key keys[] = {
             "Parallel transfers of sources and results; one account has at most half of them."),
     BOOLEAN(worker, allow_unsealed, "no", false,
             "Whether pictures may be processed on a machine without seccomp."),
+    TEXT(worker, database_user, "", false, "User of the database for the worker; empty for database.user."),
+    TEXT(worker, database_password_file, "", false,
+         "File with the password of worker.database_user, mode 0600; empty for unix_socket authentication."),
     TEXT(worker, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     TEXT(worker, image_program, IW_LIBEXECDIR "/imgward-image", false, "Program of the image process."),
     INTEGER(image, pixels_max, "100000000", 4096, 1000000000, false,
@@ -352,6 +390,11 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
+static bool is_sign_up(const char *word)
+{
+    return strcmp(word, "closed") == 0 || strcmp(word, "invite") == 0 || strcmp(word, "open") == 0;
+}
+
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
@@ -366,6 +409,10 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     fclose(stream);
     if (bad_line > 0)
         line_bad(&load, bad_line, "the line is neither a [section], a \"name = value\" nor a comment");
+    if (!is_sign_up(fresh.console_sign_up))
+        line_bad(&load, load.line,
+                 arena_printf(context->arena, "console.sign_up is \"%s\" but must be closed, invite or open",
+                              fresh.console_sign_up));
     if (context->detail_count > 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
                             context->details->message);
@@ -375,6 +422,46 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
         length--;
     fresh.api_public_url = arena_text_n(context->arena, fresh.api_public_url, length);
     *config = fresh;
+    return IW_OK;
+}
+
+/* The program's own user of the database, where it has one. */
+static void database_user_set(struct config *config, const char *user, const char *password_file)
+{
+    if (user[0] == '\0')
+        return;
+    config->database_user = user;
+    config->database_password_file = password_file;
+}
+
+enum iw_error config_read_api(struct context *context, const char *file, struct config *config)
+{
+    enum iw_error error = config_read(context, file, config);
+    if (error == IW_OK)
+        database_user_set(config, config->api_database_user, config->api_database_password_file);
+    return error;
+}
+
+enum iw_error config_read_worker(struct context *context, const char *file, struct config *config)
+{
+    enum iw_error error = config_read(context, file, config);
+    if (error == IW_OK)
+        database_user_set(config, config->worker_database_user, config->worker_database_password_file);
+    return error;
+}
+
+enum iw_error config_read_console(struct context *context, const char *file, struct config *config)
+{
+    enum iw_error error = config_read(context, file, config);
+    if (error != IW_OK)
+        return error;
+    if (!config->console_enabled)
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "The console is off: set enabled = yes in [console] of %s.", file);
+    config->api_socket = config->console_socket;
+    config->api_processes = config->console_processes;
+    config->api_pid_file = config->console_pid_file;
+    database_user_set(config, config->console_database_user, config->console_database_password_file);
     return IW_OK;
 }
 

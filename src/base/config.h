@@ -45,8 +45,33 @@ struct config {
     int64_t api_key_cache_s;          /* 0: off */
     int64_t api_in_flight_max;
     int64_t api_body_max_bytes;
-    const char *api_public_url; /* "https://host[:port]", no trailing slash */
-    const char *api_pid_file;   /* "" for none */
+    const char *api_public_url;             /* "https://host[:port]", no trailing slash */
+    const char *api_database_user;          /* "": that of [database] */
+    const char *api_database_password_file; /* valid with a user */
+    const char *api_pid_file;               /* "" for none */
+    /* [console] */
+    bool console_enabled;
+    const char *console_socket;
+    int64_t console_processes;
+    const char *console_database_user;          /* "": that of [database] */
+    const char *console_database_password_file; /* valid with a user */
+    const char *console_pid_file;
+    const char *console_sign_up; /* "closed", "invite" or "open" */
+    const char *console_sign_up_plan;
+    int64_t console_requests_per_minute;
+    int64_t console_session_idle_s;
+    int64_t console_session_s;
+    int64_t console_reset_s;
+    int64_t console_invitation_s;
+    int64_t console_hash_operations;
+    int64_t console_hash_memory_bytes;
+    int64_t console_audit_kept_days;
+    /* [mail] */
+    const char *mail_url; /* "": no mail is sent */
+    const char *mail_from;
+    const char *mail_user;
+    const char *mail_password_file;
+    bool mail_tls;
     /* [store] */
     const char *store_driver; /* "local" or "s3" */
     const char *store_s3_endpoint;
@@ -109,6 +134,8 @@ struct config {
     int64_t worker_retry_first_ms;
     int64_t worker_transfers; /* fetches and pushes in parallel */
     bool worker_allow_unsealed;
+    const char *worker_database_user;          /* "": that of [database] */
+    const char *worker_database_password_file; /* valid with a user */
     const char *worker_pid_file;
     const char *worker_image_program;
     /* [image] */
@@ -171,6 +198,17 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
 
 /* For a reload: keys that need a restart keep the value of old. Their texts are copied into arena. */
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
+
+/*
+ * Reads a file for a program: the user of the database becomes that of [api], [worker] or [console].  For
+ * imgward-console also api_socket, api_processes and api_pid_file become those of [console], and
+ * CONFIG_INVALID means as well that console.enabled is no.
+ */
+enum iw_error config_read_api(struct context *context, const char *file, struct config *config) IW_MUST_USE;
+enum iw_error config_read_worker(struct context *context, const char *file,
+                                 struct config *config) IW_MUST_USE;
+enum iw_error config_read_console(struct context *context, const char *file,
+                                  struct config *config) IW_MUST_USE;
 
 /* Number of pool processes: api.processes, or 8 per core when that is 0. */
 int64_t config_pool_processes(const struct config *config);

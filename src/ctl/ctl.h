@@ -86,9 +86,11 @@ extern const struct ctl_command *const ctl_families[]; /* all tables, terminated
 extern const struct ctl_command ctl_commands_general[];
 extern const struct ctl_command ctl_commands_manual[];
 extern const struct ctl_command ctl_commands_init[];
+extern const struct ctl_command ctl_commands_grants[];
 extern const struct ctl_command ctl_commands_migrate[];
 extern const struct ctl_command ctl_commands_account[];
 extern const struct ctl_command ctl_commands_key[];
+extern const struct ctl_command ctl_commands_user[];
 extern const struct ctl_command ctl_commands_order[];
 extern const struct ctl_command ctl_commands_queue[];
 extern const struct ctl_command ctl_commands_webhook[];

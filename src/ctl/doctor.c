@@ -182,6 +182,7 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
 static enum doctor_verdict check_connections(struct doctor *doctor)
 {
     int64_t processes = config_pool_processes(&doctor->config), most = doctor->server.connections_max;
+    processes += doctor->config.console_enabled ? doctor->config.console_processes : 0;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (most < processes + connections_beside)

@@ -17,10 +17,13 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "ctl/ctl_store.h"
+#include "ctl/grants.h"
 #include "ctl/migrate.h"
 #include "ctl/site.h"
+#include "ctl/user.h"
 #include "domain/key.h"
 #include "domain/keyring.h"
+#include "domain/user.h"
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
@@ -29,6 +32,7 @@
 #include "store/db.h"
 #include "store/keys.h"
 #include "store/provision.h"
+#include "store/users.h"
 
 enum { watermark_key_bytes = 32, password_bytes = 24 };
 
@@ -39,8 +43,9 @@ struct init {
     struct config config;
     struct config administrator_config;
     const char *password; /* database password of the service's user; "" for unix_socket authentication */
-    struct store store;   /* db: the administrator's handle when available, else the service's, else NULL */
-    bool has_tables;      /* all migrations are applied */
+    bool has_administrator;
+    struct store store; /* db: the administrator's handle when available, else the service's, else NULL */
+    bool has_tables;    /* all migrations are applied */
     char line[1024];
 };
 
@@ -254,6 +259,7 @@ static enum iw_error database_open(struct init *init, bool has_administrator)
         init->store.db = administrator_open(init, init->config.database_name);
     else if (error == IW_OK)
         init->store = service;
+    init->has_administrator = has_administrator && init->store.db != NULL;
     if (init->store.db != service.db)
         db_free(service.db);
     return error;
@@ -296,6 +302,50 @@ static enum init_verdict step_tables(struct init *init)
     init->has_tables = true;
     return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
                        : say(init, INIT_THERE, "up to date");
+}
+
+/* ---- the programs' users of the database ---- */
+
+/* Makes the missing password files of the programs' users. */
+static enum iw_error passwords_make(struct init *init)
+{
+    struct context *context = init->ctl->context;
+    uint8_t random[password_bytes];
+    enum iw_error error = IW_OK;
+    for (int program = 0; error == IW_OK && program < GRANTS_PROGRAM_COUNT; program++) {
+        const char *path = grants_password_file(&init->config, (enum grants_program)program);
+        if (path == NULL || access(path, F_OK) == 0)
+            continue;
+        crypto_random(random, sizeof random);
+        const char *line =
+            arena_printf(context->arena, "%s\n", crypto_hex(context->arena, random, sizeof random));
+        error = ctl_file_make(context, path, line, strlen(line), 0600);
+        if (error == IW_OK)
+            secret_share(init, path);
+    }
+    return error;
+}
+
+static bool has_program_users(const struct config *config)
+{
+    return config->api_database_user[0] != '\0' || config->console_database_user[0] != '\0' ||
+           config->worker_database_user[0] != '\0';
+}
+
+static enum init_verdict step_grants(struct init *init)
+{
+    unsigned made = 0;
+    if (!has_program_users(&init->config))
+        return say(init, INIT_THERE, "not needed: all programs use %s", init->config.database_user);
+    if (passwords_make(init) != IW_OK)
+        return say_error(init);
+    if (!init->has_administrator)
+        return say(init, INIT_THERE,
+                   "not checked; the administrator must have run the output of imgwardctl grants");
+    if (grants_apply(&init->store, &init->config, &made) != IW_OK)
+        return say_error(init);
+    return made > 0 ? say(init, INIT_MADE, "%u users with the rights of their programs", made)
+                    : say(init, INIT_THERE, "each program has its rights");
 }
 
 /* ---- Redis, the store ---- */
@@ -366,6 +416,47 @@ static enum init_verdict step_account(struct init *init)
     return INIT_MADE;
 }
 
+/* ---- the first user of the console ---- */
+
+/* The first account gets the user: accounts are listed by number. */
+static enum init_verdict user_report(struct init *init, const char *email, const struct account_row *account)
+{
+    struct context *context = init->ctl->context;
+    struct user user = {.role = USER_OWNER, .is_admin = true};
+    const char *password = user_password_make(context->arena);
+    user.email = user_email_read(context, "--user", email);
+    if (user.email == NULL)
+        return say(init, INIT_TO_DO, "\"%s\" is not an e-mail address", email);
+    user.name = arena_text_n(context->arena, user.email, strcspn(user.email, "@"));
+    user.account.id = account->id;
+    if (user_make(&init->store, &init->config, &user, password) != IW_OK)
+        return say_error(init);
+    return say(init, INIT_MADE, "%s, owner of \"%s\" and of the operator; its password, shown only once: %s",
+               user.email, account->name, password);
+}
+
+static enum init_verdict step_user(struct init *init)
+{
+    struct user *users = NULL;
+    struct account_row *accounts = NULL;
+    size_t count = 0, account_count = 0;
+    int64_t total = 0;
+    const char *email = ctl_option(init->ctl, "--user");
+    const struct users_page one = {.limit = 1};
+    if (email == NULL && !init->config.console_enabled)
+        return say(init, INIT_THERE, "not needed: console.enabled is no");
+    if (init->store.db == NULL)
+        return say(init, INIT_TO_DO, "needs the database");
+    if (users_page(&init->store, &one, &users, &count, &total) != IW_OK ||
+        accounts_list(&init->store, &accounts, &account_count) != IW_OK)
+        return say_error(init);
+    if (total > 0)
+        return say(init, INIT_THERE, "%" PRId64 " users; imgwardctl user list shows them", total);
+    if (email == NULL || account_count == 0)
+        return say(init, INIT_TO_DO, "run imgwardctl init --user EMAIL for the first user of the console");
+    return user_report(init, email, &accounts[0]);
+}
+
 /* ---- nginx ---- */
 
 static enum init_verdict step_nginx(struct init *init)
@@ -394,6 +485,7 @@ static const struct {
     {"password", step_password},
     {"database", step_database},
     {"tables", step_tables},
+    {"grants", step_grants},
     /* After the tables: a missing key is made only for a new database. */
     {"signing keys", step_signing_keys},
     {"sealing key", step_sealing_key},
@@ -401,6 +493,7 @@ static const struct {
     {"redis", step_redis},
     {"file store", step_store},
     {"account", step_account},
+    {"user", step_user},
     {"nginx", step_nginx},
 };
 
@@ -440,6 +533,8 @@ const struct ctl_command ctl_commands_init[] = {
      .arguments = "",
      .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},
                  {"--plan", "PLAN", "plan of the first account: free (when omitted), pro or enterprise"},
+                 {"--user", "EMAIL",
+                  "make the first user of the web console, of the operator, and print its password"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
      .help = "Set up a first run: make secrets, database, tables, and an account with its key; print the "
              "remaining steps.  A repeated run changes nothing.",

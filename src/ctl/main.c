@@ -11,9 +11,11 @@ static const size_t arena_bytes = (size_t)1 << 30;
 const struct ctl_command *const ctl_families[] = {
     ctl_commands_general,
     ctl_commands_init,
+    ctl_commands_grants,
     ctl_commands_migrate,
     ctl_commands_account,
     ctl_commands_key,
+    ctl_commands_user,
     ctl_commands_order,
     ctl_commands_queue,
     ctl_commands_webhook,

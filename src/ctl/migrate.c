@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/ctl_store.h"
+#include "ctl/grants.h"
 #include "domain/keyring.h"
 
 const char migrate_directory_default[] = IW_DATADIR "/sql";
@@ -141,7 +142,7 @@ static void keys_record(struct ctl *ctl, const struct store *store, const struct
 static enum ctl_exit migrate_run(struct ctl *ctl)
 {
     struct config config, administrator;
-    unsigned applied, count;
+    unsigned applied, count, made = 0;
     bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
     const struct store *store = database_open(ctl, &config, &administrator);
     if (store == NULL)
@@ -151,6 +152,9 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     administrator.database_timeout_s = statement_timeout_s;
     enum iw_error error =
         migrations_work(ctl, store, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
+    /* New tables need new rights. */
+    if (error == IW_OK && !is_dry && ctl_option(ctl, "--administrator") != NULL)
+        error = grants_apply(store, &config, &made);
     if (error == IW_OK && !is_dry)
         keys_record(ctl, store, &config);
     ctl_store_close(store);

@@ -43,6 +43,7 @@ static void view_fill(struct arena *arena, const struct order_row *row, const in
 {
     *view = (struct order_view){.order = {.id = row->id,
                                           .type = row->type,
+                                          .channel = row->channel,
                                           .status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING,
                                           .name = row->name,
                                           .is_zero_copy = row->is_zero_copy,
@@ -143,6 +144,7 @@ static enum iw_error insert(struct domain *domain, const struct order_request *r
     struct order_row row = {.id = order_id_make(now_ms, crypto_random_u64()),
                             .account_id = account_id,
                             .type = requested->type,
+                            .channel = requested->account->channel,
                             .name = requested->name,
                             .key = requested->key,
                             .key_length = requested->key_length,

@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "domain/domain.h"
 #include "domain/keyring.h"
+#include "domain/request_log.h"
 #include "http/fastcgi.h"
 #include "http/serve.h"
 #include "service/presign.h"
@@ -30,7 +31,7 @@ enum {
 /* The handles of one process, open from its first request to its last. */
 struct child {
     const struct config *config;
-    const struct route *const *routes;
+    const struct edge *edge;
     const struct child_share *share;
     struct arena *arena_process; /* lives as long as the process */
     struct arena *arena_request;
@@ -39,7 +40,8 @@ struct child {
     struct keyring keyring; /* of the keys that this process loaded */
     bool is_keyring_checked;
     struct fastcgi *fastcgi;
-    sigset_t accepting; /* signal mask while waiting: only there can TERM interrupt */
+    struct request_log *log; /* NULL without a console to show it */
+    sigset_t accepting;      /* signal mask while waiting: only there can TERM interrupt */
 };
 
 /* The supervisor forks with every signal blocked; a signal that arrived since is handled while waiting. */
@@ -88,6 +90,7 @@ static enum iw_error child_open(struct child *child, struct context *context)
 static void child_close(struct child *child)
 {
     fastcgi_free(child->fastcgi);
+    request_log_free(child->log);
     db_free(child->domain.store.db);
     redis_free(child->domain.redis);
     presign_free(child->domain.presign);
@@ -146,6 +149,8 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     struct request request = {.context = &context,
                               .arena = child->arena_request,
                               .config = child->config,
+                              .edge = child->edge,
+                              .log = child->log,
                               .metrics = child->share->metrics,
                               .in_flight = child->share->in_flight,
                               .in_flight_slot = child->share->in_flight_slot,
@@ -163,17 +168,35 @@ static bool child_serve_one(struct child *child, int timeout_ms)
         exit(EXIT_FAILURE);
     }
     domain_context_set(&child->domain, &context);
-    serve(&request, child->routes);
+    serve(&request, child->edge->routes);
     fastcgi_finish(child->fastcgi, request.response.is_broken);
     arena_reset(child->arena_request);
     return true;
 }
 
-int child_run(const struct config *config, const struct route *const *routes, int listener,
+/* Serves requests until a signal, or until as many as a process may serve. */
+static void child_serve(struct child *child)
+{
+    int64_t left = child->config->api_requests_per_process;
+    while (process_stop_count == 0) {
+        bool is_served = child_serve_one(child, child->log != NULL ? request_log_wait_ms(child->log) : -1);
+        if (child->log != NULL)
+            request_log_flush(child->log, &child->domain, false);
+        if (is_served && left > 0 && --left == 0)
+            break;
+    }
+    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
+    for (int served = 0; served < rest_max && child_serve_one(child, 0); served++)
+        continue;
+    if (child->log != NULL)
+        request_log_flush(child->log, &child->domain, true);
+}
+
+int child_run(const struct config *config, const struct edge *edge, int listener,
               const struct child_share *share)
 {
     struct child child = {
-        .config = config, .routes = routes, .share = share, .is_keyring_checked = share->is_keyring_checked};
+        .config = config, .edge = edge, .share = share, .is_keyring_checked = share->is_keyring_checked};
     struct context context;
     /* The memory limit of one request: a request that exceeds it ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;
@@ -188,13 +211,8 @@ int child_run(const struct config *config, const struct route *const *routes, in
     }
     child.fastcgi = fastcgi_new(listener);
     fault_point(FAULT_PROCESS_STARTED, "pool");
-    int64_t left = config->api_requests_per_process;
-    while (process_stop_count == 0)
-        if (child_serve_one(&child, -1) && left > 0 && --left == 0)
-            break;
-    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
-    for (int served = 0; served < rest_max && child_serve_one(&child, 0); served++)
-        continue;
+    child.log = config->console_enabled ? request_log_new() : NULL;
+    child_serve(&child);
     child_close(&child);
     return EXIT_SUCCESS;
 }

@@ -7,7 +7,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "http/in_flight.h"
-#include "http/route.h"
+#include "http/edge.h"
 
 /*
  * Reads the files that a process needs besides the configuration: secrets and
@@ -35,9 +35,9 @@ struct child_share {
 
 /*
  * Serves requests of the listener and returns the exit code.  Borrows config,
- * routes (route_find) and share.  TERM lets the current request finish.
+ * edge and share.  TERM lets the current request finish.
  */
-int child_run(const struct config *config, const struct route *const *routes, int listener,
+int child_run(const struct config *config, const struct edge *edge, int listener,
               const struct child_share *share);
 
 #endif

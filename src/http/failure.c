@@ -4,15 +4,13 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "http/edge.h"
 #include "http/response.h"
 
 enum { retry_default_s = 2 };
 
 /* Contract, section 8.  Errors that are not listed are internal: 500. */
-static const struct {
-    enum iw_error error;
-    unsigned status;
-} statuses[] = {
+static const struct failure_status statuses[] = {
     {IW_VALIDATION_FAILED, 400},       {IW_ORDER_NOT_PENDING, 400},
     {IW_ORDER_EXPIRED, 400},           {IW_ORDER_NOT_COMPLETED, 400},
     {IW_ORDER_FILE_NOT_UPLOADED, 400}, {IW_ORDER_TYPE_CANT_DOWNLOAD, 400},
@@ -29,18 +27,22 @@ static const struct {
     {IW_SERVICE_UNAVAILABLE, 503},
 };
 
-/* 0 for an internal error, whose code and sentence clients do not see. */
-static unsigned status_of(enum iw_error error)
+/* 0 for an internal error, whose code and sentence clients do not see.  edge may be NULL. */
+static unsigned status_of(const struct edge *edge, enum iw_error error)
 {
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (statuses[i].error == error)
             return statuses[i].status;
+    for (const struct failure_status *own = edge != NULL ? edge->statuses : NULL;
+         own != NULL && own->error != IW_OK; own++)
+        if (own->error == error)
+            return own->status;
     return 0;
 }
 
 unsigned failure_status(enum iw_error error)
 {
-    unsigned status = status_of(error);
+    unsigned status = status_of(NULL, error);
     return status != 0 ? status : 500;
 }
 
@@ -52,7 +54,8 @@ static void headers_add(struct request *request, enum iw_error error, unsigned s
     if (retry_s > 0)
         response_header_printf(request, "Retry-After", "%u", retry_s);
     if (status == 401)
-        response_header(request, "WWW-Authenticate", "Bearer");
+        response_header(request, "WWW-Authenticate",
+                        request->edge != NULL ? request->edge->scheme : "Bearer");
 }
 
 static void details_render(struct render *render, const struct context_detail *detail)
@@ -102,12 +105,14 @@ static void body_render(struct request *request, enum iw_error error, unsigned s
 void failure_render(struct request *request)
 {
     const struct context *context = request->context;
-    enum iw_error error = status_of(context->error) != 0 ? context->error : IW_SERVER_INTERNAL_ERROR;
+    unsigned status = status_of(request->edge, context->error);
+    enum iw_error error = status != 0 ? context->error : IW_SERVER_INTERNAL_ERROR;
     const char *sentence = error == context->error ? context->sentence : iw_error_sentence(error);
     const char *allow = context->error == IW_METHOD_NOT_ALLOWED
                             ? arena_text(request->arena, request->response.headers.data)
                             : NULL;
-    unsigned status = failure_status(error);
+    if (status == 0)
+        status = failure_status(error);
     response_clear(request);
     response_status(request, status);
     if (allow != NULL)

@@ -7,6 +7,11 @@
 
 #include "http/request.h"
 
+struct failure_status {
+    enum iw_error error;
+    unsigned status;
+};
+
 /* The HTTP status of an error; 500 for internal ones. */
 unsigned failure_status(enum iw_error error);
 

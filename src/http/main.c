@@ -2,20 +2,30 @@
 #include "api/tables.h"
 #include "base/config.h"
 #include "base/program.h"
+#include "http/auth.h"
 #include "http/child.h"
 #include "http/pool.h"
+
+static const struct edge edge = {
+    .prefix = "",
+    .routes = api_routes,
+    .configure = config_read_api,
+    .authenticate = auth_check,
+    .scheme = "Bearer",
+    .counter = "",
+};
 
 /* Reads the configuration, and the secrets and signing keys that it names. */
 static enum iw_error config_check(struct context *context, const char *file)
 {
     struct config config;
-    enum iw_error error = config_read(context, file, &config);
+    enum iw_error error = edge.configure(context, file, &config);
     return error == IW_OK ? child_check(context, &config) : error;
 }
 
 static int run(struct context *context, const char *file)
 {
-    return pool_run(context, file, api_routes);
+    return pool_run(context, file, &edge);
 }
 
 int main(int argc, char **argv)

@@ -36,7 +36,7 @@ struct child_slot {
 
 struct pool {
     const char *config_file;
-    const struct route *const *routes;
+    const struct edge *edge;
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
@@ -75,7 +75,7 @@ static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t superv
         _exit(EXIT_FAILURE);
     const struct child_share share = {pool->metrics, pool->in_flight, pool->hosts, slot,
                                       pool->is_keyring_checked};
-    int code = child_run(&pool->config, pool->routes, pool->listener, &share);
+    int code = child_run(&pool->config, pool->edge, pool->listener, &share);
     free(pool->slots);
     arena_free(pool->arena);
     exit(code);
@@ -172,7 +172,7 @@ static void pool_reload(struct pool *pool)
     process_notify("RELOADING=1");
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
-    enum iw_error error = config_read(&context, pool->config_file, &config);
+    enum iw_error error = pool->edge->configure(&context, pool->config_file, &config);
     if (error == IW_OK) {
         config_keep_fixed(&config, &pool->config, arena);
         error = child_keyring_check(&context, &config, &is_keyring_checked);
@@ -229,7 +229,7 @@ static void pool_drain(struct pool *pool)
 
 static enum iw_error pool_open(struct pool *pool, struct context *context)
 {
-    enum iw_error error = config_read(context, pool->config_file, &pool->config);
+    enum iw_error error = pool->edge->configure(context, pool->config_file, &pool->config);
     if (error == IW_OK)
         error = child_keyring_check(context, &pool->config, &pool->is_keyring_checked);
     if (error != IW_OK)
@@ -240,9 +240,9 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
     return pool->listener < 0 ? context->error : process_pid_file_write(context, pool->config.api_pid_file);
 }
 
-int pool_run(struct context *context, const char *config_file, const struct route *const *routes)
+int pool_run(struct context *context, const char *config_file, const struct edge *edge)
 {
-    struct pool pool = {.config_file = config_file, .routes = routes, .arena = arena_new(0), .listener = -1};
+    struct pool pool = {.config_file = config_file, .edge = edge, .arena = arena_new(0), .listener = -1};
     struct context pool_context;
     context_init(&pool_context, pool.arena, NULL);
     if (pool_open(&pool, &pool_context) != IW_OK) {
@@ -250,7 +250,7 @@ int pool_run(struct context *context, const char *config_file, const struct rout
         arena_free(pool.arena);
         return EXIT_FAILURE;
     }
-    pool.metrics = request_metrics_new(routes);
+    pool.metrics = request_metrics_new(edge->routes);
     pool.process_count = (unsigned)config_pool_processes(&pool.config);
     pool.slot_count = pool.process_count * 3;
     pool.slots = calloc(pool.slot_count, sizeof *pool.slots);

@@ -11,9 +11,9 @@
 
 #include <imgward/context.h>
 
-#include "http/route.h"
+#include "http/edge.h"
 
-/* Runs until TERM and returns the exit code.  routes: see route_find.  context gets an error of the start. */
-int pool_run(struct context *context, const char *config_file, const struct route *const *routes);
+/* Runs until TERM and returns the exit code.  Borrows edge.  context gets an error of the start. */
+int pool_run(struct context *context, const char *config_file, const struct edge *edge);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/edge.h"
 
 /* Bodies up to this size are parsed before the rate limit is known: at most 2.5 ms of CPU. */
 enum { small_bytes_max = 16384 };
@@ -13,8 +14,9 @@ enum { small_bytes_max = 16384 };
 static const struct {
     const char *name;
     enum method method;
-} methods[] = {{"GET", METHOD_GET}, {"HEAD", METHOD_GET},      {"POST", METHOD_POST},
-               {"PUT", METHOD_PUT}, {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS}};
+} methods[] = {{"GET", METHOD_GET},    {"HEAD", METHOD_GET},      {"POST", METHOD_POST},
+               {"PUT", METHOD_PUT},    {"DELETE", METHOD_DELETE}, {"OPTIONS", METHOD_OPTIONS},
+               {"PATCH", METHOD_PATCH}};
 
 enum { method_count = sizeof methods / sizeof methods[0] };
 
@@ -48,6 +50,11 @@ const char *request_header(const struct request *request, const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+const char *request_prefix(const struct request *request)
+{
+    return request->edge != NULL ? request->edge->prefix : "";
+}
+
 void request_init(struct request *request, char *const *parameters)
 {
     request->parameters = parameters;
@@ -62,6 +69,9 @@ void request_init(struct request *request, char *const *parameters)
     const char *uri = request_parameter(request, "REQUEST_URI");
     const char *route = request_parameter(request, "IMGWARD_ROUTE");
     uri = uri != NULL ? uri : "";
+    size_t prefix = strlen(request_prefix(request));
+    if (strncmp(uri, request_prefix(request), prefix) == 0)
+        uri += prefix;
     size_t length = strcspn(uri, "?#");
     request->query = uri[length] == '?' ? uri + length + 1 : "";
     request->path = route != NULL && route[0] != '\0' ? route : arena_text_n(request->arena, uri, length);

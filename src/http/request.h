@@ -22,9 +22,12 @@
 
 struct account;
 struct domain;
+struct edge;
 struct in_flight;
 struct metrics;
+struct request_log;
 struct route;
+struct session;
 
 enum method {
     METHOD_GET = 1,
@@ -32,7 +35,8 @@ enum method {
     METHOD_PUT = 4,
     METHOD_DELETE = 8,
     METHOD_OPTIONS = 16,
-    METHOD_OTHER = 32
+    METHOD_PATCH = 32,
+    METHOD_OTHER = 64
 };
 
 enum { request_captures_max = 4 };
@@ -75,10 +79,11 @@ struct request {
     struct wire wire;
     char *const *parameters; /* FastCGI's "NAME=value" list, closed by NULL; borrowed */
 
-    enum method method; /* HEAD arrives as GET with is_head */
+    const struct edge *edge; /* of the program; NULL: as imgward-api */
+    enum method method;      /* HEAD arrives as GET with is_head */
     const char *method_name;
     bool is_head;
-    const char *path;  /* as received, without query; not decoded */
+    const char *path;  /* as received, without query and the edge's prefix; not decoded */
     const char *query; /* as received; "" without one */
     const struct route *route;
     struct request_pair captures[request_captures_max]; /* decoded */
@@ -90,10 +95,13 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
+    struct request_log *log; /* of this process; NULL: none is kept */
+
     struct in_flight *in_flight; /* of the pool; NULL in unit tests */
     unsigned in_flight_slot;     /* of this process */
 
     const struct account *account; /* NULL on open routes and before authentication */
+    const struct session *session; /* of the console; NULL in the API */
     struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
     struct response response;
@@ -111,6 +119,9 @@ const char *request_parameter(const struct request *request, const char *name);
 
 /* A header of the client by its HTTP name ("Content-Type"); NULL when it is absent or empty. */
 const char *request_header(const struct request *request, const char *name);
+
+/* What precedes the paths of the routes: "", or "/console". */
+const char *request_prefix(const struct request *request);
 
 /* The decoded capture of the route's pattern; "" for a name that the pattern does not have. */
 const char *request_capture(const struct request *request, const char *name);

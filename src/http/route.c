@@ -112,7 +112,7 @@ static const char *allow_add(struct request *request, unsigned allowed)
 {
     struct text list;
     text_init(&list, request->arena);
-    for (unsigned method = METHOD_GET; method <= METHOD_OPTIONS; method <<= 1) {
+    for (unsigned method = METHOD_GET; method <= METHOD_PATCH; method <<= 1) {
         if ((allowed & method) == 0)
             continue;
         text_printf(&list, "%s%s%s", list.length > 0 ? ", " : "", request_method_text((enum method)method),
@@ -179,7 +179,8 @@ enum iw_error route_find(struct request *request, const struct route *const *tab
         if (similar == NULL)
             return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
         return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
-                            "There is nothing at this path; the nearest is %s.", similar);
+                            "There is nothing at this path; the nearest is %s%s.", request_prefix(request),
+                            similar);
     }
     request->route = route_of(tables, pattern, request->method, &allowed);
     if (request->route != NULL)

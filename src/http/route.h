@@ -15,7 +15,13 @@ enum route_flag {
     /* Without API key: the URL is signed, or local. */
     ROUTE_OPEN = 1,
     /* The domain admits the request, together with the lock of its idempotency key. */
-    ROUTE_ADMITS = 2
+    ROUTE_ADMITS = 2,
+    /* Console: only for owners of an account. */
+    ROUTE_OWNER = 4,
+    /* Console: only for users of the operator. */
+    ROUTE_OPERATOR = 8,
+    /* Console: also before the address is verified, and while the account is suspended. */
+    ROUTE_PROFILE = 16
 };
 
 struct route {

@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "domain/account.h"
 #include "domain/domain.h"
+#include "domain/request_log.h"
 #include "http/auth.h"
+#include "http/edge.h"
 #include "http/failure.h"
 #include "http/in_flight.h"
 #include "http/request_metrics.h"
@@ -17,11 +19,14 @@
 /* Authenticates the client.  A request of a suspended account counts as well. */
 static enum iw_error client_identify(struct request *request)
 {
-    enum iw_error error = auth_check(request);
+    const struct edge *edge = request->edge;
+    const char *prefix = request->config->redis_prefix;
+    enum iw_error error = edge != NULL ? edge->authenticate(request) : auth_check(request);
+    if (edge != NULL && edge->counter[0] != '\0')
+        prefix = arena_printf(request->arena, "%s%s", prefix, edge->counter);
     if (request->account != NULL)
-        admission_init(&request->admission, request->domain->redis, request->context,
-                       request->config->redis_prefix, request->account->id,
-                       request->account->requests_per_minute);
+        admission_init(&request->admission, request->domain->redis, request->context, prefix,
+                       request->account->id, request->account->requests_per_minute);
     return error;
 }
 
@@ -58,9 +63,11 @@ static enum iw_error routeless_limit(struct request *request, const struct route
 /* Authenticates the client and starts its admission.  A read runs its SQL meanwhile; a write waits first. */
 static enum iw_error request_admit(struct request *request)
 {
-    if ((request->route->flags & ROUTE_OPEN) != 0)
-        return IW_OK;
-    enum iw_error error = client_identify(request);
+    const struct edge *edge = request->edge;
+    enum iw_error error = edge != NULL && edge->guard != NULL ? edge->guard(request) : IW_OK;
+    if (error != IW_OK || (request->route->flags & ROUTE_OPEN) != 0)
+        return error;
+    error = client_identify(request);
     if (error == IW_OK)
         error = place_take(request);
     if (error != IW_OK)
@@ -71,7 +78,7 @@ static enum iw_error request_admit(struct request *request)
     return request->method == METHOD_GET ? IW_OK : admission_receive(&request->admission);
 }
 
-static void request_log(const struct request *request, enum iw_error error, int64_t ms)
+static void request_print(const struct request *request, enum iw_error error, int64_t ms)
 {
     const struct context *context = request->context;
     if (error == IW_SERVER_INTERNAL_ERROR || error == IW_SERVICE_UNAVAILABLE || context->cause != NULL)
@@ -80,6 +87,24 @@ static void request_log(const struct request *request, enum iw_error error, int6
               LOG_TEXT("path", request->path), LOG_NUMBER("status", request->response.status),
               LOG_TEXT("code", iw_error_code(error)), LOG_NUMBER("bytes", request->response.sent_bytes),
               LOG_NUMBER("ms", ms));
+}
+
+/* Requests with an API key, for their account's developers. */
+static void request_note(const struct request *request, enum iw_error error, int64_t ms)
+{
+    const struct account *account = request->account;
+    if (account == NULL || account->key_id == 0)
+        return;
+    request_log_add(request->log,
+                    &(struct request_log_row){.account_id = account->id,
+                                              .key_id = account->key_id,
+                                              .request_id = request->context->request_id,
+                                              .method = request->method_name,
+                                              .path = request->path,
+                                              .status = request->response.status,
+                                              .code = error != IW_OK ? iw_error_code(error) : "",
+                                              .ms = ms,
+                                              .at_ms = clock_now_ms()});
 }
 
 void serve(struct request *request, const struct route *const *tables)
@@ -105,6 +130,7 @@ void serve(struct request *request, const struct route *const *tables)
     }
     in_flight_leave(request->in_flight, request->in_flight_slot);
     int64_t ms = clock_monotonic_ms() - request->started_ms;
-    request_log(request, error, ms);
+    request_print(request, error, ms);
+    request_note(request, error, ms);
     request_metrics_count(request, tables, error, ms);
 }

@@ -5,14 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/order.h"
 #include "model/quota.h"
 
 enum { plan_name_size = 17 };
 
-/* The account that authentication found through an API key. */
+/* The account that authentication found through an API key or a session.  key_*: 0 with a session. */
 struct account {
     int64_t id;
     int64_t key_id;
+    enum order_channel channel;   /* of the orders that it makes */
     unsigned requests_per_minute; /* of the plan, or the account's override */
     bool is_suspended;
     int64_t key_expires_ms;   /* 0: never */
@@ -42,6 +44,7 @@ struct account_row {
     bool is_overridden;
     int64_t created_at_ms;
     int64_t key_count;           /* neither revoked nor expired */
+    int64_t user_count;          /* of the console */
     struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
 };
 

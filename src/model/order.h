@@ -137,6 +137,7 @@ struct order_row {
     int64_t id;
     int64_t account_id;
     enum order_type type;
+    enum order_channel channel;
     const char *name;
     const char *key; /* idempotency key */
     size_t key_length;

@@ -1,13 +1,14 @@
 #include "store/accounts.h"
 
 #include "base/text.h"
+#include "store/query.h"
 #include "store/quotas.h"
 
 #define ACCOUNT_COLUMNS                                                                                      \
     "SELECT a.id, a.name, a.plan, a.status, COALESCE(a.requests_per_minute, p.requests_per_minute), "        \
     "a.requests_per_minute IS NOT NULL, a.created_at, (SELECT COUNT(*) FROM api_keys k WHERE k.account_id "  \
     "= a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > "                           \
-    "UTC_TIMESTAMP(3))), " QUOTA_LIMIT_COLUMNS                                                               \
+    "UTC_TIMESTAMP(3))), (SELECT COUNT(*) FROM users s WHERE s.account_id = a.id), " QUOTA_LIMIT_COLUMNS     \
     " FROM accounts a JOIN plans p ON p.name = a.plan LEFT JOIN account_usage u ON "                         \
     "u.account_id = a.id "
 
@@ -49,7 +50,8 @@ static void account_read(const struct db_rows *rows, size_t row, struct account_
         .is_overridden = db_integer_of(db_at(rows, row, 5)) != 0,
         .created_at_ms = db_integer_of(db_at(rows, row, 6)),
         .key_count = db_integer_of(db_at(rows, row, 7)),
-        .quotas = quotas_limits_of(db_at(rows, row, 8)),
+        .user_count = db_integer_of(db_at(rows, row, 8)),
+        .quotas = quotas_limits_of(db_at(rows, row, 9)),
     };
     account_status_read(db_text_of(db_at(rows, row, 3)), &account->status);
 }
@@ -133,4 +135,47 @@ enum iw_error accounts_resume(const struct store *store, int64_t id, int64_t pen
 {
     struct resumption resumption = {id, pending_until_ms};
     return db_transaction(store, resume_work, &resumption);
+}
+
+enum iw_error accounts_get(const struct store *store, int64_t id, struct account_row *account)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(id)};
+    enum iw_error error = db_run(store, ACCOUNT_COLUMNS "WHERE a.id = ?", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no account %lld.", (long long)id);
+    account_read(&rows, 0, account);
+    return IW_OK;
+}
+
+enum iw_error accounts_rename(const struct store *store, int64_t id, const char *name)
+{
+    const struct db_value values[] = {db_text(name), db_integer(id)};
+    return db_run(store, "UPDATE accounts SET name = ? WHERE id = ?", values, 2, NULL);
+}
+
+#define ACCOUNT_FILTER "WHERE (? IS NULL OR a.name LIKE ?) AND (? IS NULL OR a.status = ?) "
+
+enum iw_error accounts_page(const struct store *store, const struct accounts_page *page,
+                            struct account_row **accounts, size_t *count, int64_t *total)
+{
+    struct db_rows rows;
+    const char *pattern = query_pattern(store->context->arena, page->keyword);
+    const struct db_value values[] = {db_text(pattern),        db_text(pattern),
+                                      db_text(page->status),   db_text(page->status),
+                                      db_integer(page->limit), db_integer(page->offset)};
+    enum iw_error error =
+        query_number(store, "SELECT COUNT(*) FROM accounts a " ACCOUNT_FILTER, values, 4, total);
+    if (error == IW_OK)
+        error = db_run(store, ACCOUNT_COLUMNS ACCOUNT_FILTER "ORDER BY a.id DESC LIMIT ? OFFSET ?", values, 6,
+                       &rows);
+    if (error != IW_OK)
+        return error;
+    *accounts = arena_array(store->context->arena, rows.count + 1, sizeof **accounts);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        account_read(&rows, row, &(*accounts)[row]);
+    return IW_OK;
 }

@@ -18,6 +18,23 @@ enum iw_error accounts_create(const struct store *store, const char *name, const
 enum iw_error accounts_find(const struct store *store, const char *name,
                             struct account_row *account) IW_MUST_USE;
 
+/* By id only.  NOT_FOUND. */
+enum iw_error accounts_get(const struct store *store, int64_t id, struct account_row *account) IW_MUST_USE;
+
+/* TWIN_EXISTS: the name is in use. */
+enum iw_error accounts_rename(const struct store *store, int64_t id, const char *name) IW_MUST_USE;
+
+/* One page of accounts, newest first.  keyword is a part of the name; NULL: all.  The array is the arena's.
+ */
+struct accounts_page {
+    const char *keyword;
+    const char *status; /* "active", "suspended"; NULL: both */
+    int64_t limit;
+    int64_t offset;
+};
+enum iw_error accounts_page(const struct store *store, const struct accounts_page *page,
+                            struct account_row **accounts, size_t *count, int64_t *total) IW_MUST_USE;
+
 /* All accounts by id; the array is the arena's. */
 enum iw_error accounts_list(const struct store *store, struct account_row **accounts,
                             size_t *count) IW_MUST_USE;

@@ -474,3 +474,59 @@ enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *
         "HOUR",
         NULL, 0, &table->rows);
 }
+
+enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t offset,
+                               struct jobs_failed **jobs, size_t *count, int64_t *total)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(limit), db_integer(offset)};
+    enum iw_error error =
+        query_number(store, "SELECT COUNT(*) FROM jobs WHERE status = 'failed'", NULL, 0, total);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "SELECT id, kind, order_id, account_id, attempt, reason, updated_at FROM jobs WHERE status = "
+            "'failed' ORDER BY id DESC LIMIT ? OFFSET ?",
+            values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *jobs = arena_array(store->context->arena, rows.count + 1, sizeof **jobs);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*jobs)[row] = (struct jobs_failed){.id = db_integer_of(db_at(&rows, row, 0)),
+                                            .kind = db_text_of(db_at(&rows, row, 1)),
+                                            .order_id = db_integer_of(db_at(&rows, row, 2)),
+                                            .account_id = db_integer_of(db_at(&rows, row, 3)),
+                                            .attempts = db_integer_of(db_at(&rows, row, 4)),
+                                            .reason = db_text_of(db_at(&rows, row, 5)),
+                                            .updated_ms = db_integer_of(db_at(&rows, row, 6))};
+    return IW_OK;
+}
+
+enum iw_error jobs_failed_order(const struct store *store, int64_t id, int64_t *order_id)
+{
+    const struct db_value values[] = {db_integer(id)};
+    *order_id = 0;
+    return query_number(store,
+                        "SELECT j.order_id FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.id = ? AND "
+                        "j.status = 'failed' AND o.status = 'inProgress'",
+                        values, 1, order_id);
+}
+
+enum iw_error jobs_retry_request(const struct store *store, int64_t id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(id), db_time(now_ms)};
+    return db_run(store, "INSERT IGNORE INTO job_retries (job_id, requested_at) VALUES (?, ?)", values, 2,
+                  NULL);
+}
+
+enum iw_error jobs_retry_take(const struct store *store, struct query_ids *ids)
+{
+    return query_ids(store, "SELECT job_id FROM job_retries ORDER BY requested_at LIMIT 20", NULL, 0, ids);
+}
+
+enum iw_error jobs_retry_done(const struct store *store, int64_t id)
+{
+    const struct db_value values[] = {db_integer(id)};
+    return db_run(store, "DELETE FROM job_retries WHERE job_id = ?", values, 1, NULL);
+}

@@ -102,6 +102,28 @@ enum iw_error jobs_inspect_owners(const struct store *store, struct query_table 
 enum iw_error jobs_inspect_failed(const struct store *store, int64_t most,
                                   struct query_table *table) IW_MUST_USE;
 
+struct jobs_failed {
+    int64_t id;
+    const char *kind;
+    int64_t order_id;
+    int64_t account_id;
+    int64_t attempts;
+    const char *reason; /* NULL: none */
+    int64_t updated_ms;
+};
+
+/* One page of the failed jobs, newest first; the array is the arena's. */
+enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t offset,
+                               struct jobs_failed **jobs, size_t *count, int64_t *total) IW_MUST_USE;
+
+/* The order of a failed job while it is in progress; else *order_id is 0. */
+enum iw_error jobs_failed_order(const struct store *store, int64_t id, int64_t *order_id) IW_MUST_USE;
+
+/* Retries that an operator requested in the console, in the table job_retries: the worker makes them. */
+enum iw_error jobs_retry_request(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error jobs_retry_take(const struct store *store, struct query_ids *ids) IW_MUST_USE;
+enum iw_error jobs_retry_done(const struct store *store, int64_t id) IW_MUST_USE;
+
 /* Jobs, orders and deliveries of the last minute and hour. */
 enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table) IW_MUST_USE;
 

@@ -59,33 +59,83 @@ enum iw_error keys_insert(const struct store *store, const struct keys_row *row,
     return error;
 }
 
+#define KEY_COLUMNS                                                                                          \
+    "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "        \
+    "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id "
+
+static void keys_read(const struct store *store, const struct db_rows *rows, struct account_key **keys,
+                      size_t *count)
+{
+    *keys = arena_array(store->context->arena, rows->count + 1, sizeof **keys);
+    *count = rows->count;
+    for (size_t row = 0; row < rows->count; row++)
+        (*keys)[row] = (struct account_key){
+            .id = db_integer_of(db_at(rows, row, 0)),
+            .account_id = db_integer_of(db_at(rows, row, 1)),
+            .account = db_text_of(db_at(rows, row, 2)),
+            .name = db_text_of(db_at(rows, row, 3)),
+            .prefix = db_text_of(db_at(rows, row, 4)),
+            .created_at_ms = db_integer_of(db_at(rows, row, 5)),
+            .expires_at_ms = db_integer_of(db_at(rows, row, 6)),
+            .revoked_at_ms = db_integer_of(db_at(rows, row, 7)),
+            .last_used_at_ms = db_integer_of(db_at(rows, row, 8)),
+        };
+}
+
 enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
                         size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
+    enum iw_error error =
+        db_run(store, KEY_COLUMNS "WHERE ? = 0 OR k.account_id = ? ORDER BY k.id", values, 2, &rows);
+    if (error == IW_OK)
+        keys_read(store, &rows, keys, count);
+    return error;
+}
+
+enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
+                        struct account_key **keys, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(page->limit),
+                                      db_integer(page->offset)};
     enum iw_error error = db_run(
-        store,
-        "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "
-        "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE ? = 0 OR "
-        "k.account_id = ? ORDER BY k.id",
-        values, 2, &rows);
+        store, KEY_COLUMNS "WHERE k.account_id = ? ORDER BY k.id DESC LIMIT ? OFFSET ?", values, 3, &rows);
+    if (error == IW_OK)
+        keys_read(store, &rows, keys, count);
+    return error;
+}
+
+enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,
+                         int64_t *valid)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_integer(account_id)};
+    enum iw_error error = db_run(store,
+                                 "SELECT COUNT(*), COUNT(IF(revoked_at IS NULL AND (expires_at IS NULL OR "
+                                 "expires_at > ?), 1, NULL)) FROM api_keys WHERE account_id = ?",
+                                 values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *keys = arena_array(store->context->arena, rows.count + 1, sizeof **keys);
-    *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*keys)[row] = (struct account_key){
-            .id = db_integer_of(db_at(&rows, row, 0)),
-            .account_id = db_integer_of(db_at(&rows, row, 1)),
-            .account = db_text_of(db_at(&rows, row, 2)),
-            .name = db_text_of(db_at(&rows, row, 3)),
-            .prefix = db_text_of(db_at(&rows, row, 4)),
-            .created_at_ms = db_integer_of(db_at(&rows, row, 5)),
-            .expires_at_ms = db_integer_of(db_at(&rows, row, 6)),
-            .revoked_at_ms = db_integer_of(db_at(&rows, row, 7)),
-            .last_used_at_ms = db_integer_of(db_at(&rows, row, 8)),
-        };
+    *total = db_integer_of(db_at(&rows, 0, 0));
+    *valid = db_integer_of(db_at(&rows, 0, 1));
+    return IW_OK;
+}
+
+enum iw_error keys_get(const struct store *store, int64_t account_id, int64_t id, struct account_key *key)
+{
+    struct db_rows rows;
+    size_t count;
+    struct account_key *keys;
+    const struct db_value values[] = {db_integer(account_id), db_integer(id)};
+    enum iw_error error = db_run(store, KEY_COLUMNS "WHERE k.account_id = ? AND k.id = ?", values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    keys_read(store, &rows, &keys, &count);
+    if (count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+    *key = keys[0];
     return IW_OK;
 }
 

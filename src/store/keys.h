@@ -32,6 +32,22 @@ enum iw_error keys_insert(const struct store *store, const struct keys_row *row,
 enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
                         size_t *count) IW_MUST_USE;
 
+/* One page of the keys of an account, newest first; the array is the arena's. */
+struct keys_page {
+    int64_t limit;
+    int64_t offset;
+};
+enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
+                        struct account_key **keys, size_t *count) IW_MUST_USE;
+
+/* The number of an account's keys, and of those that are neither revoked nor expired. */
+enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,
+                         int64_t *valid) IW_MUST_USE;
+
+/* A key of an account; NOT_FOUND. */
+enum iw_error keys_get(const struct store *store, int64_t account_id, int64_t id,
+                       struct account_key *key) IW_MUST_USE;
+
 /* NOT_FOUND when there is no such key.  A second call keeps the first time. */
 enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
 

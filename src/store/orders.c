@@ -118,10 +118,10 @@ static const char *insert_text(struct arena *arena, const struct order_row *row)
     if (is_whole)
         text_add_string(&sql, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
                               "START TRANSACTION; ");
-    text_add_string(&sql, "INSERT INTO orders (id, account_id, type, status, name, idempotency_key, "
+    text_add_string(&sql, "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, "
                           "body_digest, strength, zero_copy, include_original, file_count, request_id, "
                           "created_at, updated_at, started_at, expires_at) VALUES "
-                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
+                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
     if (is_all_plain(row)) {
         text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
         groups_add(&sql, "(?, ?, ?, ?)", row->file_rows);
@@ -154,6 +154,7 @@ static struct db_value *order_parameters(struct context *context, const struct o
     *next++ = db_integer(row->id);
     *next++ = db_integer(row->account_id);
     *next++ = db_text(order_type_name(row->type));
+    *next++ = db_text(order_channel_name(row->channel));
     *next++ = db_text(order_status_name(status));
     *next++ = db_text(row->name);
     *next++ = db_bytes(row->key, row->key_length);
@@ -222,7 +223,7 @@ static enum iw_error file_ids_read(const struct store *store, const struct order
 enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 18 + quota_claim_parameters + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
     struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
     struct db_value *next = order_parameters(store->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "domain/webhook_mail.h"
 #include "service/presign.h"
 #include "store/deliveries.h"
 #include "store/events.h"
@@ -182,6 +183,20 @@ static void record_log(const struct deliver_attempt *attempt, const struct deliv
                   LOG_NUMBER("webhook_id", attempt->webhook_id), LOG_TEXT("reason", inactive_reason));
 }
 
+/* Mails to the owners of the account whose webhook was deactivated.  A mail that is not queued is only
+ * logged. */
+static void owners_notify(struct deliver_attempt *attempt, const char *reason)
+{
+    struct worker *worker = attempt->worker;
+    const struct domain domain = {.context = &attempt->context,
+                                  .config = &worker->config,
+                                  .store = attempt_store(attempt),
+                                  .secret_box = &worker->deliver.secret_box};
+    if (webhook_deactivated_mail(&domain, attempt->context.account_id, attempt->webhook_id, reason) != IW_OK)
+        log_failure(&attempt->context, "mail_not_queued");
+    context_clear(&attempt->context);
+}
+
 /* Frees the attempt, unless the database is away and the lease still holds. */
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
@@ -206,7 +221,9 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
     }
     if (error == IW_OK)
         record_log(attempt, &verdict, inactive_reason);
-    else
+    if (error == IW_OK && inactive_reason != NULL)
+        owners_notify(attempt, inactive_reason);
+    if (error != IW_OK)
         log_failure(&attempt->context, "delivery_not_recorded");
     deliver_wake(worker);
     attempt_free(attempt);

@@ -6,9 +6,12 @@
 #include "base/log.h"
 #include "domain/census.h"
 #include "domain/order_index.h"
+#include "domain/job_retry.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
 #include "domain/upload_check.h"
+#include "domain/request_log.h"
+#include "domain/user.h"
 #include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
@@ -31,7 +34,10 @@ enum {
     index_pause_ms = 1000,
     index_busy_factor = 4,
     index_idle_factor = 50,
-    unfinished_age_s = 24 * 60 * 60
+    unfinished_age_s = 24 * 60 * 60,
+    retries_pause_ms = 2000,
+    users_pause_ms = 10000,
+    requests_step = 5000
 };
 
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
@@ -147,6 +153,28 @@ static int64_t periodic_quotas(struct worker *worker)
     return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
 }
 
+/* Failed jobs that an operator retries in the console. */
+static int64_t periodic_retries(struct worker *worker)
+{
+    unsigned count = 0;
+    enum iw_error error = job_retry_make(&worker->domain, &count);
+    flags_database_report(&worker->flags, &worker->context, error, "retries_failed");
+    if (count > 0)
+        flags_lease_want(&worker->flags);
+    return retries_pause_ms;
+}
+
+/* Ended sessions, tokens and invitations, old events and requests of the console. */
+static int64_t periodic_users(struct worker *worker)
+{
+    int64_t requests = 0;
+    enum iw_error error = request_log_forget_old(&worker->domain, &requests);
+    if (error == IW_OK)
+        error = user_forget(&worker->domain);
+    flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
+    return requests == requests_step ? 0 : users_pause_ms;
+}
+
 /* Segments of orders for lists: the pauses are a multiple of the work. */
 static int64_t periodic_index(struct worker *worker)
 {
@@ -197,11 +225,19 @@ static int64_t periodic_uploads(struct worker *worker)
 
 /* Each returns the pause before its next run. */
 static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
-    [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
-    [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
-    [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
-    [PERIODIC_KEYRING] = periodic_keyring,     [PERIODIC_INDEX] = periodic_index,
-    [PERIODIC_CENSUS] = periodic_census,       [PERIODIC_UPLOADS] = periodic_uploads,
+    [PERIODIC_SWEEP] = periodic_sweep,
+    [PERIODIC_HASTEN] = periodic_hasten,
+    [PERIODIC_RETENTION] = periodic_retention,
+    [PERIODIC_RECLAIM] = periodic_reclaim,
+    [PERIODIC_ORPHANS] = periodic_orphans,
+    [PERIODIC_QUOTAS] = periodic_quotas,
+    [PERIODIC_KEYRING] = periodic_keyring,
+    [PERIODIC_INDEX] = periodic_index,
+    [PERIODIC_CENSUS] = periodic_census,
+    [PERIODIC_UPLOADS] = periodic_uploads,
+    [PERIODIC_MAILS] = mailer_step,
+    [PERIODIC_RETRIES] = periodic_retries,
+    [PERIODIC_USERS] = periodic_users,
 };
 
 void periodic_open(struct worker *worker)

@@ -61,7 +61,7 @@ static void worker_reload(struct worker *worker)
     struct arena *arena = arena_new(0);
     process_reload_asked = 0;
     context_init(&context, arena, NULL);
-    if (config_read(&context, worker->config_file, &fresh) != IW_OK) {
+    if (config_read_worker(&context, worker->config_file, &fresh) != IW_OK) {
         context.reason = "config_invalid";
         log_failure(&context, "reload_refused");
         arena_free(arena);
@@ -297,7 +297,7 @@ static enum iw_error keyring_open(struct worker *worker, struct context *context
 static enum iw_error worker_open(struct worker *worker, struct context *context)
 {
     const char *database_password, *redis_password;
-    enum iw_error error = config_read(context, worker->config_file, &worker->start);
+    enum iw_error error = config_read_worker(context, worker->config_file, &worker->start);
     if (error == IW_OK)
         error = secrets_read(context, &worker->start, &database_password, &redis_password);
     if (error == IW_OK)
@@ -340,6 +340,7 @@ static void worker_close(struct worker *worker)
     image_process_close(worker);
     work_close(worker);
     deliver_close(worker);
+    mailer_close(worker);
     lease_close(worker);
     redis_free(worker->domain.redis);
     db_free(worker->domain.store.db);
@@ -352,7 +353,7 @@ enum iw_error supervisor_check(struct context *context, const char *config_file)
 {
     struct config config;
     const char *database_password, *redis_password;
-    enum iw_error error = config_read(context, config_file, &config);
+    enum iw_error error = config_read_worker(context, config_file, &config);
     if (error == IW_OK)
         error = secrets_read(context, &config, &database_password, &redis_password);
     if (error == IW_OK)

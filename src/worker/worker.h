@@ -20,6 +20,7 @@
 #include "worker/heartbeat.h"
 #include "worker/image_process.h"
 #include "worker/lease.h"
+#include "worker/mailer.h"
 #include "worker/owner.h"
 #include "worker/periodic.h"
 #include "worker/record.h"
@@ -51,6 +52,7 @@ struct worker {
     struct heartbeat heartbeat;
     struct periodic periodic;
     struct deliver deliver;
+    struct mailer mailer;
     unsigned timer_last; /* the timer of supervisor.c that ran last */
 };
 

@@ -117,8 +117,8 @@ class Stack:
                        stdout=subprocess.DEVNULL)
 
     def reload(self, seconds=120):
-        """Sends HUP to API and worker. Waits until each has logged the reload and the old pool processes are gone."""
-        asked = [self.hangup(name) for name in ("api", "worker")]
+        """Sends HUP to API, console and worker. Waits until each has logged the reload and the old pool processes are gone."""
+        asked = [self.hangup(name) for name in ("api", "console", "worker")]
         end = time.monotonic() + seconds
         for has_heard in filter(None, asked):
             while not has_heard():
@@ -132,7 +132,7 @@ class Stack:
         log = os.path.join(self.environment["IMGWARD_LOG"], name + ".log")
         try:
             size, pid = os.path.getsize(log), self.pid(name)
-            before = children(pid) if name == "api" else set()
+            before = children(pid) if name in ("api", "console") else set()
             os.kill(pid, signal.SIGHUP)
         except (FileNotFoundError, ProcessLookupError, ValueError):
             return None
@@ -200,7 +200,7 @@ class Stack:
     def connections_kill(self):
         """Kills every database connection of the service; a connection may be closed already."""
         for number, user in (row[:2] for row in self.sql("SHOW PROCESSLIST")):
-            if user == "imgward":
+            if user == "imgward" or user.startswith("imgward_"):
                 with contextlib.suppress(subprocess.CalledProcessError):
                     self.sql(f"KILL {number}")
 

@@ -37,7 +37,7 @@ def test_the_database_is_strict_and_in_utc(stack):
     assert "STRICT_ALL_TABLES" in mode and zone == "+00:00"
 
 
-@pytest.mark.parametrize("name", ["mariadbd", "redis", "nginx", "api", "worker"])
+@pytest.mark.parametrize("name", ["mariadbd", "redis", "nginx", "api", "console", "worker"])
 def test_every_part_has_its_pid_file(stack, name):
     assert os.path.isdir(f"/proc/{stack.pid(name)}")
 

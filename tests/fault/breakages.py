@@ -163,7 +163,7 @@ def database_cut(setting):
     """Kills connections at any time, also during transactions."""
     end = time.monotonic() + setting.random.uniform(0.3, 1.5)
     while time.monotonic() < end:
-        rows = setting.stack.sql("SELECT id FROM information_schema.processlist WHERE user = 'imgward'")
+        rows = setting.stack.sql("SELECT id FROM information_schema.processlist WHERE user LIKE 'imgward%'")
         setting.random.shuffle(rows)
         cut = "".join(f"KILL {row[0]};" for row in rows[:6])
         with contextlib.suppress(subprocess.CalledProcessError):

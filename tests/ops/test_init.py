@@ -89,3 +89,29 @@ def test_obstacles_are_reported_and_the_other_steps_run(stack, fresh, tmp_path):
     assert verdicts["signing keys"] == "made" and verdicts["database"] == verdicts["account"] == "TO DO"
     assert "CREATE USER" in done.stdout and "THE-PASSWORD" in done.stdout
     assert (tmp_path / "database.password").read_text().strip() not in done.stdout
+
+
+def test_each_program_gets_a_user_with_its_rights(stack, fresh, tmp_path):
+    config, name = fresh
+    users = {program: f"{name[-8:]}_{program}" for program in ("api", "console", "worker")}
+    with open(config, "a", encoding="utf-8") as file:
+        for program, user in users.items():
+            file.write(f"[{program}]\ndatabase_user = {user}\ndatabase_password_file = {tmp_path}/{program}.password\n")
+        file.write("[console]\nenabled = yes\n")
+    try:
+        first = init(stack, config, "--user", "First@Example.org")
+        made = words(first)
+        assert made["grants"] == made["user"] == made["tables"] == "made", first.stdout + first.stderr
+        assert "first@example.org, owner of" in first.stdout
+        for program, user in users.items():
+            assert stat.S_IMODE(os.stat(tmp_path / f"{program}.password").st_mode) & 0o7 == 0
+            grants = "\n".join(row[0] for row in stack.sql(f"SHOW GRANTS FOR {user}@localhost"))
+            assert f"`{name}`.`orders`" in grants and "ON *.* TO" in grants and "ALL PRIVILEGES" not in grants
+            assert (f"`{name}`.`recovery_codes`" in grants) == (program == "console")
+        assert init(stack, config).stdout.endswith("nothing to do\n") or words(init(stack, config))["grants"] == "there"
+        printed = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config, "grants"], capture_output=True, text=True,
+                                 timeout=60, check=True).stdout
+        assert "THE-PASSWORD" in printed and open(tmp_path / "api.password", encoding="ascii").read().strip() not in printed
+    finally:
+        for user in users.values():
+            stack.sql(f"DROP USER IF EXISTS {user}@localhost")

@@ -40,8 +40,11 @@ step "orders"
 IMGWARD_ENV=$IMGWARD_VAR/dev.env "$IMGWARD_PYTHON" "$root/tests/stack/demo.py" "$IMGWARD_VAR/demo" "${pictures[@]}"
 
 if [ $keep = yes ]; then
+    . "$IMGWARD_VAR/dev.env"
     cat <<TEXT
 
+The web console: $IMGWARD_CONSOLE_URL
+  user $IMGWARD_CONSOLE_USER, password $IMGWARD_CONSOLE_PASSWORD
 The stack keeps running.  In another shell:
   . $IMGWARD_VAR/dev.env
   curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_PRO" \$IMGWARD_URL/api/v2/orders

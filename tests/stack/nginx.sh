@@ -16,7 +16,8 @@ documents=$IMGWARD_BUILD/doc
 mkdir -p "$etc/imgward" "$var/tmp/nginx"
 for file in "$root"/nginx/*.conf; do
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
-        -e "s|/var/lib/imgward/store|$var/store|g" \
+        -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
+        -e "s|/usr/share/imgward/web/|$root/web/|" -e "s|/var/lib/imgward/store|$var/store|g" \
         -e "s|/usr/share/imgward/api/|$documents/|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \

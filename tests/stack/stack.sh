@@ -12,7 +12,7 @@ var=$IMGWARD_VAR
 build=$IMGWARD_BUILD
 log=$var/log
 me=$(id -un)
-parts=(mariadbd redis api worker nginx)
+parts=(mariadbd redis api console worker nginx)
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -106,6 +106,7 @@ part_command() {
     mariadbd) command=(mariadbd --defaults-file="$var/etc/mariadb.cnf") ;;
     redis) command=(redis-server "$var/etc/redis.conf") ;;
     api) command=("$root/tests/stack/keep.sh" "$build/imgward-api" --config "$var/etc/imgward.conf") ;;
+    console) command=("$root/tests/stack/keep.sh" "$build/imgward-console" --config "$var/etc/imgward.conf") ;;
     worker) command=("$root/tests/stack/keep.sh" "$build/imgward-worker" --config "$var/etc/imgward.conf") ;;
     nginx) command=(nginx -e "$log/nginx.log" -c "$var/etc/nginx.conf" -p "$var/") ;;
     *) fail "unknown part \"$1\"; the parts are ${parts[*]}" ;;
@@ -118,6 +119,7 @@ part_is_ready() {
     mariadbd) database_query "SELECT 1" >/dev/null 2>&1 ;;
     redis) [ "$(redis-cli -s "$run/redis.sock" ping 2>/dev/null)" = PONG ] ;;
     api) [ -S "$run/api.sock" ] ;;
+    console) [ -S "$run/console.sock" ] ;;
     worker) true ;;
     nginx) curl -s -o /dev/null --max-time 2 --cacert "$var/tls/ca.pem" "https://127.0.0.1:$(cat "$run/https.port")/" ;;
     esac
@@ -231,7 +233,8 @@ tls_make() {
 
 secrets_make() {
     openssl rand -hex 24 >"$var/etc/database.password"
-    openssl rand -hex 24 >"$var/etc/owner.password"
+    local name
+    for name in owner api console worker; do openssl rand -hex 24 >"$var/etc/$name.password"; done
     printf 'one:%s\n' "$(openssl rand -hex 32)" >"$var/etc/signing.keys"
     openssl rand -out "$var/etc/watermark.key" 32
     "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
@@ -252,7 +255,8 @@ database_make() {
     trap - EXIT
 }
 
-# The service's user reads and writes rows; another user creates tables.
+# The user of imgwardctl reads and writes rows; another user creates tables.  The programs have separate users, which
+# get their rights after the tables.
 database_users_make() {
     database_query "
         CREATE DATABASE imgward CHARACTER SET utf8mb4;
@@ -260,6 +264,18 @@ database_users_make() {
         GRANT SELECT, INSERT, UPDATE, DELETE ON imgward.* TO imgward@localhost;
         CREATE USER imgward_owner@localhost IDENTIFIED BY '$(cat "$var/etc/owner.password")';
         GRANT ALL ON imgward.* TO imgward_owner@localhost;"
+}
+
+# The statements of imgwardctl have no password.
+database_grants_make() {
+    local name
+    "$build/imgwardctl" --config "$var/etc/imgward.conf" grants >"$var/etc/grants.sql"
+    for name in api console worker; do
+        sed -i "s|'imgward_$name'@'localhost' IDENTIFIED BY 'THE-PASSWORD'|'imgward_$name'@'localhost' IDENTIFIED BY '$(cat "$var/etc/$name.password")'|" \
+            "$var/etc/grants.sql"
+    done
+    mariadb --no-defaults -S "$run/mariadb.sock" -u "$me" <"$var/etc/grants.sql"
+    rm -f "$var/etc/grants.sql"
 }
 
 configuration_make() {
@@ -280,6 +296,16 @@ key_make() {
     ctl key create --name dev "$account" 2>>"$log/up.log" | grep -oE 'iw_live_[0-9A-Za-z]{43}' | head -n 1
 }
 
+# Makes a user of the web console in the account of a plan and prints the variables of its address and password.
+user_make() {
+    local suffix=$1 email=$2 plan=$3 password
+    shift 3
+    password=$(ctl user create "$@" "$email" "dev-$plan" 2>>"$log/up.log" | tail -n 1)
+    [ -n "$password" ] || fail "imgwardctl made no user $email"
+    printf 'IMGWARD_CONSOLE%s_USER=%q\n' "$suffix" "$email"
+    printf 'IMGWARD_CONSOLE%s_PASSWORD=%q\n' "$suffix" "$password"
+}
+
 environment_write() {
     {
         printf 'IMGWARD_URL=%q\n' "https://127.0.0.1:$https"
@@ -294,6 +320,7 @@ environment_write() {
         printf 'IMGWARD_BUILD=%q\n' "$build"
         printf 'IMGWARD_VAR=%q\n' "$var"
         printf 'IMGWARD_LOG=%q\n' "$log"
+        printf 'IMGWARD_CONSOLE_URL=%q\n' "https://127.0.0.1:$https/console/"
         [ $# -eq 0 ] || printf '%s\n' "$@"
     } >"$var/dev.env.new"
     mv "$var/dev.env.new" "$var/dev.env"
@@ -340,15 +367,18 @@ stack_start() {
     database_users_make
     if "$build/imgwardctl" help | grep ' migrate' >/dev/null; then
         "$build/imgwardctl" --config "$var/etc/owner.conf" migrate --directory "$root/sql"
+        database_grants_make
         for plan in free pro enterprise; do
             key=$(key_make "$plan") || true
             [ -n "$key" ] || fail "imgwardctl made no key for the plan $plan"
             keys+=("IMGWARD_KEY_${plan^^}=$key")
         done
+        keys+=("$(user_make "" demo@imgward.example enterprise --name Demo)")
+        keys+=("$(user_make _ADMIN admin@imgward.example enterprise --name Operator --admin)")
     else
         say "imgwardctl: has no command migrate yet; no tables, no accounts"
     fi
-    for plan in api worker; do
+    for plan in api console worker; do
         if program_is_built "imgward-$plan"; then part_start "$plan"; else say "$plan: not built, left out"; fi
     done
     nginx_start

@@ -1,0 +1,178 @@
+/* Audit log, request log, and the service's limits. */
+#include <string.h>
+
+#include <imgward/watermark.h>
+
+#include "api/page.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "console/tables.h"
+#include "console/view.h"
+#include "domain/account_admin.h"
+#include "domain/order_create.h"
+#include "domain/request_log.h"
+#include "http/response.h"
+#include "model/format.h"
+
+enum {
+    status_least = 100,
+    status_most = 599,
+    status_class = 100,
+    protect_side_min_px = 64 /* as in src/image/image_loop.c */
+};
+
+static const int64_t day_ms = 24 * 60 * 60 * 1000;
+
+/* The lines of an event's details as members of an object. */
+static void details_render(struct render *render, struct arena *arena, const char *details)
+{
+    render_object_begin(render, "details");
+    for (const char *line = details; *line != '\0';) {
+        size_t length = strcspn(line, "\n"), name = strcspn(line, "\t\n");
+        if (name < length)
+            render_string_n(render, arena_text_n(arena, line, name), line + name + 1, length - name - 1);
+        line += length + (line[length] == '\n');
+    }
+    render_object_end(render);
+}
+
+static void event_render(struct render *render, struct arena *arena, const struct audit_event *event)
+{
+    render_object_begin(render, NULL);
+    render_id(render, "id", event->id);
+    render_time(render, "at", event->at_ms);
+    render_string(render, "event", event->event);
+    if (event->user_id == 0) {
+        render_null(render, "user");
+    } else {
+        render_object_begin(render, "user");
+        render_id(render, "id", event->user_id);
+        render_string(render, "name", event->user_name);
+        render_object_end(render);
+    }
+    render_string(render, "address", event->address);
+    details_render(render, arena, event->details);
+    render_object_end(render);
+}
+
+static enum iw_error audit_show(struct request *request)
+{
+    struct page page;
+    struct account_admin_events events;
+    page_read(request, &page);
+    const struct audit_page range = {request->account->id, page.limit < 0 ? 1000 : page.limit,
+                                     page_offset(&page)};
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error = account_admin_audit(request->domain, &range, &events);
+    if (error != IW_OK)
+        return error;
+    struct render *render = page_begin(request, "events");
+    for (size_t i = 0; i < events.count; i++)
+        event_render(render, request->arena, &events.items[i]);
+    page_end(render, &page, events.total);
+    return IW_OK;
+}
+
+/* ---- request log ---- */
+
+/* "2xx" or "404" as a range. */
+static void status_read(struct request *request, struct request_log_filter *filter)
+{
+    int64_t number;
+    const char *text = request_query(request, "status");
+    filter->status_to = status_most;
+    if (text == NULL)
+        return;
+    if (strlen(text) == 3 && text[0] >= '1' && text[0] <= '5' && strcmp(text + 1, "xx") == 0) {
+        filter->status_from = (int64_t)(text[0] - '0') * status_class;
+        filter->status_to = filter->status_from + status_class - 1;
+    } else if (text_integer(text, status_least, status_most, &number)) {
+        filter->status_from = filter->status_to = number;
+    } else {
+        context_detail(request->context, "status", "is \"%.40s\"; it must be such as 2xx or 404", text);
+    }
+}
+
+static void filter_read(struct request *request, struct request_log_filter *filter)
+{
+    const char *key = request_query(request, "keyId");
+    *filter = (struct request_log_filter){.account_id = request->account->id,
+                                          .since_ms = clock_now_ms() - request_log_days * day_ms,
+                                          .method = request_query(request, "method"),
+                                          .code = request_query(request, "code"),
+                                          .request_id = request_query(request, "requestId")};
+    status_read(request, filter);
+    if (key != NULL && !text_integer(key, 1, INT64_MAX, &filter->key_id))
+        context_detail(request->context, "keyId", "is \"%.40s\"; it must be the id of a key", key);
+}
+
+static enum iw_error requests_show(struct request *request)
+{
+    struct page page;
+    struct request_log_filter filter;
+    struct request_log_rows rows;
+    page_read(request, &page);
+    filter_read(request, &filter);
+    filter.limit = page.limit < 0 ? 1000 : page.limit;
+    filter.offset = page_offset(&page);
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error = request_log_list(request->domain, &filter, &rows);
+    if (error != IW_OK)
+        return error;
+    struct render *render = page_begin(request, "requests");
+    for (size_t i = 0; i < rows.count; i++) {
+        render_object_begin(render, NULL);
+        render_string(render, "requestId", rows.items[i].request_id);
+        render_time(render, "at", rows.items[i].at_ms);
+        render_string(render, "method", rows.items[i].method);
+        render_string(render, "path", rows.items[i].path);
+        render_integer(render, "status", rows.items[i].status);
+        render_string(render, "code", rows.items[i].code[0] != '\0' ? rows.items[i].code : NULL);
+        render_id(render, "keyId", rows.items[i].key_id);
+        render_integer(render, "milliseconds", rows.items[i].ms);
+        render_object_end(render);
+    }
+    page_end(render, &page, rows.total);
+    return IW_OK;
+}
+
+/* ---- the service ---- */
+
+static enum iw_error service_show(struct request *request)
+{
+    static const enum format formats[] = {FORMAT_JPEG, FORMAT_PNG, FORMAT_WEBP};
+    const struct config *config = request->config;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_integer(render, "maxFileBytes", config->store_upload_max_bytes);
+    render_integer(render, "maxFiles", order_files_max);
+    render_integer(render, "maxPixels", config->image_pixels_max);
+    render_object_begin(render, "minSidePixels");
+    render_integer(render, order_type_name(ORDER_ANTI_AI), protect_side_min_px);
+    render_integer(render, order_type_name(ORDER_WATERMARK_EMBED), WATERMARK_SIDE_MIN_PX);
+    render_integer(render, order_type_name(ORDER_WATERMARK_EXTRACT), 0);
+    render_object_end(render);
+    render_integer(render, "uploadUrlSeconds", config->store_upload_url_s);
+    render_integer(render, "keepDays", config->orders_complete_s * 1000 / day_ms);
+    render_array_begin(render, "formats");
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        render_string(render, NULL, format_media_type(formats[i]));
+    render_array_end(render);
+    render_array_begin(render, "strengths");
+    for (int i = 0; i < ORDER_STRENGTH_COUNT; i++)
+        render_string(render, NULL, order_strength_name((enum order_strength)i));
+    render_array_end(render);
+    render_string(render, "apiBaseUrl",
+                  arena_printf(request->arena, "%s/api/v2/orders", config->api_public_url));
+    render_object_end(render);
+    return IW_OK;
+}
+
+const struct route console_activity[] = {
+    {METHOD_GET, "/api/audit", audit_show, 0},
+    {METHOD_GET, "/api/requests", requests_show, 0},
+    {METHOD_GET, "/api/service", service_show, 0},
+    {.pattern = NULL},
+};

@@ -1,0 +1,109 @@
+/* API keys.  The value of a key is only in the answer to its creation. */
+#include "api/page.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "console/gate.h"
+#include "console/tables.h"
+#include "console/view.h"
+#include "domain/account_key.h"
+#include "http/response.h"
+
+enum { time_code_points_max = 40 };
+
+static void key_render(struct render *render, const struct account_key *key)
+{
+    render_id(render, "id", key->id);
+    render_string(render, "name", key->name);
+    render_string(render, "prefix", key->prefix);
+    render_time(render, "createdAt", key->created_at_ms);
+    render_time(render, "expiresAt", key->expires_at_ms);
+    render_time(render, "revokedAt", key->revoked_at_ms);
+    render_time(render, "lastUsedAt", key->last_used_at_ms);
+}
+
+static enum iw_error list(struct request *request)
+{
+    struct page page;
+    struct account_key_rows rows;
+    page_read(request, &page);
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error = account_key_list(request->domain, request->account->id,
+                                 page.limit < 0 ? INT64_MAX : page.limit, page_offset(&page), &rows);
+    if (error != IW_OK)
+        return error;
+    struct render *render = page_begin(request, "keys");
+    for (size_t i = 0; i < rows.count; i++) {
+        render_object_begin(render, NULL);
+        key_render(render, &rows.items[i]);
+        render_object_end(render);
+    }
+    page_end(render, &page, rows.total);
+    return IW_OK;
+}
+
+/* Reads the optional time of expiry, which lies ahead. */
+static int64_t expiry_read(const struct field_scope *body)
+{
+    int64_t time_ms = 0;
+    if (json_is_absent(json_member(body->object, "expiresAt")))
+        return 0;
+    const char *text = view_text(body, "expiresAt", time_code_points_max);
+    if (text[0] == '\0')
+        return 0;
+    if (!clock_iso_read(text, &time_ms))
+        field_bad(body, "expiresAt", "is not a time such as 2026-03-12T10:00:00Z");
+    else if (time_ms <= clock_now_ms())
+        field_bad(body, "expiresAt", "must lie in the future");
+    return time_ms;
+}
+
+static enum iw_error create(struct request *request)
+{
+    struct field_scope body;
+    struct account_key key;
+    char value[key_size];
+    const struct audit_place place = gate_place(request);
+    enum iw_error error = view_body(request, &body);
+    if (error != IW_OK)
+        return error;
+    const struct account_key_wish wish = {.name = view_text(&body, "name", account_key_name_code_points_max),
+                                          .expires_ms = expiry_read(&body)};
+    error = context_validated(request->context);
+    if (error == IW_OK)
+        error = account_key_create(request->domain, request->session, &wish, &place, value, &key);
+    if (error != IW_OK)
+        return error;
+    response_status(request, 201);
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    key_render(render, &key);
+    render_string(render, "value", value);
+    render_object_end(render);
+    crypto_wipe(value, sizeof value);
+    return IW_OK;
+}
+
+static enum iw_error revoke(struct request *request)
+{
+    int64_t id;
+    struct account_key key;
+    const struct audit_place place = gate_place(request);
+    enum iw_error error = view_id(request, "keyId", &id);
+    if (error == IW_OK)
+        error = account_key_revoke(request->domain, request->session, id, &place, &key);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    key_render(render, &key);
+    render_object_end(render);
+    return IW_OK;
+}
+
+const struct route console_key[] = {
+    {METHOD_GET, "/api/keys", list, 0},
+    {METHOD_POST, "/api/keys", create, 0},
+    {METHOD_DELETE, "/api/keys/{keyId}", revoke, 0},
+    {.pattern = NULL},
+};

@@ -1,0 +1,199 @@
+/* Queue, workers, failed jobs and health, for users of the operator. */
+#include <string.h>
+
+#include "api/page.h"
+#include "console/gate.h"
+#include "console/tables.h"
+#include "console/view.h"
+#include "base/clock.h"
+#include "domain/health.h"
+#include "domain/job_retry.h"
+#include "http/response.h"
+
+enum { oldest_warning_s = 300 };
+
+/* The numbers of the database; SERVICE_UNAVAILABLE. */
+static enum iw_error numbers_read(struct request *request, struct health_numbers *numbers)
+{
+    if (health_numbers(request->domain, numbers))
+        return IW_OK;
+    return context_fail(request->context, IW_SERVICE_UNAVAILABLE, NULL);
+}
+
+static int64_t jobs_sum(const struct health_numbers *numbers, enum job_state state)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < numbers->job_count; i++)
+        sum += numbers->jobs[i].state == state ? numbers->jobs[i].count : 0;
+    return sum;
+}
+
+static int64_t oldest_s(const struct health_numbers *numbers)
+{
+    int64_t oldest = 0;
+    for (unsigned i = 0; i < numbers->job_count; i++)
+        if (numbers->jobs[i].state == JOB_QUEUED && numbers->jobs[i].oldest_s > oldest)
+            oldest = numbers->jobs[i].oldest_s;
+    return oldest;
+}
+
+static int64_t deliveries_pending(const struct health_numbers *numbers)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; numbers->deliveries != NULL && i < numbers->delivery_count; i++)
+        if (strcmp(numbers->deliveries[i].state, "PENDING") == 0)
+            sum += numbers->deliveries[i].count;
+    return sum;
+}
+
+static void workers_render(struct render *render, struct arena *arena, const struct health_numbers *numbers)
+{
+    int64_t now_ms = clock_now_ms();
+    render_array_begin(render, "workers");
+    for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count; i++) {
+        const struct worker_row *worker = &numbers->workers[i];
+        render_object_begin(render, NULL);
+        render_string(render, "name", arena_printf(arena, "%s:%lld", worker->host, (long long)worker->pid));
+        render_string(render, "host", worker->host);
+        render_time(render, "startedAt", worker->started_ms);
+        render_time(render, "seenAt", now_ms - worker->silent_s * 1000);
+        render_integer(render, "processes", worker->places);
+        render_integer(render, "busy", worker->busy);
+        render_object_end(render);
+    }
+    render_array_end(render);
+}
+
+static enum iw_error queue_show(struct request *request)
+{
+    struct health_numbers numbers;
+    struct job_retry_rows dead;
+    enum iw_error error = numbers_read(request, &numbers);
+    if (error == IW_OK)
+        error = job_retry_list(request->domain, 1, 0, &dead);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_integer(render, "queued", jobs_sum(&numbers, JOB_QUEUED));
+    render_integer(render, "running", jobs_sum(&numbers, JOB_LEASED));
+    render_integer(render, "dead", dead.total);
+    render_integer(render, "oldestQueuedSeconds", oldest_s(&numbers));
+    render_integer(render, "deliveriesPending", deliveries_pending(&numbers));
+    render_boolean(render, "isPaused", numbers.paused == 1);
+    workers_render(render, request->arena, &numbers);
+    render_object_end(render);
+    return IW_OK;
+}
+
+static enum iw_error jobs_show(struct request *request)
+{
+    struct page page;
+    struct job_retry_rows rows;
+    page_read(request, &page);
+    const char *status = request_query(request, "status");
+    if (status != NULL && strcmp(status, "dead") != 0)
+        context_detail(request->context, "status", "must be dead");
+    enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error =
+            job_retry_list(request->domain, page.limit < 0 ? 1000 : page.limit, page_offset(&page), &rows);
+    if (error != IW_OK)
+        return error;
+    struct render *render = page_begin(request, "jobs");
+    for (size_t i = 0; i < rows.count; i++) {
+        render_object_begin(render, NULL);
+        render_id(render, "id", rows.items[i].id);
+        render_string(render, "kind", rows.items[i].kind);
+        render_id(render, "orderId", rows.items[i].order_id);
+        render_id(render, "accountId", rows.items[i].account_id);
+        render_integer(render, "attempts", rows.items[i].attempts);
+        render_string(render, "error", rows.items[i].reason);
+        render_time(render, "updatedAt", rows.items[i].updated_ms);
+        render_object_end(render);
+    }
+    page_end(render, &page, rows.total);
+    return IW_OK;
+}
+
+static enum iw_error job_retry(struct request *request)
+{
+    int64_t id;
+    const struct audit_place place = gate_place(request);
+    const struct audit_actor actor = audit_actor_of(&request->session->user, &place);
+    enum iw_error error = view_id(request, "jobId", &id);
+    if (error == IW_OK)
+        error = job_retry_request(request->domain, id, &actor);
+    return error == IW_OK ? view_nothing(request) : error;
+}
+
+/* ---- health ---- */
+
+enum verdict { VERDICT_OK, VERDICT_WARNING, VERDICT_FAILED };
+
+static void check_render(struct render *render, const char *name, enum verdict verdict, const char *message)
+{
+    static const char *const words[] = {"ok", "warning", "failed"};
+    render_object_begin(render, NULL);
+    render_string(render, "name", name);
+    render_string(render, "status", words[verdict]);
+    render_string(render, "message", message);
+    render_object_end(render);
+}
+
+static unsigned workers_up(const struct health_numbers *numbers)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count; i++)
+        count += health_worker_is_up(&numbers->workers[i]);
+    return count;
+}
+
+static void numbers_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
+{
+    unsigned up = workers_up(numbers);
+    int64_t oldest = oldest_s(numbers);
+    check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,
+                 arena_printf(arena, "%u of %u workers answer.", up, numbers->worker_count));
+    check_render(
+        render, "queue", numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
+        numbers->paused == 1 ? "The queue is paused: imgwardctl queue resume."
+                             : arena_printf(arena, "The oldest job waits for %lld s.", (long long)oldest));
+    if (numbers->near_limit >= 0)
+        check_render(render, "quotas", numbers->near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
+                     arena_printf(arena, "%lld accounts use 80 per cent or more of a limit.",
+                                  (long long)numbers->near_limit));
+}
+
+static enum iw_error health_show(struct request *request)
+{
+    struct health_numbers numbers;
+    struct health health = health_check(request->domain);
+    struct arena *arena = request->arena;
+    bool has_room = health.has_store && health.free_bytes >= request->config->store_free_min_bytes;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_array_begin(render, "checks");
+    check_render(render, "database", health.has_database ? VERDICT_OK : VERDICT_FAILED,
+                 health.has_database ? "The database answers." : "The database does not answer.");
+    check_render(render, "redis", health.has_redis ? VERDICT_OK : VERDICT_WARNING,
+                 health.has_redis ? "Redis answers." : "Redis does not answer: requests are not limited.");
+    check_render(render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
+                 health.has_store
+                     ? arena_printf(arena, "%lld of %lld MiB are free.", (long long)(health.free_bytes >> 20),
+                                    (long long)(health.size_bytes >> 20))
+                     : "The file store cannot be read.");
+    if (health.has_database && health_numbers(request->domain, &numbers))
+        numbers_check(render, arena, &numbers);
+    render_array_end(render);
+    render_object_end(render);
+    return IW_OK;
+}
+
+const struct route console_queue[] = {
+    {METHOD_GET, "/api/admin/queue", queue_show, ROUTE_OPERATOR},
+    {METHOD_GET, "/api/admin/jobs", jobs_show, ROUTE_OPERATOR},
+    {METHOD_POST, "/api/admin/jobs/{jobId}/retry", job_retry, ROUTE_OPERATOR},
+    {METHOD_GET, "/api/admin/health", health_show, ROUTE_OPERATOR},
+    {.pattern = NULL},
+};

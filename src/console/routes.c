@@ -1,0 +1,20 @@
+/* All tables of routes of the console: its files, and the API's orders with the same handlers. */
+#include "console/tables.h"
+
+#include "api/tables.h"
+
+const struct route *const console_routes[] = {
+    console_session,
+    console_user,
+    console_account,
+    console_key,
+    console_activity,
+    console_admin,
+    console_queue,
+    api_anti_ai,
+    api_watermark,
+    api_orders,
+    api_statistics,
+    api_webhooks,
+    NULL,
+};

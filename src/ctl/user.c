@@ -1,0 +1,283 @@
+/* imgwardctl user: users of the web console. A password is only printed when it is made. */
+#include "ctl/user.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/render.h"
+#include "base/text.h"
+#include "ctl/ctl_store.h"
+#include "domain/member.h"
+#include "domain/second_factor.h"
+#include "domain/token.h"
+#include "service/password.h"
+#include "store/accounts.h"
+#include "store/users.h"
+
+enum { password_bytes = 15 };
+
+const char *user_password_make(struct arena *arena)
+{
+    uint8_t random[password_bytes];
+    crypto_random(random, sizeof random);
+    return crypto_base64url(arena, random, sizeof random);
+}
+
+enum iw_error user_make(const struct store *store, const struct config *config, struct user *user,
+                        const char *password)
+{
+    const struct audit_actor actor = {.account_id = user->account.id, .address = ""};
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = password_hash(store->context, config, password, &user->password_hash);
+    user->email_verified_ms = now_ms;
+    if (error == IW_OK)
+        error = users_insert(store, user, now_ms, &user->id);
+    if (error == IW_TWIN_EXISTS) {
+        context_clear(store->context);
+        return context_fail(store->context, error, "There is a user with the address %s already.",
+                            user->email);
+    }
+    return error == IW_OK ? audit_add(store, &actor, "userMade", "email", user->email, NULL) : error;
+}
+
+/* The address of the first argument in lower case; NULL, with a line on stderr, when it is none. */
+static const char *email_of(struct ctl *ctl)
+{
+    const char *email = user_email_read(ctl->context, "EMAIL", ctl->arguments[0]);
+    if (email == NULL)
+        fprintf(stderr, "imgwardctl: \"%s\" is not an e-mail address.\n", ctl->arguments[0]);
+    return email;
+}
+
+/* Reads the options of create. */
+static bool options_read(struct ctl *ctl, struct user *user)
+{
+    const char *role = ctl_option(ctl, "--role"), *language = ctl_option(ctl, "--language");
+    const char *name = ctl_option(ctl, "--name");
+    user->role = USER_OWNER;
+    user->name = name != NULL && name[0] != '\0'
+                     ? name
+                     : arena_text_n(ctl->context->arena, user->email, strcspn(user->email, "@"));
+    user->is_admin = ctl_option(ctl, "--admin") != NULL;
+    bool is_sound = (role == NULL || user_role_read(role, &user->role)) &&
+                    (language == NULL || user_language_read(language, &user->language)) &&
+                    text_is_utf8(user->name, strlen(user->name)) &&
+                    !text_has_control(user->name, strlen(user->name)) &&
+                    text_code_points(user->name, strlen(user->name)) <= user_name_code_points_max;
+    if (!is_sound)
+        fprintf(stderr,
+                "imgwardctl: --role is owner or member, --language en or ko, and a name has at most %d "
+                "characters.\n",
+                user_name_code_points_max);
+    return is_sound;
+}
+
+static enum ctl_exit create_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    struct user user = {.email = email_of(ctl)};
+    if (user.email == NULL || !options_read(ctl, &user))
+        return CTL_FAILED;
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    const char *password = user_password_make(ctl->context->arena);
+    enum iw_error error = accounts_find(store, ctl->arguments[1], &account);
+    user.account.id = account.id;
+    if (error == IW_OK)
+        error = user_make(store, &config, &user, password);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    fprintf(stderr, "user %" PRId64 " of account %" PRId64 "; the password is shown only once:\n", user.id,
+            account.id);
+    puts(password);
+    return CTL_DONE;
+}
+
+/* ---- list ---- */
+
+static void list_print(const struct ctl *ctl, const struct user *users, size_t count)
+{
+    printf("%6s  %-6s  %-8s  %-13s  %-24s  %s\n", "id", "role", "state", "second factor", "last sign-in",
+           "address, name, account");
+    for (size_t i = 0; i < count; i++)
+        printf("%6" PRId64 "  %-6s  %-8s  %-13s  %-24s  %s, %s, %s%s\n", users[i].id,
+               user_role_name(users[i].role), users[i].is_disabled ? "disabled" : "active",
+               users[i].totp_enabled_ms != 0 ? "on" : "off", ctl_time(ctl, users[i].last_sign_in_ms),
+               users[i].email, users[i].name, users[i].account_name, users[i].is_admin ? " (operator)" : "");
+}
+
+static void list_print_json(const struct ctl *ctl, const struct user *users, size_t count)
+{
+    struct text text;
+    struct render render;
+    text_init(&text, ctl->context->arena);
+    render_init(&render, &text);
+    render_array_begin(&render, NULL);
+    for (size_t i = 0; i < count; i++) {
+        render_object_begin(&render, NULL);
+        render_integer(&render, "id", users[i].id);
+        render_string(&render, "email", users[i].email);
+        render_string(&render, "name", users[i].name);
+        render_integer(&render, "accountId", users[i].account.id);
+        render_string(&render, "account", users[i].account_name);
+        render_string(&render, "role", user_role_name(users[i].role));
+        render_boolean(&render, "isAdmin", users[i].is_admin);
+        render_boolean(&render, "isDisabled", users[i].is_disabled);
+        render_boolean(&render, "totpEnabled", users[i].totp_enabled_ms != 0);
+        render_time(&render, "lastSignInAt", users[i].last_sign_in_ms);
+        render_object_end(&render);
+    }
+    render_array_end(&render);
+    puts(text.data);
+}
+
+static enum ctl_exit list_run(struct ctl *ctl)
+{
+    struct config config;
+    struct account_row account;
+    struct user *users = NULL;
+    size_t count = 0;
+    int64_t total = 0;
+    const struct users_page all = {.limit = INT64_MAX};
+    const struct store *store = ctl_store_open(ctl, &config);
+    if (store == NULL)
+        return CTL_FAILED;
+    enum iw_error error = IW_OK;
+    if (ctl->argument_count > 0)
+        error = accounts_find(store, ctl->arguments[0], &account);
+    if (error == IW_OK)
+        error = ctl->argument_count > 0 ? users_of_account(store, account.id, &users, &count)
+                                        : users_page(store, &all, &users, &count, &total);
+    ctl_store_close(store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, users, count);
+    return CTL_DONE;
+}
+
+/* ---- changes ---- */
+
+/* A user and the domain's handles for a change of it. */
+struct user_change {
+    struct config config;
+    const struct store *store;
+    struct domain domain;
+    struct user user;
+};
+
+/* Opens the database and finds the user of the first argument; false after a line on stderr. */
+static bool change_begin(struct ctl *ctl, struct user_change *change)
+{
+    const char *email = email_of(ctl);
+    change->store = email != NULL ? ctl_store_open(ctl, &change->config) : NULL;
+    if (change->store == NULL)
+        return false;
+    change->domain =
+        (struct domain){.context = ctl->context, .config = &change->config, .store = *change->store};
+    if (users_find_by_email(change->store, email, &change->user) == IW_OK)
+        return true;
+    ctl_failed(ctl);
+    ctl_store_close(change->store);
+    return false;
+}
+
+static enum ctl_exit change_end(struct ctl *ctl, struct user_change *change, enum iw_error error,
+                                const char *done)
+{
+    ctl_store_close(change->store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("user %" PRId64 ": %s\n", change->user.id, done);
+    return CTL_DONE;
+}
+
+static enum ctl_exit reset_run(struct ctl *ctl)
+{
+    struct user_change change;
+    const char *token = NULL;
+    if (!change_begin(ctl, &change))
+        return CTL_FAILED;
+    const struct audit_actor actor = {.account_id = change.user.account.id, .address = ""};
+    enum iw_error error = user_reset_token(&change.domain, &change.user, &token);
+    if (error == IW_OK && ctl_option(ctl, "--second-factor") != NULL)
+        error = second_factor_disable(&change.domain, &change.user, &actor);
+    if (error == IW_OK)
+        error = audit_add(change.store, &actor, "resetLinkMade", "email", change.user.email, NULL);
+    ctl_store_close(change.store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    fprintf(stderr, "user %" PRId64 ": this link sets a password, once, within %" PRId64 " s:\n",
+            change.user.id, change.config.console_reset_s);
+    puts(token_link(ctl->context->arena, &change.config, "reset", token));
+    return CTL_DONE;
+}
+
+static enum ctl_exit flags_run(struct ctl *ctl, const struct member_flags *flags, const char *done)
+{
+    struct user_change change;
+    const struct audit_actor actor = {.address = ""};
+    if (!change_begin(ctl, &change))
+        return CTL_FAILED;
+    return change_end(ctl, &change, member_flags_set(&change.domain, &change.user, flags, &actor), done);
+}
+
+static enum ctl_exit disable_run(struct ctl *ctl)
+{
+    bool is_undo = ctl_option(ctl, "--undo") != NULL;
+    return flags_run(ctl, &(struct member_flags){.is_admin = -1, .is_disabled = !is_undo},
+                     is_undo ? "may sign in" : "may not sign in; its sessions have ended");
+}
+
+static enum ctl_exit admin_run(struct ctl *ctl)
+{
+    bool is_undo = ctl_option(ctl, "--undo") != NULL;
+    return flags_run(ctl, &(struct member_flags){.is_admin = !is_undo, .is_disabled = -1},
+                     is_undo ? "is no longer a user of the operator" : "is a user of the operator");
+}
+
+const struct ctl_command ctl_commands_user[] = {
+    {.words = {"user", "create"},
+     .arguments = "EMAIL ACCOUNT",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .options = {{"--name", "NAME", "name of the person; the first part of the address when omitted"},
+                 {"--role", "ROLE", "owner (when omitted) or member"},
+                 {"--language", "L", "language of mails and pages: en (when omitted) or ko"},
+                 {"--admin", NULL, "a user of the operator, who sees all accounts"}},
+     .help = "Create a user of the web console in an account (name or number) and print its password once.",
+     .run = create_run},
+    {.words = {"user", "list"},
+     .arguments = "[ACCOUNT]",
+     .arguments_most = 1,
+     .options = {{"--json", NULL, "print a JSON array"}},
+     .help = "List the users of one account or of all accounts.",
+     .run = list_run},
+    {.words = {"user", "reset"},
+     .arguments = "EMAIL",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--second-factor", NULL, "also turn off the second factor"}},
+     .help = "Print a link that sets a new password of a user.",
+     .run = reset_run},
+    {.words = {"user", "disable"},
+     .arguments = "EMAIL",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--undo", NULL, "let the user sign in again"}},
+     .help = "Refuse a user and end its sessions.",
+     .run = disable_run},
+    {.words = {"user", "admin"},
+     .arguments = "EMAIL",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .options = {{"--undo", NULL, "revoke it"}},
+     .help = "Make a user one of the operator, who sees all accounts, users and jobs.",
+     .run = admin_run},
+    {.words = {NULL}},
+};

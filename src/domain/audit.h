@@ -1,0 +1,34 @@
+/*
+ * The audit log: who changed what about the security of an account, from which address.
+ *
+ * Events have a constant name in camel case.  doc/console.md lists them.  Never add a secret.
+ */
+#ifndef DOMAIN_AUDIT_H
+#define DOMAIN_AUDIT_H
+
+#include <stdint.h>
+
+#include "domain/domain.h"
+#include "model/user.h"
+
+/* The client of a request.  Texts are borrowed. */
+struct audit_place {
+    const char *address;
+    const char *user_agent;
+};
+
+/* Who acts, where.  Zero and NULL: unknown, or the operator at the command line. */
+struct audit_actor {
+    int64_t account_id;
+    int64_t user_id;
+    const char *user_name;
+    const char *address;
+};
+
+struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place);
+
+/* Adds an event; pairs of detail name and value follow, closed by NULL. */
+enum iw_error audit_add(const struct store *store, const struct audit_actor *actor, const char *event,
+                        ...) IW_MUST_USE __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,84 @@
+#include "domain/mail.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "domain/mail_text.h"
+#include "service/secret_box.h"
+#include "store/mails.h"
+
+enum { lease_ms = 120000, retry_first_ms = 30000, attempts_max = 12, plain_bytes_max = 7900 };
+
+bool mail_is_on(const struct config *config)
+{
+    return config->mail_url[0] != '\0' && config->mail_from[0] != '\0';
+}
+
+/* The associated data of the seal: a mail in another row's place, with another recipient, does not open. */
+static const char *about_of(struct arena *arena, const char *recipient)
+{
+    return arena_printf(arena, "imgward-mail-1:%s", recipient);
+}
+
+enum iw_error mail_queue(const struct domain *domain, const struct store *store, const struct mail *mail)
+{
+    const char *subject, *text;
+    struct arena *arena = store->context->arena;
+    if (!mail_is_on(domain->config))
+        return IW_OK;
+    mail_text(arena, mail, &subject, &text);
+    /* Subject, line feed, text. */
+    char *plain = arena_printf(arena, "%s\n%s", subject, text);
+    size_t size = strnlen(plain, plain_bytes_max);
+    uint8_t *sealed = arena_alloc(arena, size + crypto_seal_bytes);
+    crypto_seal(domain->secret_box->key, about_of(arena, mail->recipient), plain, size, sealed);
+    return mails_insert(store, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
+}
+
+enum iw_error mail_is_due(const struct domain *domain, bool *is_due)
+{
+    return mails_are_due(&domain->store, clock_now_ms(), is_due);
+}
+
+/* Leases again after a seal that does not open: that mail is deleted. */
+enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease)
+{
+    struct mails_row row;
+    struct arena *arena = domain->context->arena;
+    for (;;) {
+        int64_t now_ms = clock_now_ms();
+        enum iw_error error = mails_lease(&domain->store, now_ms, now_ms + lease_ms, &row);
+        if (error != IW_OK)
+            return error;
+        *lease = (struct mail_lease){.id = row.id, .attempt = row.attempt, .recipient = row.recipient};
+        size_t size = row.sealed_size > crypto_seal_bytes ? row.sealed_size - crypto_seal_bytes : 0;
+        char *plain = arena_alloc(arena, size + 1);
+        if (size > 0 && crypto_open(domain->secret_box->key, about_of(arena, row.recipient), row.sealed,
+                                    row.sealed_size, plain)) {
+            size_t length = strcspn(plain, "\n");
+            lease->subject = arena_text_n(arena, plain, length);
+            lease->text = plain + length + (plain[length] == '\n');
+            return IW_OK;
+        }
+        error = mail_done(domain, lease);
+        if (error != IW_OK)
+            return error;
+    }
+}
+
+enum iw_error mail_done(const struct domain *domain, const struct mail_lease *lease)
+{
+    return mails_delete(&domain->store, lease->id, lease->attempt);
+}
+
+enum iw_error mail_failed(const struct domain *domain, const struct mail_lease *lease, const char *reason,
+                          bool *is_last)
+{
+    *is_last = lease->attempt >= attempts_max;
+    if (*is_last)
+        return mail_done(domain, lease);
+    int64_t wait_ms = (int64_t)retry_first_ms << (lease->attempt < 10 ? lease->attempt - 1 : 9);
+    const struct mails_row row = {.id = lease->id, .attempt = lease->attempt};
+    return mails_postpone(&domain->store, &row, clock_now_ms() + wait_ms, reason);
+}

@@ -1,0 +1,187 @@
+#include "domain/second_factor.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/text.h"
+#include "service/secret_box.h"
+#include "service/totp.h"
+#include "store/tokens.h"
+#include "store/users.h"
+
+enum { code_bytes = 10, group_letters = 4, code_letters = 16 };
+
+/* The associated data of the seal: a secret in another user's row does not open. */
+static const char *about_of(struct arena *arena, int64_t user_id)
+{
+    return arena_printf(arena, "imgward-totp-1:%" PRId64, user_id);
+}
+
+static bool secret_open(const struct domain *domain, const struct user *user,
+                        uint8_t secret[totp_secret_bytes])
+{
+    return user->totp_sealed != NULL && user->totp_sealed_size == totp_secret_bytes + crypto_seal_bytes &&
+           crypto_open(domain->secret_box->key, about_of(domain->context->arena, user->id), user->totp_sealed,
+                       user->totp_sealed_size, secret);
+}
+
+/* Percent-encodes a label of the URL. */
+static const char *label_of(struct arena *arena, const char *text)
+{
+    struct text label;
+    text_init(&label, arena);
+    for (; *text != '\0'; text++)
+        if (isalnum((unsigned char)*text) || strchr("-._~", *text) != NULL)
+            text_add(&label, text, 1);
+        else
+            text_printf(&label, "%%%02X", (unsigned char)*text);
+    return label.data;
+}
+
+enum iw_error second_factor_make(struct domain *domain, const struct user *user, struct second_factor *factor)
+{
+    struct arena *arena = domain->context->arena;
+    uint8_t secret[totp_secret_bytes], sealed[totp_secret_bytes + crypto_seal_bytes];
+    crypto_random(secret, sizeof secret);
+    crypto_seal(domain->secret_box->key, about_of(arena, user->id), secret, sizeof secret, sealed);
+    factor->secret = totp_secret_text(arena, secret);
+    factor->url = arena_printf(arena, "otpauth://totp/imgward:%s?secret=%s&issuer=imgward",
+                               label_of(arena, user->email), factor->secret);
+    crypto_wipe(secret, sizeof secret);
+    return users_totp_set(&domain->store, user->id, sealed, sizeof sealed);
+}
+
+/* A code without groups and in upper case, as its digest was made; NULL for another form. */
+static const char *code_clean(struct arena *arena, const char *code)
+{
+    char *clean = arena_alloc(arena, code_letters + 1);
+    size_t count = 0;
+    for (; *code != '\0'; code++) {
+        if (*code == '-' || *code == ' ')
+            continue;
+        if (count == code_letters || !isalnum((unsigned char)*code))
+            return NULL;
+        clean[count++] = (char)toupper((unsigned char)*code);
+    }
+    return count == code_letters ? clean : NULL;
+}
+
+/* Four groups of four letters of Crockford's base 32: without I, L, O and U. */
+static const char *code_new(struct arena *arena, uint8_t digest[32])
+{
+    static const char letters[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    uint8_t random[code_bytes];
+    struct text code;
+    text_init(&code, arena);
+    crypto_random(random, sizeof random);
+    for (unsigned bit = 0, count = 0; count < code_letters; bit += 5, count++) {
+        unsigned pair = (unsigned)random[bit / 8] << 8 | (bit / 8 + 1 < code_bytes ? random[bit / 8 + 1] : 0);
+        text_printf(&code, "%s%c", count > 0 && count % group_letters == 0 ? "-" : "",
+                    letters[pair >> (11 - bit % 8) & 31]);
+    }
+    const char *clean = code_clean(arena, code.data);
+    crypto_sha256(clean, code_letters, digest);
+    return code.data;
+}
+
+/* The argument of codes_run. */
+struct codes_work {
+    const struct user *user;
+    struct audit_actor actor;
+    const char *event;
+    const char **codes;
+    bool is_enabling;
+};
+
+static enum iw_error codes_run(const struct store *store, void *argument)
+{
+    const struct codes_work *work = argument;
+    uint8_t digests[second_factor_codes][32];
+    enum iw_error error = IW_OK;
+    for (int i = 0; i < second_factor_codes; i++)
+        work->codes[i] = code_new(store->context->arena, digests[i]);
+    if (work->is_enabling)
+        error = users_totp_enable(store, work->user->id, clock_now_ms());
+    if (error == IW_OK)
+        error = tokens_codes_set(store, work->user->id, (const uint8_t(*)[32])digests, second_factor_codes);
+    return error == IW_OK ? audit_add(store, &work->actor, work->event, NULL) : error;
+}
+
+enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
+                                   const struct audit_place *place, const char *codes[second_factor_codes])
+{
+    int64_t step = 0;
+    uint8_t secret[totp_secret_bytes];
+    struct codes_work work = {user, audit_actor_of(user, place), "secondFactorEnabled", codes, true};
+    bool is_right = secret_open(domain, user, secret) && totp_verify(secret, code, clock_now_ms(), &step);
+    crypto_wipe(secret, sizeof secret);
+    if (!is_right || user->totp_enabled_ms != 0) {
+        context_detail(domain->context, "code", "is not the code that the authenticator shows now");
+        return context_validated(domain->context);
+    }
+    enum iw_error error = users_totp_step(&domain->store, user->id, step);
+    return error == IW_OK || error == IW_NOT_FOUND ? db_transaction(&domain->store, codes_run, &work) : error;
+}
+
+enum iw_error second_factor_codes_new(struct domain *domain, const struct user *user,
+                                      const struct audit_place *place, const char *codes[second_factor_codes])
+{
+    struct codes_work work = {user, audit_actor_of(user, place), "recoveryCodesMade", codes, false};
+    if (user->totp_enabled_ms != 0)
+        return db_transaction(&domain->store, codes_run, &work);
+    return context_fail(domain->context, IW_VALIDATION_FAILED,
+                        "The second factor is off; recovery codes come with it.");
+}
+
+/* The argument of disable_run. */
+struct disable_work {
+    const struct user *user;
+    const struct audit_actor *actor;
+};
+
+static enum iw_error disable_run(const struct store *store, void *argument)
+{
+    const struct disable_work *work = argument;
+    enum iw_error error = users_totp_set(store, work->user->id, NULL, 0);
+    if (error == IW_OK)
+        error = tokens_codes_set(store, work->user->id, NULL, 0);
+    return error == IW_OK
+               ? audit_add(store, work->actor, "secondFactorDisabled", "email", work->user->email, NULL)
+               : error;
+}
+
+enum iw_error second_factor_disable(struct domain *domain, const struct user *user,
+                                    const struct audit_actor *actor)
+{
+    struct disable_work work = {user, actor};
+    return db_transaction(&domain->store, disable_run, &work);
+}
+
+static enum iw_error recovery_take(struct domain *domain, const struct user *user, const char *code,
+                                   const struct audit_place *place)
+{
+    uint8_t digest[32];
+    const struct audit_actor actor = audit_actor_of(user, place);
+    const char *clean = code_clean(domain->context->arena, code);
+    if (clean == NULL)
+        return IW_NOT_FOUND;
+    crypto_sha256(clean, code_letters, digest);
+    enum iw_error error = tokens_code_take(&domain->store, user->id, digest);
+    return error == IW_OK ? audit_add(&domain->store, &actor, "recoveryCodeUsed", NULL) : error;
+}
+
+enum iw_error second_factor_take(struct domain *domain, const struct user *user, const char *code,
+                                 const struct audit_place *place)
+{
+    int64_t step = 0;
+    uint8_t secret[totp_secret_bytes];
+    bool is_right = secret_open(domain, user, secret) && totp_verify(secret, code, clock_now_ms(), &step);
+    crypto_wipe(secret, sizeof secret);
+    /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
+    enum iw_error error =
+        is_right ? users_totp_step(&domain->store, user->id, step) : recovery_take(domain, user, code, place);
+    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
+}

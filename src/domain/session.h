@@ -1,0 +1,50 @@
+/*
+ * Sessions of the console.
+ *
+ * A session is a token of 256 random bits in a cookie.  Each sign-in makes a new one: a token that a client
+ * had before is never taken over.  A session ends after console.session_idle_s without a request and after
+ * console.session_s.  The CSRF token is a digest of the session token: a page of another origin cannot read
+ * the one, nor compute the other.
+ */
+#ifndef DOMAIN_SESSION_H
+#define DOMAIN_SESSION_H
+
+#include <stdint.h>
+
+#include "domain/audit.h"
+#include "domain/domain.h"
+#include "model/user.h"
+
+struct session {
+    int64_t id;
+    struct user user;
+    struct account account; /* for the handlers of orders: channel web, the limits of the console */
+    const char *csrf_token;
+};
+
+/* Makes a session and returns its token, for the cookie. */
+enum iw_error session_open(struct domain *domain, const struct user *user, const struct audit_place *place,
+                           const char **token, struct session *session) IW_MUST_USE;
+
+/* Finds the session of a token (NULL: none) and notes its use, at most once a minute.  SESSION_REQUIRED. */
+enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,
+                           struct session *session) IW_MUST_USE;
+
+/* One page of the sessions of a user that have not ended; the arena owns it. */
+struct session_rows {
+    struct user_session *items;
+    size_t count;
+    int64_t total;
+};
+enum iw_error session_list(struct domain *domain, int64_t user_id, int64_t limit, int64_t offset,
+                           struct session_rows *rows) IW_MUST_USE;
+
+/* Ends a session of the user; RESOURCE_NOT_FOUND. */
+enum iw_error session_end(struct domain *domain, const struct session *session, int64_t id,
+                          const struct audit_place *place) IW_MUST_USE;
+
+/* Ends the other sessions of the user. */
+enum iw_error session_end_others(struct domain *domain, const struct session *session,
+                                 const struct audit_place *place) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,155 @@
+#include "domain/sign_in.h"
+
+#include "base/clock.h"
+#include "domain/mail.h"
+#include "domain/second_factor.h"
+#include "domain/throttle.h"
+#include "domain/token.h"
+#include "service/password.h"
+#include "store/audit.h"
+#include "store/tokens.h"
+#include "store/users.h"
+
+/* The argument of the transactions. */
+struct sign_in_work {
+    const struct domain *domain;
+    const struct audit_place *place;
+    const struct user *user;
+    struct sign_in *sign_in;
+};
+
+static const char *network_of(const struct sign_in_work *work, const struct store *store)
+{
+    return throttle_network(store->context->arena, work->place->address);
+}
+
+/* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
+static enum iw_error place_notice(const struct sign_in_work *work, const struct store *store)
+{
+    bool is_known = true;
+    const struct user *user = work->user;
+    if (user->last_sign_in_ms == 0 || !mail_is_on(work->domain->config))
+        return IW_OK;
+    enum iw_error error =
+        audit_has(store, user->id, "signedIn",
+                  arena_printf(store->context->arena, "network\t%s\n", network_of(work, store)), &is_known);
+    if (error != IW_OK || is_known)
+        return error;
+    const struct mail mail = {.kind = MAIL_NEW_PLACE,
+                              .language = user->language,
+                              .recipient = user->email,
+                              .values = {work->place->address, work->place->user_agent}};
+    return mail_queue(work->domain, store, &mail);
+}
+
+static enum iw_error open_run(const struct store *store, void *argument)
+{
+    struct sign_in_work *work = argument;
+    struct domain domain = *work->domain;
+    domain.store = *store;
+    domain.context = store->context;
+    const struct audit_actor actor = audit_actor_of(work->user, work->place);
+    enum iw_error error = place_notice(work, store);
+    if (error == IW_OK)
+        error =
+            session_open(&domain, work->user, work->place, &work->sign_in->token, &work->sign_in->session);
+    if (error == IW_OK)
+        error = users_signed_in(store, work->user->id, clock_now_ms());
+    return error == IW_OK ? audit_add(store, &actor, "signedIn", "network", network_of(work, store), NULL)
+                          : error;
+}
+
+enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_place *place,
+                          struct sign_in *sign_in)
+{
+    struct sign_in_work work = {domain, place, user, sign_in};
+    sign_in->challenge = NULL;
+    return db_transaction(&domain->store, open_run, &work);
+}
+
+/* Records the failure, also of an address without a user. */
+static enum iw_error refuse(struct domain *domain, const struct user *user, const char *email,
+                            const struct audit_place *place)
+{
+    struct audit_actor actor = {.address = place->address};
+    if (user->id != 0)
+        actor = audit_actor_of(user, place);
+    enum iw_error error = audit_add(&domain->store, &actor, "signInFailed", "email", email, NULL);
+    return error == IW_OK ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
+}
+
+static enum iw_error challenge_run(const struct store *store, void *argument)
+{
+    struct sign_in_work *work = argument;
+    return token_make(store, work->domain->config, work->user->id, TOKEN_CHALLENGE,
+                      &work->sign_in->challenge);
+}
+
+/* After a change of the parameters of the hash. */
+static enum iw_error hash_renew(struct domain *domain, const struct user *user, const char *password)
+{
+    const char *hash;
+    if (!password_is_outdated(domain->config, user->password_hash))
+        return IW_OK;
+    enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
+    return error == IW_OK ? users_password_set(&domain->store, user->id, hash) : error;
+}
+
+enum iw_error sign_in_password(struct domain *domain, const char *email, const char *password,
+                               const struct audit_place *place, struct sign_in *sign_in)
+{
+    struct user user = {.id = 0};
+    struct sign_in_work work = {domain, place, &user, sign_in};
+    sign_in->challenge = NULL;
+    enum iw_error error = throttle_enter(domain, email, place->address);
+    if (error == IW_OK)
+        error = users_find_by_email(&domain->store, email, &user);
+    if (error != IW_OK && error != IW_NOT_FOUND)
+        return error;
+    context_clear(domain->context);
+    bool is_right = password_verify(domain->config, user.id != 0 ? user.password_hash : NULL, password);
+    if (!is_right || user.is_disabled)
+        return refuse(domain, &user, email, place);
+    error = hash_renew(domain, &user, password);
+    if (error != IW_OK)
+        return error;
+    if (user.totp_enabled_ms != 0)
+        return db_transaction(&domain->store, challenge_run, &work);
+    error = throttle_clear(domain, email, place->address);
+    return error == IW_OK ? db_transaction(&domain->store, open_run, &work) : error;
+}
+
+enum iw_error sign_in_code(struct domain *domain, const char *challenge, const char *code,
+                           const struct audit_place *place, struct sign_in *sign_in)
+{
+    struct user user = {.id = 0};
+    struct sign_in_work work = {domain, place, &user, sign_in};
+    sign_in->challenge = NULL;
+    enum iw_error error = token_take(&domain->store, TOKEN_CHALLENGE, challenge, &user);
+    if (error == IW_OK)
+        error = throttle_enter(domain, user.email, place->address);
+    if (error == IW_OK)
+        error = second_factor_take(domain, &user, code, place);
+    if (error == IW_SIGN_IN_FAILED) {
+        context_clear(domain->context);
+        return refuse(domain, &user, user.email, place);
+    }
+    if (error == IW_OK)
+        error = tokens_delete(&domain->store, user.id, TOKEN_CHALLENGE);
+    if (error == IW_OK)
+        error = throttle_clear(domain, user.email, place->address);
+    return error == IW_OK ? db_transaction(&domain->store, open_run, &work) : error;
+}
+
+enum iw_error sign_in_confirm(struct domain *domain, const struct user *user, const char *field,
+                              const char *password, const struct audit_place *place)
+{
+    enum iw_error error = throttle_enter(domain, user->email, place->address);
+    if (error != IW_OK)
+        return error;
+    if (!password_verify(domain->config, user->password_hash, password)) {
+        context_detail(domain->context, field, "is not your password");
+        return context_validated(domain->context);
+    }
+    return throttle_clear(domain, user->email, place->address);
+}

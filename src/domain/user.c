@@ -1,0 +1,347 @@
+#include "domain/user.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "domain/mail.h"
+#include "domain/throttle.h"
+#include "domain/token.h"
+#include "service/password.h"
+#include "store/accounts.h"
+#include "store/attempts.h"
+#include "store/audit.h"
+#include "store/invitations.h"
+#include "store/sessions.h"
+#include "store/tokens.h"
+#include "store/users.h"
+
+static const int64_t day_ms = 24 * 60 * 60 * 1000;
+
+/* ---- fields ---- */
+
+const char *user_email_read(struct context *context, const char *field, const char *text)
+{
+    static const char marks[] = "!#$%&'*+-/=?^_`{|}~.";
+    size_t length = strlen(text);
+    const char *at = strrchr(text, '@');
+    bool is_sound = length <= user_email_bytes_max && at != NULL && at > text && at - text <= 64 &&
+                    at[1] != '\0' && at[1] != '.' && text[length - 1] != '.';
+    for (const char *byte = text; is_sound && *byte != '\0'; byte++) {
+        bool is_word = isalnum((unsigned char)*byte) != 0 && (*byte & 0x80) == 0;
+        is_sound = byte == at || is_word ||
+                   (byte < at ? strchr(marks, *byte) != NULL : *byte == '.' || *byte == '-');
+    }
+    if (!is_sound) {
+        context_detail(context, field, "is not an e-mail address such as name@example.com");
+        return NULL;
+    }
+    char *lower = arena_text(context->arena, text);
+    for (char *byte = lower; *byte != '\0'; byte++)
+        *byte = (char)tolower((unsigned char)*byte);
+    return lower;
+}
+
+bool user_password_check(struct context *context, const char *field, const char *password, size_t length,
+                         const char *email)
+{
+    size_t count = text_code_points(password, length);
+    if (strlen(password) != length || count < user_password_code_points_min ||
+        count > user_password_code_points_max) {
+        context_detail(context, field, "has %zu characters; %d to %d are allowed", count,
+                       user_password_code_points_min, user_password_code_points_max);
+        return false;
+    }
+    if (email == NULL || !text_equal_nocase(password, email))
+        return true;
+    context_detail(context, field, "is the e-mail address; choose another password");
+    return false;
+}
+
+/*
+ * Counts a request that makes mails or accounts, per user and per network.  Its counters are separate: they
+ * never make a sign-in wait.
+ */
+static enum iw_error request_count(struct domain *domain, const char *what, const char *email,
+                                   const struct audit_place *place)
+{
+    struct arena *arena = domain->context->arena;
+    return throttle_enter(domain, arena_printf(arena, "%s:%s", what, email),
+                          arena_printf(arena, "%s:%s", what, throttle_network(arena, place->address)));
+}
+
+/* ---- sign-up ---- */
+
+struct sign_up_work {
+    const struct domain *domain;
+    const struct audit_place *place;
+    const char *account_name;
+    struct user *user; /* gets its id and that of its account */
+};
+
+static enum iw_error verify_queue(const struct domain *domain, const struct store *store,
+                                  const struct user *user)
+{
+    const char *token;
+    enum iw_error error = token_make(store, domain->config, user->id, TOKEN_VERIFY, &token);
+    if (error != IW_OK)
+        return error;
+    const struct mail mail = {.kind = MAIL_VERIFY,
+                              .language = user->language,
+                              .recipient = user->email,
+                              .values = {token_link(store->context->arena, domain->config, "verify", token)}};
+    return mail_queue(domain, store, &mail);
+}
+
+static enum iw_error sign_up_run(const struct store *store, void *argument)
+{
+    const struct sign_up_work *work = argument;
+    struct user *user = work->user;
+    enum iw_error error =
+        accounts_create(store, work->account_name, work->domain->config->console_sign_up_plan, clock_now_ms(),
+                        &user->account.id);
+    if (error == IW_TWIN_EXISTS) {
+        context_clear(store->context);
+        context_detail(store->context, "accountName", "is in use; choose another name");
+        return context_validated(store->context);
+    }
+    if (error == IW_OK)
+        error = users_insert(store, user, clock_now_ms(), &user->id);
+    if (error == IW_OK && mail_is_on(work->domain->config))
+        error = verify_queue(work->domain, store, user);
+    const struct audit_actor actor = audit_actor_of(user, work->place);
+    return error == IW_OK ? audit_add(store, &actor, "signedUp", "email", user->email, NULL) : error;
+}
+
+/* The address has a user: its owner gets a mail, and the client the answer of a new user. */
+static enum iw_error address_known(struct domain *domain, const struct user *user, const char *field)
+{
+    if (!mail_is_on(domain->config)) {
+        context_detail(domain->context, field, "is in use; sign in, or use another address");
+        return context_validated(domain->context);
+    }
+    const struct mail mail = {
+        .kind = MAIL_ADDRESS_KNOWN,
+        .language = user->language,
+        .recipient = user->email,
+        .values = {arena_printf(domain->context->arena, "%s/console/", domain->config->api_public_url)}};
+    return mail_queue(domain, &domain->store, &mail);
+}
+
+enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry,
+                           const struct audit_place *place, bool *is_open, struct user *user)
+{
+    struct user known;
+    *user = (struct user){.role = USER_OWNER, .email = entry->email, .name = entry->name};
+    struct sign_up_work work = {domain, place, entry->account_name, user};
+    *is_open = !mail_is_on(domain->config);
+    if (strcmp(domain->config->console_sign_up, "open") != 0)
+        return context_fail(domain->context, IW_SIGN_UP_CLOSED, NULL);
+    enum iw_error error = request_count(domain, "sign-up", entry->email, place);
+    if (error == IW_OK)
+        error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
+    if (error != IW_OK)
+        return error;
+    error = users_find_by_email(&domain->store, entry->email, &known);
+    if (error == IW_OK)
+        return address_known(domain, &known, "email");
+    if (error != IW_NOT_FOUND)
+        return error;
+    context_clear(domain->context);
+    error = db_transaction(&domain->store, sign_up_run, &work);
+    return error == IW_OK ? users_find(&domain->store, user->id, user) : error;
+}
+
+/* ---- verification ---- */
+
+struct user_work {
+    const struct domain *domain;
+    const struct audit_place *place;
+    const char *token;
+    const char *hash;
+    struct user *user;
+    enum mail_kind kind;
+};
+
+static enum iw_error verify_send_run(const struct store *store, void *argument)
+{
+    const struct user_work *work = argument;
+    return verify_queue(work->domain, store, work->user);
+}
+
+enum iw_error user_verify_send(struct domain *domain, const struct user *user,
+                               const struct audit_place *place)
+{
+    struct user copy = *user;
+    struct user_work work = {.domain = domain, .user = &copy};
+    if (user->email_verified_ms != 0 || !mail_is_on(domain->config))
+        return IW_OK;
+    enum iw_error error = request_count(domain, "verify", user->email, place);
+    return error == IW_OK ? db_transaction(&domain->store, verify_send_run, &work) : error;
+}
+
+static enum iw_error verify_run(const struct store *store, void *argument)
+{
+    struct user_work *work = argument;
+    enum iw_error error = token_take(store, TOKEN_VERIFY, work->token, work->user);
+    if (error == IW_OK)
+        error = users_email_verified(store, work->user->id, clock_now_ms());
+    if (error != IW_OK)
+        return error;
+    const struct audit_actor actor = audit_actor_of(work->user, work->place);
+    return audit_add(store, &actor, "emailVerified", "email", work->user->email, NULL);
+}
+
+enum iw_error user_verify(struct domain *domain, const char *token, const struct audit_place *place)
+{
+    struct user user;
+    struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
+    return db_transaction(&domain->store, verify_run, &work);
+}
+
+/* ---- reset ---- */
+
+static enum iw_error forgot_run(const struct store *store, void *argument)
+{
+    struct user_work *work = argument;
+    const struct user *user = work->user;
+    struct audit_actor actor = {.address = work->place->address};
+    if (user->id == 0 || user->is_disabled)
+        return audit_add(store, &actor, "passwordForgotten", "email", user->email, NULL);
+    enum iw_error error = token_make(store, work->domain->config, user->id, TOKEN_RESET, &work->token);
+    if (error != IW_OK)
+        return error;
+    const struct mail mail = {
+        .kind = MAIL_RESET,
+        .language = user->language,
+        .recipient = user->email,
+        .values = {token_link(store->context->arena, work->domain->config, "reset", work->token)}};
+    error = mail_queue(work->domain, store, &mail);
+    actor.account_id = user->account.id;
+    return error == IW_OK ? audit_add(store, &actor, "passwordForgotten", "email", user->email, NULL) : error;
+}
+
+enum iw_error user_forgot(struct domain *domain, const char *email, const struct audit_place *place)
+{
+    struct user user = {.id = 0};
+    struct user_work work = {.domain = domain, .place = place, .user = &user};
+    if (!mail_is_on(domain->config))
+        return IW_OK;
+    enum iw_error error = request_count(domain, "forgot", email, place);
+    if (error == IW_SIGN_IN_LIMITED) {
+        context_clear(domain->context);
+        return IW_OK;
+    }
+    if (error == IW_OK)
+        error = users_find_by_email(&domain->store, email, &user);
+    if (error == IW_NOT_FOUND) {
+        context_clear(domain->context);
+        user = (struct user){.email = email};
+        error = IW_OK;
+    }
+    return error == IW_OK ? db_transaction(&domain->store, forgot_run, &work) : error;
+}
+
+static enum iw_error reset_token_run(const struct store *store, void *argument)
+{
+    struct user_work *work = argument;
+    return token_make(store, work->domain->config, work->user->id, TOKEN_RESET, &work->token);
+}
+
+enum iw_error user_reset_token(struct domain *domain, const struct user *user, const char **token)
+{
+    struct user copy = *user;
+    struct user_work work = {.domain = domain, .user = &copy};
+    enum iw_error error = db_transaction(&domain->store, reset_token_run, &work);
+    *token = work.token;
+    return error;
+}
+
+static enum iw_error reset_run(const struct store *store, void *argument)
+{
+    struct user_work *work = argument;
+    enum iw_error error = token_take(store, TOKEN_RESET, work->token, work->user);
+    int64_t id = work->user->id;
+    if (error == IW_OK)
+        error = users_password_set(store, id, work->hash);
+    /* The link came to the address, or from the operator. */
+    if (error == IW_OK)
+        error = users_email_verified(store, id, clock_now_ms());
+    if (error == IW_OK)
+        error = sessions_end_others(store, id, 0);
+    if (error == IW_OK)
+        error = tokens_delete(store, id, TOKEN_RESET);
+    if (error == IW_OK)
+        error = tokens_delete(store, id, TOKEN_CHALLENGE);
+    if (error != IW_OK)
+        return error;
+    const struct audit_actor actor = audit_actor_of(work->user, work->place);
+    return audit_add(store, &actor, "passwordReset", NULL);
+}
+
+enum iw_error user_reset(struct domain *domain, const char *token, const char *password, size_t length,
+                         const struct audit_place *place)
+{
+    struct user user = {.id = 0};
+    struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
+    if (!user_password_check(domain->context, "password", password, length, NULL))
+        return context_validated(domain->context);
+    enum iw_error error = token_check(&domain->store, TOKEN_RESET, token);
+    if (error == IW_OK)
+        error = password_hash(domain->context, domain->config, password, &work.hash);
+    return error == IW_OK ? db_transaction(&domain->store, reset_run, &work) : error;
+}
+
+/* ---- changes by the user ---- */
+
+/* The argument of password_set_run. */
+struct password_work {
+    const struct session *session;
+    const char *hash;
+    struct audit_actor actor;
+};
+
+static enum iw_error password_set_run(const struct store *store, void *argument)
+{
+    const struct password_work *work = argument;
+    int64_t user_id = work->session->user.id;
+    enum iw_error error = users_password_set(store, user_id, work->hash);
+    if (error == IW_OK)
+        error = sessions_end_others(store, user_id, work->session->id);
+    if (error == IW_OK)
+        error = tokens_delete(store, user_id, TOKEN_RESET);
+    if (error == IW_OK)
+        error = tokens_delete(store, user_id, TOKEN_CHALLENGE);
+    return error == IW_OK ? audit_add(store, &work->actor, "passwordChanged", NULL) : error;
+}
+
+enum iw_error user_password_set(struct domain *domain, const struct session *session, const char *password,
+                                const struct audit_place *place)
+{
+    struct password_work work = {session, NULL, audit_actor_of(&session->user, place)};
+    enum iw_error error = password_hash(domain->context, domain->config, password, &work.hash);
+    return error == IW_OK ? db_transaction(&domain->store, password_set_run, &work) : error;
+}
+
+enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
+                               enum user_language language)
+{
+    return users_profile_set(&domain->store, session->user.id, name, language);
+}
+
+enum iw_error user_forget(struct domain *domain)
+{
+    const struct store *store = &domain->store;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error =
+        sessions_forget(store, now_ms - domain->config->console_session_idle_s * 1000, now_ms);
+    if (error == IW_OK)
+        error = tokens_forget(store, now_ms);
+    if (error == IW_OK)
+        error = invitations_forget(store, now_ms);
+    if (error == IW_OK)
+        error = attempts_forget(store, now_ms - day_ms);
+    return error == IW_OK ? audit_forget(store, now_ms - domain->config->console_audit_kept_days * day_ms)
+                          : error;
+}

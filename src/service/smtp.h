@@ -1,0 +1,25 @@
+/*
+ * Sends one mail over SMTP (RFC 5321) with libcurl.  Blocks until the server has accepted it, at most a
+ * minute.
+ *
+ * The text is UTF-8 and is sent as base 64, so that no server changes it.  Knows no queue and no users.
+ */
+#ifndef SERVICE_SMTP_H
+#define SERVICE_SMTP_H
+
+#include <imgward/context.h>
+
+#include "base/config.h"
+
+struct smtp_mail {
+    const char *recipient; /* an address of printable ASCII */
+    const char *subject;   /* UTF-8 without control characters */
+    const char *text;      /* UTF-8, lines end with a line feed */
+    const char *id;        /* the left part of Message-ID; a repeated mail has the same */
+};
+
+/* SERVICE_UNAVAILABLE with the reason as its cause; CONFIG_INVALID: the password file cannot be read. */
+enum iw_error smtp_send(struct context *context, const struct config *config,
+                        const struct smtp_mail *mail) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,51 @@
+/* The table request_log: requests with an API key, for the developers of their account. */
+#ifndef STORE_REQUEST_LOG_H
+#define STORE_REQUEST_LOG_H
+
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "store/query.h"
+
+struct request_log_row {
+    int64_t account_id;
+    int64_t key_id;
+    const char *request_id;
+    const char *method;
+    const char *path;
+    unsigned status;
+    const char *code; /* "": no error */
+    int64_t ms;
+    int64_t at_ms;
+};
+
+/* Inserts rows in a few statements. */
+enum iw_error request_log_insert(const struct store *store, const struct request_log_row *rows,
+                                 unsigned count) IW_MUST_USE;
+
+/* The conditions of a list.  NULL and 0: no condition. */
+struct request_log_filter {
+    int64_t account_id;
+    int64_t since_ms;
+    const char *method;
+    int64_t status_from; /* a range */
+    int64_t status_to;
+    const char *code;
+    int64_t key_id;
+    const char *request_id;
+    int64_t limit;
+    int64_t offset;
+};
+
+/* Rows beyond are not counted. */
+enum { request_log_count_max = 10000 };
+
+/* One page, newest first; the array is the arena's. */
+enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+                               struct request_log_row **rows, size_t *count, int64_t *total) IW_MUST_USE;
+
+/* Deletes some rows that are older; *count: how many. */
+enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,125 @@
+#include "worker/mailer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "domain/mail.h"
+#include "service/smtp.h"
+#include "worker/worker.h"
+
+enum {
+    look_pause_ms = 1000,
+    off_pause_ms = 10000,
+    child_life_ms = 10 * 60 * 1000,
+    mails_max = 50, /* of one child */
+    child_arena_bytes = 16 << 20
+};
+
+/* Sends one mail and records the outcome. */
+static enum iw_error mail_send(const struct domain *domain, const struct mail_lease *lease)
+{
+    bool is_last = false;
+    struct context *context = domain->context;
+    const struct smtp_mail mail = {.recipient = lease->recipient,
+                                   .subject = lease->subject,
+                                   .text = lease->text,
+                                   .id = arena_printf(context->arena, "imgward-%" PRId64, lease->id)};
+    enum iw_error error = smtp_send(context, domain->config, &mail);
+    const char *cause = context->cause != NULL ? context->cause : "";
+    context_clear(context);
+    if (error == IW_OK) {
+        log_event(LOG_INFO, NULL, "mail_sent", LOG_NUMBER("mail_id", lease->id),
+                  LOG_NUMBER("attempt", lease->attempt));
+        return mail_done(domain, lease);
+    }
+    error = mail_failed(domain, lease, cause, &is_last);
+    log_event(LOG_WARN, NULL, is_last ? "mail_dropped" : "mail_retried", LOG_NUMBER("mail_id", lease->id),
+              LOG_NUMBER("attempt", lease->attempt), LOG_TEXT("cause", cause));
+    return error;
+}
+
+/* The child.  It must not touch the connections that it inherits. */
+static _Noreturn void child_run(const struct worker *worker, pid_t supervisor)
+{
+    struct context context;
+    struct mail_lease lease;
+    const char *password;
+    struct arena *arena = arena_new(child_arena_bytes);
+    process_signals_reset();
+    signal(SIGPIPE, SIG_IGN);
+    context_init(&context, arena, NULL);
+    if (!process_die_with_parent(supervisor) ||
+        config_secret(&context, worker->start.database_password_file, &password) != IW_OK)
+        _exit(EXIT_FAILURE);
+    struct domain domain = {.context = &context,
+                            .config = &worker->config,
+                            .store = {&context, db_new(&worker->start, password)},
+                            .secret_box = &worker->deliver.secret_box};
+    enum iw_error error = IW_OK;
+    for (int i = 0; i < mails_max && error == IW_OK; i++) {
+        error = mail_next(&domain, &lease);
+        if (error == IW_OK)
+            error = mail_send(&domain, &lease);
+    }
+    if (error != IW_OK && error != IW_NOT_FOUND)
+        log_failure(&context, "mails_not_sent");
+    _exit(error == IW_OK || error == IW_NOT_FOUND ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* Blocks signals while forking, so that the child takes none with the worker's handlers. */
+static void child_fork(struct worker *worker)
+{
+    sigset_t all, before;
+    pid_t supervisor = getpid();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        child_run(worker, supervisor);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    worker->mailer.child = pid > 0 ? pid : 0;
+    worker->mailer.killed_at_ms = clock_monotonic_ms() + child_life_ms;
+}
+
+/* True while the child runs. */
+static bool child_is_running(struct mailer *mailer)
+{
+    if (mailer->child == 0)
+        return false;
+    if (clock_monotonic_ms() > mailer->killed_at_ms)
+        kill(mailer->child, SIGKILL);
+    if (waitpid(mailer->child, NULL, WNOHANG) == 0)
+        return true;
+    mailer->child = 0;
+    return false;
+}
+
+int64_t mailer_step(struct worker *worker)
+{
+    bool is_due = false;
+    if (child_is_running(&worker->mailer) || !mail_is_on(&worker->config))
+        return worker->mailer.child != 0 ? look_pause_ms : off_pause_ms;
+    enum iw_error error = mail_is_due(&worker->domain, &is_due);
+    if (flags_database_report(&worker->flags, &worker->context, error, "mails_not_read") && is_due)
+        child_fork(worker);
+    return look_pause_ms;
+}
+
+void mailer_close(struct worker *worker)
+{
+    if (worker->mailer.child == 0)
+        return;
+    kill(worker->mailer.child, SIGKILL);
+    while (waitpid(worker->mailer.child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    worker->mailer.child = 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * Sends queued mails.
+ *
+ * A mail server may take long, and the worker may not wait.  So a child process sends the mails that are due,
+ * with a separate connection to the database, and exits.  At most one runs.
+ */
+#ifndef WORKER_MAILER_H
+#define WORKER_MAILER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct worker;
+
+struct mailer {
+    pid_t child;          /* 0: none runs */
+    int64_t killed_at_ms; /* monotonic: a child that still runs then is killed */
+};
+
+/* Reaps a finished child and starts one when mails are due.  Returns the pause before the next call. */
+int64_t mailer_step(struct worker *worker);
+
+/* Kills and reaps the child.  Its mail is sent again when the lease ends. */
+void mailer_close(struct worker *worker);
+
+#endif

@@ -1,0 +1,144 @@
+"""Mails: verification, reset, invitation, deactivated webhook, sign-in from a new place; English and Korean."""
+import configparser
+import io
+import time
+
+import pytest
+
+import receiver
+from browser import PASSWORD, Browser, address_new
+from sink import Sink
+
+NEW = "another long password"
+
+
+@pytest.fixture(scope="module")
+def sink(stack):
+    """A mail server that the stack uses while this module runs."""
+    server = Sink()
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        before = file.read()
+    parser = configparser.RawConfigParser()
+    parser.read_string(before)
+    parser["mail"] = {"url": server.url, "from": "console@imgward.example", "tls": "no"}
+    after = io.StringIO()
+    parser.write(after)
+    stack.configure(after.getvalue())
+    stack.reload()
+    yield server
+    stack.configure(before)
+    stack.reload()
+    server.shutdown()
+
+
+def signed_up(stack, sink, email=None):
+    """A browser of a new owner whose address is verified."""
+    email, browser = email or address_new(), Browser(stack)
+    answer = browser.sign_up(email)
+    assert answer.status == 201 and answer.data == {"state": "verify"} and not browser.cookies
+    assert browser.post("/email/verify", {"token": sink.token(email)}).status == 200
+    assert browser.sign_in(email).status == 200
+    return browser
+
+
+def test_a_sign_up_is_verified_by_a_link(stack, sink):
+    email, browser = address_new(), Browser(stack)
+    browser.sign_up(email)
+    mail = sink.of(email)
+    assert mail["Subject"] == "Verify your e-mail address" and mail["From"] == "console@imgward.example"
+    assert f"{stack.url}/console/#/verify?token=" in mail.get_content()
+    browser.sign_in(email)
+    assert browser.get("/session").data["user"]["emailVerified"] is False
+    for refused in (browser.get("/v2/orders"), browser.get("/keys"), browser.get("/account")):
+        assert refused.status == 403 and refused.code == "EMAIL_UNVERIFIED"
+    assert browser.post("/email/verify/resend").status == 200
+    token = sink.token(email, count=2)
+    assert browser.post("/email/verify", {"token": token}).status == 200
+    assert browser.post("/email/verify", {"token": token}).code == "TOKEN_INVALID"
+    assert browser.get("/v2/orders").status == 200
+    assert browser.get("/session").data["mail"] is True
+
+
+def test_a_sign_up_with_a_known_address_has_the_same_answer(stack, sink):
+    known = signed_up(stack, sink)
+    count = len([1 for to, _ in sink.mails if to == known.email])
+    answer = Browser(stack).sign_up(known.email)
+    assert answer.status == 201 and answer.data == {"state": "verify"}
+    assert sink.of(known.email, count=count + 1)["Subject"] == "You already have a user"
+
+
+def test_a_forgotten_password_is_reset_by_a_link_once(stack, sink):
+    owner = signed_up(stack, sink)
+    owner.patch("/user", {"language": "ko"})
+    browser = Browser(stack)
+    assert browser.post("/password/forgot", {"email": owner.email}).data == {}
+    mail = sink.of(owner.email, count=2)
+    assert mail["Subject"] == "새 비밀번호를 설정해 주세요"
+    token = mail.get_content().partition("token=")[2].split()[0]
+    assert browser.post("/password/reset", {"token": token, "password": NEW}).status == 200
+    assert browser.post("/password/reset", {"token": token, "password": NEW}).code == "TOKEN_INVALID"
+    assert owner.get("/user/sessions").status == 401
+    assert browser.sign_in(owner.email, NEW).status == 200
+
+
+def test_no_token_is_readable_in_the_database(stack, sink):
+    with_failure = address_new()
+    sink.failures = 1
+    Browser(stack).sign_up(with_failure)
+    end = time.monotonic() + 60
+    while not (rows := stack.sql(f"SELECT HEX(sealed), reason FROM mails WHERE recipient = '{with_failure}' AND attempt > 0 "
+                                 "AND reason IS NOT NULL")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert b"token=".hex().upper() not in rows[0][0]
+    # Retried, once the wait is over.
+    stack.sql(f"UPDATE mails SET available_at = UTC_TIMESTAMP(3) WHERE recipient = '{with_failure}'")
+    token = sink.token(with_failure)
+    assert len(token) == 43
+    end = time.monotonic() + 60
+    while stack.sql(f"SELECT 1 FROM mails WHERE recipient = '{with_failure}'"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    log = open(stack.environment["IMGWARD_LOG"] + "/worker.log", encoding="utf-8").read()
+    assert token not in log and '"event":"mail_retried"' in log
+
+
+def test_an_invitation_comes_by_mail(stack, sink):
+    owner, email = signed_up(stack, sink), address_new()
+    answer = owner.post("/account/invitations", {"email": email, "role": "member"})
+    assert answer.status == 201 and "link" not in answer.data
+    token = sink.token(email)
+    browser = Browser(stack)
+    assert browser.post("/invitations/inspect", {"token": token}).data["email"] == email
+    accepted = browser.took(browser.post("/invitations/accept", {"token": token, "name": "M", "password": PASSWORD}))
+    assert accepted.data["account"]["role"] == "member" and accepted.data["user"]["emailVerified"] is True
+
+
+def test_a_sign_in_from_a_new_place_is_reported(stack, sink):
+    owner = signed_up(stack, sink)
+    assert Browser(stack).sign_in(owner.email).status == 200
+    stack.sql(f"UPDATE audit_events SET details = 'network\\t192.0.2.1\\n' WHERE event = 'signedIn' AND account_id = {owner.account}")
+    assert Browser(stack, agent="new browser").sign_in(owner.email).status == 200
+    mail = sink.of(owner.email, count=2)
+    assert mail["Subject"] == "Sign-in from a new place"
+    assert "127.0.0.1" in mail.get_content() and "new browser" in mail.get_content()
+    assert len([1 for to, _ in sink.mails if to == owner.email]) == 2
+
+
+def test_a_deactivated_webhook_is_reported_to_the_owners(stack, sink):
+    owner, server = signed_up(stack, sink), receiver.Receiver()
+    server.answers["/gone"] = 410
+    made = owner.post("/v2/orders/webhooks", {"url": server.url("/gone"), "name": "gone"})
+    assert made.status == 201, made
+    assert owner.post(f"/v2/orders/webhooks/{made.data['id']}/test").status == 200
+    mail = sink.of(owner.email, count=2)
+    assert mail["Subject"] == "Your webhook was deactivated" and server.url("/gone") in mail.get_content()
+    server.close()
+
+
+def test_the_operator_mails_a_reset(stack, sink, operator):
+    owner = signed_up(stack, sink)
+    [user] = operator.get(f"/admin/users?keyword={owner.email}").items
+    answer = operator.post(f"/admin/users/{user['id']}/reset")
+    assert answer.status == 200 and answer.data == {}
+    assert sink.of(owner.email, count=2)["Subject"] == "Set a new password"
