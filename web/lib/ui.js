@@ -219,10 +219,12 @@ export function useNow(ms = 30000) {
   return now;
 }
 
-export function Loaded({ state, children }) {
+// "title" is the heading of a page that cannot show its data yet.
+export function Loaded({ state, title, children }) {
   if (state.data) return html`${state.error && html`<${Failure} error=${state.error} retry=${state.reload} />`}${children(state.data)}`;
-  if (state.error) return html`<${Failure} error=${state.error} retry=${state.reload} />`;
-  return html`<div class="skeleton" aria-busy="true"><span class="vh">${t("loading")}</span></div>`;
+  const head = title && html`<${Head} title=${title} />`;
+  if (state.error) return html`${head}<${Failure} error=${state.error} retry=${state.reload} />`;
+  return html`${head}<div class="skeleton" aria-busy="true"><span class="vh">${t("loading")}</span></div>`;
 }
 
 export const Time = ({ at, none = "–" }) => (at

@@ -51,7 +51,7 @@ function AccountNew({ onClose }) {
 
 export function Account({ id }) {
   const state = useLoad((signal) => get(`/admin/accounts/${id}`, {}, { signal }), [id]);
-  return html`<p class="small"><a href=${href("/admin")}>← ${t("admin.accounts")}</a></p><${Loaded} state=${state}>${(data) => html`<${AccountView} data=${data} reload=${state.reload} />`}<//>`;
+  return html`<p class="small"><a href=${href("/admin")}>← ${t("admin.accounts")}</a></p><${Loaded} state=${state} title=${t("admin.account")}>${(data) => html`<${AccountView} data=${data} reload=${state.reload} />`}<//>`;
 }
 
 function AccountView({ data, reload }) {

@@ -20,7 +20,7 @@ export function Order({ id }) {
   if (state.error?.status === 404) {
     return html`<${Head} title=${t("order.missing")} /><p>${t("order.missingText")}</p><${Link} to="/orders" class="button">${t("order.back")}<//>`;
   }
-  return html`<${Loaded} state=${state}>${(data) => html`
+  return html`<${Loaded} state=${state} title=${t("order.title")}>${(data) => html`
     <${Head} title=${data.orderName} lead=${html`<span class="facts"><${Status} status=${data.status} /> <span>${t(`type.${data.type}`)}</span>
         <span>${t("orders.fileCount", { count: data.fileCount })}</span> <span>${t("order.created", { at: moment(data.createdAt) })}</span>
         <span>${t(`channel.${data.channel}`)}</span></span>`}>

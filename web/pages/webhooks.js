@@ -71,7 +71,7 @@ export function Webhook({ id }) {
     ["do", "", (event) => event.status !== "PENDING" && html`<${Button} kind="plain small" aria-label=${`${t("webhooks.retry")}: ${event.eventId}`} onClick=${() => retry(event)}>${t("webhooks.retry")}<//>`, "do"],
   ];
   return html`<p class="small"><a href=${href("/developers/webhooks")}>← ${t("webhooks.title")}</a></p>
-    <${Loaded} state=${hook}>${(data) => html`
+    <${Loaded} state=${hook} title=${t("webhook.title")}>${(data) => html`
       <${Head} title=${data.name || t("webhooks.unnamed")} lead=${html`<span class="facts"><${Active} hook=${data} /> <code class="long">${data.url}</code></span>`}>
         <${Button} kind="primary" onClick=${test}>${t("webhooks.test")}<//><${Button} onClick=${() => setEditing(true)}>${t("edit")}<//>
         <${Button} onClick=${pauseOrResume}>${t(data.isActive ? "webhooks.pause" : "webhooks.resume")}<//><${Button} onClick=${rotate}>${t("webhooks.rotate")}<//>
