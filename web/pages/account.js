@@ -3,7 +3,7 @@ import { html, useState } from "../lib/view.js";
 import { account, get, isOwner, patch, post, remove, session, sessionSet, user } from "../lib/api.js";
 import { t, day, known, language, languages, languageSet, moment } from "../lib/text.js";
 import { go, route } from "../lib/route.js";
-import { Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Table, Tabs, Time, confirm, toast, useForm, useLoad } from "../lib/ui.js";
+import { Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Table, Tabs, Time, confirm, errorText, toast, useForm, useLoad } from "../lib/ui.js";
 
 export const AccountTabs = () => html`<${Tabs} label=${t("account.title")} current=${route.value.path}
   tabs=${[["/account", t("profile.title")], ["/account/security", t("security.title")], ["/account/members", t("members.title")], ["/account/audit", t("audit.title")]]} />`;
@@ -41,7 +41,7 @@ function AccountName() {
 export function Members() {
   const state = useLoad((signal) => get("/account/members", {}, { signal }), []);
   const [isOpen, setOpen] = useState(false);
-  const changeRole = async (member, role) => { await patch(`/account/members/${member.userId}`, { role }).catch((error) => toast(error.message)); state.reload(); };
+  const changeRole = async (member, role) => { await patch(`/account/members/${member.userId}`, { role }).catch((error) => toast(errorText(error))); state.reload(); };
   const drop = async (member) => {
     if (!await confirm({ title: t("members.removeTitle", { name: member.name }), text: t("members.removeText"), action: t("members.remove") })) return;
     await remove(`/account/members/${member.userId}`);

@@ -57,7 +57,7 @@ export function Account({ id }) {
 function AccountView({ data, reload }) {
   const isActive = data.status === "active";
   const form = useForm({ name: data.name, plan: data.plan, requestsPerMinute: String(data.requestsPerMinute) }, async ({ requestsPerMinute, ...values }) => {
-    const rate = Number(requestsPerMinute);
+    const rate = requestsPerMinute === "" ? null : Number(requestsPerMinute);
     await patch(`/admin/accounts/${data.id}`, { ...values, ...(rate === data.requestsPerMinute ? {} : { requestsPerMinute: rate }) });
     toast(t("saved"));
     reload();
@@ -72,7 +72,7 @@ function AccountView({ data, reload }) {
     <section class="card" aria-labelledby="limits"><h2 id="limits">${t("admin.usage")}</h2><${Limits} limits=${data.usage?.limits ?? []} /></section>
     <section class="card" aria-labelledby="change"><h2 id="change">${t("edit")}</h2><form ...${form.form}>${form.failure && html`<${Failure} error=${form.failure} />`}
       <${Field} label=${t("name")} ...${form.bind("name")} /><${Plan} ...${form.bind("plan")} />
-      <${Field} label=${t("admin.rate")} type="number" min="1" ...${form.bind("requestsPerMinute")} />
+      <${Field} label=${t("admin.rate")} hint=${t("admin.rateHint")} type="number" min="1" ...${form.bind("requestsPerMinute")} />
       <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form></section>
     <section class="card" aria-labelledby="quota"><h2 id="quota">${t("admin.quota")}</h2><${Quota} data=${data} reload=${reload} /></section>`;
 }
@@ -128,7 +128,7 @@ export function Queue() {
     ["attempts", t("webhooks.attempts"), (job) => job.attempts], ["error", t("admin.error"), (job) => html`<span class="small long">${job.error}</span>`], ["at", t("webhooks.updated"), (job) => html`<${Time} at=${job.updatedAt} />`],
     ["do", "", (job) => html`<${Button} kind="plain small" aria-label=${`${t("retry")}: ${job.id}`} onClick=${() => retry(job)}>${t("retry")}<//>`, "do"]];
   return html`<${Top}><${Button} onClick=${() => { state.reload(); jobs.reload(); }}>${t("reload")}<//><//>
-    <${Loaded} state=${state}>${(data) => html`<ul class="figures">${figures.map((name) => html`<li key=${name}><strong>${number(data[name] ?? 0)}</strong><span class="muted small">${t(`admin.${name}`)}</span></li>`)}
+    <${Loaded} state=${state}>${(data) => html`${data.isPaused && html`<${Notice} kind="warning" title=${t("admin.paused")} />`}<ul class="figures">${figures.map((name) => html`<li key=${name}><strong>${number(data[name] ?? 0)}</strong><span class="muted small">${t(`admin.${name}`)}</span></li>`)}
         <li><strong>${t("admin.seconds", { count: Math.round(data.oldestQueuedSeconds ?? 0) })}</strong><span class="muted small">${t("admin.oldest")}</span></li></ul>
       <section class="card" aria-labelledby="workers"><h2 id="workers">${t("admin.workers")}</h2>${data.workers.length === 0 && html`<${Notice} kind="error" title=${t("admin.noWorkers")} />`}
         ${data.workers.length > 0 && html`<${Table} caption=${t("admin.workers")} columns=${workers} rows=${data.workers} keyOf=${(entry) => entry.name} />`}</section>`}<//>

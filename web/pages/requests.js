@@ -24,7 +24,7 @@ export function Requests() {
     ["ms", t("requests.ms"), (row) => t("requests.milliseconds", { count: number(row.milliseconds) })],
     ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`],
   ];
-  return html`<${Head} title=${t("developers.title")} lead=${t("requests.lead")} /><${DeveloperTabs} />
+  return html`<${Head} title=${t("developers.title")} lead=${t("requests.lead")}><${Button} onClick=${found.reload}>${t("reload")}<//><//><${DeveloperTabs} />
     <form class="filters" role="search" ...${form.form}>
       <${Field} label=${t("requests.method")} value=${method} onValue=${(value) => filter({ method: value })}><option value="">${t("all")}</option>
         ${["GET", "POST", "PUT", "PATCH", "DELETE"].map((word) => html`<option key=${word}>${word}</option>`)}<//>

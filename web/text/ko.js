@@ -25,7 +25,7 @@ export default {
   "verify.title": "이메일 주소 확인", "verify.text": "버튼을 눌러 주소를 확인하세요.", "verify.action": "확인", "verify.done": "주소가 확인되었습니다.",
   "verify.missing": "이메일 주소가 아직 확인되지 않았습니다.", "verify.resend": "링크 다시 보내기", "verify.resent": "링크를 보냈습니다.",
   // Overview
-  "overview.title": "개요", "overview.hello": "{name} 님, 안녕하세요", "overview.days": "최근 7일", "overview.total": "7일 동안의 결과",
+  "overview.title": "개요", "overview.hello": "{name} 님, 안녕하세요", "overview.days": "최근 7일", "overview.total": "7일 동안의 {count:결과|결과}",
   "overview.running": "진행 중인 주문", "overview.recent": "최근 주문", "overview.all": "모든 주문", "overview.plan": "{plan} 요금제: 남은 사용량",
   "steps.title": "첫 단계", "steps.done": "완료", "steps.order": "첫 그림 보호하기", "steps.order.text": "브라우저에 끌어다 놓으면 나머지는 자동으로 진행됩니다.",
   "steps.factor": "2단계 인증 켜기", "steps.factor.text": "비밀번호가 유출되어도 휴대전화의 코드가 계정을 지켜 줍니다.",
@@ -98,6 +98,13 @@ export default {
   "members.title": "구성원", "members.lead": "이 계정을 사용하는 사람들입니다.", "members.invite": "초대", "members.invited": "초대한 사람", "members.role": "역할", "members.roleHint": "소유자는 구성원을 관리하고, 구성원은 주문과 키를 관리합니다.", "members.seen": "마지막 로그인", "members.remove": "제거", "members.removeTitle": "{name} 님을 제거할까요?",
   "members.removeText": "이 사용자는 더 이상 로그인할 수 없습니다. 주문은 남습니다.", "members.withdraw": "초대 취소", "members.link": "이 링크를 상대에게 보내세요. 한 번만 표시됩니다.", "members.linkLabel": "링크", "members.sent": "{email}(으)로 초대를 보냈습니다.", "role.owner": "소유자", "role.member": "구성원",
   "audit.title": "감사 기록", "audit.lead": "이 계정에서 누가 무엇을 했는지 보여 줍니다.", "audit.event": "이벤트", "audit.user": "사용자", "audit.address": "주소", "audit.details": "세부 정보",
+  "audit.signedIn": "로그인", "audit.signedOut": "로그아웃", "audit.signInFailed": "로그인 실패", "audit.sessionEnded": "세션 종료", "audit.sessionsEnded": "다른 세션 종료", "audit.signedUp": "가입", "audit.emailVerified": "이메일 주소 확인",
+  "audit.passwordForgotten": "재설정 링크 요청", "audit.passwordReset": "비밀번호 재설정", "audit.passwordChanged": "비밀번호 변경", "audit.resetLinkMade": "재설정 링크 생성", "audit.secondFactorEnabled": "2단계 인증 켜짐",
+  "audit.secondFactorDisabled": "2단계 인증 꺼짐", "audit.recoveryCodesMade": "복구 코드 생성", "audit.recoveryCodeUsed": "복구 코드 사용", "audit.memberInvited": "구성원 초대", "audit.invitationDeleted": "초대 취소", "audit.invitationAccepted": "초대 수락",
+  "audit.memberRemoved": "구성원 제거", "audit.roleChanged": "역할 변경", "audit.keyCreated": "API 키 생성", "audit.keyRevoked": "API 키 폐기", "audit.accountCreated": "계정 생성", "audit.accountRenamed": "계정 이름 변경", "audit.planChanged": "요금제 변경",
+  "audit.quotaChanged": "한도 변경", "audit.accountSuspended": "계정 정지", "audit.accountResumed": "계정 재개", "audit.userMade": "사용자 생성", "audit.userDisabled": "사용자 중지", "audit.userEnabled": "사용자 다시 사용", "audit.adminGranted": "운영자 역할 부여",
+  "audit.adminRevoked": "운영자 역할 해제", "audit.jobRetried": "작업 재시도",
+  "admin.paused": "대기열이 일시 중지되어 작업이 시작되지 않습니다.", "admin.rateHint": "비워 두면 요금제의 값을 사용합니다.", "error.EMAIL_UNVERIFIED": "먼저 이메일 주소를 확인하세요.", "error.RESOURCE_NOT_FOUND": "더 이상 존재하지 않습니다.",
   // Operator
   "admin.title": "운영자", "admin.accounts": "계정", "admin.account": "계정", "admin.users": "사용자", "admin.queue": "대기열", "admin.health": "상태", "admin.create": "계정 만들기", "admin.made": "{name} 계정이 준비되었습니다", "admin.plan": "요금제", "admin.rate": "분당 요청", "admin.owner": "소유자 이메일(선택)",
   "admin.ownerHint": "소유자에게 초대를 보냅니다.", "admin.usage": "사용량과 한도", "admin.suspend": "정지", "admin.resume": "재개", "admin.suspendTitle": "{name} 계정을 정지할까요?", "admin.suspendText": "재개할 때까지 요청은 거부되고 주문은 대기합니다.", "admin.quota": "한도 변경", "admin.limit": "한도",
