@@ -68,9 +68,13 @@ function ThemeSwitch() {
 // Loads the module of a page when it is first opened.
 function Page({ page }) {
   const [state, setState] = useState({});
-  const load = () => import(`./pages/${page.module}.js`)
-    .then((module) => setState({ View: module[page.name], page }), (error) => setState({ error }));
-  useEffect(() => { load(); }, [page.module, page.name]);
+  useEffect(() => {
+    // The user may have opened another page before this one has arrived.
+    let isCurrent = true;
+    import(`./pages/${page.module}.js`).then((module) => { if (isCurrent) setState({ View: module[page.name], page }); },
+      (error) => { if (isCurrent) setState({ error }); });
+    return () => { isCurrent = false; };
+  }, [page.module, page.name]);
   // A reader of the screen starts at the new page's heading.
   const isFirst = useRef(true);
   useEffect(() => {

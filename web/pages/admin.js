@@ -24,7 +24,7 @@ export function Accounts() {
     ["rate", t("admin.rate"), (entry) => number(entry.requestsPerMinute)], ["created", t("orders.created"), (entry) => day(entry.createdAt)],
   ];
   return html`<${Top}><${Button} kind="primary" onClick=${() => setOpen(true)}>${t("admin.create")}<//><//>
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
       <${Field} label=${t("orders.search")} type="search" value=${keyword} onValue=${(value) => filter({ keyword: value })} />
       <${Field} label=${t("orders.status")} value=${status} onValue=${(value) => filter({ status: value })}><option value="">${t("all")}</option>
         ${["active", "suspended"].map((word) => html`<option key=${word} value=${word}>${t(`standing.${word}`)}</option>`)}<//></form>
@@ -109,7 +109,7 @@ export function Users() {
     ["do", "", (entry) => !isSelf(entry) && html`<span class="actions"><${Button} kind="plain small" aria-label=${`${t("admin.reset")}: ${entry.name}`} onClick=${() => reset(entry)}>${t("admin.reset")}<//>
       <${Button} kind="plain small danger" aria-label=${`${t(entry.isDisabled ? "admin.enable" : "admin.disable")}: ${entry.name}`} onClick=${() => change(entry, { isDisabled: !entry.isDisabled })}>${t(entry.isDisabled ? "admin.enable" : "admin.disable")}<//></span>`, "do"],
   ];
-  return html`<${Top} /><form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+  return html`<${Top} /><form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
       <${Field} label=${t("orders.search")} type="search" value=${keyword} onValue=${(value) => go("/admin/users", { keyword: value }, true)} /></form>
     <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("admin.users")} columns=${columns} rows=${data.users} keyOf=${(entry) => entry.id} />
       <${Pager} info=${data.pageInfo} onPage=${(value) => go("/admin/users", { keyword, page: value })} />`}<//>

@@ -37,7 +37,7 @@ export function Orders() {
   const filter = (changes, isTyped) => go("/orders", { ...query, page: "", ...changes }, isTyped);
   const isFiltered = keyword || status || type || channel;
   return html`<${Head} title=${t("orders.title")}><${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
       <${Search} value=${keyword} onValue=${(value) => filter({ keyword: value }, true)} />
       <${Select} label=${t("orders.status")} value=${status} words=${STATUSES} prefix="status" onValue=${(value) => filter({ status: value })} />
       <${Select} label=${t("orders.type")} value=${type} words=${TYPES} prefix="type" onValue=${(value) => filter({ type: value })} />

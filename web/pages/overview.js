@@ -1,6 +1,6 @@
 // The start: first steps, the last seven days, orders in progress, the plan.
 import { html, useEffect, useRef } from "../lib/view.js";
-import { account, get, isOwner, post, user } from "../lib/api.js";
+import { account, get, isOwner, post, session, user } from "../lib/api.js";
 import { t, bytes, known, number, language } from "../lib/text.js";
 import { Button, Empty, Head, Icon, Link, Loaded, Notice, Table, toast, useLoad, usePoll } from "../lib/ui.js";
 import { isEnded } from "../lib/upload.js";
@@ -20,7 +20,7 @@ export function Overview() {
     wasBusy.current = isBusy;
   }, [isBusy]);
   return html`<${Head} title=${t("overview.hello", { name: user.value.name })}><${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
-    ${user.value.emailVerified === false && html`<${Notice} kind="warning" title=${t("verify.missing")}
+    ${session.value.mail && user.value.emailVerified === false && html`<${Notice} kind="warning" title=${t("verify.missing")}
       action=${html`<${Button} onClick=${async () => { await post("/email/verify/resend"); toast(t("verify.resent")); }}>${t("verify.resend")}<//>`} />`}
     <${Steps} orders=${orders.data} />
     <section class="card" aria-labelledby="days"><h2 id="days">${t("overview.days")}</h2><${Loaded} state=${days}>${(data) => html`<${Chart} data=${data} />`}<//></section>
@@ -79,7 +79,7 @@ const style = () => (styled ??= new Promise((resolve) => {
 
 function options(UPlot, data, place, name) {
   const root = getComputedStyle(document.documentElement), colour = (word) => root.getPropertyValue(word).trim();
-  const axis = { stroke: colour("--pico-muted-color"), font: "12px system-ui, sans-serif", ticks: { show: false } };
+  const axis = { stroke: colour("--pico-muted-color"), font: `${Math.round(parseFloat(root.fontSize) * 0.75)}px system-ui, sans-serif`, ticks: { show: false } };
   return {
     width: place.clientWidth, height: 220, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
     scales: { x: { time: false, range: [-0.5, 6.5] }, y: { range: data.domain } },

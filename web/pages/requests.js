@@ -25,7 +25,7 @@ export function Requests() {
     ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`],
   ];
   return html`<${Head} title=${t("developers.title")} lead=${t("requests.lead")}><${Button} onClick=${found.reload}>${t("reload")}<//><//><${DeveloperTabs} />
-    <form class="filters" role="search" ...${form.form}>
+    <form class="filters" aria-label=${t("orders.search")} ...${form.form}>
       <${Field} label=${t("requests.method")} value=${method} onValue=${(value) => filter({ method: value })}><option value="">${t("all")}</option>
         ${["GET", "POST", "PUT", "PATCH", "DELETE"].map((word) => html`<option key=${word}>${word}</option>`)}<//>
       <${Field} label=${t("orders.status")} value=${status} onValue=${(value) => filter({ status: value })}><option value="">${t("all")}</option>

@@ -5,13 +5,13 @@ import shutil
 import urllib.parse
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-SECONDS = 15
+SECONDS = 60
 # Runs in each page before its scripts: notes every refusal of the policy.
 NOTE_REFUSALS = """
 window.refusals = [];
@@ -111,7 +111,10 @@ class Window:
                 return condition()
             except (StaleElementReferenceException, IndexError):
                 return False
-        return WebDriverWait(self.driver, SECONDS, 0.05).until(attempt, f"waited for {what}; the page has: {self.text()[:1500]}")
+        try:
+            return WebDriverWait(self.driver, SECONDS, 0.05).until(attempt)
+        except TimeoutException:
+            raise AssertionError(f"waited for {what}; the page has: {self.text()[:1500]}") from None
 
     def all(self, css):
         return self.driver.find_elements(By.CSS_SELECTOR, css)
