@@ -113,7 +113,7 @@ function resolvers() {
 // Another user in the same tab must not see the page of the one before.
 export function sessionSet(data, isShared = true) {
   const before = user.value?.id;
-  if (isLost.value && before && data.user && data.user.id !== before) {
+  if (before && data.user && data.user.id !== before) {
     location.reload();
     return;
   }

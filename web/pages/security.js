@@ -61,6 +61,7 @@ function FactorDialog({ step, onClose }) {
   }
   return html`<${Dialog} title=${t(`factor.${step}`)} onClose=${onClose}><form ...${password.form}>
     ${password.failure && html`<${Failure} error=${password.failure} />`}
+    <input class="vh" type="email" autocomplete="username" value=${user.value.email} tabindex="-1" readonly aria-label=${t("email")} />
     <${Field} label=${t("password")} hint=${t("factor.passwordHint")} type="password" autocomplete="current-password" autofocus ...${password.bind("password")} />
     <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//><${Button} type="submit" kind="primary" busy=${password.busy}>${t("continue")}<//></footer></form><//>`;
 }

@@ -64,7 +64,8 @@ export function Webhook({ id }) {
   const columns = [
     ["type", t("webhooks.event"), (event) => html`<span>${event.eventType}</span>`, "main"],
     ["order", t("webhooks.order"), (event) => (event.orderId ? html`<${Link} to=${`/orders/${event.orderId}`}>${event.orderId}<//>` : "–")],
-    ["status", t("orders.status"), (event) => html`<${Badge} kind=${{ DELIVERED: "good", FAILED: "bad" }[event.status] ?? "busy"}>${t(`webhooks.${event.status}`)}<//>`],
+    ["status", t("orders.status"), (event) => html`<${Badge} kind=${{ DELIVERED: "good", FAILED: "bad" }[event.status] ?? "busy"}>${t(`webhooks.${event.status}`)}<//>
+      ${event.status === "PENDING" && html` <span class="muted small"><${Time} at=${event.nextAttemptAt} /></span>`}`],
     ["answer", t("webhooks.answer"), (event) => html`<span>${event.responseStatus ?? "–"}${event.reason && html` <span class="muted small">${known(`reason.${event.reason}`, event.reason)}</span>`}</span>`],
     ["attempts", t("webhooks.attempts"), (event) => event.failedAttempts],
     ["at", t("webhooks.at"), (event) => html`<${Time} at=${event.occurredAt} />`],
