@@ -44,5 +44,5 @@ function Bar({ part }) {
     <progress max=${part.file.size || 1} value=${part.sent.value} aria-label=${part.file.name}></progress>
     <span class=${`small ${state === "refused" || state === "stopped" ? "bad" : "muted"}`}>
       ${state === "done" ? html`<${Icon} name="check" /><span class="vh">${t("upload.part.done")}</span>` : t(`upload.part.${state}`)}</span>
-    ${part.error.value && state !== "sending" && html`<p class="bad small">${part.error.value.message || errorText(part.error.value)}</p>`}</li>`;
+    ${part.error.value && ["refused", "stopped"].includes(state) && html`<p class="bad small">${part.error.value.message || errorText(part.error.value)}</p>`}</li>`;
 }

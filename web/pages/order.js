@@ -123,9 +123,12 @@ function Files({ order }) {
         ${canSave && html`<ul class="copies">${copies.map((text, at) => html`<li key=${at}>
           ${text && html`<span class="text">${text}</span>`}
           <${Button} kind="plain small" onClick=${() => copy(file, at)} aria-label=${`${t("order.download")}: ${file.fileName} ${text ?? ""}`}>${t("order.download")}<//>
-          ${original && html`<${Button} kind="plain small" onClick=${() => compare(file, at)}>${t("compare.open")}<//>`}</li>`)}</ul>`}</div></li>`;
+          <${Button} kind="plain small" aria-label=${original ? undefined : `${t("compare.view")}: ${file.fileName} ${text ?? ""}`} onClick=${() => compare(file, at)}>
+            ${t(original ? "compare.open" : "compare.view")}<//></li>`)}</ul>`}</div></li>`;
   })}</ul>
   ${shown && html`<${Dialog} wide title=${shown.name} onClose=${() => setShown(null)}>
-    <${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")} words=${[t("compare.before"), t("compare.after")]} />
-    <p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p><//>`}`;
+    ${shown.before ? html`<${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")} words=${[t("compare.before"), t("compare.after")]} />
+      <p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>`
+      : html`<p><img src=${shown.after} alt=${shown.name} /></p>
+        <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([before]) => setShown({ ...shown, before })} />`}<//>`}`;
 }

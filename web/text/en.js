@@ -69,7 +69,7 @@ export default {
   "order.deleteText": "Results and links are deleted immediately. Your own pictures stay where they are.", "order.cancelText": "The order is cancelled and its files are deleted.",
   "order.waiting": "Files are missing", "order.waitingText": "The upload was interrupted. Choose the same files again; those that have arrived are not sent twice.", "order.choose": "Drop the files of this order here", "order.stillMissing": "Still missing:",
   "order.missing": "This order does not exist", "order.missingText": "It was deleted, or it belongs to another account.", "order.back": "All orders",
-  "compare.open": "Compare", "compare.before": "Before", "compare.after": "After", "compare.slider": "Border between before and after", "compare.text": "Move the slider to compare your original with the result.",
+  "compare.open": "Compare", "compare.view": "View", "compare.original": "Drop your original here to compare", "compare.before": "Before", "compare.after": "After", "compare.slider": "Border between before and after", "compare.text": "Move the slider to compare your original with the result.",
   // Read
   "read.title": "Read a watermark", "read.lead": "Did a picture of yours appear somewhere? Find out which copy it is.", "read.suspect": "The picture that you found", "read.suspectHint": "A screenshot, a cropped or a smaller picture is fine.",
   "read.original": "Your original (optional)", "read.originalHint": "With the unmarked original even damaged marks can be read.", "read.drop": "Drop a picture here", "read.other": "Choose another", "read.action": "Read the watermark", "read.running": "Looking for a watermark",

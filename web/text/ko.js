@@ -69,7 +69,7 @@ export default {
   "order.deleteText": "결과와 링크가 즉시 삭제됩니다. 가지고 계신 그림은 그대로 남습니다.", "order.cancelText": "주문이 취소되고 파일이 삭제됩니다.",
   "order.waiting": "빠진 파일이 있습니다", "order.waitingText": "업로드가 중단되었습니다. 같은 파일을 다시 선택하세요. 이미 도착한 파일은 다시 보내지 않습니다.", "order.choose": "이 주문의 파일을 여기에 놓으세요", "order.stillMissing": "아직 빠진 파일:",
   "order.missing": "없는 주문입니다", "order.missingText": "삭제되었거나 다른 계정의 주문입니다.", "order.back": "모든 주문",
-  "compare.open": "비교", "compare.before": "전", "compare.after": "후", "compare.slider": "전과 후의 경계", "compare.text": "슬라이더를 움직여 원본과 결과를 비교하세요.",
+  "compare.open": "비교", "compare.view": "보기", "compare.original": "원본을 여기에 놓으면 비교할 수 있습니다", "compare.before": "전", "compare.after": "후", "compare.slider": "전과 후의 경계", "compare.text": "슬라이더를 움직여 원본과 결과를 비교하세요.",
   // Read
   "read.title": "워터마크 읽기", "read.lead": "내 그림이 어딘가에 올라왔나요? 어느 사본인지 알아보세요.", "read.suspect": "발견한 그림", "read.suspectHint": "화면 캡처, 잘라 낸 그림, 작아진 그림도 괜찮습니다.",
   "read.original": "내 원본(선택)", "read.originalHint": "워터마크가 없는 원본이 있으면 손상된 표시도 읽을 수 있습니다.", "read.drop": "그림을 여기에 놓으세요", "read.other": "다른 그림 선택", "read.action": "워터마크 읽기", "read.running": "워터마크를 찾고 있습니다",

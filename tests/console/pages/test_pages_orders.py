@@ -52,6 +52,19 @@ def test_a_result_is_compared_with_its_original(inside, files):
     assert downloaded(inside).name == files[0].name
 
 
+def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    # After a reload the browser has no original.
+    inside.open(inside.path)
+    inside.press(f"View: {files[0].name}")
+    inside.wait(lambda: inside.all("dialog img")[0].get_property("naturalWidth") > 0, "the result")
+    inside.find("dialog input[type=file]").send_keys(str(files[0]))
+    inside.find("dialog .compare canvas")
+
+
 def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     picture = tmp_path / "boat.png"
     picture.write_bytes(pictures.png(480, 400))
@@ -181,6 +194,25 @@ def test_an_expired_upload_link_is_renewed(inside, files):
     inside.press("Protect 2 pictures")
     inside.says(ENDED)
     assert inside.driver.execute_script("return window.expired")
+
+
+def test_the_others_go_on_without_a_file_that_the_service_refuses(inside, files, owner):
+    inside.go("/new")
+    pictures_choose(inside, files[:3])
+    # The page's own checks find most of these files, so the service's refusal of the first one is made here.
+    inside.driver.execute_script("""
+        const send = XMLHttpRequest.prototype.send;
+        XMLHttpRequest.prototype.send = function () {
+          XMLHttpRequest.prototype.send = send;
+          const body = {code: "UNSUPPORTED_MEDIA_TYPE", message: "The file is not accepted."};
+          for (const [name, value] of [["status", 415], ["responseText", JSON.stringify(body)]]) Object.defineProperty(this, name, {value});
+          this.onloadend();
+        };""")
+    inside.press("Protect 3 pictures")
+    inside.says("1 file was refused", "The file is not accepted.")
+    inside.press("Go on with 2 files")
+    inside.says(ENDED, "2 files")
+    assert [order["status"] for order in owner.get("/v2/orders").data["orders"]] == ["complete", "failed"]
 
 
 def test_an_interrupted_order_is_resumed_after_a_reload(inside, owner, files, stack):

@@ -121,6 +121,19 @@ def test_two_tabs_share_a_session(inside, owner):
     inside.says("Hello,")
 
 
+def test_another_user_in_another_tab_replaces_the_page(inside, stack):
+    first = inside.driver.current_window_handle
+    stranger = Browser(stack)
+    assert stranger.sign_up(name="Stranger").status == 201
+    inside.driver.switch_to.new_window("tab")
+    inside.session_lose()
+    inside.open("/")
+    sign_in(inside, stranger.email)
+    inside.says("Hello, Stranger")
+    inside.driver.switch_to.window(first)
+    inside.says("Hello, Stranger")
+
+
 def test_another_user_in_the_same_tab_does_not_see_the_page_before(inside, stack):
     stranger = Browser(stack)
     assert stranger.sign_up(name="Stranger").status == 201
