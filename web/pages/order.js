@@ -99,6 +99,8 @@ function Pending({ order }) {
     <${Drop} onFiles=${choose} title=${t("order.choose")} hint=${order.files.map((file) => file.fileName).join(", ")} /></article>`;
 }
 
+const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter(Boolean).join(" ");
+
 function Files({ order }) {
   const [shown, setShown] = useState(null);
   const { orderId, status, files } = order;
@@ -122,8 +124,8 @@ function Files({ order }) {
         ${file.note && html`<div class="note small"><strong>${known(`note.${file.note.code}`, t("note.title"))}</strong> ${file.note.message}</div>`}
         ${canSave && html`<ul class="copies">${copies.map((text, at) => html`<li key=${at}>
           ${text && html`<span class="text">${text}</span>`}
-          <${Button} kind="plain small" onClick=${() => copy(file, at)} aria-label=${`${t("order.download")}: ${file.fileName} ${text ?? ""}`}>${t("order.download")}<//>
-          <${Button} kind="plain small" aria-label=${original ? undefined : `${t("compare.view")}: ${file.fileName} ${text ?? ""}`} onClick=${() => compare(file, at)}>
+          <${Button} kind="plain small" onClick=${() => copy(file, at)} aria-label=${naming("order.download", file, text)}>${t("order.download")}<//>
+          <${Button} kind="plain small" aria-label=${original ? undefined : naming("compare.view", file, text)} onClick=${() => compare(file, at)}>
             ${t(original ? "compare.open" : "compare.view")}<//></li>`)}</ul>`}</div></li>`;
   })}</ul>
   ${shown && html`<${Dialog} wide title=${shown.name} onClose=${() => setShown(null)}>

@@ -1,5 +1,5 @@
 // A new order: pictures, kind of work, upload. What was chosen stays when the user looks at another page.
-import { html, signal, useEffect, useState, useMemo } from "../lib/view.js";
+import { html, signal, useEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
 import { t, bytes, number } from "../lib/text.js";
 import { go } from "../lib/route.js";
@@ -39,14 +39,14 @@ export function OrderNew() {
   const upload = current.value;
   const [limits, setLimits] = useState(LIMITS);
   useEffect(() => { service().then((found) => setLimits({ ...LIMITS, ...found }), () => {}); }, []);
-  // A started upload that ends while this page is open leads to its order.
-  const state = upload?.state.value;
+  // An upload that ends while this page is open leads to its order. One that ended before is over.
+  const state = upload?.state.value, wasBusy = useRef(false);
   useEffect(() => {
-    if (state === "done") {
-      current.value = null;
-      draft.value = EMPTY;
-      go(`/orders/${upload.orderId}`);
-    }
+    wasBusy.current = wasBusy.current || Boolean(upload?.isBusy.value);
+    if (state !== "done") return;
+    current.value = null;
+    draft.value = EMPTY;
+    if (wasBusy.current) go(`/orders/${upload.orderId}`);
   }, [state]);
   if (upload && state !== "cancelled" && upload.type !== "watermarkExtract" && upload.orderId) {
     return html`<${Head} title=${t("new.uploading")} /><article class="card"><${Progress} upload=${upload} /></article>`;

@@ -72,6 +72,10 @@ def test_dialogs_have_no_violation(inside, modules):
         inside.find("dialog[open]")
         found += [f"{path}: {line}" for line in inside.axe(modules)]
         inside.press("Cancel", "dialog button")
+    inside.session_lose()
+    inside.go("/orders", "main")
+    inside.says("Please sign in again")
+    found += [f"sign-in over a page: {line}" for line in inside.axe(modules)]
     assert found == []
 
 

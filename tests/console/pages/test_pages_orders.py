@@ -308,3 +308,17 @@ def test_the_overview_shows_the_results_of_the_week(inside, owner, files, langua
     inside.open("/", ".chart canvas")
     inside.says(words)
     inside.wait(lambda: inside.all(".figure strong")[0].text == "1", "one result")
+
+
+def test_an_upload_continues_while_the_user_looks_at_another_page(inside, files, owner):
+    inside.go("/new")
+    pictures_choose(inside, files[:4])
+    inside.network(upload=100_000)
+    inside.press("Protect 4 pictures")
+    inside.says("of 4 files uploaded")
+    inside.go("/account")
+    inside.wait(lambda: owner.get("/v2/orders").data["orders"][0]["status"] == "complete", "the complete order")
+    inside.network()
+    # The next order begins with an empty list.
+    inside.go("/new")
+    inside.says("Choose at least one picture first.")
