@@ -89,7 +89,7 @@ export async function call(method, path, body, { repeat = method === "GET", sign
 
 export const get = (path, query = {}, options = {}) => {
   const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined));
-  return call("GET", words.size ? `${path}?${words}` : path, null, options);
+  return call("GET", String(words) ? `${path}?${words}` : path, null, options);
 };
 export const post = (path, body, options) => call("POST", path, body, options);
 export const put = (path, body, options) => call("PUT", path, body, options);

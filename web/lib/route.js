@@ -10,7 +10,7 @@ export const route = signal(read());
 
 export function href(path, query = {}) {
   const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined));
-  return `#${path}${words.size ? `?${words}` : ""}`;
+  return `#${path}${String(words) ? `?${words}` : ""}`;
 }
 
 // "replace" adds no entry to the history: for changes of a filter while it is typed.
