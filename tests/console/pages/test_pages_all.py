@@ -86,12 +86,12 @@ def test_the_theme_switch_is_kept(inside):
     inside.wait(lambda: inside.named("Use light colours", "button"), "the dark page")
 
 
-def test_the_first_load_is_small(window, record_property):
+def test_the_first_load_is_small(window, record_testsuite_property):
     window.open("/sign-in", "form")
     loaded = window.driver.execute_script("return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map((one) => [one.name, one.encodedBodySize])")
     files = [(name, size) for name, size in loaded if "/console/api/" not in name]
-    record_property("requests", len(files))
-    record_property("bytes", sum(size for _, size in files))
+    record_testsuite_property("requests", len(files))
+    record_testsuite_property("bytes", sum(size for _, size in files))
     assert {name.split("/")[2] for name, _ in loaded} == {window.url.split("/")[2]}, "another host was asked"
     assert len(files) <= 25
 

@@ -21,7 +21,7 @@ def downloaded(window):
     return window.wait(files, "a download")[0]
 
 
-def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, record_property):
+def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, record_testsuite_property):
     inside.clicks, begin = 0, time.monotonic()
     inside.press("New order")
     pictures_choose(inside, files)
@@ -29,8 +29,8 @@ def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, recor
     inside.press(ENDED)
     archive = downloaded(inside)
     # Choosing the files is one click more: the dialog of the system opens by it.
-    record_property("clicks", inside.clicks + 1)
-    record_property("seconds", round(time.monotonic() - begin, 1))
+    record_testsuite_property("clicks", inside.clicks + 1)
+    record_testsuite_property("seconds", round(time.monotonic() - begin, 1))
     assert inside.clicks + 1 <= 4
     with zipfile.ZipFile(archive) as opened:
         assert sorted(opened.namelist()) == [path.name for path in files]
@@ -253,7 +253,8 @@ def test_an_order_is_deleted_after_a_question(inside, files):
 
 
 def test_an_order_in_progress_is_cancelled(inside, files, stack):
-    stack.ctl("queue", "pause")
+    # Without a worker the order stays in progress.
+    stack.part("stop", "worker")
     try:
         inside.go("/new")
         pictures_choose(inside, files[:1])
@@ -264,7 +265,7 @@ def test_an_order_in_progress_is_cancelled(inside, files, stack):
         inside.press("Delete", "dialog button")
         inside.says("The order was cancelled.", "Order again")
     finally:
-        stack.ctl("queue", "resume")
+        stack.part("start", "worker")
 
 
 def test_the_url_holds_the_state_of_the_list(inside, owner, files):

@@ -112,7 +112,7 @@ class Window:
             except (StaleElementReferenceException, IndexError):
                 return False
         try:
-            return WebDriverWait(self.driver, SECONDS, 0.05).until(attempt)
+            return WebDriverWait(self.driver, SECONDS, 0.1).until(attempt)
         except TimeoutException:
             raise AssertionError(f"waited for {what}; the page has: {self.text()[:1500]}") from None
 
