@@ -14,7 +14,7 @@ parts=(
     "unit#run the unit tests of every room (make check)"
     "lint#check layers, format, length of functions, words"
     "api#test the contract over HTTPS, on three parallel private stacks"
-    "console#test the web console's API over HTTPS, on a private stack"
+    "console#test the web console's API over HTTPS and its pages in Chromium, on two private stacks"
     "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
     "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
@@ -180,7 +180,18 @@ part_rounds() {
     pytest_run "$root/tests/fault/test_rounds.py"
 }
 
-part_console() { pytest_run "$root/tests/console"; }
+# The API and the pages, each with a separate stack. axe-core comes from tests/npm; the pages need Debian's chromium.
+part_console() {
+    local pages
+    "$root/dev" deps npm
+    pytest_session console-pages "$root/tests/console/pages" >"$out/console-pages.out" 2>&1 &
+    pages=$!
+    pytest_session console "$root/tests/console" --ignore="$root/tests/console/pages"
+    wait "$pages"
+    cat "$out/console-pages.out"
+    pytest_count console console-pages
+}
+
 part_ops() { pytest_run "$root/tests/ops"; }
 
 # The cluster of databases is started by a tool next to this checkout.

@@ -33,6 +33,9 @@ rules=(
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
     "headers_shipped#every header is in the release tarball"
+    "console_texts#the console's texts are complete in each language and used"
+    "console_weight#the console's first load is at most 80 kB compressed"
+    "console_files#the console's files are installed, vendored files unchanged, and no other host is named"
     "tools_shipped#every program of tools/ is in the release tarball"
 )
 
@@ -334,6 +337,10 @@ rule_tools_shipped() {
         grep -rqF --include="Makefile.inc" "$file" src doc || echo "$file is named in no .am"
     done
 }
+
+rule_console_texts() { "$IMGWARD_PYTHON" tests/web_files.py texts; }
+rule_console_weight() { "$IMGWARD_PYTHON" tests/web_files.py weight; }
+rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 
 rule_packages_used() { "$root/dev" deps --verify; }
 

@@ -45,6 +45,7 @@ static const struct {
     {"results", {ALL, ALL, ALL}},
     {"order_watermarks", {ALL, ALL, ALL}},
     {"watermark_texts", {RA, RA, ALL}},
+    {"upload_checks", {ALL, ALL, ALL}},
     {"order_segments", {RW, RW, ALL}},
     {"order_words", {R, R, ALL}},
     {"census", {R, R, ALL}},

@@ -1,0 +1,325 @@
+"""Orders in the browser: from a folder of pictures to the results, and each way in which that can be interrupted."""
+import time
+import zipfile
+
+import pytest
+
+import pictures
+
+ENDED = "Download all (ZIP)"
+
+
+def pictures_choose(window, files):
+    window.give(files)
+    window.says(f"{len(files)} pictures ready" if len(files) > 1 else "1 picture ready")
+
+
+def downloaded(window):
+    """The only downloaded file, complete."""
+    def files():
+        return [path for path in window.downloads.iterdir() if path.suffix not in (".crdownload", ".tmp") and not path.name.startswith(".")]
+    return window.wait(files, "a download")[0]
+
+
+def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, record_testsuite_property):
+    inside.clicks, begin = 0, time.monotonic()
+    inside.press("New order")
+    pictures_choose(inside, files)
+    inside.press("Protect 10 pictures")
+    inside.press(ENDED)
+    archive = downloaded(inside)
+    # Choosing the files is one click more: the dialog of the system opens by it.
+    record_testsuite_property("clicks", inside.clicks + 1)
+    record_testsuite_property("seconds", round(time.monotonic() - begin, 1))
+    assert inside.clicks + 1 <= 4
+    with zipfile.ZipFile(archive) as opened:
+        assert sorted(opened.namelist()) == [path.name for path in files]
+    inside.picture("order-1440-light")
+
+
+def test_a_result_is_compared_with_its_original(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.press("Compare")
+    inside.wait(lambda: inside.all("dialog .compare img")[0].get_property("naturalWidth") > 0, "the result")
+    slider = inside.find("dialog .compare input")
+    inside.driver.execute_script("arguments[0].value = 20; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", slider)
+    frame = inside.find("dialog .compare")
+    assert inside.driver.execute_script("return getComputedStyle(arguments[0]).getPropertyValue('--at')", frame) == "20%"
+    inside.press("Close")
+    inside.press("Download")
+    assert downloaded(inside).name == files[0].name
+
+
+def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    # After a reload the browser has no original.
+    inside.open(inside.path)
+    inside.press(f"View: {files[0].name}")
+    inside.wait(lambda: inside.all("dialog img")[0].get_property("naturalWidth") > 0, "the result")
+    inside.find("dialog input[type=file]").send_keys(str(files[0]))
+    inside.find("dialog .compare canvas")
+
+
+def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
+    picture = tmp_path / "boat.png"
+    picture.write_bytes(pictures.png(480, 400))
+    inside.go("/new")
+    pictures_choose(inside, [picture])
+    inside.click(inside.find("input[value=watermarkEmbed]"))
+    inside.says("Write at least one text first.")
+    inside.fill("Texts, one on each line", "Sent to Ada\n\nSent to Grace\nSent to Ada")
+    inside.says("2 texts × 1 picture = 2 copies")
+    inside.press("Make 2 marked copies")
+    inside.says("Sent to Grace", ENDED)
+    inside.press("Download: boat.png Sent to Grace")
+    copy = downloaded(inside)
+    inside.go("/read")
+    inside.give([copy])
+    inside.says(copy.name)
+    inside.press("Read the watermark", "button")
+    inside.says("This picture has the watermark", "Sent to Grace")
+    inside.press("Read another picture")
+    inside.give([picture])
+    inside.says("boat.png")
+    inside.press("Read the watermark", "button")
+    inside.says("No watermark was found", "Add your unmarked original")
+
+
+def test_many_recipients_of_one_picture_are_several_uploads(inside, tmp_path):
+    picture = tmp_path / "map.jpg"
+    picture.write_bytes(pictures.jpeg(300, 300))
+    inside.go("/new")
+    pictures_choose(inside, [picture])
+    inside.click(inside.find("input[value=watermarkEmbed]"))
+    inside.fill("Texts, one on each line", "\n".join(f"copy {number}" for number in range(12)))
+    inside.press("Make 12 marked copies")
+    inside.says("copy 11", ENDED)
+    assert len(inside.all(".results > li")) == 2
+
+
+def test_files_that_the_service_would_refuse_are_shown_before_the_upload(inside, tmp_path, files):
+    (tmp_path / "letter.jpg").write_bytes(b"no picture")
+    (tmp_path / "tiny.png").write_bytes(pictures.png(20, 20))
+    (tmp_path / "empty.png").write_bytes(b"")
+    inside.go("/new")
+    inside.give([tmp_path / "letter.jpg", tmp_path / "tiny.png", tmp_path / "empty.png", files[0]])
+    inside.says("This is not a JPEG, PNG or WebP picture.", "A side of 20 pixels is too short; at least 64 are needed.", "The file is empty.", "1 picture ready")
+    inside.press("Remove letter.jpg")
+    inside.wait(lambda: len(inside.all(".pictures li")) == 3, "three pictures")
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+
+
+def test_the_services_refusal_stands_next_to_its_field(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    name = inside.field("Name of the order (optional)")
+    inside.driver.execute_script("arguments[0].removeAttribute('maxlength')", name)
+    inside.fill("Name of the order (optional)", "n" * 65)
+    inside.press("Protect 1 picture")
+    assert "64" in inside.error_of("Name of the order (optional)")
+    inside.fill("Name of the order (optional)", "short")
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+
+
+def test_a_slow_upload_warns_before_leaving_and_is_cancelled(inside, files, owner):
+    inside.go("/new")
+    pictures_choose(inside, files[:6])
+    inside.network(upload=2000)
+    inside.press("Protect 6 pictures")
+    inside.says("of 6 files uploaded")
+    leaving = "const event = new Event('beforeunload', {cancelable: true}); dispatchEvent(event); return event.defaultPrevented"
+    assert inside.driver.execute_script(leaving)
+    inside.go("/orders")
+    inside.says("Waiting for files")
+    inside.go("/new")
+    inside.press("Cancel the order")
+    inside.press("Cancel the order", "dialog button")
+    inside.says("Three steps")
+    inside.network()
+    assert not inside.driver.execute_script(leaving)
+    inside.wait(lambda: owner.get("/v2/orders").data["orders"][0]["status"] == "failed", "the cancelled order")
+
+
+def test_an_upload_survives_a_restart_of_the_service(inside, files, stack):
+    inside.go("/new")
+    pictures_choose(inside, files[:6])
+    # The restart falls between the creation and the first upload: uploads are held back until the pool is stopped.
+    inside.driver.execute_script("""
+        const send = XMLHttpRequest.prototype.send;
+        window.held = [];
+        XMLHttpRequest.prototype.send = function (body) { window.held.push(() => send.call(this, body)); };
+        window.release = () => { XMLHttpRequest.prototype.send = send; for (const one of window.held) one(); };""")
+    inside.press("Protect 6 pictures")
+    inside.wait(lambda: inside.driver.execute_script("return window.held.length") == 4, "four uploads at a time")
+    stack.part("stop", "api")
+    try:
+        inside.driver.execute_script("window.release()")
+        inside.says("The upload continues by itself.")
+        inside.picture("upload-paused-1440-light")
+    finally:
+        stack.part("start", "api")
+    inside.says(ENDED)
+
+
+def test_a_restart_of_the_console_is_waited_for(inside, stack):
+    stack.part("stop", "console")
+    try:
+        inside.go("/orders", "main")
+        inside.says("The service does not answer at the moment")
+    finally:
+        stack.part("start", "console")
+    inside.says("No orders yet")
+
+
+def test_an_expired_upload_link_is_renewed(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:2])
+    # The first upload meets the answer to an expired link.
+    inside.driver.execute_script("""
+        const send = XMLHttpRequest.prototype.send;
+        XMLHttpRequest.prototype.send = function () {
+          XMLHttpRequest.prototype.send = send;
+          window.expired = true;
+          for (const [name, value] of [["status", 403], ["responseText", JSON.stringify({code: "URL_EXPIRED", message: "expired"})]])
+            Object.defineProperty(this, name, {value});
+          this.onloadend();
+        };""")
+    inside.press("Protect 2 pictures")
+    inside.says(ENDED)
+    assert inside.driver.execute_script("return window.expired")
+
+
+def test_the_others_go_on_without_a_file_that_the_service_refuses(inside, files, owner):
+    inside.go("/new")
+    pictures_choose(inside, files[:3])
+    # The page's own checks find most of these files, so the service's refusal of the first one is made here.
+    inside.driver.execute_script("""
+        const send = XMLHttpRequest.prototype.send;
+        XMLHttpRequest.prototype.send = function () {
+          XMLHttpRequest.prototype.send = send;
+          const body = {code: "UNSUPPORTED_MEDIA_TYPE", message: "The file is not accepted."};
+          for (const [name, value] of [["status", 415], ["responseText", JSON.stringify(body)]]) Object.defineProperty(this, name, {value});
+          this.onloadend();
+        };""")
+    inside.press("Protect 3 pictures")
+    inside.says("1 file was refused", "The file is not accepted.")
+    inside.press("Go on with 2 files")
+    inside.says(ENDED, "2 files")
+    assert [order["status"] for order in owner.get("/v2/orders").data["orders"]] == ["complete", "failed"]
+
+
+def test_an_interrupted_order_is_resumed_after_a_reload(inside, owner, files, stack):
+    made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "interrupted", "files": [{"fileName": path.name} for path in files[:2]]})
+    assert made.status == 201, made
+    inside.open(f"/orders/{made.data['orderId']}")
+    inside.says("Files are missing", files[0].name)
+    inside.give(files[:1])
+    inside.says("Still missing:", files[1].name)
+    inside.give(files[:2])
+    inside.says(ENDED)
+
+
+def test_a_failed_picture_is_explained_and_the_order_is_repeated(inside, tmp_path, files):
+    whole = files[0].read_bytes()
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(pictures.jpeg(400, 300)[:-900] + b"\xff\xd9")
+    good = tmp_path / files[0].name
+    good.write_bytes(whole)
+    inside.go("/new")
+    pictures_choose(inside, [cut, good])
+    inside.press("Protect 2 pictures")
+    inside.says("Some pictures could not be processed", "The file is damaged.", "Export the picture again")
+    inside.press("Order again")
+    inside.says("2 pictures ready")
+
+
+def test_an_order_is_deleted_after_a_question(inside, files):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    inside.press("Delete")
+    inside.press("Cancel", "dialog button")
+    inside.press("Delete")
+    inside.press("Delete", "dialog button")
+    inside.says("The files are deleted")
+
+
+def test_an_order_in_progress_is_cancelled(inside, files, stack):
+    # Without a worker the order stays in progress.
+    stack.part("stop", "worker")
+    try:
+        inside.go("/new")
+        pictures_choose(inside, files[:1])
+        inside.press("Protect 1 picture")
+        inside.says("We are working on your pictures")
+        inside.press("Delete")
+        inside.says("The order is cancelled")
+        inside.press("Delete", "dialog button")
+        inside.says("The order was cancelled.", "Order again")
+    finally:
+        stack.part("start", "worker")
+
+
+def test_the_url_holds_the_state_of_the_list(inside, owner, files):
+    for number in range(22):
+        assert owner.post("/v2/orders/anti-ai", {"idempotencyKey": f"list-{number}", "orderName": f"series {number}",
+                                                 "files": [{"fileName": "a.jpg"}]}).status == 201
+    inside.open("/orders")
+    inside.says("series 21", "Page 1 of 2, 22 in total")
+    inside.press("Next")
+    inside.says("series 1", "Page 2 of 2")
+    assert inside.path == "/orders?page=2"
+    inside.driver.back()
+    inside.says("Page 1 of 2")
+    inside.choose("Status", "complete")
+    inside.says("No order fits this search")
+    inside.press("Show all orders")
+    inside.fill("Search", "series 7")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 1, "one order")
+    assert "keyword=series+7" in inside.path
+    inside.press("series 7")
+    inside.says("Files are missing")
+    inside.driver.back()
+    inside.wait(lambda: len(inside.all("tbody tr")) == 1 and inside.field("Search").get_attribute("value") == "series 7", "the search again")
+
+
+def test_an_order_of_another_account_does_not_exist(inside, other):
+    made = other.post("/v2/orders/anti-ai", {"idempotencyKey": "foreign", "files": [{"fileName": "a.jpg"}]})
+    inside.go(f"/orders/{made.data['orderId']}", "main")
+    inside.says("This order does not exist")
+
+
+@pytest.mark.parametrize("language, words", [("ko", "최근 7일"), ("en", "The last seven days")])
+def test_the_overview_shows_the_results_of_the_week(inside, owner, files, language, words):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    inside.go("/account")
+    inside.choose("Language", language)
+    inside.wait(lambda: inside.driver.execute_script("return document.documentElement.lang") == language, language)
+    inside.open("/", ".chart canvas")
+    inside.says(words)
+    inside.wait(lambda: inside.all(".figure strong")[0].text == "1", "one result")
+
+
+def test_an_upload_continues_while_the_user_looks_at_another_page(inside, files, owner):
+    inside.go("/new")
+    pictures_choose(inside, files[:4])
+    inside.network(upload=100_000)
+    inside.press("Protect 4 pictures")
+    inside.says("of 4 files uploaded")
+    inside.go("/account")
+    inside.wait(lambda: owner.get("/v2/orders").data["orders"][0]["status"] == "complete", "the complete order")
+    inside.network()
+    # The next order begins with an empty list.
+    inside.go("/new")
+    inside.says("Choose at least one picture first.")

@@ -1,0 +1,172 @@
+"""Keys, webhooks, requests, account and the operator's pages in the browser."""
+import shlex
+import subprocess
+
+import pytest
+
+from browser import PASSWORD, Browser
+
+
+def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
+    inside.go("/developers")
+    inside.press("Create key")
+    inside.press("Create key", "dialog [type=submit]")
+    assert inside.error_of("Name")
+    inside.fill("Name", "web shop")
+    inside.press("Create key", "dialog [type=submit]")
+    inside.says("It is shown only once")
+    value, line = [one.text for one in inside.all("dialog .secret code")]
+    assert value.startswith("iw_live_")
+    command = ["curl", "-sS", "--cacert", stack.environment["IMGWARD_CA"], *shlex.split(line)[1:]]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert '"orders"' in answer.stdout
+    inside.press("I have stored it")
+    inside.says("web shop", "Active")
+    assert value not in inside.driver.page_source
+    inside.press("Revoke: web shop")
+    inside.press("Revoke", "dialog button")
+    inside.says("Revoked")
+    inside.go("/developers/requests")
+
+    def logged():
+        # The service writes its log within seconds.
+        if "/api/v2/orders" not in inside.text():
+            inside.press("Refresh")
+        return "/api/v2/orders" in inside.text()
+    inside.wait(logged, "the logged request")
+    inside.choose("Method", "DELETE")
+    inside.says("No requests fit")
+    assert "method=DELETE" in inside.path
+
+
+def test_a_webhook_from_its_creation_to_its_end(inside):
+    inside.go("/developers/webhooks")
+    inside.press("Add webhook")
+    inside.fill("URL", "not a url")
+    inside.press("Add webhook", "dialog [type=submit]")
+    assert inside.error_of("URL")
+    inside.fill("URL", "http://127.0.0.1:9/hook")
+    inside.fill("Name", "production")
+    inside.press("Add webhook", "dialog [type=submit]")
+    inside.says("Copy the secret now")
+    assert inside.find("dialog .secret code").text.startswith("whsec_")
+    inside.press("I have stored it")
+    inside.press("Send test")
+    inside.says("webhook.test", "no connection")
+    inside.press("Pause")
+    inside.says("You paused this webhook.", "Failed")
+    inside.wait(lambda: inside.all("td.do button"), "the button of a failed delivery")
+    inside.press("Resume")
+    inside.wait(lambda: inside.named("Pause", "button"), "the active webhook")
+    inside.click(inside.find("td.do button"))
+    inside.says("Pending")
+    inside.press("Rotate secret")
+    inside.press("Rotate secret", "dialog button")
+    inside.says("The old secret signs too until")
+    inside.press("I have stored it")
+    inside.press("Edit")
+    inside.fill("Name", "renamed")
+    inside.press("Save")
+    inside.says("renamed")
+    inside.press("Delete")
+    inside.press("Delete", "dialog button")
+    inside.says("No webhooks")
+
+
+def test_the_profile_and_the_language_are_kept(inside, owner):
+    inside.go("/account")
+    inside.fill("Name", "Ada of the Studio")
+    inside.press("Save", "section:first-of-type button")
+    inside.says("Saved.")
+    inside.choose("Language", "ko")
+    inside.says("계정", "프로필")
+    inside.wait(lambda: owner.get("/session").data["user"]["language"] == "ko", "the language of the user")
+    inside.open("/")
+    inside.says("Ada of the Studio 님, 안녕하세요")
+
+
+def test_a_password_needs_the_current_one_and_ends_other_sessions(inside, owner, stack):
+    second = Browser(stack)
+    assert second.sign_in(owner.email).status == 200
+    inside.go("/account/security")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 2, "two sessions")
+    inside.fill("Current password", "not the password")
+    inside.fill("New password", "another correct horse")
+    inside.press("Change password")
+    assert inside.error_of("Current password")
+    inside.fill("Current password", PASSWORD)
+    inside.press("Change password")
+    inside.says("The password is changed.")
+    assert second.get("/user/sessions").status == 401
+
+
+def test_other_sessions_are_ended(inside, owner, stack):
+    second = Browser(stack)
+    assert second.sign_in(owner.email).status == 200
+    inside.go("/account/security")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 2, "two sessions")
+    inside.press("End")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 1, "one session")
+    assert second.get("/user/sessions").status == 401
+
+
+def test_members_and_the_audit_log(inside, owner):
+    inside.go("/account/members")
+    inside.says(owner.email)
+    inside.press("Invite")
+    inside.fill("Email", "no address")
+    inside.press("Invite", "dialog [type=submit]")
+    assert inside.error_of("Email")
+    inside.press("Cancel", "dialog button")
+    inside.driver.execute_script("arguments[0].value = 'member'; arguments[0].dispatchEvent(new Event('change', {bubbles: true}))",
+                                 inside.find("td select"))
+    inside.says("An account needs at least one owner.")
+    inside.go("/account/audit")
+    inside.wait(lambda: len(inside.all("tbody tr")) > 0, "events")
+
+
+@pytest.fixture
+def admin(window, operator):
+    window.enter(operator)
+    window.open("/admin")
+    return window
+
+
+def test_the_operator_creates_suspends_and_resumes_an_account(admin, owner):
+    admin.press("Create account")
+    admin.fill("Name", "Print House " + owner.account)
+    admin.press("Create account", "dialog [type=submit]")
+    admin.press("Close", "dialog footer button")
+    admin.fill("Search", "Print House " + owner.account)
+    admin.press("Print House " + owner.account)
+    admin.press("Suspend")
+    admin.press("Suspend", "dialog button")
+    admin.press("Resume")
+    admin.wait(lambda: admin.named("Suspend", "button"), "the active account")
+    admin.fill("Requests a minute", "77")
+    admin.press("Save", "section button")
+    admin.says("Saved.")
+
+
+def test_the_operator_disables_a_user(admin, owner):
+    admin.go("/admin/users")
+    admin.fill("Search", owner.email)
+    admin.wait(lambda: len(admin.all("tbody tr")) == 1, "one user")
+    admin.click(admin.all("td.do button")[1])
+    admin.says("Disabled")
+    assert owner.get("/account").status == 401
+    admin.click(admin.all("td.do button")[0])
+    admin.press("Reset password", "dialog button")
+    admin.says("Send this link to the user.")
+
+
+def test_the_operator_sees_queue_and_health(admin):
+    admin.go("/admin/queue")
+    admin.says("Queued jobs", "Workers", "Dead jobs")
+    admin.go("/admin/health")
+    admin.wait(lambda: len(admin.all("tbody tr")) > 0, "checks")
+
+
+def test_a_member_of_an_account_is_no_operator(inside):
+    inside.go("/admin")
+    inside.says("Your role does not allow this.")

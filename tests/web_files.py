@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Check the files of the console's front end. Print each finding.
+
+    web_files.py texts     each text key exists in each language, with the same values, and is used
+    web_files.py weight    the first load is small enough; print its bytes with --print
+    web_files.py files     each file is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
+"""
+import gzip
+import hashlib
+import pathlib
+import re
+import sys
+
+WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
+FIRST_LOAD_MOST = 80_000    # bytes, compressed
+ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
+VALUE = re.compile(r"\{(\w+)")
+IMPORT = re.compile(r'(?:\bfrom ?|^import ?)"(\.[^"]+)"', re.MULTILINE)
+LINKED = re.compile(r'(?:href|src)="([^"]+)"')
+
+
+def texts_read(path):
+    return {found[1] or found[2]: found[3] for found in ENTRY.finditer(path.read_text(encoding="utf-8"))}
+
+
+def scripts():
+    return [path for path in sorted(WEB.rglob("*.js")) if path.parent.name not in ("vendor", "text")]
+
+
+def check_texts():
+    languages = {path.stem: texts_read(path) for path in sorted((WEB / "text").glob("*.js"))}
+    every = set().union(*languages.values())
+    for name, texts in languages.items():
+        yield from (f"web/text/{name}.js: the key {key} is missing" for key in sorted(every - texts.keys()))
+    for key in sorted(every):
+        if len({frozenset(VALUE.findall(texts.get(key, ""))) for texts in languages.values()}) > 1:
+            yield f"web/text: the values in braces of {key} differ between the languages"
+    code = "\n".join(path.read_text(encoding="utf-8") for path in scripts())
+    yield from (f"web: the key {key} is used but has no text" for key in sorted(set(re.findall(r'\bt\("([\w.]+)"', code)) - every))
+    literal = set(re.findall(r'"([\w.]+)"', code))
+    built = tuple(set(re.findall(r"`([a-zA-Z]+\.(?:[a-zA-Z]+\.)*)\$\{", code)) | {"status.", "type.", "channel."})
+    yield from (f"web/text: the key {key} is not used" for key in sorted(every) if key not in literal and not key.startswith(built))
+
+
+def first_load():
+    """The files of the sign-in page: those that index.html names, what they import, one language."""
+    found, waiting = set(), ["index.html", *LINKED.findall((WEB / "index.html").read_text(encoding="utf-8")), "pages/sign_in.js", "text/ko.js"]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name.endswith(".js"):
+                near = (WEB / name).parent
+                waiting += [str((near / other).resolve().relative_to(WEB)) for other in IMPORT.findall((WEB / name).read_text(encoding="utf-8"))]
+    return sorted(found)
+
+
+def weight(name):
+    return len(gzip.compress((WEB / name).read_bytes(), 6))
+
+
+def check_weight():
+    names = first_load()
+    total = sum(map(weight, names))
+    if "--print" in sys.argv:
+        for name in names:
+            print(f"{weight(name):6d} {name}")
+        print(f"{total:6d} bytes in {len(names)} files, compressed")
+    if total > FIRST_LOAD_MOST:
+        yield f"web: the first load has {total} bytes compressed; at most {FIRST_LOAD_MOST} are allowed"
+
+
+def check_files():
+    listed = (WEB / "Makefile.inc").read_text(encoding="utf-8")
+    for path in sorted(WEB.rglob("*")):
+        name = f"web/{path.relative_to(WEB)}"
+        if path.is_file() and path.name != "Makefile.inc" and not re.search(rf"(^|\s){re.escape(name)}(\s|$)", listed):
+            yield f"{name} is not named in web/Makefile.inc"
+    for line in (WEB / "vendor" / "VERSIONS").read_text(encoding="utf-8").splitlines():
+        digest, name, package = line.split()
+        if hashlib.sha256((WEB / "vendor" / name).read_bytes()).hexdigest() != digest:
+            yield f"web/vendor/{name} differs from {package}: run tools/vendor"
+    for path in [*scripts(), WEB / "index.html", WEB / "console.css"]:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(r"\bhttps?://(?!www\.w3\.org/2000/svg)\w|//cdn|\bstyle=\"|\bon[a-z]+=\"|javascript:", line):
+                yield f"web/{path.relative_to(WEB)}:{number}: another host, an inline style or an inline script"
+
+
+CHECKS = {"texts": check_texts, "weight": check_weight, "files": check_files}
+
+if __name__ == "__main__":
+    findings = list(CHECKS[sys.argv[1]]())
+    print("\n".join(findings), end="\n" if findings else "")
+    sys.exit(1 if findings else 0)

@@ -1,0 +1,38 @@
+// The checks of a picture before its upload. The service repeats them.
+import { pictureInspect } from "./pictures.js";
+import { t, bytes, number } from "./text.js";
+
+export const LIMITS = { maxFileBytes: 52428800, maxFiles: 100, maxPixels: 100000000, strengths: ["low", "standard", "high"] };
+const SIDE_MOST = 16384;
+const SIDE_LEAST = { antiAi: 64, watermarkEmbed: 256 };
+const ENDINGS = { jpeg: /\.jpe?g$/i, png: /\.png$/i, webp: /\.webp$/i };
+const NAME_BYTES = 255;
+
+// A file with what the check found. A name without a picture's ending gets one, because the service requires it.
+export async function pictureRead(file) {
+  const found = await pictureInspect(file).catch(() => null);
+  return { id: crypto.randomUUID(), file: found ? named(file, found.format) : file, ...found };
+}
+
+function named(file, format) {
+  let name = file.name.replace(/[\u0000-\u001f\u007f/\\]/g, "_");
+  const isKnown = Object.values(ENDINGS).some((ending) => ending.test(name)), ending = isKnown ? name.match(/\.\w+$/)[0] : `.${format}`;
+  let stem = isKnown ? name.slice(0, -ending.length) : name;
+  while (new TextEncoder().encode(stem + ending).length > NAME_BYTES) stem = [...stem].slice(0, -1).join("");
+  name = (stem || "picture") + ending;
+  return name === file.name ? file : new File([file], name, { type: file.type, lastModified: file.lastModified });
+}
+
+// Why the service would refuse the picture, or null.
+export function pictureProblem({ file, format, width, height }, type, limits = LIMITS) {
+  if (file.size === 0) return t("problem.empty");
+  if (!format) return t("problem.format");
+  if (file.size > limits.maxFileBytes) return t("problem.bytes", { size: bytes(file.size), most: bytes(limits.maxFileBytes) });
+  if (width * height > limits.maxPixels) {
+    return t("problem.pixels", { size: number(Math.round(width * height / 1e6)), most: number(Math.round(limits.maxPixels / 1e6)) });
+  }
+  if (Math.max(width, height) > SIDE_MOST) return t("problem.side", { size: Math.max(width, height), most: SIDE_MOST });
+  const least = limits.minSidePixels?.[type] ?? SIDE_LEAST[type] ?? 0;
+  if (width && Math.min(width, height) < least) return t("problem.small", { size: Math.min(width, height), least });
+  return null;
+}

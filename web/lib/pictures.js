@@ -1,0 +1,107 @@
+// Pictures that the user chose: which files of a drop, their format and size by their first bytes, small previews.
+import { html, useEffect, useRef } from "./view.js";
+
+const NAMES = /\.(jpe?g|png|webp)$/i;
+const HEAD_BYTES = 262144;    // a JPEG's frame header stands behind its metadata, which is seldom larger
+const HEAD_MOST = 8388608;
+
+// The files of a drop, with those in dropped folders.
+export async function filesOfDrop(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (entries.length === 0) return [...transfer.files];
+  const files = [];
+  for (const entry of entries) await entryRead(entry, files);
+  return files;
+}
+
+async function entryRead(entry, files) {
+  if (entry.isFile) {
+    files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+  } else if (entry.isDirectory) {
+    const reader = entry.createReader();
+    let some;
+    // A reader returns at most 100 entries at a time.
+    do {
+      some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      for (const child of some) await entryRead(child, files);
+    } while (some.length > 0);
+  }
+}
+
+// A folder also holds other files (notes, thumbs.db): these are left out without a word of blame.
+export const isPictureName = (name) => NAMES.test(name);
+
+// {format, width, height} or null: as the service, by the bytes and not by the name.
+export async function pictureInspect(file) {
+  for (let bytes = HEAD_BYTES; ; bytes *= 8) {
+    const view = new DataView(await file.slice(0, bytes).arrayBuffer());
+    const found = inspect(view);
+    if (found !== "more" || bytes >= Math.min(file.size, HEAD_MOST)) return found === "more" ? { format: "jpeg", width: 0, height: 0 } : found;
+  }
+}
+
+function inspect(view) {
+  const size = view.byteLength, word = (at) => (at + 4 <= size ? view.getUint32(at) : 0);
+  if (size > 3 && view.getUint16(0) === 0xffd8) return inspectJpeg(view);
+  if (word(0) === 0x89504e47 && word(12) === 0x49484452) return { format: "png", width: word(16), height: word(20) };
+  if (word(0) === 0x52494646 && word(8) === 0x57454250) return inspectWebp(view, word(12));
+  return null;
+}
+
+function inspectJpeg(view) {
+  let at = 2;
+  while (at + 9 < view.byteLength) {
+    if (view.getUint8(at) !== 0xff) { at++; continue; }
+    const marker = view.getUint8(at + 1);
+    if (marker === 0xff) { at++; continue; }
+    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (isFrame) return { format: "jpeg", height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
+    at += marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8) ? 2 : 2 + view.getUint16(at + 2);
+  }
+  return "more";
+}
+
+function inspectWebp(view, chunk) {
+  const little = (at, bytes) => { let value = 0; for (let i = bytes - 1; i >= 0; i--) value = value * 256 + view.getUint8(at + i); return value; };
+  if (view.byteLength < 30) return null;
+  if (chunk === 0x56503858) return { format: "webp", width: little(24, 3) + 1, height: little(27, 3) + 1 };
+  if (chunk === 0x5650384c) { const bits = little(21, 4); return { format: "webp", width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }; }
+  return { format: "webp", width: little(26, 2) & 0x3fff, height: little(28, 2) & 0x3fff };
+}
+
+// Decoding needs memory for the whole picture, so previews are made one after the other.
+let previews = Promise.resolve();
+const later = (work) => (previews = previews.then(work, work));
+
+async function paint(canvas, file, box) {
+  const picture = await createImageBitmap(file);
+  const scale = Math.min(1, box / Math.max(picture.width, picture.height));
+  canvas.width = Math.max(1, Math.round(picture.width * scale));
+  canvas.height = Math.max(1, Math.round(picture.height * scale));
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  picture.close();
+}
+
+// A file drawn on a canvas: an object URL would need another source in the policy.
+export function Preview({ file, box = 96, label }) {
+  const canvas = useRef(null);
+  useEffect(() => {
+    let isGone = false;
+    later(async () => { if (!isGone && canvas.current) await paint(canvas.current, file, box).catch(() => {}); });
+    return () => { isGone = true; };
+  }, [file, box]);
+  return html`<canvas ref=${canvas} class="thumb" width="1" height="1" ...${label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }}></canvas>`;
+}
+
+// Two pictures over each other; a slider moves the border. "before" is a File or a URL.
+export function Compare({ before, after, label, words }) {
+  const frame = useRef(null);
+  const move = (event) => frame.current.style.setProperty("--at", `${event.target.value}%`);
+  return html`<figure class="compare" ref=${frame}>
+    ${before instanceof File ? html`<${Preview} file=${before} box=${2400} />` : html`<img src=${before} alt="" />`}
+    <div class="after"><img src=${after} alt="" /></div>
+    <span class="tag left">${words[0]}</span><span class="tag right">${words[1]}</span>
+    <input type="range" min="0" max="100" value="50" aria-label=${label} onInput=${move} /></figure>`;
+}

@@ -1,0 +1,55 @@
+// Texts in the user's language. A text is named by its key; web/text has one file for each language.
+import { signal } from "./view.js";
+
+export const languages = { en: "English", ko: "한국어" };
+export const language = signal("en");
+let texts = {};
+
+// The language of this browser until the user has chosen one.
+export function languagePreferred() {
+  const known = (word) => Object.keys(languages).find((name) => (word ?? "").toLowerCase().startsWith(name));
+  let kept = null;
+  try { kept = localStorage.getItem("imgward.language"); } catch { /* storage is off */ }
+  return known(kept) ?? navigator.languages.map(known).find(Boolean) ?? "en";
+}
+
+export async function languageSet(name) {
+  texts = (await import(`../text/${name}.js`)).default;
+  try { localStorage.setItem("imgward.language", name); } catch { /* storage is off */ }
+  document.documentElement.lang = name;
+  language.value = name;
+}
+
+// "{name}" is replaced by a value, "{count:file|files}" by the first word when count is 1.
+export function t(key, values = {}) {
+  language.value;
+  const text = texts[key];
+  if (text === undefined) return key;
+  return text.replace(/\{(\w+)(?::([^|}]*)\|([^}]*))?\}/g, (_, name, one, other) =>
+    one === undefined ? format(values[name]) : values[name] === 1 ? one : other);
+}
+
+// The text of a key that may not exist, such as that of a code of a later version.
+export const has = (key) => key in texts;
+export const known = (key, otherwise, values) => (has(key) ? t(key, values) : otherwise);
+
+const format = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
+export const number = (value) => new Intl.NumberFormat(language.value).format(value);
+
+export function bytes(value) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+  const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));
+  return new Intl.NumberFormat(language.value, { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 })
+    .format(value / 1000 ** step);
+}
+
+export const day = (at) => new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(at));
+export const moment = (at) => new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+
+// "3 minutes ago", "in 6 days".
+export function relative(at, now = Date.now()) {
+  const seconds = (new Date(at).getTime() - now) / 1000;
+  const steps = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+  const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
+  return new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(Math.trunc(seconds / size), unit);
+}
