@@ -67,6 +67,12 @@ struct db *db_new(const struct config *config, const char *password)
     return calloc(1, sizeof(struct db));
 }
 
+const char *db_folder(const struct store *store)
+{
+    (void)store;
+    return NULL;
+}
+
 void db_free(struct db *db)
 {
     free(db);
