@@ -157,6 +157,8 @@ static enum iw_error config_prepare(struct context *context, const struct image_
 }
 
 /* Seal the process. Without seccomp it continues if the operator allows that; the worker reports it. */
+enum { mapped_least_bytes = 256 << 10 };
+
 static enum iw_error process_seal(struct context *context, const struct image_options *options,
                                   unsigned *missing)
 {
@@ -168,6 +170,9 @@ static enum iw_error process_seal(struct context *context, const struct image_op
     /* The C library's allocator reads random bytes when it is first used, and the seal forbids that.  With
        AddressSanitizer, image_loop.c is its first user. */
     (void)mallinfo2();
+    /* A fixed threshold: by default it follows the largest freed block, and blocks below it stay in the heap.
+     */
+    mallopt(M_MMAP_THRESHOLD, mapped_least_bytes);
     enum iw_error error = seal_process(context, &limits, image_socket, missing);
     return options->is_unsealed_allowed ? IW_OK : error;
 }
