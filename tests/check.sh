@@ -43,6 +43,8 @@ check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
 
 part_deps() {
     check_one "$root/dev" deps
+    # Without these packages the part "cluster" is skipped.
+    [ ! -d "$root/../shared/tools" ] || "$root/dev" deps cluster || :
     check_one "$root/dev" deps npm
 }
 
@@ -91,6 +93,7 @@ tree_sanitizers() {
 }
 
 part_sanitizers() {
+    renice -n 10 -p "$BASHPID" >/dev/null
     prefetch_stop sanitizers
     if ! tree_sanitizers >"$out/sanitizers-build.log" 2>&1; then
         unit_why "$out/sanitizers-build.log"
@@ -194,7 +197,7 @@ part_console() {
 
 part_ops() { pytest_run "$root/tests/ops"; }
 
-# The cluster of databases is started by a tool next to this checkout.
+# Tools next to this checkout start the cluster of databases and the object store.
 part_cluster() {
     local tool=$root/../shared/tools/galera-mini missing=
     if [ ! -x "$tool" ]; then
@@ -207,9 +210,9 @@ part_cluster() {
         count 0 0 "$(grep -c '^def test_' "$root"/tests/cluster/test_*.py | awk -F: '{ n += $NF } END { print n }')"
         return
     fi
-    # Both mostly wait.
+    # They mostly wait.
     local name names=() waited=()
-    for name in cluster replica; do
+    for name in cluster replica store; do
         names+=("cluster-$name")
         pytest_session "cluster-$name" "$root/tests/cluster/test_$name.py" >"$out/cluster-$name.out" 2>&1 &
         waited+=($!)
@@ -268,12 +271,14 @@ parts_list() {
 
 part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
 
-# These mostly wait, so they run in parallel, each with a separate stack. Their output is printed one after the other.
-parallel=(fault rounds ops cluster console)
+# The parts of a group mostly wait, so they run in parallel, each with separate stacks. Only "sanitizers" computes, at low
+# priority. The output is printed one after the other.
+groups=("fault rounds ops console" "cluster sanitizers")
 
+# Runs the wanted parts of a group.
 parts_parallel() {
     local running=() waited=()
-    for part in "${parallel[@]}"; do
+    for part in $1; do
         if part_is_wanted "$part"; then
             part_run >"$out/$part.out" 2>&1 &
             running+=("$part")
@@ -282,6 +287,14 @@ parts_parallel() {
     done
     wait "${waited[@]}"
     for part in "${running[@]}"; do cat "$out/$part.out"; done
+}
+
+# The group that a part begins; "-" for another part of a group.
+group_of() {
+    local group
+    for group in "${groups[@]}"; do
+        [[ " $group " != *" $1 "* ]] || { [ "${group%% *}" = "$1" ] && printf '%s' "$group" || printf -- '-'; }
+    done
 }
 
 # Trees of later parts, in the order of their use.  They are built one after the other at low priority, while the parts
@@ -329,7 +342,7 @@ part_run() {
 }
 
 main() {
-    local line wanted=" $* " part
+    local line wanted=" $* " part group
     if [ "${1:-}" = --list ]; then
         parts_list
         return
@@ -344,10 +357,11 @@ main() {
     rm -f "$out"/*-prefetch.pid
     for line in "${parts[@]}"; do
         part=${line%%#*}
-        case $part in
-        "${parallel[0]}") parts_parallel ;;
-        rounds | ops | cluster | console) ;;
-        *) if part_is_wanted "$part"; then part_run; fi ;;
+        group=$(group_of "$part")
+        case $group in
+        "") if part_is_wanted "$part"; then part_run; fi ;;
+        -) ;;
+        *) parts_parallel "$group" ;;
         esac
         # Without a build, further parts would only fail.
         if [ "$part" = build ] && [ "$(failures)" -gt 0 ]; then break; fi

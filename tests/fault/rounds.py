@@ -10,6 +10,7 @@ its time and the clients' orders. Timing on the machine is not reproducible.
 import argparse
 import collections
 import configparser
+import fcntl
 import json
 import os
 import random
@@ -47,8 +48,10 @@ def build():
     """Builds the programs with fault points in a separate folder."""
     tree = os.environ.get("IMGWARD_FAULTS_BUILD") or os.path.join(ROOT, "build-faults")
     flags = "--enable-faults" + (" --enable-werror" if os.environ.get("CI") == "true" else "")
-    done = subprocess.run([os.path.join(ROOT, "dev"), "build"], capture_output=True, text=True, timeout=1200,
-                          env={**os.environ, "IMGWARD_BUILD": tree, "IMGWARD_CONFIGURE": flags, "CI": ""})
+    with open(tree + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several sessions may need the tree
+        done = subprocess.run([os.path.join(ROOT, "dev"), "build"], capture_output=True, text=True, timeout=1200,
+                              env={**os.environ, "IMGWARD_BUILD": tree, "IMGWARD_CONFIGURE": flags, "CI": ""})
     if done.returncode != 0:
         sys.exit(f"rounds: the programs do not compile: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return tree
