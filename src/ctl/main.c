@@ -9,24 +9,12 @@ static const size_t arena_bytes = (size_t)1 << 30;
 
 /* One line per file of commands; each file of src/ctl has its own table. */
 const struct ctl_command *const ctl_families[] = {
-    ctl_commands_general,
-    ctl_commands_init,
-    ctl_commands_grants,
-    ctl_commands_migrate,
-    ctl_commands_account,
-    ctl_commands_key,
-    ctl_commands_user,
-    ctl_commands_order,
-    ctl_commands_queue,
-    ctl_commands_webhook,
-    ctl_commands_store,
-    ctl_commands_store_copy,
-    ctl_commands_doctor,
-    ctl_commands_secret,
-    ctl_commands_image_watermark,
-    ctl_commands_image_protect,
-    ctl_commands_manual,
-    NULL,
+    ctl_commands_general,       ctl_commands_init,    ctl_commands_grants,
+    ctl_commands_migrate,       ctl_commands_account, ctl_commands_key,
+    ctl_commands_user,          ctl_commands_order,   ctl_commands_queue,
+    ctl_commands_webhook,       ctl_commands_store,   ctl_commands_store_copy,
+    ctl_commands_doctor,        ctl_commands_secret,  ctl_commands_image_watermark,
+    ctl_commands_image_protect, ctl_commands_manual,  NULL,
 };
 
 static int words_match(const struct ctl_command *command, int count, char **words)
