@@ -134,12 +134,6 @@ enum iw_error db_transaction(const struct store *store,
     return work(store, user);
 }
 
-const char *db_folder(const struct store *store)
-{
-    (void)store;
-    return NULL;
-}
-
 enum iw_error db_server_read(const struct store *store, struct db_server *server)
 {
     (void)store->context;
