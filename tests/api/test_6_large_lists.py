@@ -41,7 +41,7 @@ def statements(stack, call):
     finally:
         stack.sql("SET GLOBAL general_log = 0")
     rows = stack.sql("SELECT argument FROM mysql.general_log WHERE command_type = 'Execute' "
-                     "AND user_host LIKE 'imgward%'")
+                     "AND user_host LIKE 'imgward_api%'")
     # A stream has a longer limit than other statements, set in front of its SELECT.
     return [re.sub(r"^SET STATEMENT max_statement_time *= *[0-9.]+ FOR ", "", row[0].replace("\\n", "\n").replace("\\\\", "\\"), flags=re.I)
             for row in rows]

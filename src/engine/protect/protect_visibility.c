@@ -367,7 +367,7 @@ static size_t maps_lay(struct visibility *visibility)
     for (unsigned level = 0; level < visibility_levels; level++)
         for (unsigned plane = 0; plane < model_planes; plane++)
             visibility->thresholds[level][plane] =
-                map_at(visibility, level < model_levels ? visibility_block << level : 1 << level, &size);
+                map_at(visibility, (level < model_levels ? visibility_block : 1U) << level, &size);
     visibility->means = map_at(visibility, visibility_cell_px, &size);
     visibility->peaks = map_at(visibility, visibility_cell_px, &size);
     return size;
