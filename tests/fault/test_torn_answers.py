@@ -75,7 +75,7 @@ def child_kill(stack):
 
 def statement_kill(stack, what):
     for row in stack.sql("SHOW FULL PROCESSLIST"):
-        if row[1] == "imgward" and re.search(r"\bSELECT [oe]\.id", row[7]):
+        if row[1] == "imgward_api" and re.search(r"\bSELECT [oe]\.id", row[7]):
             with contextlib.suppress(subprocess.CalledProcessError):
                 stack.sql(f"KILL {what} {row[0]}")
 

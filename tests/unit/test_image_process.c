@@ -702,6 +702,7 @@ static void test_grown_process_ends(void)
 #endif
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* it reserves terabytes of addresses */
 /* Gives a process room for so many more bytes. */
 static void room_leave(pid_t pid, size_t bytes)
 {
@@ -715,6 +716,7 @@ static void room_leave(pid_t pid, size_t bytes)
     const struct rlimit limit = {most, most};
     CU_ASSERT_EQUAL_FATAL(prlimit(pid, RLIMIT_AS, &limit, NULL), 0);
 }
+#endif
 
 /* When the copy of the metadata does not fit, the process exits with the status that says so. */
 static void test_exit_without_memory(void)
