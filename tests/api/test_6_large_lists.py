@@ -31,8 +31,8 @@ def large(stack):
     return client
 
 
-def statements(stack, call):
-    """Statements that the pool sent to the database during call."""
+def statements(stack, call, user="imgward_api"):
+    """Statements that a user of the database sent during call."""
     stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
     try:
         # The log only shows the values of statements that were prepared after it was enabled.
@@ -41,7 +41,7 @@ def statements(stack, call):
     finally:
         stack.sql("SET GLOBAL general_log = 0")
     rows = stack.sql("SELECT argument FROM mysql.general_log WHERE command_type = 'Execute' "
-                     "AND user_host LIKE 'imgward_api%'")
+                     f"AND user_host LIKE '{user}%'")
     # A stream has a longer limit than other statements, set in front of its SELECT.
     return [re.sub(r"^SET STATEMENT max_statement_time *= *[0-9.]+ FOR ", "", row[0].replace("\\n", "\n").replace("\\\\", "\\"), flags=re.I)
             for row in rows]
@@ -203,7 +203,7 @@ def test_a_lease_does_not_read_the_whole_queue(indexed, stack, jpeg):
             assert time.monotonic() < end, "the worker does not look for stranded jobs"
             time.sleep(0.5)
     try:
-        texts = {text for text in statements(stack, order) if re.search(r"^SELECT .* FROM jobs\b", text) and " slice " not in text and "?" not in text}
+        texts = {text for text in statements(stack, order, "imgward_worker") if re.search(r"^SELECT .* FROM jobs\b", text) and " slice " not in text and "?" not in text}
         reads = {text: handler_reads(stack, text) for text in texts}
     finally:
         stack.sql(f"DELETE FROM jobs WHERE account_id = {indexed.account}; UPDATE accounts SET status = 'active' WHERE id = {indexed.account}")

@@ -183,7 +183,7 @@ def queued(stack, single):
 
 
 def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(stack, client, queued, single, capsys):
-    found = statements(stack, lambda: client.order_whole([("a.jpg", single)]))
+    found = statements(stack, lambda: client.order_whole([("a.jpg", single)]), "imgward_worker")
     found = [text for text in found if "?" not in text]  # without "?": those of a statement's execution, not of its preparation
     turns = next(text for text in found if text.startswith("SELECT account_id, available_at"))
     [row] = plan(stack, turns)
