@@ -53,7 +53,10 @@ enum iw_error usage_render(struct request *request, struct render *render, const
 {
     struct quota_numbers used;
     struct quota_numbers limits = quota_limits(request->config, account->plan, &account->quotas);
-    enum iw_error error = quota_used(request->domain, account->id, &used);
+    /* The reserve is read from Redis, whose connection owes the admission's reply until here. */
+    enum iw_error error = admission_receive(&request->admission);
+    if (error == IW_OK)
+        error = quota_used(request->domain, account->id, &used);
     if (error != IW_OK)
         return error;
     render_string(render, "plan", account->plan);
