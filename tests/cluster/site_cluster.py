@@ -300,6 +300,8 @@ key_cache_s = 1""", text, flags=re.S)
         text = text.replace("path = @VAR@/store", self.store_keys()).replace("@VAR@/etc/", self.shared + "/")
         text = text.replace("[worker]", "[worker]\nprocesses = 1\nlease_s = 5\nheartbeat_s = 1\nsweep_ms = 500\n"
                             "retry_first_ms = 200")
+        # One user of the database for all programs.
+        text = re.sub(r"^database_(user|password_file) = .*\n", "", text, flags=re.M)
         for name, value in (("RUN", os.path.join(var, "run")), ("VAR", var), ("ROOT", ROOT), ("BUILD", BUILD),
                             ("HTTPS", str(self.https(1)))):
             text = text.replace(f"@{name}@", value)

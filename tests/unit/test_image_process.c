@@ -872,6 +872,7 @@ static void test_replaced_program(void)
     image_client_files_close(&held);
     CU_ASSERT_EQUAL(unlink(program), 0);
     options.program = "./no-such-program";
+    options.weights_path = weights_path();
     CU_ASSERT_EQUAL(image_client_files_open(&context, &options, &held), IW_CONFIG_INVALID);
 }
 
