@@ -11,8 +11,10 @@ from workload import Order, Workload
 class Load:
     """The mixed workload, again and again, and three clients that measure gaps: reads, creations, whole orders."""
 
-    def __init__(self, site):
+    def __init__(self, site, late_s=0):
+        """late_s: how long a new order may be missing in another pool."""
         self.site = site
+        self.late_s = late_s
         self.is_over = threading.Event()
         self.workloads = []
         self.done = {"read": [], "create": [], "order": []}
@@ -59,7 +61,11 @@ class Load:
                 order.id = answer.data["orderId"]
                 order.ids.add(order.id)
                 # The next request may go to another pool, and must find the order.
+                end = time.monotonic() + self.late_s
                 seen = self.pulse.ask("detail", lambda: self.site.client.detail(order.id))
+                while seen is not None and seen.status == 404 and time.monotonic() < end:
+                    time.sleep(0.1)
+                    seen = self.pulse.ask("detail", lambda: self.site.client.detail(order.id))
                 if seen is not None and seen.status != 200:
                     self.pulse.violate(f"an order that was answered is not found: {seen}")
             self.note("create", answer, (201,))
