@@ -76,9 +76,10 @@ class Shelf:
                   f"WHERE account_id = {self.client.account}")
 
     def insert(self, orders):
+        """Statuses and types are random: the worker must not expire these orders when a later test moves its clock."""
         account = self.client.account
         rows = ",".join(f"({order['id']}, {account}, '{order['type']}', '{order['channel']}', '{order['status']}', {quoted(order['names'][0])}, "
-                        f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY, NOW(3))" for order in orders)
+                        f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, NOW(3), NOW(3), NOW(3) + INTERVAL 400 DAY, NOW(3))" for order in orders)
         files = ",".join(f"({order['id']}, {place}, {quoted(name)}, 'complete', NOW(3))"
                          for order in orders for place, name in enumerate(order["names"][1:], 1))
         self.stack.sql(f"""SET NAMES utf8mb4; START TRANSACTION;
