@@ -269,7 +269,7 @@ static enum iw_error full_replay(struct domain *domain, int64_t account_id,
     return error;
 }
 
-/* After the creation: its claim ahead becomes the reserve, a failed one returns what it took. */
+/* After a creation: store the advance claim as the reserve. After a failed one: release its claim. */
 static void reserve_return(const struct domain *domain, const struct quota_claim *claim, bool is_created)
 {
     const struct quota_amounts *own = &claim->amounts;

@@ -1,6 +1,6 @@
 /*
  * Admission of a request: the rate limit of its account and, for a creation, the
- * lock of its idempotency key and what it takes from the account's reserve (reserve.h).
+ * lock of its idempotency key and its claim on the account's reserve (reserve.h).
  * All are one script in Redis and one round trip.
  *
  * The limit's window opens with the first request and lasts a minute.  A refused

@@ -34,7 +34,7 @@ bool reserve_remove_old(struct redis *redis, struct context *context, const char
 
 /*
  * For scripts: the text in Redis has the numbers term, orders, files and uploads.  A text is faster than a
- * hash.  It is kept longer than the pause between two reconciliations, which remove what is left.
+ * hash.  Its lifetime exceeds the reconciliation interval; the reconciliation releases the unused rest.
  */
 enum { reserve_numbers = 4 };
 #define RESERVE_PATTERN "'(%d+) (%d+) (%d+) (%d+)'"

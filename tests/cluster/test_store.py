@@ -458,7 +458,7 @@ def test_a_later_put_changes_nothing_and_is_cleared_away(stack, client, bucket, 
     result = direct("GET", client.get(f"{ORDERS}/{order}/download").data["downloadUrl"])
     assert pictures.decode(result.body).size == (200, 100)
     assert cleared(bucket, order) == ["out", "thumb"]
-    # The URL is still valid after the end of the order. The hourly reclaim deletes what it permits, once the order
+    # The URL is still valid after the end of the order. The hourly reclaim deletes late uploads, once the order
     # is too old to be pending: here by a clock that is three days ahead, which the store refuses at first.
     put(url, pictures.jpeg(90, 90))
     assert f"in/{order}/1.0" in bucket.keys(order)

@@ -30,7 +30,7 @@ static void test_values_come_back(void)
         CU_ASSERT(fabsf(read[i] - values[i]) <= fabsf(values[i]) / 15.9f);
 }
 
-/* When a larger value appears, stored units are what they would be had it been there from the start. */
+/* A larger value rescales the stored units. The result equals that of a scale known from the start. */
 static void test_lower(void)
 {
     float values[count];

@@ -58,7 +58,7 @@ struct visibility_model {
     float shares[model_levels][model_planes];         /* of a step's bands, times a scale of all steps */
     float thresholds[model_levels + 1][model_planes]; /* of a picture's mean light, 0..1 */
     float adaptation;                                 /* power of the luminance in a threshold */
-    float light, dark;                                /* the mean light, and what is added to all light */
+    float light, dark;                                /* mean luminance, and a constant offset of luminance */
     float masking, calm;                              /* (calm + activity^4)^masking is the rise by masking */
     float line;                                       /* factor of the means along lines */
 };
