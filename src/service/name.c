@@ -13,7 +13,6 @@
 
 /* The parts of a name. */
 struct shape {
-    const char *prefix;
     const char *stem;
     size_t stem_length;
     const char *suffix;
@@ -114,12 +113,10 @@ static bool is_device(const char *stem, size_t length)
 
 static struct shape shape_of(struct arena *arena, const struct name_request *wanted)
 {
-    struct shape shape = {.prefix = "", .suffix = wanted->suffix != NULL ? wanted->suffix : ""};
+    struct shape shape = {.suffix = wanted->suffix != NULL ? wanted->suffix : ""};
     const char *name = name_clean(arena, wanted->name != NULL ? wanted->name : "");
     bool is_nothing = name[strspn(name, ". ")] == '\0';
     shape_split(&shape, is_nothing ? "file" : name, wanted->format);
-    if (is_device(shape.stem, shape.stem_length))
-        shape.prefix = "_";
     return shape;
 }
 
@@ -151,13 +148,23 @@ static const char *shape_print(struct arena *arena, const struct shape *shape, u
     char digits[text_decimal_size + 3] = "";
     if (number > 0)
         snprintf(digits, sizeof digits, " (%u)", number);
-    size_t around = strlen(shape->prefix) + strlen(shape->suffix) + strlen(digits) + strlen(shape->extension);
-    size_t length = stem_fit(shape->stem, shape->stem_length, name_bytes_max - around);
+    size_t room = name_bytes_max - strlen(shape->suffix) - strlen(digits) - strlen(shape->extension);
     /* Windows removes dots and blanks at the end of a name. */
     bool is_end = shape->suffix[0] == '\0' && digits[0] == '\0' && shape->extension[0] == '\0';
-    while (is_end && length > 0 && strchr(". ", shape->stem[length - 1]) != NULL)
+    const char *prefix = is_device(shape->stem, shape->stem_length) ? "_" : "", *stem = shape->stem;
+    size_t length = stem_fit(stem, shape->stem_length, room - strlen(prefix));
+    while (is_end && length > 0 && strchr(". ", stem[length - 1]) != NULL)
         length--;
-    return arena_printf(arena, "%s%.*s%s%s%s", shape->prefix, (int)length, shape->stem, shape->suffix, digits,
+    /* A stem that was cut can be a device name or nothing. */
+    if (prefix[0] == '\0' && is_device(stem, length)) {
+        prefix = "_";
+        length = stem_fit(stem, length, room - 1);
+    }
+    if (length == 0) {
+        stem = "file";
+        length = strlen(stem);
+    }
+    return arena_printf(arena, "%s%.*s%s%s%s", prefix, (int)length, stem, shape->suffix, digits,
                         shape->extension);
 }
 

@@ -863,7 +863,15 @@ static void test_names_are_cut_between_characters(void)
     const char *tower = arena_printf(arena, "a%s", repeated("\u0301", 250, ".jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(tower, "-1", "jpeg"),
                            arena_printf(arena, "a%s", repeated("\u0301", 248, "-1.jpg")));
-    CU_ASSERT_STRING_EQUAL(name_of(repeated(" ", 300, "x"), NULL, NULL), "");
+    /* The rest of a cut name is nothing or a device name. */
+    CU_ASSERT_STRING_EQUAL(name_of(repeated(" ", 300, "x"), NULL, NULL), "file");
+    CU_ASSERT_STRING_EQUAL(name_of(repeated(".", 300, "x"), NULL, NULL), "file");
+    const char *device = arena_printf(arena, "CON%s", repeated(" ", 300, "x"));
+    CU_ASSERT_STRING_EQUAL(name_of(device, NULL, NULL), "_CON");
+    CU_ASSERT_STRING_EQUAL(name_of(device, NULL, "jpeg"),
+                           arena_printf(arena, "_CON%s", repeated(" ", 247, ".jpg")));
+    CU_ASSERT_STRING_EQUAL(name_of(arena_printf(arena, "COM1a%s", repeated("\u0301", 300, "")), "-1", "jpeg"),
+                           "_COM1-1.jpg");
     test_end();
 }
 
