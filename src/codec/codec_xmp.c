@@ -221,7 +221,8 @@ unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, 
     const unsigned char *at = text;
     for (int lines = 0; at != NULL && lines < 3; lines++) {
         at = memchr(at, '\n', (size_t)(end - at));
-        at += at != NULL;
+        if (at != NULL)
+            at++;
     }
     if (at == NULL)
         return NULL;
