@@ -49,6 +49,12 @@ def said(request, *good, seconds=60):
     return answer
 
 
+def repeated(headers):
+    """Names of headers that an answer has more than once. Cache-Control is a list, which may have several lines."""
+    names = [name.lower() for name in headers.keys() if name.lower() != "cache-control"]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status = status

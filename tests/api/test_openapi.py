@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import openapi
+from client import repeated
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 pytestmark = pytest.mark.skipif(openapi.jsonschema is None, reason="python3-yaml or python3-jsonschema is not installed")
@@ -107,6 +108,7 @@ def test_document_and_page_are_served_without_a_key(nobody):
     for place in ("openapi.json", "docs"):
         beyond = nobody.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
         assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
+        assert not repeated(beyond.headers) and beyond.json["requestId"] == beyond.headers["X-Request-Id"], beyond.headers
     # The page loads nothing from other hosts.
     assert b"src=" not in page.body and b"@import" not in page.body and b"<link" not in page.body
 

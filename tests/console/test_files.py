@@ -5,6 +5,8 @@ import urllib.parse
 
 import pytest
 
+from client import repeated
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -42,6 +44,17 @@ def test_the_page_is_not_cached_and_other_files_by_their_tag(stack):
     file = get(stack, "/console/" + name)
     assert file.status == 200 and file.headers["Cache-Control"] == "no-cache" and file.headers["ETag"]
     assert get(stack, "/console/" + name, If_None_Match=file.headers["ETag"]).status == 304
+
+
+@pytest.mark.parametrize("path", ["/console/", "/console/index.html", "/console/app.js", "/console/missing.js"])
+@pytest.mark.parametrize("accepted", ["*/*", "application/problem+json"])
+def test_an_error_of_nginx_has_each_header_once(stack, path, accepted):
+    answer = get(stack, path, Range="bytes=99999999-", Accept=accepted)
+    assert answer.status == (404 if "missing" in path else 416)
+    assert not repeated(answer.headers), answer.headers
+    for name in ("X-Request-Id", "Strict-Transport-Security", "X-Content-Type-Options", "Referrer-Policy",
+                 "Content-Security-Policy", "Cache-Control"):
+        assert answer.headers[name], name
 
 
 def test_the_path_without_its_slash_leads_to_the_console(stack):
