@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/render.h"
 #include "base/text.h"
 #include "ctl/ctl_store.h"
+#include "ctl/table.h"
 #include "domain/quota.h"
 #include "store/accounts.h"
 #include "store/erasure.h"
@@ -54,27 +54,17 @@ static void list_print(const struct ctl *ctl, const struct account_row *accounts
                ctl_time(ctl, accounts[i].created_at_ms), accounts[i].name);
 }
 
-static void list_print_json(const struct ctl *ctl, const struct account_row *accounts, size_t count)
+static void row_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_array_begin(&render, NULL);
-    for (size_t i = 0; i < count; i++) {
-        render_object_begin(&render, NULL);
-        render_integer(&render, "id", accounts[i].id);
-        render_string(&render, "name", accounts[i].name);
-        render_string(&render, "plan", accounts[i].plan);
-        render_string(&render, "status", account_status_name(accounts[i].status));
-        render_integer(&render, "requestsPerMinute", accounts[i].requests_per_minute);
-        render_boolean(&render, "isOverridden", accounts[i].is_overridden);
-        render_integer(&render, "keyCount", accounts[i].key_count);
-        render_time(&render, "createdAt", accounts[i].created_at_ms);
-        render_object_end(&render);
-    }
-    render_array_end(&render);
-    puts(text.data);
+    const struct account_row *account = facts;
+    render_integer(render, "id", account->id);
+    render_string(render, "name", account->name);
+    render_string(render, "plan", account->plan);
+    render_string(render, "status", account_status_name(account->status));
+    render_integer(render, "requestsPerMinute", account->requests_per_minute);
+    render_boolean(render, "isOverridden", account->is_overridden);
+    render_integer(render, "keyCount", account->key_count);
+    render_time(render, "createdAt", account->created_at_ms);
 }
 
 static enum ctl_exit list_run(struct ctl *ctl)
@@ -89,7 +79,10 @@ static enum ctl_exit list_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, accounts, count);
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_array_print(ctl, row_render, accounts, count, sizeof *accounts);
+    else
+        list_print(ctl, accounts, count);
     return CTL_DONE;
 }
 
@@ -254,31 +247,30 @@ static void usage_print(const struct account_row *account, const struct quota_nu
     }
 }
 
-static void usage_print_json(const struct ctl *ctl, const struct account_row *account,
-                             const struct quota_numbers *used, const struct quota_numbers *limits)
+/* An account with its use and its limits. */
+struct usage {
+    const struct account_row *account;
+    const struct quota_numbers *used, *limits;
+};
+
+static void usage_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_object_begin(&render, NULL);
-    render_integer(&render, "id", account->id);
-    render_string(&render, "name", account->name);
-    render_string(&render, "plan", account->plan);
-    render_string(&render, "status", account_status_name(account->status));
-    render_integer(&render, "requestsPerMinute", account->requests_per_minute);
-    render_array_begin(&render, "limits");
+    const struct usage *usage = facts;
+    render_integer(render, "id", usage->account->id);
+    render_string(render, "name", usage->account->name);
+    render_string(render, "plan", usage->account->plan);
+    render_string(render, "status", account_status_name(usage->account->status));
+    render_integer(render, "requestsPerMinute", usage->account->requests_per_minute);
+    render_array_begin(render, "limits");
     for (int i = 0; i < QUOTA_COUNT; i++) {
-        render_object_begin(&render, NULL);
-        render_string(&render, "name", quota_name((enum quota)i));
-        render_integer(&render, "used", used->of[i]);
-        render_integer(&render, "limit", limits->of[i]);
-        render_boolean(&render, "isOverridden", account->quotas.of[i] != quota_of_plan);
-        render_object_end(&render);
+        render_object_begin(render, NULL);
+        render_string(render, "name", quota_name((enum quota)i));
+        render_integer(render, "used", usage->used->of[i]);
+        render_integer(render, "limit", usage->limits->of[i]);
+        render_boolean(render, "isOverridden", usage->account->quotas.of[i] != quota_of_plan);
+        render_object_end(render);
     }
-    render_array_end(&render);
-    render_object_end(&render);
-    puts(text.data);
+    render_array_end(render);
 }
 
 static enum iw_error usage_read(struct account_work *work)
@@ -299,7 +291,7 @@ static enum ctl_exit show_run(struct ctl *ctl)
         return CTL_FAILED;
     struct quota_numbers limits = quota_limits(&work.config, work.account.plan, &work.account.quotas);
     if (ctl_option(ctl, "--json") != NULL)
-        usage_print_json(ctl, &work.account, &work.used, &limits);
+        ctl_object_print(ctl, usage_render, &(struct usage){&work.account, &work.used, &limits});
     else
         usage_print(&work.account, &work.used, &limits);
     return CTL_DONE;

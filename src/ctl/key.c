@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "base/render.h"
 #include "base/text.h"
 #include "ctl/ctl_store.h"
+#include "ctl/table.h"
 #include "domain/key.h"
 #include "store/accounts.h"
 #include "store/keys.h"
@@ -87,29 +87,19 @@ static void list_print(const struct ctl *ctl, const struct account_key *keys, si
                keys[i].name[0] != '\0' ? ", " : "", keys[i].name);
 }
 
-static void list_print_json(const struct ctl *ctl, const struct account_key *keys, size_t count)
+static void row_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_array_begin(&render, NULL);
-    for (size_t i = 0; i < count; i++) {
-        render_object_begin(&render, NULL);
-        render_integer(&render, "id", keys[i].id);
-        render_integer(&render, "accountId", keys[i].account_id);
-        render_string(&render, "account", keys[i].account);
-        render_string(&render, "name", keys[i].name);
-        render_string(&render, "prefix", keys[i].prefix);
-        render_string(&render, "state", state_of(&keys[i], clock_now_ms()));
-        render_time(&render, "createdAt", keys[i].created_at_ms);
-        render_time(&render, "expiresAt", keys[i].expires_at_ms);
-        render_time(&render, "revokedAt", keys[i].revoked_at_ms);
-        render_time(&render, "lastUsedAt", keys[i].last_used_at_ms);
-        render_object_end(&render);
-    }
-    render_array_end(&render);
-    puts(text.data);
+    const struct account_key *key = facts;
+    render_integer(render, "id", key->id);
+    render_integer(render, "accountId", key->account_id);
+    render_string(render, "account", key->account);
+    render_string(render, "name", key->name);
+    render_string(render, "prefix", key->prefix);
+    render_string(render, "state", state_of(key, clock_now_ms()));
+    render_time(render, "createdAt", key->created_at_ms);
+    render_time(render, "expiresAt", key->expires_at_ms);
+    render_time(render, "revokedAt", key->revoked_at_ms);
+    render_time(render, "lastUsedAt", key->last_used_at_ms);
 }
 
 static enum ctl_exit list_run(struct ctl *ctl)
@@ -129,7 +119,10 @@ static enum ctl_exit list_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, keys, count);
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_array_print(ctl, row_render, keys, count, sizeof *keys);
+    else
+        list_print(ctl, keys, count);
     return CTL_DONE;
 }
 

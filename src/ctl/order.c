@@ -17,18 +17,12 @@ enum { listed_default = 50, listed_max = 100000 };
 
 /* ---- order show ---- */
 
-static void order_print_json(const struct ctl *ctl, const struct query_table *tables)
+static void order_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_object_begin(&render, NULL);
-    ctl_row_render(&render, &tables[0], 0);
+    const struct query_table *tables = facts;
+    ctl_row_render(render, &tables[0], 0);
     for (int i = 1; i < orders_inspect_tables; i++)
-        ctl_table_render(&render, &tables[i]);
-    render_object_end(&render);
-    puts(text.data);
+        ctl_table_render(render, &tables[i]);
 }
 
 static bool id_read(const struct ctl *ctl, int64_t *id)
@@ -54,7 +48,7 @@ static enum ctl_exit show_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL) {
-        order_print_json(ctl, tables);
+        ctl_object_print(ctl, order_render, tables);
         return CTL_DONE;
     }
     ctl_row_print(ctl, &tables[0]);

@@ -40,8 +40,9 @@ static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
     ctl_table_print(ctl, &facts->owners);
 }
 
-static void queue_render(struct render *render, const struct queue_facts *facts)
+static void queue_render(struct render *render, const void *of)
 {
+    const struct queue_facts *facts = of;
     render_array_begin(render, "jobs");
     for (unsigned i = 0; i < facts->count; i++) {
         render_object_begin(render, NULL);
@@ -57,18 +58,6 @@ static void queue_render(struct render *render, const struct queue_facts *facts)
     else
         render_null(render, "wakeups");
     ctl_table_render(render, &facts->owners);
-}
-
-static void queue_print_json(const struct ctl *ctl, const struct queue_facts *facts)
-{
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_object_begin(&render, NULL);
-    queue_render(&render, facts);
-    render_object_end(&render);
-    puts(text.data);
 }
 
 static int64_t wakeups_read(struct ctl *ctl, const struct config *config)
@@ -98,7 +87,10 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     facts.wakeups = wakeups_read(ctl, &config);
-    (ctl_option(ctl, "--json") != NULL ? queue_print_json : queue_print)(ctl, &facts);
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_object_print(ctl, queue_render, &facts);
+    else
+        queue_print(ctl, &facts);
     return CTL_DONE;
 }
 
@@ -171,34 +163,28 @@ static void gauges_render(struct render *render, const char *name, const struct 
     render_object_end(render);
 }
 
-static void status_print_json(const struct ctl *ctl, const struct status *status)
+static void status_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_object_begin(&render, NULL);
-    render_boolean(&render, "isPaused", status->is_paused);
-    render_integer(&render, "oldestSeconds", oldest_s(&status->queue));
-    queue_render(&render, &status->queue);
-    render_array_begin(&render, "workers");
+    const struct status *status = facts;
+    render_boolean(render, "isPaused", status->is_paused);
+    render_integer(render, "oldestSeconds", oldest_s(&status->queue));
+    queue_render(render, &status->queue);
+    render_array_begin(render, "workers");
     for (unsigned i = 0; i < status->worker_count; i++) {
-        render_object_begin(&render, NULL);
-        render_string(&render, "host", status->workers[i].host);
-        render_integer(&render, "pid", status->workers[i].pid);
-        render_string(&render, "version", status->workers[i].version);
-        render_integer(&render, "places", status->workers[i].places);
-        render_integer(&render, "busy", status->workers[i].busy);
-        render_integer(&render, "silentSeconds", status->workers[i].silent_s);
-        render_time(&render, "startedAt", status->workers[i].started_ms);
-        render_object_end(&render);
+        render_object_begin(render, NULL);
+        render_string(render, "host", status->workers[i].host);
+        render_integer(render, "pid", status->workers[i].pid);
+        render_string(render, "version", status->workers[i].version);
+        render_integer(render, "places", status->workers[i].places);
+        render_integer(render, "busy", status->workers[i].busy);
+        render_integer(render, "silentSeconds", status->workers[i].silent_s);
+        render_time(render, "startedAt", status->workers[i].started_ms);
+        render_object_end(render);
     }
-    render_array_end(&render);
-    ctl_table_render(&render, &status->rates);
-    gauges_render(&render, "deliveries", status->deliveries, status->delivery_count);
-    gauges_render(&render, "storeBytes", status->store, status->store_count);
-    render_object_end(&render);
-    puts(text.data);
+    render_array_end(render);
+    ctl_table_render(render, &status->rates);
+    gauges_render(render, "deliveries", status->deliveries, status->delivery_count);
+    gauges_render(render, "storeBytes", status->store, status->store_count);
 }
 
 static enum ctl_exit status_run(struct ctl *ctl)
@@ -213,7 +199,10 @@ static enum ctl_exit status_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     status.queue.wakeups = wakeups_read(ctl, &config);
-    (ctl_option(ctl, "--json") != NULL ? status_print_json : status_print)(ctl, &status);
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_object_print(ctl, status_render, &status);
+    else
+        status_print(ctl, &status);
     return CTL_DONE;
 }
 

@@ -7,6 +7,43 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 
+/* JSON that is built in the arena of the command. */
+struct output {
+    struct text text;
+    struct render render;
+};
+
+static void output_init(struct output *output, const struct ctl *ctl)
+{
+    text_init(&output->text, ctl->context->arena);
+    render_init(&output->render, &output->text);
+}
+
+void ctl_object_print(const struct ctl *ctl, ctl_members *members, const void *facts)
+{
+    struct output output;
+    output_init(&output, ctl);
+    render_object_begin(&output.render, NULL);
+    members(&output.render, facts);
+    render_object_end(&output.render);
+    puts(output.text.data);
+}
+
+void ctl_array_print(const struct ctl *ctl, ctl_members *members, const void *rows, size_t count,
+                     size_t row_bytes)
+{
+    struct output output;
+    output_init(&output, ctl);
+    render_array_begin(&output.render, NULL);
+    for (size_t row = 0; row < count; row++) {
+        render_object_begin(&output.render, NULL);
+        members(&output.render, (const char *)rows + row * row_bytes);
+        render_object_end(&output.render);
+    }
+    render_array_end(&output.render);
+    puts(output.text.data);
+}
+
 static const char *value_text(const struct ctl *ctl, const struct db_value *value)
 {
     switch (value->type) {
@@ -92,20 +129,18 @@ void ctl_table_render(struct render *render, const struct query_table *table)
 
 void ctl_table_show(const struct ctl *ctl, const struct query_table *table)
 {
-    struct text text;
-    struct render render;
+    struct output output;
     if (ctl_option(ctl, "--json") == NULL) {
         ctl_table_print(ctl, table);
         return;
     }
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_array_begin(&render, NULL);
+    output_init(&output, ctl);
+    render_array_begin(&output.render, NULL);
     for (size_t row = 0; row < table->rows.count; row++) {
-        render_object_begin(&render, NULL);
-        ctl_row_render(&render, table, row);
-        render_object_end(&render);
+        render_object_begin(&output.render, NULL);
+        ctl_row_render(&output.render, table, row);
+        render_object_end(&output.render);
     }
-    render_array_end(&render);
-    puts(text.data);
+    render_array_end(&output.render);
+    puts(output.text.data);
 }

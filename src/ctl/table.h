@@ -1,10 +1,20 @@
-/* Database rows for operators, printed in columns or as JSON. */
+/* Rows and objects for operators, printed in columns or as JSON. */
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 
 #include "base/render.h"
 #include "ctl/ctl.h"
 #include "store/query.h"
+
+/* Renders the members of an open object from a row of a list, or from the facts of a command. */
+typedef void ctl_members(struct render *render, const void *facts);
+
+/* Prints a JSON object. */
+void ctl_object_print(const struct ctl *ctl, ctl_members *members, const void *facts);
+
+/* Prints a JSON array with an object for each of the rows, which have row_bytes each. */
+void ctl_array_print(const struct ctl *ctl, ctl_members *members, const void *rows, size_t count,
+                     size_t row_bytes);
 
 /* Prints the table's name, the column names, the rows and an empty line. */
 void ctl_table_print(const struct ctl *ctl, const struct query_table *table);

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "base/render.h"
 #include "base/text.h"
 #include "ctl/ctl_store.h"
+#include "ctl/table.h"
 #include "domain/member.h"
 #include "domain/second_factor.h"
 #include "domain/token.h"
@@ -112,29 +112,19 @@ static void list_print(const struct ctl *ctl, const struct user *users, size_t c
                users[i].email, users[i].name, users[i].account_name, users[i].is_admin ? " (operator)" : "");
 }
 
-static void list_print_json(const struct ctl *ctl, const struct user *users, size_t count)
+static void row_render(struct render *render, const void *facts)
 {
-    struct text text;
-    struct render render;
-    text_init(&text, ctl->context->arena);
-    render_init(&render, &text);
-    render_array_begin(&render, NULL);
-    for (size_t i = 0; i < count; i++) {
-        render_object_begin(&render, NULL);
-        render_integer(&render, "id", users[i].id);
-        render_string(&render, "email", users[i].email);
-        render_string(&render, "name", users[i].name);
-        render_integer(&render, "accountId", users[i].account.id);
-        render_string(&render, "account", users[i].account_name);
-        render_string(&render, "role", user_role_name(users[i].role));
-        render_boolean(&render, "isAdmin", users[i].is_admin);
-        render_boolean(&render, "isDisabled", users[i].is_disabled);
-        render_boolean(&render, "totpEnabled", users[i].totp_enabled_ms != 0);
-        render_time(&render, "lastSignInAt", users[i].last_sign_in_ms);
-        render_object_end(&render);
-    }
-    render_array_end(&render);
-    puts(text.data);
+    const struct user *user = facts;
+    render_integer(render, "id", user->id);
+    render_string(render, "email", user->email);
+    render_string(render, "name", user->name);
+    render_integer(render, "accountId", user->account.id);
+    render_string(render, "account", user->account_name);
+    render_string(render, "role", user_role_name(user->role));
+    render_boolean(render, "isAdmin", user->is_admin);
+    render_boolean(render, "isDisabled", user->is_disabled);
+    render_boolean(render, "totpEnabled", user->totp_enabled_ms != 0);
+    render_time(render, "lastSignInAt", user->last_sign_in_ms);
 }
 
 static enum ctl_exit list_run(struct ctl *ctl)
@@ -157,7 +147,10 @@ static enum ctl_exit list_run(struct ctl *ctl)
     ctl_store_close(store);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    (ctl_option(ctl, "--json") != NULL ? list_print_json : list_print)(ctl, users, count);
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_array_print(ctl, row_render, users, count, sizeof *users);
+    else
+        list_print(ctl, users, count);
     return CTL_DONE;
 }
 
