@@ -2,7 +2,6 @@
 #include "base/program.h"
 #include "console/gate.h"
 #include "console/tables.h"
-#include "http/child.h"
 #include "http/pool.h"
 
 /* doc/console.md lists these codes. */
@@ -24,12 +23,9 @@ static const struct edge edge = {
     .counter = "console:",
 };
 
-/* Reads the configuration, and the secrets and signing keys that it names. */
-static enum iw_error config_check(struct context *context, const char *file)
+static enum iw_error check(struct context *context, const char *file)
 {
-    struct config config;
-    enum iw_error error = edge.configure(context, file, &config);
-    return error == IW_OK ? child_check(context, &config) : error;
+    return pool_check(context, file, &edge);
 }
 
 static int run(struct context *context, const char *file)
@@ -41,9 +37,8 @@ int main(int argc, char **argv)
 {
     static const struct program program = {
         .name = "imgward-console",
-        .usage =
-            "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n",
-        .check = config_check,
+        .usage = pool_usage,
+        .check = check,
         .run = run,
     };
     return program_main(&program, argc, argv);

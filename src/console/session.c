@@ -160,15 +160,22 @@ static enum iw_error sign_up(struct request *request)
     return IW_OK;
 }
 
-static enum iw_error verify(struct request *request)
+/* Reads a body that has a token and nothing else. */
+static enum iw_error token_read(struct request *request, const char **token)
 {
     struct field_scope body;
-    const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
-    const char *token = view_text(&body, "token", token_code_points_max);
-    error = context_validated(request->context);
+    *token = view_text(&body, "token", token_code_points_max);
+    return context_validated(request->context);
+}
+
+static enum iw_error verify(struct request *request)
+{
+    const char *token;
+    const struct audit_place place = gate_place(request);
+    enum iw_error error = token_read(request, &token);
     if (error == IW_OK)
         error = user_verify(request->domain, token, &place);
     return error == IW_OK ? view_nothing(request) : error;
@@ -206,13 +213,9 @@ static enum iw_error reset(struct request *request)
 
 static enum iw_error invitation_inspect(struct request *request)
 {
-    struct field_scope body;
+    const char *token;
     struct invitation invitation;
-    enum iw_error error = view_body(request, &body);
-    if (error != IW_OK)
-        return error;
-    const char *token = view_text(&body, "token", token_code_points_max);
-    error = context_validated(request->context);
+    enum iw_error error = token_read(request, &token);
     if (error == IW_OK)
         error = member_inspect(request->domain, token, &invitation);
     if (error != IW_OK)

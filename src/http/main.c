@@ -1,9 +1,7 @@
 /* imgward-api: the command line of the pool. */
 #include "api/tables.h"
-#include "base/config.h"
 #include "base/program.h"
 #include "http/auth.h"
-#include "http/child.h"
 #include "http/pool.h"
 
 static const struct edge edge = {
@@ -15,12 +13,9 @@ static const struct edge edge = {
     .counter = "",
 };
 
-/* Reads the configuration, and the secrets and signing keys that it names. */
-static enum iw_error config_check(struct context *context, const char *file)
+static enum iw_error check(struct context *context, const char *file)
 {
-    struct config config;
-    enum iw_error error = edge.configure(context, file, &config);
-    return error == IW_OK ? child_check(context, &config) : error;
+    return pool_check(context, file, &edge);
 }
 
 static int run(struct context *context, const char *file)
@@ -32,9 +27,8 @@ int main(int argc, char **argv)
 {
     static const struct program program = {
         .name = "imgward-api",
-        .usage =
-            "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n",
-        .check = config_check,
+        .usage = pool_usage,
+        .check = check,
         .run = run,
     };
     return program_main(&program, argc, argv);

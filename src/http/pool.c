@@ -20,6 +20,9 @@
 #include "http/in_flight.h"
 #include "http/request_metrics.h"
 
+const char pool_usage[] =
+    "Signals: TERM finishes current requests and exits, a second TERM exits at once; HUP reloads.\n";
+
 enum {
     tick_ms = 1000,
     /* A process that died earlier than this probably fails at its start. */
@@ -238,6 +241,13 @@ static enum iw_error pool_open(struct pool *pool, struct context *context)
     process_signals_install();
     pool->listener = fastcgi_listen(context, pool->config.api_socket, (int)pool->config.api_backlog);
     return pool->listener < 0 ? context->error : process_pid_file_write(context, pool->config.api_pid_file);
+}
+
+enum iw_error pool_check(struct context *context, const char *config_file, const struct edge *edge)
+{
+    struct config config;
+    enum iw_error error = edge->configure(context, config_file, &config);
+    return error == IW_OK ? child_check(context, &config) : error;
 }
 
 int pool_run(struct context *context, const char *config_file, const struct edge *edge)

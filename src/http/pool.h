@@ -13,6 +13,13 @@
 
 #include "http/edge.h"
 
+/* The effects of the signals, for --help. */
+extern const char pool_usage[];
+
+/* Reads the configuration, and the secrets and signing keys that it names. */
+enum iw_error pool_check(struct context *context, const char *config_file,
+                         const struct edge *edge) IW_MUST_USE;
+
 /* Runs until TERM and returns the exit code.  Borrows edge.  context gets an error of the start. */
 int pool_run(struct context *context, const char *config_file, const struct edge *edge);
 
