@@ -1,9 +1,10 @@
 /* imgwardctl image protect: runs the protection engine on a file, as the worker does. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "ctl/ctl.h"
 #include "codec/protect_picture.h"
+#include "ctl/table.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};
@@ -32,26 +33,123 @@ static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture
     return error;
 }
 
+enum { colors_max = 3 };
+
+/* What --verbose and --json print. */
+struct outcome {
+    const char *path, *strength;
+    const char *notes; /* NULL: none */
+    struct protect_report report;
+    unsigned colors;
+    double tint[colors_max]; /* mean change of red, green and blue, or of grey, in levels of 255 */
+};
+
+/* Sums the differences of the decoded result and the original. */
+struct comparison {
+    const struct image *original;
+    struct outcome *outcome;
+};
+
+static double sample_level(const struct image *image, uint32_t y, size_t at)
+{
+    const unsigned char *row = (const unsigned char *)image->pixels + y * image->stride_bytes;
+    uint16_t sample;
+    if (image->depth_bits == 8)
+        return row[at];
+    memcpy(&sample, row + at * sizeof sample, sizeof sample);
+    return sample / 257.0;
+}
+
+static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
+{
+    const struct comparison *comparison = user;
+    struct outcome *outcome = comparison->outcome;
+    for (uint32_t y = 0; y < rows->height_px; y++)
+        for (uint32_t x = 0; x < rows->width_px; x++)
+            for (unsigned color = 0; color < outcome->colors; color++) {
+                const size_t at = (size_t)x * rows->channels + color;
+                outcome->tint[color] +=
+                    sample_level(rows, y, at) - sample_level(comparison->original, first_row_px + y, at);
+            }
+    return IW_OK;
+}
+
+/* Measures the tint. protect_picture has restored the original's pixels; the result has the same shape. */
+static enum iw_error tint_measure(struct ctl *ctl, const struct image *original,
+                                  const struct codec_bytes *bytes, struct outcome *outcome)
+{
+    struct comparison comparison = {original, outcome};
+    outcome->colors = image_has_color(original) ? colors_max : 1;
+    enum iw_error error =
+        codec_decode_rows(ctl->context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
+    for (unsigned color = 0; color < outcome->colors; color++)
+        outcome->tint[color] /= (double)original->width_px * original->height_px;
+    return error;
+}
+
+static void outcome_render(struct render *render, const void *facts)
+{
+    const struct outcome *outcome = facts;
+    render_string(render, "file", outcome->path);
+    render_string(render, "strength", outcome->strength);
+    render_real(render, "visibilityBudget", outcome->report.visibility);
+    render_real(render, "visibilityReached", outcome->report.visibility * outcome->report.reached);
+    render_real(render, "reached", outcome->report.reached);
+    render_boolean(render, "isLimited", outcome->report.is_limited);
+    render_real(render, "psnrDb", outcome->report.psnr_db);
+    render_array_begin(render, "tint");
+    for (unsigned color = 0; color < outcome->colors; color++)
+        render_real(render, NULL, outcome->tint[color]);
+    render_array_end(render);
+    render_string(render, "note", outcome->notes);
+}
+
+/* Prints on stderr, like the other image commands. */
+static void outcome_print(const struct outcome *outcome)
+{
+    static const char *const names[] = {"red", "green", "blue"};
+    const double budget = outcome->report.visibility;
+    fprintf(stderr, "visibility: budget %.3f, reached %.3f%s\ntint in levels of 255:", budget,
+            budget * outcome->report.reached, outcome->report.is_limited ? ", weaker than the strength" : "");
+    for (unsigned color = 0; color < outcome->colors; color++)
+        fprintf(stderr, " %s %+.3f", outcome->colors == 1 ? "grey" : names[color], outcome->tint[color]);
+    fputc('\n', stderr);
+}
+
+static void result_print(const struct ctl *ctl, const struct outcome *outcome)
+{
+    if (ctl_option(ctl, "--json") != NULL)
+        ctl_object_print(ctl, outcome_render, outcome);
+    else
+        printf("%s: %s, PSNR %.2f dB, %.0f %% of the change reached\n", outcome->path, outcome->strength,
+               outcome->report.psnr_db, 100 * outcome->report.reached);
+    if (ctl_option(ctl, "--verbose") != NULL)
+        outcome_print(outcome);
+    if (outcome->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", outcome->notes);
+}
+
 static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect,
                                   enum protect_strength strength, uint64_t seed)
 {
     struct codec_picture picture;
     struct codec_bytes bytes;
-    struct protect_report report;
+    struct outcome outcome = {.path = ctl->arguments[1], .strength = protect_strength_name(strength)};
     enum iw_error error = picture_open(ctl, &picture);
     if (error != IW_OK)
         return error;
-    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &report);
+    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &outcome.report);
+    if (error == IW_OK) {
+        outcome.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
+        if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
+            error = tint_measure(ctl, &picture.image, &bytes, &outcome);
+        if (error == IW_OK)
+            error = ctl_file_write(ctl->context, outcome.path, bytes.data, bytes.size, 0644);
+        codec_bytes_free(&bytes);
+    }
     codec_picture_free(&picture);
-    if (error != IW_OK)
-        return error;
-    error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0644);
-    codec_bytes_free(&bytes);
     if (error == IW_OK)
-        printf("%s: %s, PSNR %.2f dB, %.0f %% of the change reached\n", ctl->arguments[1],
-               protect_strength_name(strength), report.psnr_db, 100 * report.reached);
-    if (error == IW_OK && ctl->context->notes != NULL)
-        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
+        result_print(ctl, &outcome);
     return error;
 }
 
@@ -82,7 +180,9 @@ const struct ctl_command ctl_commands_image_protect[] = {
      .arguments_most = 2,
      .options = {{"--strength", "NAME", "visibility: low, standard (when omitted) or high"},
                  {"--seed", "N", "seed of the perturbation's noise; 0 when omitted"},
-                 {"--weights", "FILE", "weights of the network, instead of the configured file"}},
+                 {"--weights", "FILE", "weights of the network, instead of the configured file"},
+                 {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
+                 {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help = "Add the anti-AI perturbation and the metadata opt-out to a JPEG, PNG or WebP.",
      .run = protect_run},
     {.words = {NULL}},

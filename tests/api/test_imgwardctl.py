@@ -1,11 +1,14 @@
 """imgwardctl with the running stack: accounts, keys, orders, the queue, doctor, migrations."""
+import io
 import json
 import os
 import shutil
 import subprocess
 import uuid
 
+import numpy
 import pytest
+from PIL import Image
 
 import pictures
 from client import Client
@@ -243,3 +246,33 @@ def test_a_picture_is_protected_at_standard_where_no_strength_is_given(stack, tm
     said = ctl(stack, "image", "protect", str(before), str(after))
     assert said.returncode == 0 and ": standard, PSNR " in said.stdout, said
     assert pictures.psnr(before.read_bytes(), after.read_bytes()) > 35
+
+
+def test_the_visibility_and_the_tint_of_a_protected_picture_are_reported(stack, tmp_path):
+    before, after = tmp_path / "in.png", tmp_path / "out.png"
+    before.write_bytes(pictures.png(200, 150))
+    words = ("image", "protect", str(before), str(after))
+    said = ctl(stack, *words, "--json")
+    facts = json.loads(said.stdout)
+    assert said.returncode == 0 and facts["file"] == str(after) and facts["strength"] == "standard", said
+    assert facts["visibilityReached"] > 0
+    assert facts["visibilityReached"] == pytest.approx(facts["visibilityBudget"] * facts["reached"])
+    assert facts["psnrDb"] == pytest.approx(pictures.psnr(before.read_bytes(), after.read_bytes()), abs=.01)
+    old, new = (numpy.asarray(pictures.decode(path.read_bytes()).convert("RGB"), dtype=float) for path in (before, after))
+    assert facts["tint"] == pytest.approx(list((new - old).mean(axis=(0, 1))), abs=1e-6)
+    assert facts["note"] is None and facts["isLimited"] is False and said.stderr == ""
+    said = ctl(stack, *words, "--verbose")
+    assert said.stdout.startswith(f"{after}: standard, PSNR ")
+    assert f"visibility: budget {facts['visibilityBudget']:.3f}, reached {facts['visibilityReached']:.3f}\n" in said.stderr
+    assert "tint in levels of 255: red " in said.stderr, said
+
+
+def test_a_flat_picture_reports_that_it_hides_less_than_the_strength(stack, tmp_path):
+    before, after = tmp_path / "in.png", tmp_path / "out.png"
+    flat = io.BytesIO()
+    Image.new("I;16", (200, 150), 0).save(flat, "PNG")
+    before.write_bytes(flat.getvalue())
+    said = ctl(stack, "image", "protect", str(before), str(after), "--json", "--verbose")
+    facts = json.loads(said.stdout)
+    assert said.returncode == 0 and facts["isLimited"] and len(facts["tint"]) == 1, said
+    assert f"imgwardctl: note: {facts['note']}\n" in said.stderr and "weaker than the strength" in said.stderr
