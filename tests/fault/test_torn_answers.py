@@ -30,7 +30,10 @@ EPOCH_MS = 1704067200000
 
 @pytest.fixture(scope="module")
 def large(stack):
-    """A client of an account with many orders, and the paths of its two long lists."""
+    """A client of an account with many orders, and the paths of its two long lists.
+
+    The orders do not expire when a later test moves the clock: that takes the worker minutes on a slow machine.
+    """
     client = stack.account_new()
     hook = client.post(WEBHOOKS, {"url": "http://127.0.0.1:9/hook"}).data["id"]
     newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
@@ -38,7 +41,7 @@ def large(stack):
         INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
                             created_at, updated_at, expires_at)
         SELECT {newest} - (seq << 22), {client.account}, 'antiAi', 'complete', CONCAT('bulk ', seq), CONCAT('bulk-', seq),
-               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY FROM seq_1_to_{COUNT}""")
+               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 400 DAY FROM seq_1_to_{COUNT}""")
     stack.sql(f"""
         INSERT INTO webhook_events (id, account_id, type, occurred_at)
         SELECT id, account_id, 'order.antiAi.completed', NOW(3) FROM orders WHERE account_id = {client.account}""")
