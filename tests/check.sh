@@ -13,10 +13,10 @@ parts=(
     "build#compile the programs"
     "unit#run the unit tests of every room (make check)"
     "lint#check layers, format, length of functions, words"
-    "api#test the contract over HTTPS, on three parallel private stacks"
+    "api#test the contract over HTTPS, on parallel private stacks"
     "console#test the web console's API over HTTPS and its pages in Chromium, on two private stacks"
     "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
-    "fault#kill processes, Redis and MariaDB in the middle of orders, on a private stack"
+    "fault#kill processes, Redis and MariaDB in the middle of orders, on parallel private stacks"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
     "cluster#stop, kill and isolate the nodes of a site with two of everything (needs ./dev deps cluster)"
@@ -133,40 +133,64 @@ pytest_run() {
     pytest_count "$part"
 }
 
-# API tests mostly wait for their stack, so groups of files run in parallel, each with a separate stack. The longest
-# files are listed here; all others are in the last group.
-api_groups=(
-    "test_7_webhooks test_5_processing"
+# Tests mostly wait for their stack, so sessions with some files each run in parallel, each with a separate stack. The
+# longest files are listed here, so that the sessions take similar times; all others are in the last session.
+api_sessions=(
+    "test_7_webhooks test_5_processing test_9_peers"
     "test_3_2_urls test_zero_copy test_6_large_lists"
+    "test_deletion test_suspension test_shares test_quotas test_fairness test_access test_archives test_6_search"
+)
+fault_sessions=(
+    "test_way_of_an_order test_torn_answers test_patience"
 )
 
-# The files of a group; groups are numbered from 1.
-api_files() {
-    local place name
-    for name in "$root"/tests/api/test_*.py; do
-        for ((place = 0; place < ${#api_groups[@]}; place++)); do
-            [[ " ${api_groups[place]} " != *" $(basename "$name" .py) "* ]] || break
+# session_files PLACE LISTED... -- FILE...
+# Prints the files of a session. PLACE counts from 0; the last session has the files that no LISTED names.
+session_files() {
+    local place=$1 number name listed=()
+    shift
+    while [ "$1" != -- ]; do
+        listed+=("$1")
+        shift
+    done
+    shift
+    for name in "$@"; do
+        for ((number = 0; number < ${#listed[@]}; number++)); do
+            [[ " ${listed[number]} " != *" $(basename "$name" .py) "* ]] || break
         done
-        [ $((place + 1)) -ne "$1" ] || printf '%s\n' "$name"
+        [ "$number" -ne "$place" ] || printf '%s\n' "$name"
     done
 }
 
-part_api() {
-    local place name files groups=$((${#api_groups[@]} + 1)) names=() waited=()
-    export IMGWARD_ANSWERS=$out/api-answers
-    rm -rf "$IMGWARD_ANSWERS"
-    for ((place = 1; place <= groups; place++)); do
-        names+=("api-$place")
-        mapfile -t files < <(api_files "$place")
-        pytest_session "api-$place" "${files[@]}" >"$out/api-$place.out" 2>&1 &
+# pytest_parallel LISTED... -- FILE...
+# Runs the sessions PART-1, PART-2 and so on in parallel. Their names are then in the array "sessions".
+sessions=()
+pytest_parallel() {
+    local place count=0 word files waited=()
+    for word in "$@"; do
+        [ "$word" != -- ] || break
+        count=$((count + 1))
+    done
+    sessions=()
+    for ((place = 0; place <= count; place++)); do
+        word=$part-$((place + 1))
+        sessions+=("$word")
+        mapfile -t files < <(session_files "$place" "$@")
+        pytest_session "$word" "${files[@]}" >"$out/$word.out" 2>&1 &
         waited+=($!)
     done
     wait "${waited[@]}"
-    for name in "${names[@]}"; do cat "$out/$name.out"; done
+    for word in "${sessions[@]}"; do cat "$out/$word.out"; done
+}
+
+part_api() {
+    export IMGWARD_ANSWERS=$out/api-answers
+    rm -rf "$IMGWARD_ANSWERS"
+    pytest_parallel "${api_sessions[@]}" -- "$root"/tests/api/test_*.py
     # This test needs the responses of all sessions.
     pytest_session api-last "$root/tests/api/test_openapi.py::test_every_documented_answer_was_seen"
     unset IMGWARD_ANSWERS
-    pytest_count "${names[@]}" api-last
+    pytest_count "${sessions[@]}" api-last
 }
 
 # Programs come from tests/npm; without them the tests are skipped.
@@ -175,7 +199,14 @@ part_sdk() {
     pytest_run "$root/tests/sdk"
 }
 
-part_fault() { pytest_run "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }
+# The rounds are a separate part.
+part_fault() {
+    local files=()
+    mapfile -t files < <(printf '%s\n' "$root"/tests/fault/test_*.py | grep -v /test_rounds.py)
+    pytest_parallel "${fault_sessions[@]}" -- "${files[@]}"
+    pytest_count "${sessions[@]}"
+}
+
 tree_rounds() { "$python" "$root/tests/fault/rounds.py" --build; }
 
 part_rounds() {
