@@ -22,3 +22,12 @@ def test_the_session_of_the_readme_ends_with_a_protected_picture(stack, tmp_path
     done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr + done.stdout
     assert 25 < pictures.psnr(picture, (tmp_path / "protected.jpg").read_bytes()) < 60
+
+
+def test_the_command_that_the_demo_prints_has_the_key_of_its_orders():
+    texts = []
+    for name in ("demo.py", "demo.sh"):
+        with open(os.path.join(ROOT, "tests", "stack", name), encoding="utf-8") as file:
+            texts.append(file.read())
+    plan = re.search(r'stack\.key\("(\w+)"\)', texts[0])[1]
+    assert re.findall(r"IMGWARD_KEY_(\w+)", texts[1]) == [plan.upper()]

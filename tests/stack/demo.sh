@@ -47,7 +47,7 @@ The web console: $IMGWARD_CONSOLE_URL
   user $IMGWARD_CONSOLE_USER, password $IMGWARD_CONSOLE_PASSWORD
 The stack keeps running.  In another shell:
   . $IMGWARD_VAR/dev.env
-  curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_PRO" \$IMGWARD_URL/api/v2/orders
+  curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_ENTERPRISE" \$IMGWARD_URL/api/v2/orders
 ./dev down stops it.
 TEXT
 else
