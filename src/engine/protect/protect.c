@@ -174,7 +174,7 @@ ENGINE_CLONES static void row_multiply3(float *restrict values, const float *res
 static void row_wanted(const struct protect_plan *plan, uint32_t y, const struct lines *lines)
 {
     const unsigned width = plan->shares.columns * visibility_cell_px;
-    visibility_row(&plan->shares, visibility_cell_px, y, 0, width, lines->shares);
+    visibility_row(&plan->shares, visibility_cell_px, y, lines->shares);
     for (unsigned x = 0; x < width; x++)
         lines->shares[x] *= plan->amplitude;
     units_load(plan_row(plan, y), plan->floor_rank, plan->row_units, lines->wanted);

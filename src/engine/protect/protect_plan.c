@@ -12,9 +12,7 @@ struct job {
     struct canvas canvas;
     struct protect_plan *plan;
     unsigned planes;             /* of the visibility model: 1 for a picture without colour */
-    struct units gradient, step; /* the network's result, and what replaces it */
-    unsigned tile_rows, released;
-    int8_t *staged; /* two bands of rows of the step */
+    struct units gradient, step; /* the network's result, and what replaces it row by row */
 };
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
@@ -61,37 +59,23 @@ static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, flo
                 plan_row(plan, (uint32_t)y_px) + (size_t)x_px * plan->colors);
 }
 
-static void job_read(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values)
+static void job_read(void *data, unsigned y_px, float *values)
 {
     const struct job *job = data;
     const struct protect_plan *plan = job->plan;
-    units_load(plan_row(plan, y_px) + (size_t)x_px * plan->colors, job->gradient.floor_rank,
-               (size_t)count * plan->colors, values);
+    units_load(plan_row(plan, y_px), job->gradient.floor_rank, plan->row_units, values);
     if (plan->colors == 1)
-        pixels_from_grey(values, count);
+        pixels_from_grey(values, plan->row_units);
 }
 
-static int8_t *staged_row(const struct job *job, unsigned y_px)
-{
-    return job->staged + (size_t)(y_px % (2 * job->tile_rows)) * job->plan->row_units;
-}
-
-static void job_write(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values)
+static void job_write(void *data, unsigned y_px, float *values)
 {
     struct job *job = data;
-    const unsigned colors = job->plan->colors;
-    for (unsigned i = 0; colors == 1 && i < count; i++)
+    const struct protect_plan *plan = job->plan;
+    for (size_t i = 0; plan->colors == 1 && i < plan->row_units; i++)
         values[i] = values[3 * i];
-    units_store(&job->step, values, (size_t)count * colors, staged_row(job, y_px) + (size_t)x_px * colors);
-}
-
-/* The step replaces rows of the gradient that are not read again. */
-static void job_release(void *data, unsigned y_px)
-{
-    struct job *job = data;
-    for (; job->released < y_px; job->released++)
-        memcpy(plan_row(job->plan, job->released), staged_row(job, job->released), job->plan->row_units);
-    job->step.runs[0].count = job->released * job->plan->row_units;
+    units_store(&job->step, values, plan->row_units, plan_row(plan, y_px));
+    job->step.runs[0].count += plan->row_units;
 }
 
 static enum iw_error gradient_fill(struct job *job, const struct net *net)
@@ -105,19 +89,11 @@ static enum iw_error gradient_fill(struct job *job, const struct net *net)
 
 static enum iw_error step_fill(struct job *job, struct visibility *visibility)
 {
-    const struct visibility_ends ends = {job_read, job_write, job_release, job};
-    const size_t staged = 2 * (size_t)visibility->tile_rows * job->plan->row_units;
-    job->tile_rows = visibility->tile_rows;
-    job->staged = calloc(1, staged);
-    if (job->staged == NULL)
-        return IW_NO_MEMORY;
+    const struct visibility_ends ends = {job_read, job_write, job};
     job->step.runs[0].values = job->plan->units;
-    job->step.runs[1].values = job->staged;
-    job->step.runs[1].count = staged;
-    job->step.run_count = 2;
+    job->step.run_count = 1;
     enum iw_error error = visibility_step(visibility, &ends);
     job->plan->floor_rank = job->step.floor_rank;
-    free(job->staged);
     return error;
 }
 
@@ -130,10 +106,6 @@ enum iw_error plan_fill(struct protect_plan *plan, const struct protect *protect
     enum iw_error error = visibility_init(&visibility, &protect->net.weights.model, &job.canvas);
     if (error != IW_OK)
         return error;
-    if (protect->tile_columns != 0)
-        visibility.tile_columns = protect->tile_columns;
-    if (protect->tile_rows != 0)
-        visibility.tile_rows = protect->tile_rows;
     job.planes = visibility.planes;
     error = gradient_fill(&job, &protect->net);
     if (error == IW_OK)

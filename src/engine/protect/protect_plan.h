@@ -15,7 +15,6 @@
 /* The handle of <imgward/protect.h>; defined here so that tests run it with other kernels. */
 struct protect {
     struct net net;
-    unsigned tile_columns, tile_rows; /* of the visibility model; 0: as usual */
 };
 
 struct protect_plan {
