@@ -10,13 +10,13 @@
 enum {
     burt_taps = 5,
     burt_reach = 2,
-    smooth_rows = 8, /* of a ring: at least burt_taps */
+    smooth_rows = 8, /* of a buffer: at least burt_taps */
     line_reach = 4,  /* samples on either side of a mean along a line */
     line_levels = 3,
     line_samples = 2 * line_reach + 1,
     edge_samples = 16, /* on either side of a row, for repeated ends */
-    step_rows = 64,    /* of the finest ring of the step: a row waits for at most 50 later ones */
-    seen_rows = 16,    /* of all rings of its visibility: at least line_samples + burt_reach */
+    step_rows = 64,    /* of the finest buffer of the step: a row waits for at most 50 later ones */
+    seen_rows = 16,    /* of all buffers of its visibility: at least line_samples + burt_reach */
     scratch_rows = 7,
     even_reach = 3 /* cells */
 };
@@ -28,11 +28,11 @@ static const float even_window[2 * even_reach + 1] = {0.00443305f, 0.05400558f, 
                                                       0.24203623f, 0.05400558f, 0.00443305f}; /* sigma 1 */
 
 /*
- * A level of a pyramid: rings of its last rows in each plane.  A row holds the picture until the rows below
+ * A level of a pyramid: buffers of its last rows in each plane.  A row holds the picture until the rows below
  * it are known.  From then on it holds the band.
  */
 struct level {
-    unsigned width, height, kept; /* kept: rows of a ring */
+    unsigned width, height, kept; /* kept: rows of a buffer */
     unsigned added, split;        /* rows so far: of the picture, and of the band */
     size_t stride;
     float *rows[model_planes], *smooth[model_planes];
@@ -90,7 +90,7 @@ static void pyramid_lay(struct pyramid *pyramid, const struct visibility *visibi
     }
 }
 
-/* Lays out the rings; returns their size.  Without memory it only measures. */
+/* Lays out the buffers; returns their size.  Without memory it only measures. */
 static size_t run_lay(struct run *run, float *memory)
 {
     const size_t width = run->visibility->width_px;
@@ -228,7 +228,7 @@ ENGINE_CLONES static void row_rgb(const float *restrict luma, const float *restr
     }
 }
 
-/* Writes a row of RGB, of a picture or of a perturbation, to a pyramid's finest ring. */
+/* Writes a row of RGB, of a picture or of a perturbation, to a pyramid's finest buffer. */
 static void pixels_put(const struct pyramid *pyramid, unsigned y, const float *values)
 {
     const struct level *level = &pyramid->levels[0];
