@@ -94,12 +94,6 @@ ENGINE_CLONES void units_load(const int8_t *units, uint8_t octave, size_t count,
 
 /* ---- rows of samples without alpha */
 
-/* The sample with index at of a row, of 8 or 16 bits. */
-static unsigned sample_at(const struct image *image, const void *row, size_t at)
-{
-    return image->depth_bits == 8 ? ((const uint8_t *)row)[at] : ((const uint16_t *)row)[at];
-}
-
 /* The smallest change of a sample, in levels of 255. */
 static float change_step(const struct protect_plan *plan)
 {
@@ -122,7 +116,7 @@ static void row_levels(const struct image *image, const void *row, unsigned colo
     }
     for (uint32_t x = 0; x < image->width_px; x++)
         for (unsigned color = 0; color < colors; color++)
-            *levels++ = (float)sample_at(image, row, (size_t)x * image->channels + color) / level;
+            *levels++ = (float)image_sample(image, row, (size_t)x * image->channels + color) / level;
 }
 
 ENGINE_CLONES static void row_move8(uint8_t *restrict samples, const float *restrict changes, int sign,
@@ -258,7 +252,7 @@ static void row_clear_hidden(const struct protect_plan *plan, const struct image
 {
     const unsigned colors = plan->colors;
     for (uint32_t x = 0; image_has_alpha(image) && x < image->width_px; x++) {
-        if (sample_at(image, row, (size_t)x * image->channels + colors) == 0) {
+        if (image_sample(image, row, (size_t)x * image->channels + colors) == 0) {
             memset(units + (size_t)x * colors, 0, colors);
             memset(wanted + (size_t)x * colors, 0, colors * sizeof *wanted);
         }
@@ -382,7 +376,7 @@ double protect_psnr(const struct image *left, const struct image *right)
         for (uint32_t x = 0; x < left->width_px; x++) {
             for (unsigned color = 0; color < colors; color++) {
                 const size_t at = (size_t)x * left->channels + color;
-                const int64_t apart = (int64_t)sample_at(left, one, at) - sample_at(right, other, at);
+                const int64_t apart = (int64_t)image_sample(left, one, at) - image_sample(right, other, at);
                 squares += (uint64_t)(apart * apart);
             }
         }

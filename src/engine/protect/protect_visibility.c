@@ -314,7 +314,7 @@ static float *map_row(const struct visibility_map *map, unsigned y)
 /* What remains below all bands is masked by nothing. */
 static void remainder_ready(struct run *run, unsigned at, unsigned y)
 {
-    const struct level *level = &run->first.levels[at];
+    const struct level *level = &run->step.levels[at];
     const struct visibility_model *model = run->visibility->model;
     float *lights = level_row(level, 0, y);
     row_adapted(model, lights, level->width);
@@ -326,7 +326,7 @@ static void remainder_ready(struct run *run, unsigned at, unsigned y)
 /* Thresholds follow from blocks of four rows of the picture's bands. */
 static void thresholds_ready(struct run *run, unsigned at, unsigned y)
 {
-    const struct level *level = &run->first.levels[at];
+    const struct level *level = &run->step.levels[at];
     const struct visibility_model *model = run->visibility->model;
     const size_t blocks = level->width / visibility_block;
     float *lights = run->line[1], *roots = run->line[2];
@@ -415,13 +415,13 @@ static enum iw_error thresholds_fill(struct visibility *visibility, const struct
     enum iw_error error = run_init(&run, visibility, model_planes);
     if (error != IW_OK)
         return error;
-    const struct level *level = &run.first.levels[0];
-    run.first.ready = thresholds_ready;
+    const struct level *level = &run.step.levels[0];
+    run.step.ready = thresholds_ready;
     for (unsigned y = 0; y < visibility->height_px; y++) {
         canvas_pixels(canvas, y, 0, visibility->width_px, run.line[0]);
-        pixels_put(&run.first, y, run.line[0]);
+        pixels_put(&run.step, y, run.line[0]);
         run.colors += rows_size(level_row(level, 1, y), level_row(level, 2, y), level->width);
-        pyramid_add(&run, &run.first, 0);
+        pyramid_add(&run, &run.step, 0);
     }
     for (unsigned at = 0; at < model_levels; at++)
         for (unsigned plane = 0; plane < model_planes; plane++)
