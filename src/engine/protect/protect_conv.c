@@ -23,6 +23,12 @@ enum {
     scratch_values = planes_at + tile_planes * plane_values
 };
 
+/* The distance of the planes of a block of tiles. */
+static inline size_t plane_far(unsigned inputs)
+{
+    return (size_t)block_tiles * inputs + vector_slack;
+}
+
 /* One output row of a matrix product: places of width values, each from one or two input rows. */
 struct matrix_row {
     const float *weights, *bias;
@@ -73,6 +79,12 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 /* Contract a multiplication and an addition to one instruction (FMA) where the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
 
+/* A name of the kernels for one vector width. */
+#define CONV_PASTE(left, right) left##right
+#define CONV_JOIN(left, right)  CONV_PASTE(left, right)
+#define CONV(name)              CONV_JOIN(CONV_NAME, _##name)
+#define CONV_INLINE             CONV_TARGET static inline __attribute__((always_inline))
+
 #if defined(__x86_64__)
 
 /* 16 outputs by 12 columns: sums use 12 of 32 registers, so that loads can run ahead. */
@@ -83,13 +95,6 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 #define CONV_PIXELS  12
 #define CONV_VECTORS 1
 #include "engine/protect/protect_conv_body.h"
-#undef CONV_NAME
-#undef CONV_TITLE
-#undef CONV_TARGET
-#undef CONV_LANES
-#undef CONV_PIXELS
-#undef CONV_VECTORS
-#undef CONV_TILES
 
 #define CONV_NAME    conv_avx2
 #define CONV_TITLE   "avx2"
@@ -98,13 +103,6 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 #define CONV_PIXELS  6
 #define CONV_VECTORS 2
 #include "engine/protect/protect_conv_body.h"
-#undef CONV_NAME
-#undef CONV_TITLE
-#undef CONV_TARGET
-#undef CONV_LANES
-#undef CONV_PIXELS
-#undef CONV_VECTORS
-#undef CONV_TILES
 
 #endif
 
