@@ -209,10 +209,10 @@ static size_t floats_at(const struct floats *floats, int64_t y, int64_t x)
     return ((size_t)y * floats->canvas.width_px + (size_t)x) * 3;
 }
 
-static void floats_sink(void *data, int64_t y, int64_t x, unsigned count, float *values)
+static void floats_sink(void *data, unsigned y, float *values)
 {
     struct floats *floats = data;
-    memcpy(floats->gradient + floats_at(floats, y, x), values, sizeof(float) * count * 3);
+    memcpy(floats->gradient + floats_at(floats, y, 0), values, sizeof(float) * floats->canvas.width_px * 3);
 }
 
 static void floats_get(void *data, unsigned y, float *values)
@@ -462,26 +462,6 @@ static void test_headroom(void)
     free(after.pixels);
 }
 
-/* Bands of any width give the same bits of the result. */
-static void test_bands_agree(void)
-{
-    static const unsigned bands[] = {4, 8, 12, 20, 32};
-    struct image image = image_drawn(470, 350, 3, 8, recorded_half_level), whole = image_copy(&image);
-    struct protect_report report;
-    const unsigned usual = protect->net.band_blocks;
-    CU_ASSERT_EQUAL(protect_apply(protect, &whole, PROTECT_HIGH, 5, &report), IW_OK);
-    for (unsigned i = 0; i < sizeof bands / sizeof bands[0]; i++) {
-        struct image after = image_copy(&image);
-        protect->net.band_blocks = bands[i];
-        CU_ASSERT_EQUAL(protect_apply(protect, &after, PROTECT_HIGH, 5, &report), IW_OK);
-        CU_ASSERT(image_same(&whole, &after));
-        free(after.pixels);
-    }
-    protect->net.band_blocks = usual;
-    free(image.pixels);
-    free(whole.pixels);
-}
-
 static void test_undo(void)
 {
     for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -613,7 +593,6 @@ int main(void)
         {"strengths have their visibility on every shape", test_strengths},
         {"changes near black and white are bounded alike", test_headroom},
         {"rows of the step agree bit for bit", test_rows_agree},
-        {"bands agree bit for bit", test_bands_agree},
         {"undo is exact", test_undo},
         {"comparison with a version of the picture", test_compare},
         {"the result depends on the seed", test_seed},

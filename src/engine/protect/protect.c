@@ -69,30 +69,25 @@ static void job_noise(void *data, int64_t row, int64_t column, unsigned count, f
         canvas_noise(&job->canvas, row, column + i, values + (size_t)i * net_noise_channels);
 }
 
-/* Stores whole pieces of a row of RGB, or its last ones. */
-static void row_store(const struct protect_plan *plan, uint32_t y, size_t first, size_t count,
-                      const float *values)
+static void row_store(const struct protect_plan *plan, uint32_t y, const float *values)
 {
-    for (struct plan_piece piece = plan_piece(plan, y, first); piece.first < first + count;
+    for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end))
-        *piece.octave = units_store(values + piece.first - first, piece.count, piece.units);
+        *piece.octave = units_store(values + piece.first, piece.count, piece.units);
 }
 
 /* The perturbation of a picture without colour is the luma of the three colours. */
-static void job_sink(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values)
+static void job_sink(void *data, unsigned y_px, float *values)
 {
     const struct job *job = data;
     const unsigned colors = job->plan->colors;
-    if (x_px >= job->canvas.width_px)
-        return;
-    const size_t left = job->canvas.width_px - (size_t)x_px, wide = count < left ? count : left;
-    for (size_t i = 0; job->visibility.planes == 1 && i < wide; i++) {
+    for (size_t i = 0; job->visibility.planes == 1 && i < job->canvas.width_px; i++) {
         const float *pixel = values + 3 * i;
         const float luma = 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2];
         for (unsigned color = 0; color < colors; color++)
             values[i * colors + color] = luma;
     }
-    row_store(job->plan, (uint32_t)y_px, (size_t)x_px * colors, wide * colors, values);
+    row_store(job->plan, y_px, values);
 }
 
 static void job_read(void *data, unsigned y_px, float *values)
@@ -113,7 +108,7 @@ static void job_write(void *data, unsigned y_px, float *values)
     const struct protect_plan *plan = job->plan;
     for (size_t i = 0; plan->colors == 1 && i < plan->row_units; i++)
         values[i] = values[3 * i];
-    row_store(plan, y_px, 0, plan->row_units, values);
+    row_store(plan, y_px, values);
 }
 
 /* Fills a plan whose units and shares are allocated. */

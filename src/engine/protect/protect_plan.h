@@ -14,10 +14,7 @@
 #include "engine/protect/protect_net.h"
 #include "engine/protect/protect_visibility.h"
 
-enum {
-    unit_peak = 127,
-    plan_piece_px = net_band_blocks * net_block_px /* bands of the network are whole pieces */
-};
+enum { unit_peak = 127, plan_piece_px = 64 };
 
 /* The handle of <imgward/protect.h>; defined here so that tests run it with other kernels. */
 struct protect {
