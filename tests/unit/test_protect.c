@@ -236,7 +236,7 @@ static void floats_moved(const struct floats *floats, const struct visibility *v
         visibility_row(&visibility->peaks, visibility_cell_px, y, shares);
         for (unsigned i = 0; i < recorded_width * 3; i++)
             *moved++ = floats->step[floats_at(floats, y, 0) + i] * shares[i / 3] * 255 *
-                       protect->net.weights.budgets[PROTECT_STANDARD] / (float)total;
+                       protect->net.weights.model.budgets[PROTECT_STANDARD] / (float)total;
     }
 }
 
@@ -456,7 +456,7 @@ static void test_headroom(void)
                 const int level = (int)sample_get(&image, x, y, c);
                 const int moved = abs((int)sample_get(&after, x, y, c) - level);
                 const int room = level < 128 ? level : 255 - level;
-                CU_ASSERT(moved <= room + (int)ceilf(255 * protect->net.weights.slack));
+                CU_ASSERT(moved <= room + (int)ceilf(255 * protect->net.weights.model.slack));
             }
     free(image.pixels);
     free(after.pixels);

@@ -439,7 +439,8 @@ static void make_drawn(struct run *run, int at, const struct conv_rows *rows, in
 static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     memcpy(run->wide, rows->inputs[0], step_values(run, at) * sizeof *run->wide);
-    row_softened(run->wide, run->weights->coarse_gains[0], run->weights->shown, step_values(run, at));
+    row_softened(run->wide, run->weights->model.coarse_gains[0], run->weights->model.shown,
+                 step_values(run, at));
     make_pixels(run, at, rows, row);
     row_added(rows->outputs[0], run->wide, step_values(run, at));
 }
@@ -448,7 +449,8 @@ static void make_looked_fine(struct run *run, int at, const struct conv_rows *ro
 {
     for (unsigned i = 0; i < 2; i++) {
         row_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
-        row_softened(run->wide, run->weights->coarse_gains[1], run->weights->shown, step_values(run, at));
+        row_softened(run->wide, run->weights->model.coarse_gains[1], run->weights->model.shown,
+                     step_values(run, at));
         run->ends->pixels(run->ends->data, 1, row + i, run->steps[at].columns.first,
                           run->steps[at].columns.count, rows->outputs[i]);
         row_added(rows->outputs[i], run->wide, step_values(run, at));

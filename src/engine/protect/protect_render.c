@@ -235,7 +235,7 @@ ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, cons
 
 static void row_fit(const struct protect_plan *plan, uint32_t y, const struct lines *lines)
 {
-    const float step = change_step(plan), slack = 255 * plan->weights->slack;
+    const float step = change_step(plan), slack = 255 * plan->weights->model.slack;
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end)) {
         const float *levels = lines->levels + piece.first;
@@ -300,7 +300,7 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
                     double scale, struct protect_report *report)
 {
     const size_t samples = (size_t)plan->width_px * plan->colors;
-    const double budget = (double)plan->weights->budgets[strength], step = (double)change_step(plan);
+    const double budget = (double)plan->weights->model.budgets[strength], step = (double)change_step(plan);
     const struct lines lines = lines_of(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
     plan->amplitude = (float)(255 * scale * budget / (plan->total + 1e-12));

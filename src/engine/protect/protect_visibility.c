@@ -263,7 +263,7 @@ static inline float power_of(float number, float exponent)
 }
 
 /* Thresholds at lights, relative to those at the mean light: the lights become these. */
-ENGINE_CLONES static void row_adapted(const struct visibility_model *model, float *lights, size_t count)
+ENGINE_CLONES static void row_adapted(const struct net_model *model, float *lights, size_t count)
 {
     const float dark = model->dark, least = 1 / (model->light + model->dark), exponent = model->adaptation;
     for (size_t i = 0; i < count; i++)
@@ -271,9 +271,8 @@ ENGINE_CLONES static void row_adapted(const struct visibility_model *model, floa
 }
 
 /* Thresholds from the lights and the mean roots of a band: they rise with the activity, in thresholds. */
-ENGINE_CLONES static void row_masked(const struct visibility_model *model, float base,
-                                     const float *restrict lights, const float *restrict roots, size_t count,
-                                     float *restrict limits)
+ENGINE_CLONES static void row_masked(const struct net_model *model, float base, const float *restrict lights,
+                                     const float *restrict roots, size_t count, float *restrict limits)
 {
     const float calm = model->calm, exponent = model->masking;
     for (size_t i = 0; i < count; i++) {
@@ -315,7 +314,7 @@ static float *map_row(const struct visibility_map *map, unsigned y)
 static void remainder_ready(struct run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
-    const struct visibility_model *model = run->visibility->model;
+    const struct net_model *model = run->visibility->model;
     float *lights = level_row(level, 0, y);
     row_adapted(model, lights, level->width);
     for (unsigned plane = 0; plane < model_planes; plane++)
@@ -327,7 +326,7 @@ static void remainder_ready(struct run *run, unsigned at, unsigned y)
 static void thresholds_ready(struct run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
-    const struct visibility_model *model = run->visibility->model;
+    const struct net_model *model = run->visibility->model;
     const size_t blocks = level->width / visibility_block;
     float *lights = run->line[1], *roots = run->line[2];
     if (at == model_levels) {
@@ -432,7 +431,7 @@ static enum iw_error thresholds_fill(struct visibility *visibility, const struct
     return IW_OK;
 }
 
-enum iw_error visibility_init(struct visibility *visibility, const struct visibility_model *model,
+enum iw_error visibility_init(struct visibility *visibility, const struct net_model *model,
                               const struct canvas *canvas)
 {
     *visibility =

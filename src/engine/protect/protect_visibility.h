@@ -28,9 +28,9 @@ struct visibility_map {
 };
 
 struct visibility {
-    const struct visibility_model *model; /* borrowed */
-    unsigned width_px, height_px;         /* padded to the grid */
-    unsigned planes;                      /* 1 or 3 */
+    const struct net_model *model; /* borrowed */
+    unsigned width_px, height_px;  /* padded to the grid */
+    unsigned planes;               /* 1 or 3 */
     /* Thresholds of blocks of a band.  The last level has one for each of its samples. */
     struct visibility_map thresholds[visibility_levels][model_planes];
     struct visibility_map means, peaks; /* of cells, filled by visibility_step: mean and largest power */
@@ -38,7 +38,7 @@ struct visibility {
 };
 
 /* Computes the thresholds of a picture.  NO_MEMORY.  Freed by visibility_fini. */
-enum iw_error visibility_init(struct visibility *visibility, const struct visibility_model *model,
+enum iw_error visibility_init(struct visibility *visibility, const struct net_model *model,
                               const struct canvas *canvas) IW_MUST_USE;
 void visibility_fini(struct visibility *visibility);
 
