@@ -231,9 +231,9 @@ static void floats_put(void *data, unsigned y, float *values)
 static void floats_moved(const struct floats *floats, const struct visibility *visibility, double total,
                          float *moved)
 {
-    float shares[128];
+    float shares[128], line[128];
     for (unsigned y = 0; y < recorded_height; y++) {
-        visibility_row(&visibility->peaks, visibility_cell_px, y, shares);
+        visibility_row(&visibility->peaks, visibility_cell_px, y, line, shares);
         for (unsigned i = 0; i < recorded_width * 3; i++)
             *moved++ = floats->step[floats_at(floats, y, 0) + i] * shares[i / 3] * 255 *
                        protect->net.weights.model.budgets[PROTECT_STANDARD] / (float)total;

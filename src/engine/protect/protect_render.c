@@ -180,7 +180,7 @@ ENGINE_CLONES static void units_scale(const int8_t *restrict units, uint8_t octa
 /* The changes of a row in levels, before rounding: the units times their shares and the amplitude. */
 static void row_wanted(const struct protect_plan *plan, uint32_t y, const struct lines *lines)
 {
-    visibility_row(&plan->shares, visibility_cell_px, y, lines->levels);
+    visibility_row(&plan->shares, visibility_cell_px, y, lines->changes, lines->levels);
     row_spread(lines->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, lines->shares);
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end))

@@ -13,11 +13,12 @@ enum {
     smooth_rows = 8, /* of a buffer: at least burt_taps */
     line_reach = 4,  /* samples on either side of a mean along a line */
     line_levels = 3,
+    cell_level = 3, /* has a sample for each cell */
     line_samples = 2 * line_reach + 1,
     edge_samples = 16, /* on either side of a row, for repeated ends */
     step_rows = 64,    /* of the finest buffer of the step: a row waits for at most 50 later ones */
     seen_rows = 16,    /* of all buffers of its visibility: at least line_samples + burt_reach */
-    scratch_rows = 7,
+    scratch_rows = 3,
     even_reach = 3 /* cells */
 };
 
@@ -270,15 +271,14 @@ ENGINE_CLONES static void row_adapted(const struct net_model *model, float *ligh
         lights[i] = power_of(((lights[i] > 0 ? lights[i] : 0) + dark) * least, exponent);
 }
 
-/* Thresholds from the lights and the mean roots of a band: they rise with the activity, in thresholds. */
-ENGINE_CLONES static void row_masked(const struct net_model *model, float base, const float *restrict lights,
-                                     const float *restrict roots, size_t count, float *restrict limits)
+/* Thresholds rise with the activity of their band, in thresholds; roots: mean roots of the band's samples. */
+ENGINE_CLONES static void row_masked(const struct net_model *model, const float *restrict roots, size_t count,
+                                     float *restrict limits)
 {
     const float calm = model->calm, exponent = model->masking;
     for (size_t i = 0; i < count; i++) {
-        const float limit = base * lights[i], activity = roots[i] * roots[i] / limit;
-        const float square = activity * activity;
-        limits[i] = limit * power_of(calm + square * square, exponent);
+        const float activity = roots[i] * roots[i] / limits[i], square = activity * activity;
+        limits[i] *= power_of(calm + square * square, exponent);
     }
 }
 
@@ -310,44 +310,40 @@ static float *map_row(const struct visibility_map *map, unsigned y)
     return map->values + (size_t)y * map->columns;
 }
 
-/* What remains below all bands is masked by nothing. */
-static void remainder_ready(struct run *run, unsigned at, unsigned y)
-{
-    const struct level *level = &run->step.levels[at];
-    const struct net_model *model = run->visibility->model;
-    float *lights = level_row(level, 0, y);
-    row_adapted(model, lights, level->width);
-    for (unsigned plane = 0; plane < model_planes; plane++)
-        for (unsigned x = 0; x < level->width; x++)
-            map_row(&run->visibility->thresholds[at][plane], y)[x] = model->thresholds[at][plane] * lights[x];
-}
-
-/* Thresholds follow from blocks of four rows of the picture's bands. */
+/*
+ * Thresholds follow from blocks of four rows of the picture's bands.  What remains below all bands has one
+ * for each sample, and is masked by nothing.
+ */
 static void thresholds_ready(struct run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
     const struct net_model *model = run->visibility->model;
-    const size_t blocks = level->width / visibility_block;
+    const bool is_band = at < model_levels;
+    const unsigned block = is_band ? visibility_block : 1, blocks = level->width / block;
     float *lights = run->line[1], *roots = run->line[2];
-    if (at == model_levels) {
-        remainder_ready(run, at, y);
-        return;
-    }
-    if (y % visibility_block == 0)
+    if (is_band && y % block == 0)
         memset(level->sums, 0, level->width * sizeof *level->sums);
-    row_added(level->sums, run->low[0], level->width);
-    if ((y + 1) % visibility_block != 0)
+    if (is_band)
+        row_added(level->sums, run->low[0], level->width);
+    if ((y + 1) % block != 0)
         return;
-    blocks_mean(level->sums, blocks, lights);
+    if (is_band)
+        blocks_mean(level->sums, blocks, lights);
+    else
+        memcpy(lights, level_row(level, 0, y), blocks * sizeof *lights);
     row_adapted(model, lights, blocks);
     for (unsigned plane = 0; plane < model_planes; plane++) {
         const float *rows[visibility_block];
+        float *limits = map_row(&run->visibility->thresholds[at][plane], y / block);
+        for (unsigned x = 0; x < blocks; x++)
+            limits[x] = model->thresholds[at][plane] * lights[x];
         for (unsigned i = 0; i < visibility_block; i++)
             rows[i] = level_row(level, plane, y - i);
-        rows_roots(rows, level->width, level->most);
-        blocks_mean(level->most, blocks, roots);
-        row_masked(model, model->thresholds[at][plane], lights, roots, blocks,
-                   map_row(&run->visibility->thresholds[at][plane], y / visibility_block));
+        if (is_band) {
+            rows_roots(rows, level->width, level->most);
+            blocks_mean(level->most, blocks, roots);
+            row_masked(model, roots, blocks, limits);
+        }
     }
 }
 
@@ -484,36 +480,24 @@ ENGINE_CLONES static void row_enlarged8(const float *values, size_t count, float
     row_enlarged(values, visibility_cell_px, count, wide);
 }
 
-void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *values)
+void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line, float *values)
 {
-    enum { run = 128 };
-    const float place = ((float)y + .5f) / (float)factor - .5f;
-    const int row = (int)floorf(place);
-    const float *upper = map_row(map, row_clamped(row, map->rows)),
-                *lower = map_row(map, row_clamped(row + 1, map->rows));
-    for (unsigned first = 0; first < map->columns; first += run, values += run * factor) {
-        float line[run + 2];
-        const unsigned here = map->columns - first < run ? map->columns - first : run;
-        const unsigned left = first > 0 ? 1 : 0, right = first + here < map->columns ? 1 : 0;
-        row_between(upper + first - left, lower + first - left, place - (float)row, here + left + right,
-                    line + 1 - left);
-        if (left == 0)
-            line[0] = line[1];
-        if (right == 0)
-            line[here + 1] = line[here];
-        (factor == visibility_block ? row_enlarged4 : row_enlarged8)(line, here, values);
-    }
+    const unsigned columns = map->columns, at = y + factor / 2; /* from the middle of the row above */
+    const float *upper = map_row(map, row_clamped((int)(at / factor) - 1, map->rows)),
+                *lower = map_row(map, row_clamped((int)(at / factor), map->rows));
+    row_between(upper, lower, ((float)(at % factor) + .5f) / (float)factor, columns, line + 1);
+    row_extend(line + 1, columns, 1);
+    (factor == visibility_block ? row_enlarged4 : row_enlarged8)(line, columns, values);
 }
 
 /* The thresholds of a row of a band. */
-static const float *thresholds_row(const struct visibility *visibility, unsigned plane, unsigned level,
-                                   unsigned y, float *values)
+static const float *thresholds_row(const struct run *run, unsigned plane, unsigned at, unsigned y)
 {
-    const struct visibility_map *map = &visibility->thresholds[level][plane];
-    if (level == model_levels)
+    const struct visibility_map *map = &run->visibility->thresholds[at][plane];
+    if (at == model_levels)
         return map_row(map, y);
-    visibility_row(map, visibility_block, y, values);
-    return values;
+    visibility_row(map, visibility_block, y, run->line[2], run->line[1]);
+    return run->line[1];
 }
 
 /* ---- the step */
@@ -562,8 +546,8 @@ static void step_row(struct run *run, unsigned at, unsigned y)
     assert(level->added <= y + level->kept);
     for (unsigned plane = 0; plane < run->first.planes; plane++) {
         float *row = level_row(level, plane, y);
-        row_stepped(row, thresholds_row(run->visibility, plane, at, y, run->line[1]),
-                    run->visibility->model->shares[at][plane], level->width);
+        row_stepped(row, thresholds_row(run, plane, at, y), run->visibility->model->shares[at][plane],
+                    level->width);
         if (at + 1 < model_levels)
             row_doubled_add(level_row(coarse, plane, y / 2),
                             level_row(coarse, plane, row_clamped((int)(y + 1) / 2, coarse->height)),
@@ -630,20 +614,26 @@ ENGINE_CLONES static void lines_add(float *powers, const float *const rows[line_
         line_add(powers, rows, step, factor, count);
 }
 
-ENGINE_CLONES static void row_raised(float *restrict most, const float *restrict values, size_t count)
+ENGINE_CLONES static void powers_gather(const float *restrict powers, size_t count, float *restrict sums,
+                                        float *restrict most)
 {
-    for (size_t i = 0; i < count; i++)
-        most[i] = values[i] > most[i] ? values[i] : most[i];
+    for (size_t i = 0; i < count; i++) {
+        sums[i] += powers[i];
+        most[i] = powers[i] > most[i] ? powers[i] : most[i];
+    }
 }
 
-/* Adds to the cells their mean power and their largest, from sums and maxima of cell rows of powers. */
-static void cells_add(const struct visibility *visibility, const struct level *level, unsigned cell,
+/* Adds a level to a row of cells: their mean power and their largest, from sums and maxima of rows of powers.
+ */
+static void cells_add(const struct visibility *visibility, const struct level *level, unsigned at,
                       unsigned row)
 {
+    const unsigned cell = at < cell_level ? visibility_cell_px >> at : 1;
     float *means = map_row(&visibility->means, row), *peaks = map_row(&visibility->peaks, row);
     for (unsigned i = 0; i < visibility->means.columns; i++) {
+        const unsigned first = i * visibility_cell_px >> at;
         float sum = 0, most = 0;
-        for (unsigned x = i * cell; x < (i + 1) * cell; x++) {
+        for (unsigned x = first; x < first + cell; x++) {
             sum += level->sums[x];
             most = level->most[x] > most ? level->most[x] : most;
         }
@@ -652,21 +642,10 @@ static void cells_add(const struct visibility *visibility, const struct level *l
     }
 }
 
-/* A sample of the coarsest level has 2x2 cells. */
-static void cells_add_wide(const struct visibility *visibility, const float *powers, unsigned row)
-{
-    float *means = map_row(&visibility->means, row), *peaks = map_row(&visibility->peaks, row);
-    for (unsigned i = 0; i < visibility->means.columns; i++) {
-        means[i] += powers[i / 2];
-        peaks[i] += powers[i / 2];
-    }
-}
-
-/* Adds the powers of a row of responses to the cells. */
+/* Adds the powers of a row of responses to the cells.  A sample of the coarsest level has 2x2 cells. */
 static void powers_row(struct run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
-    const unsigned cell = visibility_cell_px >> at;
     float *powers = run->line[1];
     memset(powers, 0, level->width * sizeof *powers);
     for (unsigned plane = 0; plane < run->step.planes; plane++)
@@ -677,19 +656,13 @@ static void powers_row(struct run *run, unsigned at, unsigned y)
             rows[k] = level_row(level, 0, row_clamped((int)y + k - line_reach, level->height));
         lines_add(powers, rows, run->visibility->model->line / line_samples, level->width);
     }
-    if (cell == 0) {
-        cells_add_wide(run->visibility, powers, 2 * y);
-        cells_add_wide(run->visibility, powers, 2 * y + 1);
-        return;
-    }
-    if (y % cell == 0) {
+    if ((y << at) % visibility_cell_px == 0) {
         memset(level->sums, 0, level->width * sizeof *level->sums);
         memset(level->most, 0, level->width * sizeof *level->most);
     }
-    row_added(level->sums, powers, level->width);
-    row_raised(level->most, powers, level->width);
-    if ((y + 1) % cell == 0)
-        cells_add(run->visibility, level, cell, y / cell);
+    powers_gather(powers, level->width, level->sums, level->most);
+    for (unsigned row = (y << at) / visibility_cell_px; row < ((y + 1) << at) / visibility_cell_px; row++)
+        cells_add(run->visibility, level, at, row);
 }
 
 /* Bands become responses.  Lines also need the rows below. */
@@ -697,8 +670,7 @@ static void response_ready(struct run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
     for (unsigned plane = 0; plane < run->step.planes; plane++)
-        row_divided(level_row(level, plane, y), thresholds_row(run->visibility, plane, at, y, run->line[1]),
-                    level->width);
+        row_divided(level_row(level, plane, y), thresholds_row(run, plane, at, y), level->width);
     row_extend(level_row(level, 0, y), level->width, line_reach);
     const unsigned reach = at < line_levels ? line_reach : 0;
     const unsigned end = y + 1 < level->height ? y + 1 : level->height + reach;

@@ -69,7 +69,9 @@ double visibility_total(const struct visibility *visibility);
  */
 double visibility_even(struct visibility *visibility);
 
-/* A whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear. */
-void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *values);
+/* A whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear.  line: scratch for two
+ * more values than the map has columns. */
+void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line,
+                    float *values);
 
 #endif
