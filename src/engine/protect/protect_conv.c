@@ -1,10 +1,11 @@
 #include "engine/protect/protect_conv.h"
 
 /* The leaky ReLU, and the gates (enum conv_end) in steps of 16 bits with half a step added for rounding. */
-static const float leak = 0.01f, gate_steps = 65535, gate_middle = 0.5f * 65535 + 0.5f,
-                   gate_least = 0.01f * 65535 + 0.5f, gate_most = 65535.5f;
+static const float leak = 0.01f, gate_middle = 0.5f * 65535 + 0.5f;
 
 enum {
+    gate_steps = 65535,
+    gate_least = 655, /* .01 */
     tile_planes = conv_tile_reads * conv_tile_reads,
     block_tiles = 24, /* computed together: the products of one slice stay near the first-level cache */
     line_tiles = 6,   /* transformed together, and so are their lines */

@@ -7,12 +7,14 @@ typedef float CONV(vector) __attribute__((vector_size(CONV_LANES * 4), aligned(4
 typedef int CONV(integers) __attribute__((vector_size(CONV_LANES * 4)));
 typedef uint16_t CONV(steps) __attribute__((vector_size(CONV_LANES * 2), aligned(2), may_alias));
 
-/* Lane by lane; the compiler emits one instruction. */
-CONV_INLINE CONV(vector) CONV(least)(CONV(vector) left, CONV(vector) right)
+/* Lane by lane; the compiler emits one or two instructions. */
+CONV_INLINE CONV(integers) CONV(clamped)(CONV(integers) value)
 {
     for (unsigned i = 0; i < CONV_LANES; i++)
-        left[i] = left[i] < right[i] ? left[i] : right[i];
-    return left;
+        value[i] = value[i] < gate_least ? gate_least : value[i];
+    for (unsigned i = 0; i < CONV_LANES; i++)
+        value[i] = value[i] > gate_steps ? gate_steps : value[i];
+    return value;
 }
 
 CONV_INLINE CONV(vector) CONV(most)(CONV(vector) left, CONV(vector) right)
@@ -37,11 +39,9 @@ struct CONV(places) {
 CONV_INLINE void CONV(finish)(CONV(vector) sum, const enum conv_end end, float slope,
                               const struct CONV(places) places)
 {
-    const CONV(vector) zero = {0}, least = zero + gate_least, most = zero + gate_most;
     if (end == CONV_SPLIT) {
-        CONV(vector) gate = CONV(least)(CONV(most)(sum * slope + gate_middle, least), most);
-        *(CONV(steps) *)places.gate =
-            __builtin_convertvector(__builtin_convertvector(gate, CONV(integers)), CONV(steps));
+        CONV(integers) gate = __builtin_convertvector(sum * slope + gate_middle, CONV(integers));
+        *(CONV(steps) *)places.gate = __builtin_convertvector(CONV(clamped)(gate), CONV(steps));
     }
     if (end == CONV_SPLIT || end == CONV_LEAKY)
         sum = CONV(most)(sum, sum * leak);
@@ -50,7 +50,7 @@ CONV_INLINE void CONV(finish)(CONV(vector) sum, const enum conv_end end, float s
     if (end == CONV_FACTOR) {
         CONV(steps) steps = *(const CONV(steps) *)places.factor;
         sum *= __builtin_convertvector(__builtin_convertvector(steps, CONV(integers)), CONV(vector)) *
-               (1 / gate_steps);
+               (1.f / gate_steps);
     }
     *(CONV(vector) *)places.output = sum;
 }
