@@ -89,19 +89,6 @@ static void pixels_beyond(const struct canvas *canvas, const void *row, size_t x
         memcpy(values, pixel, sizeof pixel);
 }
 
-/*
- * Prefetches the pixels of the next rows: the hardware prefetcher does not follow steps between rows.
- */
-static void pixels_fetch(const struct canvas *canvas, int64_t y, size_t x, size_t count)
-{
-    enum { rows_ahead = 3, line_bytes = 64 };
-    const struct image *image = canvas->image;
-    const size_t pixel_bytes = image_pixel_bytes(image), bytes = count * pixel_bytes;
-    const unsigned char *row = image_row(image, (uint32_t)clamped(y + rows_ahead, image->height_px));
-    for (size_t at = 0; at < bytes; at += line_bytes)
-        __builtin_prefetch(row + x * pixel_bytes + at);
-}
-
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
 {
     const struct image *image = canvas->image;
@@ -110,11 +97,9 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
     const int64_t begin = x < 0 ? clamped(-x, pixels + 1) : 0;
     const int64_t end = x < width ? (width - x < pixels ? width - x : pixels) : 0;
     pixels_beyond(canvas, row, 0, begin, values);
-    if (begin < end) {
-        pixels_fetch(canvas, y_px, (size_t)(x + begin), (size_t)(end - begin));
+    if (begin < end)
         pixels_inside(canvas, row, (size_t)(x + begin), (size_t)(end - begin),
                       values + begin * canvas_colors);
-    }
     const int64_t last = begin < end ? end : begin;
     pixels_beyond(canvas, row, (size_t)(width - 1), pixels - last, values + last * canvas_colors);
 }

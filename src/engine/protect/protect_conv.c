@@ -10,7 +10,6 @@ enum {
     block_tiles = 24, /* computed together: the products of one slice stay near the first-level cache */
     line_tiles = 6,   /* transformed together, and so are their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
-    line_bytes = 64,  /* of a cache line */
     vector_slack = 16 /* values that the last vector of a line may write beyond its end */
 };
 
@@ -40,26 +39,6 @@ struct matrix_row {
     float *outputs;
     uint16_t *gates;
 };
-
-/* Prefetches part of a row into the second-level cache.  A NULL row has no effect. */
-static inline void bytes_fetch(const void *row, size_t first, size_t count)
-{
-    for (size_t i = 0; row != NULL && i < count; i += line_bytes)
-        __builtin_prefetch((const char *)row + first + i, 0, 2);
-}
-
-/* Prefetches all rows that a block of tiles will write, subtract or multiply with, while its sums are
- * computed. */
-static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
-{
-    enum { value = sizeof(float), gate = sizeof(uint16_t) };
-    for (unsigned row = 0; row < conv_tile_side; row++) {
-        bytes_fetch(rows->before[row], first * value, count * value);
-        bytes_fetch(rows->factors[row], first * gate, count * gate);
-        bytes_fetch(rows->outputs[row], first * value, count * value);
-        bytes_fetch(rows->gates[row], first * gate, count * gate);
-    }
-}
 
 /*
  * Short loops over registers are unrolled, except under sanitizers: compiling all their checks would take

@@ -113,12 +113,8 @@ CONV_INLINE void CONV(matrix)(const struct matrix_row *matrix, const enum conv_e
                               const unsigned row_count, const unsigned run, unsigned count)
 {
     enum { rest = CONV_PIXELS / 3, step = CONV_VECTORS * CONV_LANES };
-    const struct conv_rows rows = {
-        .factors = {matrix->factors}, .outputs = {matrix->outputs}, .gates = {matrix->gates}};
     unsigned place = 0;
     for (; place + CONV_PIXELS <= count; place += CONV_PIXELS) {
-        if (end != CONV_PLAIN)
-            rows_fetch(&rows, (size_t)(place + CONV_PIXELS) * matrix->width, CONV_PIXELS * matrix->width);
         for (unsigned first = 0; first < matrix->width; first += step)
             CONV(block)(matrix, end, row_count, run, place, first, CONV_PIXELS);
     }
@@ -281,11 +277,13 @@ CONV_INLINE void CONV(outputs)(const struct conv *conv, const struct conv_rows *
 CONV_INLINE void CONV(slice)(const struct conv *conv, const struct conv_rows *rows, const float *products,
                              unsigned slice, unsigned first, unsigned tiles, const enum conv_end end)
 {
+    const struct conv layer = *conv; /* copies: stores cannot change them */
+    const struct conv_rows places = *rows;
     for (unsigned tile = 0; tile < tiles; tile++) {
-        const size_t skip = (size_t)(first + tile) * conv_tile_side * conv->outputs;
+        const size_t skip = (size_t)(first + tile) * conv_tile_side * layer.outputs;
         const float *sums = products + (size_t)tile * conv_slice;
         for (unsigned lane = 0; lane < conv_slice; lane += CONV_LANES)
-            CONV(outputs)(conv, rows, sums + lane, skip, slice + lane, end);
+            CONV(outputs)(&layer, &places, sums + lane, skip, slice + lane, end);
     }
 }
 
@@ -319,8 +317,6 @@ CONV_TARGET static void CONV(tiles)(const struct conv *conv, enum conv_end end, 
             float *to = planes + (size_t)tile * inputs;
             CONV(forward)(rows->inputs, skip, inputs, along, scratch, to);
         }
-        rows_fetch(rows, (size_t)first * conv_tile_side * conv->outputs,
-                   (size_t)count * conv_tile_side * conv->outputs);
         for (unsigned slice = 0; slice < conv->outputs; slice += conv_slice) {
             const float *weights = conv->weights + (size_t)slice * tile_planes * inputs;
             CONV(products)(weights, inputs, planes, count, products);
