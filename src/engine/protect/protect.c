@@ -159,8 +159,11 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
                                  .row_units = row_units,
                                  .row_pieces = pieces,
                                  .shares = {(unsigned)columns, (unsigned)rows, (float *)(new + 1)}};
-    new->lines = new->shares.values + columns *rows;
-    new->units = (int8_t *)(new->lines + 4 * row_units);
+    new->factors = new->shares.values + columns *rows;
+    new->wanted = new->factors + row_units;
+    new->levels = new->wanted + row_units;
+    new->changes = new->levels + row_units;
+    new->units = (int8_t *)(new->changes + row_units);
     new->octaves = (uint8_t *)(new->units + height *row_units);
     enum iw_error error = plan_fill(new, protect, image, seed);
     if (error != IW_OK) {

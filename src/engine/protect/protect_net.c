@@ -152,19 +152,18 @@ static unsigned step_channels(const struct net_weights *weights, int at)
 
 /*
  * For a shape: the rows that a step computes together, and the input rows that it reads for them.  Then the
- * columns that it computes together, and the multiple at which they begin.
+ * columns that it computes together, and the multiple at which they begin.  Input places for so many output
+ * places, and neighbours of them.
  */
-struct step_grid {
-    unsigned rows, inputs, columns, grid;
-};
-
-static const struct step_grid step_grids[] = {
-    [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1},
-    [SHAPE_DOWN] = {1, 2, 1, 1},
-    [SHAPE_UP] = {2, 1, 2, 2},
-    [SHAPE_SAME] = {1, 1, 1, 1},
-    [SHAPE_DOUBLED] = {2, 3, 2, 2},
-    [SHAPE_SOURCE] = {1, 0, 1, 1},
+static const struct step_grid {
+    unsigned rows, inputs, columns, grid, from, to, reach;
+} step_grids[] = {
+    [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1, 1, 1, 1},
+    [SHAPE_DOWN] = {1, 2, 1, 1, 2, 1, 0},
+    [SHAPE_UP] = {2, 1, 2, 2, 1, 2, 0},
+    [SHAPE_SAME] = {1, 1, 1, 1, 1, 1, 0},
+    [SHAPE_DOUBLED] = {2, 3, 2, 2, 1, 2, 1},
+    [SHAPE_SOURCE] = {1, 0, 1, 1, 1, 1, 0},
 };
 
 static unsigned step_rows_at_once(int at)
@@ -172,22 +171,12 @@ static unsigned step_rows_at_once(int at)
     return step_grids[step_plans[at].shape].rows;
 }
 
+/* The stretch of its input that a step of a shape reads to compute a stretch of its output. */
 static struct stretch step_input(enum step_shape shape, struct stretch own)
 {
-    switch (shape) {
-    case SHAPE_DOWN:
-        return (struct stretch){own.first * 2, own.count * 2};
-    case SHAPE_UP:
-        return (struct stretch){own.first / 2, own.count / 2};
-    case SHAPE_DOUBLED:
-        return (struct stretch){own.first / 2 - 1, own.count / 2 + 2};
-    case SHAPE_3X3:
-        return (struct stretch){own.first - 1, own.count + 2};
-    case SHAPE_SAME:
-    case SHAPE_SOURCE:
-    default:
-        return own;
-    }
+    const struct step_grid *grid = &step_grids[shape];
+    return (struct stretch){own.first * grid->from / grid->to - grid->reach,
+                            own.count * grid->from / grid->to + 2 * grid->reach};
 }
 
 /* The stretch of a line buffer that a step reads to compute one of its stretches; count 0: nothing. */

@@ -30,7 +30,8 @@ struct protect_plan {
     struct visibility_map shares;
     double total;    /* visibility of the step with these shares */
     float amplitude; /* of the last protect_render, levels */
-    float *lines;    /* four rows of scratch */
+    /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
+    float *factors, *wanted, *levels, *changes;
     int8_t *units;
     uint8_t *octaves; /* of the pieces */
 };

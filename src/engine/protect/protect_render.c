@@ -148,17 +148,6 @@ static void row_move(const struct protect_plan *plan, const struct image *image,
 
 /* ---- changes of a row */
 
-/* Scratch rows of a plan: factors of the units, changes in levels before rounding, and two more. */
-struct lines {
-    float *shares, *wanted, *levels, *changes;
-};
-
-static struct lines lines_of(const struct protect_plan *plan)
-{
-    const size_t row = plan->row_units;
-    return (struct lines){plan->lines, plan->lines + row, plan->lines + 2 * row, plan->lines + 3 * row};
-}
-
 ENGINE_CLONES static void row_spread(const float *restrict factors, float amplitude, unsigned colors,
                                      size_t count, float *restrict shares)
 {
@@ -178,14 +167,14 @@ ENGINE_CLONES static void units_scale(const int8_t *restrict units, uint8_t octa
 }
 
 /* The changes of a row in levels, before rounding: the units times their shares and the amplitude. */
-static void row_wanted(const struct protect_plan *plan, uint32_t y, const struct lines *lines)
+static void row_wanted(const struct protect_plan *plan, uint32_t y)
 {
-    visibility_row(&plan->shares, visibility_cell_px, y, lines->changes, lines->levels);
-    row_spread(lines->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, lines->shares);
+    visibility_row(&plan->shares, visibility_cell_px, y, plan->changes, plan->levels);
+    row_spread(plan->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, plan->factors);
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end))
-        units_scale(piece.units, *piece.octave, lines->shares + piece.first, piece.count,
-                    lines->wanted + piece.first);
+        units_scale(piece.units, *piece.octave, plan->factors + piece.first, piece.count,
+                    plan->wanted + piece.first);
 }
 
 /* The nearest change that a sample can have, in its steps. */
@@ -233,15 +222,15 @@ ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, cons
     }
 }
 
-static void row_fit(const struct protect_plan *plan, uint32_t y, const struct lines *lines)
+static void row_fit(const struct protect_plan *plan, uint32_t y)
 {
     const float step = change_step(plan), slack = 255 * plan->weights->model.slack;
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end)) {
-        const float *levels = lines->levels + piece.first;
-        float *wanted = lines->wanted + piece.first;
+        const float *levels = plan->levels + piece.first;
+        float *wanted = plan->wanted + piece.first;
         if (row_exceeds(wanted, levels, step, slack, piece.count))
-            units_fit(piece.units, *piece.octave, lines->shares + piece.first, levels, step, slack,
+            units_fit(piece.units, *piece.octave, plan->factors + piece.first, levels, step, slack,
                       piece.count, wanted);
     }
 }
@@ -301,20 +290,19 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
 {
     const size_t samples = (size_t)plan->width_px * plan->colors;
     const double budget = (double)plan->weights->model.budgets[strength], step = (double)change_step(plan);
-    const struct lines lines = lines_of(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
     plan->amplitude = (float)(255 * scale * budget / (plan->total + 1e-12));
     for (uint32_t y = 0; y < plan->height_px; y++) {
         void *row = image_row(image, y);
-        row_wanted(plan, y, &lines);
-        intended += row_product(lines.wanted, lines.wanted, samples);
-        row_levels(image, row, plan->colors, lines.levels);
-        row_fit(plan, y, &lines);
-        row_clear_hidden(plan, image, row, plan_row(plan, y), lines.wanted);
-        row_rounded(lines.wanted, change_step(plan), samples, lines.changes);
-        row_move(plan, image, row, lines.changes, 1);
-        shared += step * row_product(lines.wanted, lines.changes, samples);
-        changed += step * step * row_product(lines.changes, lines.changes, samples);
+        row_wanted(plan, y);
+        intended += row_product(plan->wanted, plan->wanted, samples);
+        row_levels(image, row, plan->colors, plan->levels);
+        row_fit(plan, y);
+        row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
+        row_rounded(plan->wanted, change_step(plan), samples, plan->changes);
+        row_move(plan, image, row, plan->changes, 1);
+        shared += step * row_product(plan->wanted, plan->changes, samples);
+        changed += step * step * row_product(plan->changes, plan->changes, samples);
     }
     report->visibility = budget;
     report_fill(report, intended > 0 ? shared / intended : 0, changed / ((double)samples * plan->height_px));
@@ -323,11 +311,10 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
 
 void protect_undo(const struct protect_plan *plan, struct image *image)
 {
-    const struct lines lines = lines_of(plan);
     for (uint32_t y = 0; y < plan->height_px; y++) {
-        row_wanted(plan, y, &lines);
-        row_rounded(lines.wanted, change_step(plan), (size_t)plan->width_px * plan->colors, lines.changes);
-        row_move(plan, image, image_row(image, y), lines.changes, -1);
+        row_wanted(plan, y);
+        row_rounded(plan->wanted, change_step(plan), (size_t)plan->width_px * plan->colors, plan->changes);
+        row_move(plan, image, image_row(image, y), plan->changes, -1);
     }
 }
 
@@ -344,16 +331,15 @@ void protect_compare(const struct protect_plan *plan, const struct image *image,
 {
     const size_t samples = (size_t)image->width_px * plan->colors;
     const double step = (double)change_step(plan);
-    const struct lines lines = lines_of(plan);
     for (uint32_t y = 0; y < rows->height_px; y++) {
-        row_wanted(plan, first_row_px + y, &lines);
-        row_rounded(lines.wanted, change_step(plan), samples, lines.changes);
-        row_levels(image, image_row(image, first_row_px + y), plan->colors, lines.levels);
-        row_levels(rows, image_row(rows, y), plan->colors, lines.shares);
-        row_apart(lines.shares, samples, lines.levels);
-        sums->squares += row_product(lines.levels, lines.levels, samples);
-        sums->shared += step * row_product(lines.levels, lines.changes, samples);
-        sums->changes += step * step * row_product(lines.changes, lines.changes, samples);
+        row_wanted(plan, first_row_px + y);
+        row_rounded(plan->wanted, change_step(plan), samples, plan->changes);
+        row_levels(image, image_row(image, first_row_px + y), plan->colors, plan->levels);
+        row_levels(rows, image_row(rows, y), plan->colors, plan->factors);
+        row_apart(plan->factors, samples, plan->levels);
+        sums->squares += row_product(plan->levels, plan->levels, samples);
+        sums->shared += step * row_product(plan->levels, plan->changes, samples);
+        sums->changes += step * step * row_product(plan->changes, plan->changes, samples);
         sums->samples += (double)samples;
     }
 }

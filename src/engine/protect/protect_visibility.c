@@ -54,10 +54,9 @@ struct run {
     struct visibility *visibility;
     const struct visibility_ends *ends;
     struct pyramid first, step;
-    float *low[model_planes];  /* the low-passed row of the band that is ready */
+    float *low;                /* the low-passed luma of the band that is ready */
     float *line[scratch_rows]; /* rows of pixels */
     float *memory;
-    double colors; /* sum of the blue and red differences */
 };
 
 static unsigned row_clamped(int row, unsigned rows)
@@ -98,8 +97,7 @@ static size_t run_lay(struct run *run, float *memory)
     size_t size = 0;
     pyramid_lay(&run->first, run->visibility, step_rows, memory, &size);
     pyramid_lay(&run->step, run->visibility, seen_rows, memory, &size);
-    for (unsigned plane = 0; plane < model_planes; plane++)
-        run->low[plane] = piece_take(memory, &size, width);
+    run->low = piece_take(memory, &size, width);
     for (unsigned i = 0; i < scratch_rows; i++)
         run->line[i] = piece_take(memory, &size, (i == 0 ? 3 : 1) * width);
     return size;
@@ -108,7 +106,7 @@ static size_t run_lay(struct run *run, float *memory)
 static enum iw_error run_init(struct run *run, struct visibility *visibility, unsigned planes)
 {
     *run = (struct run){.visibility = visibility, .first.planes = planes, .step.planes = planes};
-    run->memory = malloc(run_lay(run, NULL) * sizeof *run->memory);
+    run->memory = calloc(run_lay(run, NULL), sizeof *run->memory);
     if (run->memory == NULL)
         return IW_NO_MEMORY;
     run_lay(run, run->memory);
@@ -171,13 +169,13 @@ ENGINE_CLONES static void row_halved(const float *restrict low, size_t count, fl
 static void level_split(struct run *run, struct pyramid *pyramid, unsigned at, unsigned y)
 {
     struct level *level = &pyramid->levels[at];
-    for (unsigned plane = 0; plane < pyramid->planes; plane++) {
+    for (unsigned plane = pyramid->planes; plane-- > 0;) {
         const float *rows[burt_taps];
         for (int i = 0; i < burt_taps; i++)
             rows[i] = smooth_row(level, plane, row_clamped((int)y + i - burt_reach, level->height));
-        row_split(rows, level->width, run->low[plane], level_row(level, plane, y));
+        row_split(rows, level->width, run->low, level_row(level, plane, y));
         if (y % 2 == 0)
-            row_halved(run->low[plane], level->width / 2, level_row(level + 1, plane, y / 2));
+            row_halved(run->low, level->width / 2, level_row(level + 1, plane, y / 2));
     }
 }
 
@@ -271,14 +269,15 @@ ENGINE_CLONES static void row_adapted(const struct net_model *model, float *ligh
         lights[i] = power_of(((lights[i] > 0 ? lights[i] : 0) + dark) * least, exponent);
 }
 
-/* Thresholds rise with the activity of their band, in thresholds; roots: mean roots of the band's samples. */
+/* Thresholds rise with the activity of their band, in thresholds; they become reciprocals.  roots: means of
+ * the roots of the band's samples. */
 ENGINE_CLONES static void row_masked(const struct net_model *model, const float *restrict roots, size_t count,
                                      float *restrict limits)
 {
     const float calm = model->calm, exponent = model->masking;
     for (size_t i = 0; i < count; i++) {
         const float activity = roots[i] * roots[i] / limits[i], square = activity * activity;
-        limits[i] *= power_of(calm + square * square, exponent);
+        limits[i] = 1 / (limits[i] * power_of(calm + square * square, exponent));
     }
 }
 
@@ -324,7 +323,7 @@ static void thresholds_ready(struct run *run, unsigned at, unsigned y)
     if (is_band && y % block == 0)
         memset(level->sums, 0, level->width * sizeof *level->sums);
     if (is_band)
-        row_added(level->sums, run->low[0], level->width);
+        row_added(level->sums, run->low, level->width);
     if ((y + 1) % block != 0)
         return;
     if (is_band)
@@ -361,25 +360,20 @@ ENGINE_CLONES static double rows_size(const float *one, const float *other, size
     return sum;
 }
 
-/* Each threshold becomes the harmonic mean of 3x3: next to smooth blocks an edge does not mask. */
+/* Each threshold becomes the harmonic mean of 3x3: next to smooth blocks an edge does not mask.  The map has
+ * their reciprocals before.  lines: scratch of two rows. */
 static void map_smooth(const struct visibility_map *map, float *lines)
 {
     const unsigned columns = map->columns;
-    float *before = lines, *here = lines + columns, *after = lines + 2 * columns, *sums = lines + 3 * columns;
-    for (unsigned x = 0; x < columns; x++)
-        before[x] = here[x] = 1 / map->values[x];
+    float *before = lines, *sums = lines + columns;
+    memcpy(before, map->values, columns * sizeof *before);
     for (unsigned y = 0; y < map->rows; y++) {
-        float *row = map_row(map, y), *next = y + 1 < map->rows ? row + columns : row;
-        for (unsigned x = 0; x < columns; x++) {
-            after[x] = 1 / next[x];
-            sums[x] = before[x] + here[x] + after[x];
-        }
+        float *row = map_row(map, y), *next = map_row(map, row_clamped((int)y + 1, map->rows));
+        for (unsigned x = 0; x < columns; x++)
+            sums[x] = before[x] + row[x] + next[x];
+        memcpy(before, row, columns * sizeof *before);
         for (unsigned x = 0; x < columns; x++)
             row[x] = 9 / (sums[x > 0 ? x - 1 : 0] + sums[x] + sums[x + 1 < columns ? x + 1 : x]);
-        float *old = before;
-        before = here;
-        here = after;
-        after = old;
     }
 }
 
@@ -407,6 +401,7 @@ static size_t maps_lay(struct visibility *visibility)
 static enum iw_error thresholds_fill(struct visibility *visibility, const struct canvas *canvas)
 {
     struct run run;
+    double colors = 0;
     enum iw_error error = run_init(&run, visibility, model_planes);
     if (error != IW_OK)
         return error;
@@ -415,14 +410,14 @@ static enum iw_error thresholds_fill(struct visibility *visibility, const struct
     for (unsigned y = 0; y < visibility->height_px; y++) {
         canvas_pixels(canvas, y, 0, visibility->width_px, run.line[0]);
         pixels_put(&run.step, y, run.line[0]);
-        run.colors += rows_size(level_row(level, 1, y), level_row(level, 2, y), level->width);
+        colors += rows_size(level_row(level, 1, y), level_row(level, 2, y), level->width);
         pyramid_add(&run, &run.step, 0);
     }
     for (unsigned at = 0; at < model_levels; at++)
         for (unsigned plane = 0; plane < model_planes; plane++)
             map_smooth(&visibility->thresholds[at][plane], run.memory);
     const double samples = 2.0 * visibility->width_px * visibility->height_px;
-    visibility->planes = run.colors / samples >= (double)coloured ? model_planes : 1;
+    visibility->planes = colors / samples >= (double)coloured ? model_planes : 1;
     free(run.memory);
     return IW_OK;
 }
@@ -458,8 +453,8 @@ ENGINE_CLONES static void row_between(const float *restrict upper, const float *
 }
 
 /* values: from one before the first.  The compiler knows the factor. */
-static inline void row_enlarged(const float *restrict values, const unsigned factor, size_t count,
-                                float *restrict wide)
+static inline void values_enlarge(const float *restrict values, const unsigned factor, size_t count,
+                                  float *restrict wide)
 {
     for (size_t i = 0; i < count; i++) {
         for (unsigned k = 0; k < factor / 2; k++) {
@@ -470,14 +465,12 @@ static inline void row_enlarged(const float *restrict values, const unsigned fac
     }
 }
 
-ENGINE_CLONES static void row_enlarged4(const float *values, size_t count, float *wide)
+ENGINE_CLONES static void row_enlarged(const float *values, unsigned factor, size_t count, float *wide)
 {
-    row_enlarged(values, visibility_block, count, wide);
-}
-
-ENGINE_CLONES static void row_enlarged8(const float *values, size_t count, float *wide)
-{
-    row_enlarged(values, visibility_cell_px, count, wide);
+    if (factor == visibility_block)
+        values_enlarge(values, visibility_block, count, wide);
+    else
+        values_enlarge(values, visibility_cell_px, count, wide);
 }
 
 void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line, float *values)
@@ -487,7 +480,7 @@ void visibility_row(const struct visibility_map *map, unsigned factor, unsigned 
                 *lower = map_row(map, row_clamped((int)(at / factor), map->rows));
     row_between(upper, lower, ((float)(at % factor) + .5f) / (float)factor, columns, line + 1);
     row_extend(line + 1, columns, 1);
-    (factor == visibility_block ? row_enlarged4 : row_enlarged8)(line, columns, values);
+    row_enlarged(line, factor, columns, values);
 }
 
 /* The thresholds of a row of a band. */
@@ -523,17 +516,13 @@ ENGINE_CLONES static void row_doubled_add(const float *restrict upper, const flo
     values[2 * count - 1] += last;
 }
 
-/* A finished row of the step is put out, and seen by the other pyramid. */
+/* A finished row of the step is put out, and seen by the other pyramid.  Planes of a picture without colour
+ * stay 0. */
 static void step_finish(struct run *run, unsigned y)
 {
     const struct level *from = &run->first.levels[0], *to = &run->step.levels[0];
-    const size_t bytes = from->width * sizeof(float);
-    for (unsigned plane = 0; plane < model_planes; plane++) {
-        if (plane < run->first.planes)
-            memcpy(level_row(to, plane, y), level_row(from, plane, y), bytes);
-        else
-            memset(level_row(to, plane, y), 0, bytes);
-    }
+    for (unsigned plane = 0; plane < run->first.planes; plane++)
+        memcpy(level_row(to, plane, y), level_row(from, plane, y), from->width * sizeof(float));
     row_rgb(level_row(to, 0, y), level_row(to, 1, y), level_row(to, 2, y), from->width, run->line[0]);
     run->ends->put(run->ends->data, y, run->line[0]);
     pyramid_add(run, &run->step, 0);
