@@ -354,19 +354,14 @@ ENGINE_CLONES static void row_unpacked(const float *raw, size_t places, float *v
         memcpy(values + place * 2 * colors, raw + place * net_raw_channels, net_raw_row * sizeof *values);
 }
 
-/* Multiplies by a gain and bounds to -most..most: most * v / sqrt(1 + v²). */
-ENGINE_CLONES static void row_softened(float *values, float gain, float most, size_t count)
+/* Adds a drawing times a gain, bounded to -most..most: most * v / sqrt(1 + v²). */
+ENGINE_CLONES static void row_shown(const float *restrict drawn, float gain, float most, size_t count,
+                                    float *restrict values)
 {
     for (size_t i = 0; i < count; i++) {
-        const float value = values[i] * gain;
-        values[i] = most * value / sqrtf(1 + value * value);
+        const float value = drawn[i] * gain;
+        values[i] += most * value / sqrtf(1 + value * value);
     }
-}
-
-ENGINE_CLONES static void row_added(float *restrict values, const float *restrict added, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] += added[i];
 }
 
 /* A value of the row of twice the size: three quarters of the near value, one quarter of the far one. */
@@ -411,10 +406,15 @@ static void make_noise(struct run *run, int at, const struct conv_rows *rows, in
                      rows->outputs[0]);
 }
 
+static void pixels_read(struct run *run, int at, int64_t row, float *values)
+{
+    const struct stretch columns = run->steps[at].columns;
+    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, columns.first, columns.count, values);
+}
+
 static void make_pixels(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, run->steps[at].columns.first,
-                      run->steps[at].columns.count, rows->outputs[0]);
+    pixels_read(run, at, row, rows->outputs[0]);
 }
 
 /* Two rows of pixels from places of the last layer. */
@@ -425,24 +425,21 @@ static void make_drawn(struct run *run, int at, const struct conv_rows *rows, in
         row_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, rows->outputs[i]);
 }
 
+/* The picture with the drawing of the pass before. */
 static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    memcpy(run->wide, rows->inputs[0], step_values(run, at) * sizeof *run->wide);
-    row_softened(run->wide, run->weights->model.coarse_gains[0], run->weights->model.shown,
-                 step_values(run, at));
-    make_pixels(run, at, rows, row);
-    row_added(rows->outputs[0], run->wide, step_values(run, at));
+    const struct net_model *model = &run->weights->model;
+    pixels_read(run, at, row, rows->outputs[0]);
+    row_shown(rows->inputs[0], model->coarse_gains[0], model->shown, step_values(run, at), rows->outputs[0]);
 }
 
 static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
+    const struct net_model *model = &run->weights->model;
     for (unsigned i = 0; i < 2; i++) {
+        pixels_read(run, at, row + i, rows->outputs[i]);
         row_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
-        row_softened(run->wide, run->weights->model.coarse_gains[1], run->weights->model.shown,
-                     step_values(run, at));
-        run->ends->pixels(run->ends->data, 1, row + i, run->steps[at].columns.first,
-                          run->steps[at].columns.count, rows->outputs[i]);
-        row_added(rows->outputs[i], run->wide, step_values(run, at));
+        row_shown(run->wide, model->coarse_gains[1], model->shown, step_values(run, at), rows->outputs[i]);
     }
 }
 
