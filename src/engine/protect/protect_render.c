@@ -94,10 +94,10 @@ ENGINE_CLONES void units_load(const int8_t *units, uint8_t octave, size_t count,
 
 /* ---- rows of samples without alpha */
 
-/* The smallest change of a sample, in levels of 255. */
-static float change_step(const struct protect_plan *plan)
+/* The steps of a sample's change in one level of 255. */
+static float level_steps(const struct protect_plan *plan)
 {
-    return plan->depth_bits == 8 ? 1 : (float)step_16bit / levels_16bit;
+    return plan->depth_bits == 8 ? 1 : (float)levels_16bit / step_16bit;
 }
 
 ENGINE_CLONES static void row_levels8(const uint8_t *restrict samples, size_t count, float *restrict levels)
@@ -177,45 +177,44 @@ static void row_wanted(const struct protect_plan *plan, uint32_t y)
                     plan->wanted + piece.first);
 }
 
-/* The nearest change that a sample can have, in its steps. */
-static inline int change_of(float wanted, float step)
+/* The nearest change that a sample can have, in its steps; level: its steps in a level. */
+static inline int change_of(float wanted, float level)
 {
-    const float steps = wanted / step;
+    const float steps = wanted * level;
     return (int)(steps < 0 ? steps - .5f : steps + .5f);
 }
 
 /* The largest change of a sample in steps: to the nearer end and the slack, and within the range. */
-static inline int change_most(float level, float wanted, float step, float slack)
+static inline int change_most(float value, float wanted, float level, float slack)
 {
-    const float above = 255 - level, near = (level < above ? level : above) + slack;
-    const float range = wanted < 0 ? level : above, room = near < range ? near : range;
-    const int steps = (int)(room / step);
-    return step * (float)steps > room ? steps - 1 : steps;
+    const float above = 255 - value, near = (value < above ? value : above) + slack;
+    const float range = wanted < 0 ? value : above;
+    return (int)((near < range ? near : range) * level);
 }
 
 /* Whether any of the changes exceeds the headroom of its sample. */
-ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float *restrict levels, float step,
+ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float *restrict levels, float level,
                                       float slack, size_t count)
 {
     int exceeds = 0;
     for (size_t i = 0; i < count; i++) {
-        const int change = change_of(wanted[i], step);
-        exceeds |= (change < 0 ? -change : change) > change_most(levels[i], wanted[i], step, slack);
+        const int change = change_of(wanted[i], level);
+        exceeds |= (change < 0 ? -change : change) > change_most(levels[i], wanted[i], level, slack);
     }
     return exceeds != 0;
 }
 
 /* Lowers units to the largest ones whose changes fit the headroom. */
 ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, const float *restrict shares,
-                                    const float *restrict levels, float step, float slack, size_t count,
+                                    const float *restrict levels, float level, float slack, size_t count,
                                     float *restrict wanted)
 {
     const int floor_rank = octave * octave_ranks;
     for (size_t i = 0; i < count; i++) {
-        const int most = change_most(levels[i], wanted[i], step, slack);
+        const int most = change_most(levels[i], wanted[i], level, slack);
         const int size = units[i] < 0 ? -units[i] : units[i];
-        int fits = unit_size(((float)most + .5f) * step / shares[i], floor_rank);
-        fits -= fits > 0 && change_of(unit_value(fits, floor_rank) * shares[i], step) > most;
+        int fits = unit_size(((float)most + .5f) / (level * shares[i]), floor_rank);
+        fits -= fits > 0 && change_of(unit_value(fits, floor_rank) * shares[i], level) > most;
         fits = fits < size ? fits : size;
         units[i] = (int8_t)(units[i] < 0 ? -fits : fits);
         wanted[i] = unit_value(units[i], floor_rank) * shares[i];
@@ -224,13 +223,13 @@ ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, cons
 
 static void row_fit(const struct protect_plan *plan, uint32_t y)
 {
-    const float step = change_step(plan), slack = 255 * plan->weights->model.slack;
+    const float level = level_steps(plan), slack = 255 * plan->weights->model.slack;
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end)) {
         const float *levels = plan->levels + piece.first;
         float *wanted = plan->wanted + piece.first;
-        if (row_exceeds(wanted, levels, step, slack, piece.count))
-            units_fit(piece.units, *piece.octave, plan->factors + piece.first, levels, step, slack,
+        if (row_exceeds(wanted, levels, level, slack, piece.count))
+            units_fit(piece.units, *piece.octave, plan->factors + piece.first, levels, level, slack,
                       piece.count, wanted);
     }
 }
@@ -249,11 +248,11 @@ static void row_clear_hidden(const struct protect_plan *plan, const struct image
 }
 
 /* Rounds changes to whole steps. */
-ENGINE_CLONES static void row_rounded(const float *restrict wanted, float step, size_t count,
+ENGINE_CLONES static void row_rounded(const float *restrict wanted, float level, size_t count,
                                       float *restrict changes)
 {
     for (size_t i = 0; i < count; i++)
-        changes[i] = (float)change_of(wanted[i], step);
+        changes[i] = (float)change_of(wanted[i], level);
 }
 
 /* ---- rendering */
@@ -289,7 +288,8 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
                     double scale, struct protect_report *report)
 {
     const size_t samples = (size_t)plan->width_px * plan->colors;
-    const double budget = (double)plan->weights->model.budgets[strength], step = (double)change_step(plan);
+    const double budget = (double)plan->weights->model.budgets[strength],
+                 step = 1 / (double)level_steps(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
     plan->amplitude = (float)(255 * scale * budget / (plan->total + 1e-12));
     for (uint32_t y = 0; y < plan->height_px; y++) {
@@ -299,7 +299,7 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
         row_levels(image, row, plan->colors, plan->levels);
         row_fit(plan, y);
         row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
-        row_rounded(plan->wanted, change_step(plan), samples, plan->changes);
+        row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
         row_move(plan, image, row, plan->changes, 1);
         shared += step * row_product(plan->wanted, plan->changes, samples);
         changed += step * step * row_product(plan->changes, plan->changes, samples);
@@ -313,7 +313,7 @@ void protect_undo(const struct protect_plan *plan, struct image *image)
 {
     for (uint32_t y = 0; y < plan->height_px; y++) {
         row_wanted(plan, y);
-        row_rounded(plan->wanted, change_step(plan), (size_t)plan->width_px * plan->colors, plan->changes);
+        row_rounded(plan->wanted, level_steps(plan), (size_t)plan->width_px * plan->colors, plan->changes);
         row_move(plan, image, image_row(image, y), plan->changes, -1);
     }
 }
@@ -330,10 +330,10 @@ void protect_compare(const struct protect_plan *plan, const struct image *image,
                      const struct image *rows, struct protect_sums *sums)
 {
     const size_t samples = (size_t)image->width_px * plan->colors;
-    const double step = (double)change_step(plan);
+    const double step = 1 / (double)level_steps(plan);
     for (uint32_t y = 0; y < rows->height_px; y++) {
         row_wanted(plan, first_row_px + y);
-        row_rounded(plan->wanted, change_step(plan), samples, plan->changes);
+        row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
         row_levels(image, image_row(image, first_row_px + y), plan->colors, plan->levels);
         row_levels(rows, image_row(rows, y), plan->colors, plan->factors);
         row_apart(plan->factors, samples, plan->levels);
